@@ -1,0 +1,15 @@
+# The flags that every file of ours is compiled with.
+add_library(muonwalk_compile_options INTERFACE)
+target_compile_options(muonwalk_compile_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow
+  $<$<BOOL:${MUONWALK_WERROR}>:-Werror>
+  # Law 2: floating point has an order. The compiler must neither fuse nor reorder what is written.
+  -ffp-contract=off -fno-fast-math
+  $<$<BOOL:${MUONWALK_NATIVE}>:-march=native>)
+
+# The check of vptr opens a pipe to see whether memory can be read: a program that is short of files looks broken to it.
+if(MUONWALK_SANITIZE)
+  target_compile_options(muonwalk_compile_options INTERFACE
+    -fsanitize=${MUONWALK_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(muonwalk_compile_options INTERFACE -fsanitize=${MUONWALK_SANITIZE})
+endif()

@@ -1,0 +1,28 @@
+# add_lesson(lesson_NN_topic [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp into bin/ and
+# registers its tests. A lesson that works long names arguments with which most of its tests run it in a smaller size.
+function(add_lesson name)
+  cmake_parse_arguments(LESSON "" "" "TEST_ARGUMENTS" ${ARGN})
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.cpp)
+  target_link_libraries(${name} PRIVATE muonwalk)
+  set_target_properties(${name} PROPERTIES MUONWALK_TEST_ARGUMENTS "${LESSON_TEST_ARGUMENTS}")
+  set_property(GLOBAL APPEND PROPERTY MUONWALK_LESSONS ${name})
+endfunction()
+
+# add_lesson_tests(lesson_NN_topic): what tests/lessons/check_lesson.cpp checks, as one test each:
+#   .anatomy   its source has the sections of every lesson, and enough prose
+#   .expected  prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
+#   .bugs      every planted bug is caught
+#   .threads   ranks as threads, through memory, print the same as ranks as processes
+#   .worlds    ranks as threads, over Gloo, as well
+#   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail
+function(add_lesson_tests name)
+  get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
+  foreach(check anatomy expected bugs threads worlds options)
+    add_test(NAME ${name}.${check}
+      COMMAND check_lesson ${check} $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.expected ${arguments})
+    set_tests_properties(${name}.${check} PROPERTIES TIMEOUT 1200)
+  endforeach()
+  # ThreadSanitizer sees neither into other processes nor into the system's Gloo: it is for ranks that are threads.
+  set_tests_properties(${name}.threads PROPERTIES LABELS threads)
+  add_dependencies(thread_tests check_lesson ${name})
+endfunction()

@@ -1,0 +1,300 @@
+// # Lesson 02 · Collectives
+//
+// Ranks rarely send single messages. They make *collective* calls: all ranks of a group call the same function, and
+// when it returns, each of them holds what the function promises. Five of them carry nearly all traffic of training.
+// This lesson makes each call once, with small numbers, and then looks at the one thing that a collective must not be
+// left to decide: in which order numbers are added.
+//
+// You need to know what a group of ranks is (\ref lesson_01_grid).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/cluster/comparison.hpp"
+#include "sim/cluster/lesson.hpp"
+#include "src/comm/predicted_traffic.hpp"
+#include "src/layout/text_table.hpp"
+#include "src/numerics/tree_sum.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// A run of numbers is cut into as many *pieces* as there are ranks. A collective says whose pieces end up where, and
+// whether they are added on the way:
+//
+//                     before                      after
+//     all_gather      rank r has piece r          everybody has all pieces
+//     reduce_scatter  everybody has all pieces    rank r has the sum of all pieces r
+//     all_reduce      everybody has all pieces    everybody has the sums of all pieces
+//     all_to_all_v    rank r has a piece for q    rank q has r's piece for it; sizes may vary
+//     broadcast       the root has a run          everybody has it
+//
+// Gather and reduce-scatter are each other's mirror image, and an all-reduce is a reduce-scatter followed by an
+// all-gather. Optimizers that shard their state take the two halves apart: they scatter the sums of the gradients, work
+// on the piece that is theirs, and gather the results. (And there is `barrier`, which moves nothing and returns when
+// all ranks have called it. It mends nothing: whoever needs data waits for the data.)
+
+// What one rank holds: what each call left it with.
+struct Local {
+  Flat gathered;   // one number of each rank
+  Flat my_sum;     // one number
+  Flat sums;       // n numbers
+  Flat exchanged;  // what all ranks had for me
+  Flat told;       // two numbers
+  Flat totals;     // n times the same sum, in the last step
+};
+
+// "10 11 12 13   →   60 64 68 72", with the arrows of all ranks below each other; "·" for nothing.
+void say_before_and_after(Rank& rank, const Flat& before, const Flat& after) {
+  const auto text = [](const Flat& run) { return run.empty() ? "·" : numbers_text(run, 36); };
+  rank.say(pad_right(text(before), 28) + "→   " + text(after));
+}
+
+// The numbers that this lesson moves: rank r starts with 10 r, 10 r + 1, 10 r + 2, …, so a number says whose it was and
+// where it stood. The ranks are those of the DP group; along tp and pp everything happens once more.
+float number_of(int r, int place) { return static_cast<float>(10 * r + place); }
+Flat run_of(int r, int length) {
+  Flat run(length);
+  std::iota(run.begin(), run.end(), number_of(r, 0));
+  return run;
+}
+
+// How many numbers rank r has for every rank in the exchange: none, one or two. The table of all these sizes is
+// symmetric, so these are also the sizes of what it gets.
+std::vector<Index> exchange_counts(int r, int n) {
+  std::vector<Index> counts;
+  for (int other = 0; other < n; ++other) counts.push_back((r + other + 1) % 3);
+  return counts;
+}
+
+// The leaves of the sum in the last step, that is, the numbers that it adds, one of each rank: rank 0 holds 1, every
+// other rank a crumb of 2⁻²⁴.
+Flat leaves_of_all(const Seat& seat) {
+  Flat leaves(seat.grid.dp(), 1.0f / (1 << 24));
+  leaves[0] = 1;
+  return leaves;
+}
+
+// ## The reference
+//
+// In plain loops over the numbers of all ranks. Only the sums need a thought: they are added as a balanced tree, level
+// by level. Neighbours are added, and an odd one at the end is carried to the next level. Why it has to be a tree, and
+// the same tree as the ranks use, is what the last step shows.
+float plain_tree(Flat level) {
+  while (level.size() > 1) {
+    Flat next;
+    for (std::size_t i = 0; i < level.size(); i += 2)
+      next.push_back(i + 1 < level.size() ? level[i] + level[i + 1] : level[i]);
+    level = next;
+  }
+  return level[0];
+}
+
+// What each of the calls that move should leave a rank with.
+Flat numbers_in_place(const Seat& seat, int place) {
+  Flat all;
+  for (int r = 0; r < seat.grid.dp(); ++r) all.push_back(number_of(r, place));
+  return all;
+}
+Flat expect_gathered(const Seat& seat) { return numbers_in_place(seat, 0); }
+Flat expect_exchanged(const Seat& seat) {
+  Flat all;
+  for (int r = 0; r < seat.grid.dp(); ++r)
+    all.insert(all.end(), (r + seat.place.dp + 1) % 3, number_of(r, seat.place.dp));
+  return all;
+}
+Flat expect_told(const Seat& seat) { return run_of(seat.grid.dp() - 1, 2); }
+
+// And the calls that add: place p of the sums is the tree over everybody's number in place p.
+Flat expect_sums(const Seat& seat) {
+  Flat sums;
+  for (int place = 0; place < seat.grid.dp(); ++place) sums.push_back(plain_tree(numbers_in_place(seat, place)));
+  return sums;
+}
+Flat expect_my_sum(const Seat& seat) { return {expect_sums(seat)[seat.place.dp]}; }
+Flat expect_totals(const Seat& seat) {
+  return Flat(seat.grid.dp(), plain_tree(leaves_of_all(seat)));
+}
+
+// ## The steps
+//
+// ### Moving
+//
+// A line shows what a rank had, and after the arrow what the call left it with.
+//
+// all_gather: everybody contributes one number and gets all of them in rank order. Muon gathers twice on the way to
+// every matrix, over dp (\ref lesson_04_dp_gather) and over tp (\ref lesson_05_tp_gather), and at the end of a step it
+// gathers the new weights.
+void gather(Rank& rank, Local& local) {
+  local.gathered = rank.dp().all_gather(run_of(rank.place.dp, 1));
+  say_before_and_after(rank, run_of(rank.place.dp, 1), local.gathered);
+}
+
+// all_to_all_v: everybody has a piece for everybody, of any size, also none (`v` is for "various"). Here a number tells
+// from whom to whom it goes: 31 is sent by rank 3 to rank 1. Mixtures of experts use it to send each token to its
+// expert, and back.
+void exchange(Rank& rank, Local& local) {
+  const std::vector<Index> counts = exchange_counts(rank.place.dp, rank.grid.dp());
+  Flat outgoing;
+  for (int other = 0; other < rank.grid.dp(); ++other)
+    outgoing.insert(outgoing.end(), counts[static_cast<std::size_t>(other)], number_of(rank.place.dp, other));
+  local.exchanged.resize(outgoing.size());
+  rank.dp().all_to_all_v(outgoing.data(), counts, local.exchanged.data(), counts);
+  say_before_and_after(rank, outgoing, local.exchanged);
+}
+
+// broadcast: one rank's run, the root's, replaces everybody's, for example so that a training begins with the same
+// weights everywhere. All ranks have to name the same root. Here it is the last one, so that nobody takes for granted
+// that it is rank 0, as the planted bug `wrong_root` does.
+void tell_everyone(Rank& rank, Local& local) {
+  const int root = rank.bug("wrong_root") ? 0 : rank.grid.dp() - 1;
+  local.told = run_of(rank.place.dp, 2);
+  rank.dp().broadcast(local.told.data(), 2, root);
+  say_before_and_after(rank, run_of(rank.place.dp, 2), local.told);
+}
+
+// ### Adding
+//
+// reduce_scatter: everybody has n pieces, here of one number; rank r gets the sum of all pieces number r. The ranks of
+// a DP group have each a gradient for every parameter, computed from their own part of the batch. What the optimizer
+// wants is the sum, and a rank that keeps only a piece of the optimizer's state wants only that piece of the sum.
+//
+// The planted bug `wrong_piece` takes the result for the sum of the next piece: a ring as in textbooks leaves rank r
+// with piece r + 1, and a program that was written for it reads somebody else's sum with another library.
+void reduce_and_scatter(Rank& rank, Local& local) {
+  Flat mine = run_of(rank.place.dp, rank.grid.dp());
+  if (rank.bug("wrong_piece")) std::rotate(mine.begin(), mine.begin() + 1, mine.end());
+  local.my_sum = rank.dp().reduce_scatter(mine);
+  say_before_and_after(rank, mine, local.my_sum);
+}
+
+// all_reduce: everybody gets all the sums, as plain data parallelism does with its gradients, for twice the bytes.
+void reduce_everywhere(Rank& rank, Local& local) {
+  const Flat mine = run_of(rank.place.dp, rank.grid.dp());
+  local.sums = rank.dp().all_reduce(mine);
+  say_before_and_after(rank, mine, local.sums);
+}
+
+// ### A sum has an order
+//
+// Floats are rounded after every addition, so (a + b) + c and a + (b + c) may differ in the last bit. Between 1 and 2
+// the floats lie 2⁻²³ apart. Let rank 0 hold 1 and every other rank a crumb c of 2⁻²⁴, half of that distance. 1 + a
+// crumb lies exactly between two floats and is rounded to the even one, which is 1: the crumb is lost. Two crumbs that
+// meet each other first make a whole step, and survive. So the order decides how many crumbs are left:
+//
+//     left to right   ((1 + c) + c) + c
+//     ring, piece 0   ((c + c) + c) + 1    the sum of a piece travels round the ring and begins at the rank after
+//     ring, piece 1   ((c + c) + 1) + c    the piece's own: another order for every piece of the same run
+//     balanced tree    (1 + c) + (c + c)   neighbours first, in rank order
+//
+// None of them is right, as the exact sum is no float. Libraries choose by what is fast: the ring for long runs, a tree
+// for short ones, another tree when the number of ranks changes. Two runs that should be equal then are not, and nobody
+// can say whether that is rounding or a bug.
+//
+// Muonwalk therefore never leaves a sum to the way in which it travels. Its reduce_scatter moves the pieces unchanged,
+// an all-to-all, and each rank adds what it received as a balanced tree in rank order, for the same number of bytes as
+// the ring. A serial program that adds the same leaves in the same tree gets the same bits, and that
+// is what lets every lesson compare byte by byte.
+
+// "balanced tree   1.00000012   0x3f800001   0 ULP from the tree". One ULP, a "unit in the last place", is the distance
+// from a float to the next.
+std::string sum_text(const std::string& order, float sum, float tree) {
+  return fmt::format("{:<16}{}   {} ULP from the tree", order, float_text(sum), ulp_distance(sum, tree));
+}
+
+// Add 1 and the crumbs by all_reduce: every rank puts its leaf into all n pieces of a run, so all n totals should have
+// the same bits. Rank 0 adds the leaves in other orders as well and shows the bits, the eight digits after 0x. (A ring
+// adds its last piece from left to right.) Even within one run, a ring leaves the same sum with different bits.
+//
+// The planted bug `ring_order` takes the totals as a ring would have left them. A tolerance would never see it.
+void sum_in_several_orders(Rank& rank, Local& local) {
+  const Index n = rank.grid.dp();
+  const Flat leaves = leaves_of_all(rank);
+  local.totals = rank.dp().all_reduce(Flat(leaves.size(), leaves[rank.place.dp]));
+  for (Index piece = 0; rank.bug("ring_order") && piece < n; ++piece)
+    local.totals[piece] = ring_sum(leaves.data(), n, piece);
+  if (rank.rank() != 0) return;
+
+  rank.say(fmt::format("{:<16}{:.9g}", "exact", std::accumulate(leaves.begin(), leaves.end(), 0.0)));
+  const float tree = tree_sum(leaves.data(), n);
+  for (Index piece = 0; piece < std::min<Index>(n - 1, 3); ++piece)
+    rank.say(sum_text(fmt::format("ring, piece {}", piece), ring_sum(leaves.data(), n, piece), tree));
+  rank.say(sum_text("left to right", ring_sum(leaves.data(), n, n - 1), tree));
+  rank.say(sum_text("balanced tree", tree, tree));
+  rank.say(sum_text("all_reduce", local.totals[0], tree));
+}
+
+// ## The cost
+//
+// Written with n ranks and pieces of equal size. Everything goes straight to whom it is for:
+//
+//     call             sent by a rank                messages
+//     all_gather       (n − 1) pieces                n − 1
+//     reduce_scatter   (n − 1) pieces                n − 1
+//     all_reduce       2 · (n − 1) pieces            2 · (n − 1)
+//     all_to_all_v     what it has for others        n − 1, also for empty pieces
+//     broadcast        the root: (n − 1) · the run   n − 1
+//
+// No way of sending could do with fewer bytes in the first three, since a rank needs every piece. An all-reduce of a
+// long run therefore costs a rank nearly twice the run, on 8 ranks as on 800.
+Prediction predict(const Seat& seat) {
+  const int n = seat.grid.dp(), me = seat.place.dp;
+  const ElementType type = ElementType::float32;
+  const std::vector<Index> counts = exchange_counts(me, n);
+  Prediction prediction;
+  Ledger& ledger = prediction.ledger;
+  ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(n, 1, type));
+  ledger.add("dp", CollectiveKind::all_to_all, type, 1, all_to_all_v_traffic(me, counts, counts, type));
+  ledger.add("dp", CollectiveKind::broadcast, type, 1, broadcast_traffic(me, n - 1, n, 2, type));
+  ledger.add("dp", CollectiveKind::reduce_scatter, type, 1, reduce_scatter_traffic(n, 1, type));
+  const Traffic reduce = all_reduce_traffic(me, n, n, type);
+  ledger.add("dp", CollectiveKind::all_reduce, type, 2, reduce + reduce);
+  // At the peak, in the last step: all of Local, and the leaves.
+  prediction.peak_elements = 4 * n + 3 + std::accumulate(counts.begin(), counts.end(), Index{0});
+  return prediction;
+}
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_02_collectives";
+  info.title = "Collectives";
+  info.fp32_only = true;
+  info.question = "what do ranks call together, and who decides in which order a sum is added?";
+  info.bugs = {{"wrong_root", "rank 0 is taken for the root of the broadcast"},
+               {"wrong_piece", "the sum of a reduce-scatter is taken for that of the next piece"},
+               {"ring_order", "the last sum is added in the order of a ring"}};
+  info.also_try = {"--dp 3", "--dp 8", "--dp 5 --bug ring_order"};
+
+  // Three calls that move, three that add, a check of each.
+  Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
+  lesson.step("all_gather: one number each", gather);
+  lesson.step("all_to_all_v: a piece for everybody", exchange);
+  lesson.step("broadcast: from the last rank", tell_everyone);
+  lesson.step("reduce_scatter: a sum for everybody", reduce_and_scatter);
+  lesson.step("all_reduce: all sums for everybody", reduce_everywhere);
+  lesson.step("one sum in several orders", sum_in_several_orders);
+  lesson.check("all_gather", &Local::gathered, expect_gathered);
+  lesson.check("all_to_all_v", &Local::exchanged, expect_exchanged);
+  lesson.check("broadcast", &Local::told, expect_told);
+  lesson.check("reduce_scatter", &Local::my_sum, expect_my_sum);
+  lesson.check("all_reduce", &Local::sums, expect_sums);
+  lesson.check("the sum of 1 and the crumbs", &Local::totals, expect_totals);
+  lesson.cost(predict);
+
+  // ## Exercises
+  //
+  // 1. Write a broadcast in ⌈log₂ n⌉ rounds. Who sends to whom in round k? Hint: twice as many ranks know after it.
+  // 2. With `--dp 8` the exact sum is 1 and seven crumbs, three and a half steps of the last bit. Work out by hand how
+  //    many the tree keeps, and how many the ring's first piece, then look. Hint: in the tree, one crumb meets the 1
+  //    alone.
+  // 3. Each rank adds several leaves as a tree, and the sums are added over the ranks as a tree. When does it give the
+  //    bits of one tree over all leaves? Hint: try 2 ranks of 2 leaves, and 2 ranks of 3.
+  return lesson.answer(
+      "five calls do nearly everything: gather, scatter with a sum, both together, exchange, broadcast; "
+      "a rank sends n − 1 pieces, or twice that for an all-reduce; and as the order of a sum decides its last bits, "
+      "Muonwalk moves the pieces first and adds them in one fixed tree, so that nobody else decides.");
+}

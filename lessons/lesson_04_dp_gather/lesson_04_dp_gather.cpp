@@ -1,0 +1,235 @@
+// # Lesson 04 · DP gather
+//
+// Newton–Schulz needs matrices, and no rank has one. To save memory, the ranks of a data-parallel (DP) group have cut
+// the optimizer's state into equal runs of *elements*, and such a cut does not care where a row ends or the next matrix
+// begins. This lesson brings the matrices back: all ranks gather their runs, and each matrix is found again in what
+// arrives.
+//
+// You need to know the virtual buffer and `dist_meta` (\ref lesson_03_virtual_buffer) and what an all-gather does
+// (\ref lesson_02_collectives).
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/cluster/lesson.hpp"
+#include "src/comm/predicted_traffic.hpp"
+#include "src/layout/buffer_map.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// The matrices are laid one after the other, flat, in one buffer. A few of them make up a *bucket*, and padding brings
+// its size to a multiple of dp, so that every DP rank can own an equal run of it: its *DP shard*. A rank keeps momentum
+// for its shards alone, so it knows the update of its shards alone. That is ZeRO-1: the optimizer's state is shared
+// out, and nothing else is. The gather puts the shards of one bucket side by side in rank order, and that *is* the
+// bucket:
+//
+//     dp 0  qqqqq                    dp 0  qqqqqqqquuuuuuuuu···     q  4 × 4   up  6 × 3
+//     dp 1       qqquu               dp 1  qqqqqqqquuuuuuuuu···     q  4 × 4   up  6 × 3
+//     dp 2            uuuuu       →  dp 2  qqqqqqqquuuuuuuuu···  →  q  4 × 4   up  6 × 3
+//     dp 3                 uu···     dp 3  qqqqqqqquuuuuuuuu···     q  4 × 4   up  6 × 3
+//     my DP shard                    the bucket, on every rank      its matrices
+//     (a letter is two elements; · is padding)
+//
+// The second arrow needs to know two things about a matrix: where it begins in the bucket, and into rows of which
+// length the run is to be cut. Nothing in the numbers says either; `dist_meta` does, with `global_range` and `shape`.
+
+const std::vector<Parameter> kParameters = {{"q", {4, 4}, SplitDim::rows},
+                                            {"up", {6, 3}, SplitDim::rows},
+                                            {"o", {3, 6}, SplitDim::columns},
+                                            {"down", {4, 4}, SplitDim::columns}};
+
+// A bucket closes with the matrix that fills it up to 32 elements (or fewer, where TP has made the slices smaller):
+// with `up`, and with `down`. Every matrix begins at a multiple of 8, so that there is padding to stumble over.
+//
+// A TP size that does not divide a matrix is refused here, before any rank starts.
+Layout plan(const Seat& seat) {
+  LayoutOptions options;
+  options.bucket_capacity = 32 / seat.grid.tp();
+  options.parameter_alignment = 8;
+  options.bucket_alignment = 8;
+  return plan_layout(kParameters, seat.grid, options);
+}
+
+// What one rank holds in this lesson.
+struct Local {
+  std::vector<Flat> shards;           // its DP shards, one of each bucket: bucket size / dp elements
+  Flat bucket;                        // the bucket that is gathered at the moment
+  int bucket_idx = 0;                 // which one that is
+  std::vector<NamedMatrix> matrices;  // q 4 × 4, up 6 × 3, o 3 × 6, down 4 × 4; with TP, this rank's slices of them
+  std::vector<Flat> kept;             // only with the planted bug kept_buckets
+};
+
+// ## The reference
+//
+// In plain loops: element (i, j) of matrix number p is 60 p + 10 i + j, so that a value says where it belongs. (None is
+// above 256. With `--precision bf16` numbers travel as *bfloat16*, floats of 2 bytes: they reach as far as those of 4
+// bytes, but have 8 binary digits in place of 24, which is enough for every whole number up to 256.) With TP, a rank is
+// to have its slice of it, an equal run of the rows or of the columns, and `named_slice` copies that out, element by
+// element.
+std::vector<NamedMatrix> matrices_of(const Seat& seat) {
+  std::vector<NamedMatrix> matrices;
+  for (int p = 0; p < int(kParameters.size()); ++p) {
+    Matrix whole(kParameters[p].shape.rows, kParameters[p].shape.cols);
+    for (Index i = 0; i < whole.rows(); ++i)
+      for (Index j = 0; j < whole.cols(); ++j) whole(i, j) = float(60 * p + 10 * i + j);
+    matrices.push_back(named_slice(kParameters[p], whole, seat.grid.tp(), seat.place.tp));
+  }
+  return matrices;
+}
+
+// ## The steps
+//
+// Fill my DP shard of each bucket. Of a matrix I may own all elements, or some, or none; `local_range` says where in my
+// shard they go. It is counted from the start of the shard, where `global_range` is counted from the start of the
+// buffer. What belongs to no matrix is padding, and is −1 here, so that nobody takes it for a value.
+//
+// (`dp_shard` picks the elements that I own out of a matrix; \ref lesson_08_dp_shard looks at it. In training they are
+// in the shard from the start, because momentum is never kept anywhere else.)
+//
+// In the output, the range says which elements of the buffer a shard is, and the bar where in the buffer they lie.
+void start(Rank& rank, Local& local) {
+  const Layout layout = plan(rank);
+  const Buffer& buffer = layout.buffers[0];
+  const std::vector<NamedMatrix> matrices = matrices_of(rank);
+  for (int b = 0; b < int(buffer.buckets.size()); ++b) {
+    const Range mine = layout.dp_slice(0, b, rank.place.dp);
+    Flat shard(mine.size(), -1.0f);
+    for (const int p : buffer.buckets[b].parameters) {
+      const DistMeta& meta = buffer.parameters[p];
+      const Flat owned = dp_shard(matrices[p].matrix, layout, meta, rank.place.dp);
+      std::copy(owned.begin(), owned.end(), shard.begin() + layout.local_range(meta, rank.place.dp).begin);
+    }
+    rank.show("bucket " + std::to_string(b), shard).elements(mine, buffer.size);
+    local.shards.push_back(std::move(shard));
+  }
+}
+
+// Gather one bucket: every rank sends its shard to every other, and then holds the whole bucket. One call brings all
+// matrices that lie in it, however many they are and wherever the cuts go through them. You should see the same
+// range on every rank: after the gather, all ranks of the DP group hold the same bucket.
+void gather_bucket(Rank& rank, Local& local) {
+  const Layout layout = plan(rank);
+  local.bucket = dp_gather(rank.dp(), local.shards[local.bucket_idx], rank.precision);
+  const Range range = layout.buffers[0].buckets[local.bucket_idx].range;
+  rank.show("bucket " + std::to_string(local.bucket_idx), local.bucket).elements(range, layout.buffers[0].size);
+}
+
+// Find the matrices in the bucket, view each as `dist_meta.shape`, and let go of the bucket before the next one comes.
+//
+// Three planted bugs misread the bucket. `flat_matrix` takes the run of numbers for a matrix of one row. `local_offset`
+// looks where the matrix begins in this rank's own *shard*, which is the right place on dp 0 alone. `padding_dropped`
+// looks for every matrix right behind the one before. And `kept_buckets` gets every value right, but does not let go of
+// the bucket.
+void view_matrices(Rank& rank, Local& local) {
+  const Layout layout = plan(rank);
+  const Buffer& buffer = layout.buffers[0];
+  const Bucket& bucket = buffer.buckets[local.bucket_idx];
+  Index used = 0;  // elements of the matrices so far, padding not counted
+  for (const int p : bucket.parameters) {
+    DistMeta meta = buffer.parameters[p];
+    const Index size = meta.shape.size();
+    if (rank.bug("flat_matrix")) meta.shape = {1, size};
+    Index begin = meta.global_range.begin;
+    if (rank.bug("local_offset")) begin = bucket.range.begin + layout.local_range(meta, rank.place.dp).begin;
+    if (rank.bug("padding_dropped")) begin = bucket.range.begin + used;
+    meta.global_range = {begin, begin + size};
+    used += size;
+
+    // Each matrix is a copy out of the bucket, so that the bucket can go. What is shown is its TP slice; with tp 1 that
+    // is all of it.
+    NamedMatrix slice = {meta.name, view_parameter(local.bucket, bucket.range.begin, meta)};
+    const Parameter& parameter = kParameters[p];
+    const Range part = tp_range(parameter, rank.grid.tp(), rank.place.tp);
+    Shown shown = rank.show(slice.name, slice.matrix);
+    if (parameter.tp_split_dim == SplitDim::rows) shown.rows(part, parameter.shape.rows);
+    if (parameter.tp_split_dim == SplitDim::columns) shown.columns(part, parameter.shape.cols);
+    local.matrices.push_back(std::move(slice));
+  }
+  if (rank.bug("kept_buckets")) local.kept.push_back(std::move(local.bucket));
+  local.bucket = Flat();
+  ++local.bucket_idx;
+}
+
+// ## The cost
+//
+// All numbers of the table follow from the plan; no rank is asked. Each gather sends a rank's shard to all others of
+// the group, dp − 1 of them, in elements of 4 bytes, or of 2 with `--precision bf16`. So over all buckets a rank sends
+// (dp − 1) / dp of the buffer, padding included.
+//
+// A rank holds its shards all the time, each matrix from the moment it was viewed, and one bucket. (In bf16 the 2-byte
+// elements arrive beside the bucket before they are widened, and here count as elements like any other.)
+Prediction predict(const Seat& seat) {
+  const Layout layout = plan(seat);
+  const bool bf16 = seat.precision == Precision::bf16;
+  const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
+  Prediction prediction;
+
+  // Bucket by bucket, as the steps do it; `held` is what is still there when the next bucket arrives.
+  Index held = layout.shard_elements();
+  for (const Bucket& bucket : layout.buffers[0].buckets) {
+    const Index size = bucket.range.size();
+    prediction.ledger.add("dp", CollectiveKind::all_gather, type, 1,
+                          all_gather_traffic(seat.grid.dp(), size / seat.grid.dp(), type));
+    Index matrices = 0;
+    for (const int p : bucket.parameters) matrices += layout.buffers[0].parameters[p].shape.size();
+    prediction.peak_elements =
+        std::max({prediction.peak_elements, held + size + (bf16 ? size : 0), held + size + matrices});
+    held += matrices;
+  }
+  return prediction;
+}
+
+// ## Why buckets, and why one at a time?
+//
+// One could gather matrix by matrix, but a shard's cuts go anywhere: of one matrix, some ranks own much, some a few
+// elements and some nothing. A bucket is cut equally, whatever lies in it. And a message costs its sender a fixed time,
+// however short it is: a model has hundreds of matrices, and dp − 1 messages for each of them is time spent on starting
+// messages. A bucket of many matrices pays that once.
+//
+// One could also gather the whole buffer at once. That would be the fewest messages of all, and every rank would hold
+// the update of the whole model: the very memory that ZeRO-1 came to save. Bucket by bucket, the most that a rank holds
+// above its shards is one bucket and what is made of it. (This lesson keeps the matrices, to check them; the optimizer
+// is done with each before it comes to the next.) So the bucket's size is a bargain between few messages and little
+// memory.
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_04_dp_gather";
+  info.title = "DP gather";
+  info.question = "how do the matrices come back from DP shards that know nothing of matrices?";
+  info.bugs = {{"flat_matrix", "the gathered run of a matrix is not viewed as dist_meta.shape"},
+               {"local_offset", "a matrix is looked for at its place in the rank's own shard"},
+               {"padding_dropped", "matrices are looked for right behind each other, as if there were no padding"},
+               {"kept_buckets", "a gathered bucket is kept while the next one arrives"}};
+  info.also_try = {"--tp 2", "--dp 3", "--precision bf16", "--verbose 2"};
+
+  // First the map of the buffer, as in lesson 03; then gather and view, once for each of the two buckets.
+  Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
+  lesson.require(plan);
+  lesson.say(buffer_map_text(plan(lesson.seat())));
+  lesson.step("start from my DP shards", start);
+  lesson.step("DP gather of bucket 0: all_gather over dp", gather_bucket);
+  lesson.step("view its matrices as dist_meta.shape, then free the bucket", view_matrices);
+  lesson.step("DP gather of bucket 1: all_gather over dp", gather_bucket);
+  lesson.step("view its matrices as dist_meta.shape, then free the bucket", view_matrices);
+  lesson.check("all matrices", &Local::matrices, matrices_of);
+  lesson.cost(predict);
+
+  // ## Exercises
+  //
+  // 1. Make the capacity so large that there is one bucket, and take the last two steps out of `main`. Which matrices
+  //    still have more than one owner, and what becomes of the peak? Hint: the buffer stays as it is, only the cuts
+  //    move.
+  // 2. `view_parameter` is told where the bucket begins. What would it read if it were always told 0? Hint: for one
+  //    of the two buckets nothing would change, which is why this mistake lives long.
+  // 3. With `--dp 3` the buffer grows. By how much, and which rank owns most of the new elements? Hint: a bucket's size
+  //    has to be a multiple of 3 and of `bucket_alignment`, and padding stands at its end.
+  return lesson.answer(
+      "all DP ranks gather a whole bucket, which is nothing but their shards in rank order, and dist_meta says "
+      "where in it a matrix lies and how many rows and columns to view it with; a bucket holds many matrices, so "
+      "that messages are few, and is freed before the next one comes, so that memory is bounded.");
+}

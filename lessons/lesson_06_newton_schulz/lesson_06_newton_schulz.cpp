@@ -1,0 +1,294 @@
+// # Lesson 06 · Newton–Schulz
+//
+// Here is what all the gathering was for. Muon does not take the update as it comes. It replaces it by the nearest
+// matrix whose rows are orthogonal to each other and of length 1, and it does so with nothing but matrix products.
+//
+// You need to know how a rank came by the whole matrix (\ref lesson_05_tp_gather), and what a singular value is.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/cluster/lesson.hpp"
+#include "src/comm/predicted_traffic.hpp"
+#include "src/layout/slicing.hpp"
+#include "src/optim/steps.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// Every matrix is X = U Σ Vᵀ: it takes direction v₀ to σ₀ u₀, direction v₁ to σ₁ u₁, and so on; the v are at right
+// angles to each other, and so are the u. Where a few of the singular values σ are large and the others small, an
+// update changes the weights along a few directions and hardly along the others. To *orthogonalize* X is to set every σ
+// to 1 and keep the directions: U Vᵀ. Then all directions learn alike.
+//
+// No decomposition is needed. X Xᵀ X has the same U and V as X, with σ³ for σ, so a polynomial of odd powers in X works
+// on every singular value by itself. *Newton–Schulz* is the iteration of one that drives all of them to 1. Muon's is a
+// *quintic*, a σ + b σ³ + c σ⁵ with a = 3.4445, b = −4.7750 and c = 2.0315 (Keller Jordan, 2024). Its a is so large
+// that a small σ more than triples in each of five steps. The price is that they do not arrive at 1 but stay about it,
+// between 0.68 and 1.21 (the quintic's own minimum and maximum), which is near enough for an update.
+//
+//     X ← X / ‖X‖                 so that no σ is above 1, where the polynomial would run away
+//     five times:
+//       A = X Xᵀ                  m × m, symmetric: σ²
+//       B = b A + c A A           m × m, symmetric: b σ² + c σ⁴
+//       X ← a X + B X             m × n:            a σ + b σ³ + c σ⁵
+//
+// (‖X‖ is the root of the sum of the squares of all elements. It is also the root of the sum of all σ², and so at least
+// the largest σ.) A matrix of more rows than columns is transposed before and after, so that m is the smaller of the
+// two. And where does it happen? On every rank of the TP group, on the whole matrix, each for itself:
+//
+//     tp 0  ██████                 tp 0  ██████                     tp 0  ██████
+//           ······   → TP gather →       ██████   → Newton–Schulz →       ██████   the same bits,
+//     tp 1  ······                 tp 1  ██████                     tp 1  ██████   and nothing is sent
+//           ██████                       ██████                           ██████
+
+constexpr Shape kShape = {8, 16};  // m × n
+const Parameter kParameter = {"w", kShape, SplitDim::rows};
+
+// What one rank holds in this lesson.
+struct Local {
+  Matrix slice;       // rows / tp × cols
+  Matrix whole;       // rows × cols, after the TP gather
+  Matrix orthogonal;  // rows × cols
+  Matrix compared;    // rows × cols, with the formula's value wherever it is near enough
+};
+
+// A layout in which TP does not divide the rows is refused before any rank starts.
+void plan(const Seat& seat) { tp_shape(kParameter, seat.grid.tp()); }
+
+// ## The reference
+//
+// We want a matrix of which we know everything. Write (−1) to the number of 1-bits that i and k have in common: these
+// signs make a table whose rows and columns are all orthogonal to each other (Sylvester, 1867). Columns of it, divided
+// by their length, are our u and our v, and every σ is half of the one before, so that the largest is 128 times the
+// smallest.
+int sign(Index i, Index k) {
+  int result = 1;
+  for (Index common = i & k; common != 0; common /= 2)
+    if (common % 2 == 1) result = -result;
+  return result;
+}
+
+// The matrix with these directions and the singular values `sigma`, in plain loops: the sum of σ u vᵀ. As we choose the
+// σ ourselves, we know what each should become, without a program that finds singular values. Before they are
+// divided, a u is √8 long and a v is √16, and their product is the root of the number of elements.
+Matrix with_singular_values(const std::vector<double>& sigma) {
+  Matrix x(kShape.rows, kShape.cols);
+  for (Index i = 0; i < kShape.rows; ++i)
+    for (Index j = 0; j < kShape.cols; ++j) {
+      double sum = 0;
+      for (Index k = 0; k < kShape.rows; ++k) sum += sigma[k] * sign(i, k) * sign(k, j);
+      x(i, j) = float(sum / std::sqrt(double(kShape.size())));
+    }
+  return x;
+}
+
+// The update that is to be orthogonalized. Its elements are whole multiples of 1/128, and exact in bfloat16 too.
+std::vector<double> halving() {
+  std::vector<double> sigma;
+  for (Index k = 0; k < kShape.rows; ++k) sigma.push_back(std::sqrt(double(kShape.size())) / double(Index{1} << k));
+  return sigma;
+}
+
+// The serial program: Newton–Schulz on the whole matrix, with no rank in sight.
+//
+// It is the function that the ranks call as well, so what is compared is whether sharing the matrix out and bringing it
+// together has changed anything. Not one bit may differ.
+Matrix orthogonal_reference(const Seat& seat) {
+  NewtonSchulzSettings settings;
+  settings.precision = seat.precision;
+  return newton_schulz(with_singular_values(halving()), settings);
+}
+
+// And if that function itself were wrong? Then ranks and reference would agree on it. So here is the definition,
+// without one matrix product: the quintic, five times, on every singular value, in double precision.
+Matrix formula(const Seat&) {
+  std::vector<double> sigma = halving();
+  double squares = 0;
+  for (const double s : sigma) squares += s * s;  // the sum of all σ² is ‖X‖²
+  for (double& s : sigma) {
+    s /= std::sqrt(squares);
+    for (int step = 0; step < 5; ++step) s = 3.4445 * s - 4.7750 * s * s * s + 2.0315 * s * s * s * s * s;
+  }
+  return with_singular_values(sigma);
+}
+
+// ## The steps
+//
+// Cut my slice out of the matrix, and gather the whole again, as in \ref lesson_05_tp_gather. From here on every rank
+// of the TP group holds all of it.
+void start(Rank& rank, Local& local) {
+  const Matrix whole = with_singular_values(halving());
+  local.slice = tp_slice(whole, kParameter.tp_split_dim, rank.grid.tp(), rank.place.tp);
+  rank.show("w", local.slice).rows(tp_range(kParameter, rank.grid.tp(), rank.place.tp), kShape.rows);
+}
+
+void gather(Rank& rank, Local& local) {
+  local.whole = tp_gather(rank.tp(), local.slice, kParameter.tp_split_dim, rank.precision);
+  rank.show("w", local.whole).whole();
+}
+
+// Orthogonalize the whole matrix. Every rank of the TP group does the same work, and gets the same bits. The line of
+// the step has no "sent": nothing travels.
+//
+// Four planted bugs. `block_wise` does what one would get without the gather: every slice is orthogonalized by itself.
+// `four_steps` stops early. `cubic` uses the textbook's coefficients 1.5, −0.5 and 0, which leave a small σ small for
+// long. `one_rank_in_bf16` has another precision on one rank: a good result, but not the one that the others have.
+void orthogonalize_whole(Rank& rank, Local& local) {
+  MuonSettings settings;
+  settings.precision = rank.precision;
+  settings.threads = rank.threads;
+  if (rank.bug("four_steps")) settings.ns_steps = 4;
+  if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.precision = Precision::bf16;
+
+  if (rank.bug("block_wise")) {
+    // The slices of all ranks, one after the other, each orthogonal in itself: what the others would have made.
+    Flat blocks;
+    for (int r = 0; r < rank.grid.tp(); ++r) {
+      const Matrix block = orthogonalize(tp_slice(local.whole, SplitDim::rows, rank.grid.tp(), r), settings, "w");
+      blocks.insert(blocks.end(), block.flat().begin(), block.flat().end());
+    }
+    local.orthogonal = Matrix(kShape.rows, kShape.cols, blocks);
+  } else if (rank.bug("cubic")) {
+    NewtonSchulzSettings textbook;
+    textbook.quintic = {1.5f, -0.5f, 0.0f};
+    local.orthogonal = newton_schulz(local.whole, textbook);
+  } else {
+    local.orthogonal = orthogonalize(local.whole, settings, "w");
+  }
+  rank.show("w, orthogonalized", local.orthogonal).whole();
+}
+
+// Look at every singular value after every step: σ number k is uₖᵀ X vₖ. It is the reference that prints this, no rank.
+//
+// The first row is the matrix divided by its norm. Read a column downward: σ₁ swings about 1 from the first step on,
+// and the smallest, 128 times smaller than the largest, is more than tripled in each step until it has caught up. (σ₀
+// stays where it is by chance: it begins next to 0.868, which the quintic maps to itself.) In bf16 they end elsewhere,
+// σ₇ by more than a tenth, and about 1 all the same. That is why Muon can afford bf16 here.
+std::string table_of_singular_values(Precision precision) {
+  std::string text = std::string("        ") + precision_name(precision) +
+                     "     σ₀     σ₁     σ₂     σ₃     σ₄     σ₅     σ₆     σ₇\n";
+
+  // newton_schulz calls this with X before the first step (0) and after each.
+  const auto add_row = [&text](int step, const Matrix& x) {
+    text += "        " + (step == 0 ? std::string("start ") : "step " + std::to_string(step));
+    for (Index k = 0; k < kShape.rows; ++k) {
+      double sigma = 0;
+      for (Index i = 0; i < kShape.rows; ++i)
+        for (Index j = 0; j < kShape.cols; ++j) sigma += sign(i, k) * double(x(i, j)) * sign(k, j);
+      // Three digits, so that the table is the same on every processor.
+      text += fmt::format("  {:5.3f}", sigma / std::sqrt(double(kShape.size())));
+    }
+    text += "\n";
+  };
+
+  NewtonSchulzSettings settings;
+  settings.precision = precision;
+  newton_schulz(with_singular_values(halving()), settings, "w", add_row);
+  return text;
+}
+
+// Compare with the formula. Bits can't be asked for here: doubles and floats round differently. An error of one
+// rounding, 2⁻²⁴ in float32, that is made at the start can grow by a = 3.4445 in each of five steps, which is 0.00003
+// in the end. In bfloat16 that same bound would be 0.9 and say nothing; so there we ask for 0.05, twice what we saw.
+// What is as near as that counts as equal. This check can't tell bits apart, but it shares no code with what it checks.
+void compare_with_formula(Rank& rank, Local& local) {
+  const double tolerance = rank.precision == Precision::fp32 ? 0.00003 : 0.05;
+  const Matrix wanted = formula(rank);
+  local.compared = local.orthogonal;
+  Index near = 0;
+  for (Index at = 0; at < wanted.size(); ++at)
+    if (std::fabs(local.orthogonal.flat()[at] - wanted.flat()[at]) < tolerance) {
+      local.compared.flat()[at] = wanted.flat()[at];
+      ++near;
+    }
+  rank.say(std::to_string(near) + " of " + std::to_string(wanted.size()) + " elements are near enough");
+}
+
+// ## The cost
+//
+// Only the TP gather sends anything. At its peak a rank holds its slice and the whole matrix, and Newton–Schulz needs
+// room for X, for the X that comes out of the step (both m × n), for A and for B (both m × m); in bf16 also for c A,
+// rounded. With tp 1 nothing is sent at all: the slice is the whole.
+Prediction predict(const Seat& seat) {
+  const int tp = seat.grid.tp();
+  const bool bf16 = seat.precision == Precision::bf16;
+  const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
+  Prediction prediction;
+  if (tp > 1)
+    prediction.ledger.add("tp", CollectiveKind::all_gather, type, 1, all_gather_traffic(tp, kShape.size() / tp, type));
+  const Index square = kShape.rows * kShape.rows;
+  prediction.peak_elements = kShape.size() / tp + 3 * kShape.size() + (bf16 ? 3 : 2) * square;
+  return prediction;
+}
+
+// The larger cost is arithmetic, and it does not shrink with the number of ranks. A step takes 2 m²n operations for A,
+// 2 m³ for B and 2 m²n for B X. A and B are symmetric, so it is enough to compute one triangle of each and mirror it:
+// about half of the first two. (The program does it tile by tile, so that a large matrix comes near to this and our
+// small one does not.)
+//
+// The last lines before `try` are for matrices of real models, in GFLOP, 10⁹ additions and multiplications: what the
+// formula says, what is left of it with triangles, and what all ranks of a TP group do together without them.
+std::string operations(Index m, Index n, int tp) {
+  const double plain = newton_schulz_flops(m, n) / 1e9;
+  const double triangles = 5e-9 * double(m * (m + 1) * n + m * m * (m + 1) + 2 * m * m * n);
+  return fmt::format("        {:4} × {} {:20.1f} GFLOP {:14.1f} GFLOP, {:2.0f} % less {:15.1f} GFLOP", m, n, plain,
+                     triangles, 100 * (1 - triangles / plain), tp * plain);
+}
+
+// ## Why the whole matrix, and why on every rank?
+//
+// Orthogonal rows are a matter between rows. A rank that has the upper half can make the upper rows orthogonal to each
+// other, but cannot know how they lie to the lower ones: Newton–Schulz of the halves is not the half of Newton–Schulz.
+// Try `--bug block_wise`. (Some optimizers do it all the same, to save the gather. It is then another update, not a
+// faster way to this.)
+//
+// And the TP ranks could share the products out, but each of the 15 in a row would then have to be gathered before the
+// next can start. Doing all of it on every rank costs tp times the arithmetic and no message; and as every rank does
+// the same operations in the same order on the same bits, all of them come to the same bits. The next lesson lives on
+// that.
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_06_newton_schulz";
+  info.title = "Newton–Schulz";
+  info.question = "what does Newton–Schulz do to a matrix, and why does every rank do all of it?";
+  info.bugs = {{"block_wise", "every TP slice is orthogonalized by itself"},
+               {"four_steps", "the iteration stops one step too early"},
+               {"cubic", "the textbook's coefficients, which need many more steps for a small singular value"},
+               {"one_rank_in_bf16", "rank tp 0 computes in another precision than the others"}};
+  info.also_try = {"--tp 4", "--precision bf16", "--threads 2"};
+
+  Lesson<Local> lesson(info, Grid().tp(2), argc, argv);
+  lesson.require(plan);
+  lesson.step("start from my TP slice", start);
+  lesson.step("TP gather: all_gather over tp", gather);
+  lesson.step("Newton–Schulz on the whole matrix, on every rank: nothing travels", orthogonalize_whole);
+  // The reference shows what happened inside of the step before: one table for each of the two precisions, whatever the
+  // ranks compute in.
+  lesson.say("\nseen    the singular values after every step, as the reference has them");
+  lesson.say(table_of_singular_values(Precision::fp32));
+  lesson.say(table_of_singular_values(Precision::bf16));
+  lesson.step("compare with the formula in double", compare_with_formula);
+  lesson.check("w, orthogonalized", &Local::orthogonal, orthogonal_reference);
+  lesson.check("near the formula in double", &Local::compared, formula);
+  lesson.cost(predict);
+  lesson.say("flops   five steps on           as the formula        A and B as triangles      on all TP ranks");
+  lesson.say(operations(1024, 4096, lesson.seat().grid.tp()));
+  lesson.say(operations(4096, 4096, lesson.seat().grid.tp()));
+
+  // ## Exercises
+  //
+  // 1. How many steps does it take until a σ that starts at 1/1000 is above 0.5? Estimate, then compute it. Hint:
+  //    while σ is small, σ³ is nothing.
+  // 2. What does the quintic make of σ = 2, and of what comes out of that? Hint: this is what the division by the
+  //    norm is for. (The largest σ would do as well, and is smaller, but costs more to find.)
+  // 3. Suppose the TP ranks share out each product by rows of its result. How many elements would a rank have to
+  //    receive in one step, against none now? Hint: A and B are m × m, X is m × n.
+  return lesson.answer(
+      "Newton–Schulz brings every singular value near 1 and keeps the directions; orthogonal rows are a matter "
+      "between all rows, so it needs the whole matrix; and every rank of a TP group does all of it because that "
+      "costs no message and gives all of them the same bits.");
+}

@@ -1,0 +1,184 @@
+// # Lesson 07 · TP shard
+//
+// Every rank of a tensor-parallel (TP) group now has the whole orthogonal matrix, and needs no more than its slice of
+// it, because that is what it has of the weights. This lesson is \ref lesson_05_tp_gather run backward, and it is the
+// shortest of the journey: each rank cuts its slice out of what it has.
+//
+// You need to know why every rank of the group did all of Newton–Schulz (\ref lesson_06_newton_schulz).
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/cluster/lesson.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// A gather has to move every slice to every rank. Its opposite moves nothing: whoever has the whole has every slice of
+// it.
+//
+//     split by rows                          split by columns
+//     tp 0  ██████     tp 0  ██████          tp 0  ██████     tp 0  ███···
+//           ██████  →        ██████                ██████  →        ███···
+//           ██████           ······                ██████           ███···
+//           ██████           ······                ██████           ███···
+//     tp 1  ██████     tp 1  ······          tp 1  ██████     tp 1  ···███
+//           ██████  →        ······                ██████  →        ···███
+//           ██████           ██████                ██████           ···███
+//           ██████           ██████                ██████           ···███
+//
+// A slice of rows is one run of the matrix's memory, a slice of columns a piece of every row. A matrix that TP does not
+// cut at all is kept whole by every rank.
+//
+// This only works because the ranks' matrices are *the same*: the slices are cut from different copies, and together
+// they have to be one matrix again. Nobody checks that in training. Here we do, before anything is cut: the first check
+// comes between the two steps.
+
+const std::vector<Parameter> kParameters = {
+    {"w_rows", {8, 8}, SplitDim::rows}, {"w_columns", {4, 8}, SplitDim::columns}, {"w_uncut", {4, 6}, SplitDim::none}};
+
+// What one rank holds in this lesson.
+struct Local {
+  std::vector<NamedMatrix> wholes;  // the orthogonal matrices, rows × cols each
+  std::vector<NamedMatrix> slices;  // what TP leaves this rank of them
+};
+
+// A layout in which TP does not divide a dimension is refused before any rank starts.
+void plan(const Seat& seat) {
+  for (const Parameter& parameter : kParameters) tp_shape(parameter, seat.grid.tp());
+}
+
+// ## The reference
+//
+// The serial program has one copy of every matrix: random numbers, orthogonalized once. (\ref random_matrix gives
+// everyone the same numbers for the same seed, so nobody has to send them.)
+std::vector<NamedMatrix> orthogonal_matrices(const Seat& seat) {
+  NewtonSchulzSettings settings;
+  settings.precision = seat.precision;
+  std::vector<NamedMatrix> wholes;
+  for (const Parameter& parameter : kParameters) {
+    const RandomTensor numbers = {seat.seed, wholes.size()};
+    const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
+    wholes.push_back({parameter.name, newton_schulz(update, settings)});
+  }
+  return wholes;
+}
+
+// And of each it takes the part that a seat has, element by element: an equal run of the rows, of the columns, or all.
+std::vector<NamedMatrix> slices_of(const Seat& seat) {
+  std::vector<NamedMatrix> slices = orthogonal_matrices(seat);
+  for (std::size_t p = 0; p < slices.size(); ++p)
+    slices[p] = named_slice(kParameters[p], slices[p].matrix, seat.grid.tp(), seat.place.tp);
+  return slices;
+}
+
+// ## The steps
+//
+// Orthogonalize the whole matrices, as in lesson 06: every rank for itself. What Newton–Schulz needed in the meantime
+// was counted there, so we start to count anew.
+//
+// The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
+void orthogonalize_wholes(Rank& rank, Local& local) {
+  MuonSettings settings;
+  settings.precision = rank.precision;
+  settings.threads = rank.threads;
+  if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
+  for (const Parameter& parameter : kParameters) {
+    const RandomTensor numbers = {rank.seed, local.wholes.size()};
+    const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
+    local.wholes.push_back({parameter.name, orthogonalize(update, settings, parameter.name)});
+    rank.show(parameter.name, local.wholes.back().matrix).whole();
+  }
+  rank.memory().restart_peak();
+}
+
+// Cut my slice out of each matrix, and let go of the whole as soon as that is done.
+//
+// Three planted bugs. `wrong_dimension` cuts rows where the weights have columns. `wrong_coordinate` takes its place
+// among the DP ranks for its place among the TP ranks. `broadcast` does not trust the others: tp 0 sends everybody its
+// matrix first. The bits are right, and the table of costs has something to say.
+void shard(Rank& rank, Local& local) {
+  const int tp = rank.grid.tp();
+  const int place = rank.bug("wrong_coordinate") ? rank.place.dp : rank.place.tp;
+  for (std::size_t p = 0; p < kParameters.size(); ++p) {
+    const Parameter& parameter = kParameters[p];
+    Matrix& whole = local.wholes[p].matrix;
+    if (rank.bug("broadcast")) rank.tp().broadcast(whole.data(), whole.size(), 0);
+    const bool cut_wrongly = rank.bug("wrong_dimension") && parameter.tp_split_dim == SplitDim::columns;
+    const SplitDim dim = cut_wrongly ? SplitDim::rows : parameter.tp_split_dim;
+
+    local.slices.push_back({parameter.name, tp_shard(whole, dim, tp, place)});
+    whole = Matrix();
+
+    // The range says which rows or columns of the whole a slice is, and the bar where in the whole they lie.
+    const Range part = tp_range(parameter, tp, rank.place.tp);
+    Shown shown = rank.show(parameter.name, local.slices.back().matrix);
+    if (parameter.tp_split_dim == SplitDim::rows) shown.rows(part, parameter.shape.rows);
+    if (parameter.tp_split_dim == SplitDim::columns) shown.columns(part, parameter.shape.cols);
+    if (parameter.tp_split_dim == SplitDim::none) shown.whole();
+  }
+}
+
+// ## The cost
+//
+// No byte is sent. A rank holds the matrices that are still whole, the slices that it has cut, and, for a moment, the
+// one that it is cutting beside the whole that it comes from.
+Prediction predict(const Seat& seat) {
+  Index wholes = 0;
+  for (const Parameter& parameter : kParameters) wholes += parameter.shape.size();
+  Prediction prediction;
+  Index slices = 0;
+  for (const Parameter& parameter : kParameters) {
+    slices += tp_shape(parameter, seat.grid.tp()).size();
+    prediction.peak_elements = std::max(prediction.peak_elements, wholes + slices);
+    wholes -= parameter.shape.size();
+  }
+  return prediction;
+}
+
+// ## Why does nothing have to travel?
+//
+// Because the arithmetic was done tp times. The other way, one rank of the group orthogonalizes and sends each of the
+// others its slice, costs the arithmetic once, a message for each matrix and rank, and all the others wait. (With more
+// matrices than ranks the waiting can be shared out, too; some optimizers do that.)
+//
+// What it takes is that equal inputs give equal bits on every rank of the group. That is more than "the same function".
+// The order of every sum must not depend on how many threads a rank has or on where in memory the matrix lies; the
+// ranks must agree on the precision and on the number of steps. Where they do not, the slices belong to slightly
+// different matrices, and no error will ever say so.
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_07_tp_shard";
+  info.title = "TP shard";
+  info.question = "how does a rank get its slice of the orthogonal matrix, and why does nothing have to travel?";
+  info.bugs = {{"drifted_rank", "rank tp 1 did one step of Newton–Schulz less than the others"},
+               {"wrong_dimension", "a matrix that TP cuts by columns is cut by rows"},
+               {"wrong_coordinate", "a rank takes the slice with the number of its DP rank"},
+               {"broadcast", "rank tp 0 sends its matrix to the others, which have it already"}};
+  info.also_try = {"--tp 2", "--dp 2 --tp 2", "--precision bf16", "--verbose 2"};
+
+  Lesson<Local> lesson(info, Grid().tp(4), argc, argv);
+  lesson.require(plan);
+  lesson.step("orthogonalize the whole matrices, on every rank", orthogonalize_wholes);
+  lesson.check("the whole matrices", &Local::wholes, orthogonal_matrices);
+  lesson.step("TP shard: every rank cuts its own slice, nothing travels", shard);
+  lesson.check("the slices", &Local::slices, slices_of);
+  lesson.cost(predict);
+
+  // ## Exercises
+  //
+  // 1. How many bytes would a rank receive if tp 0 sent everybody no more than its slice? Hint: of `w_uncut`,
+  //    everybody needs all.
+  // 2. Which of the planted bugs would go unnoticed if ranks compared nothing but the shapes of their slices? Hint:
+  //    one of the matrices that TP cuts is square, and the other is not.
+  // 3. With `--bug drifted_rank`, how many elements does the second check find different, and on whom? Guess before
+  //    you look. Hint: what is different was different before the cut, and is on one rank alone.
+  return lesson.answer(
+      "every rank of a TP group computed the same bits, so each cuts the rows or columns that it needs out of its "
+      "own copy, and keeps what TP does not cut; nothing travels, because the arithmetic was paid for tp times.");
+}

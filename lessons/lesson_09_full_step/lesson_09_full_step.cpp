@@ -1,0 +1,330 @@
+// # Lesson 09 · The full step
+//
+// The main job: everything that lessons 03 to 08 did with toys, in the order in which an optimizer does it, on real
+// sizes, ten steps in a row; and after every step each rank's weights are compared, byte for byte, with those of one
+// process that knows nothing of ranks. First on dp 4 × tp 2, then on dp 2 × tp 4.
+//
+// You need to know the steps of the journey, one a lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
+// \ref lesson_06_newton_schulz, \ref lesson_07_tp_shard and \ref lesson_08_dp_shard.
+
+#include <fmt/format.h>
+
+#include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/lesson.hpp"
+#include "src/errors.hpp"
+#include "src/io/training_files.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/optim/serial_muon.hpp"
+#include "src/optim/training_data.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// One bucket at a time goes through the nine phases of \ref full_step. Its columns are the ranks of one DP group:
+//
+//     my gradients       ▒▒▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒   everybody's own, whole bucket
+//       │ reduce-scatter
+//     my DP shard        ██······  ··██····   the sum of all gradients, then momentum, then the update
+//       │ DP gather
+//     the bucket         ████████  ████████
+//       │ TP gather, Newton–Schulz, TP shard, for each matrix of which I own an element
+//     my DP shard        ██······  ··██····   of the orthogonal update, applied to my DP shard of the weights
+//       │ all-gather of weights
+//     new weights        ████████  ████████
+
+// What was asked for, beyond the options that every lesson takes. The defaults are those of the proof of concept's own
+// test.
+struct Request {
+  MuonSettings muon;
+  bool no_nesterov = false;
+  int steps = 10;
+  bool small = false;
+  int bucket_capacity = 0, alignment = 1;   // one bucket, no padding
+  TrainingFileNames files;
+  std::vector<std::string> tp_dims;
+};
+Request request;
+
+// Where weights and gradients come from: random numbers, or the reader's own files. Made before the ranks are forked,
+// so that all of them see it.
+std::unique_ptr<TrainingData> data;
+
+// What one rank holds.
+struct Local {
+  std::vector<int> mine;   // the numbers of the parameters of this rank's pipeline stage
+  Layout layout;           // who owns what of them
+  MuonState state;         // weights: whole buckets; momentum: my DP shards
+  int step = 0;            // optimizer steps done
+};
+
+// With pipeline parallelism a stage has parameters of its own; without it, everybody has all.
+std::vector<int> parameters_of(const Seat& seat) {
+  const Range range = stage_parameters(data->parameters().size(), seat.grid.pp(), seat.place.pp);
+  std::vector<int> mine;
+  for (Index p = range.begin; p < range.end; ++p) mine.push_back(p);
+  return mine;
+}
+
+// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test.
+Layout layout_of(const Seat& seat) {
+  std::vector<Parameter> parameters;
+  for (int p : parameters_of(seat)) parameters.push_back(data->parameters()[p]);
+  if (parameters.empty())
+    throw UsageError(fmt::format("--pp {} asks for more stages than there are matrices; try --pp {}", seat.grid.pp(),
+                                 data->parameters().size()));
+  LayoutOptions options;
+  options.bucket_capacity = request.bucket_capacity;
+  options.parameter_alignment = request.alignment;
+  return plan_layout(parameters, seat.grid, options);
+}
+
+MuonSettings settings_of(const Seat& seat) {
+  MuonSettings settings = request.muon;
+  settings.precision = seat.precision;
+  settings.threads = seat.threads;
+  return settings;
+}
+
+// ## The reference
+//
+// One process, full matrices, plain loops over them (\ref SerialMuon), run by the process that prints. What it computes
+// does not depend on the layout as long as the same gradients are added in the same tree, so one run of it serves both
+// layouts.
+std::unique_ptr<ReferenceRun> reference;
+
+// What a rank should hold after a step: its TP slices, cut out of the whole matrices of the reference.
+std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
+  std::vector<NamedMatrix> slices;
+  for (int p : parameters_of(seat)) {
+    const Matrix& whole = reference->after(step, seat.grid.dp())[p].matrix;
+    slices.push_back(named_slice(data->parameters()[p], whole, seat.grid.tp(), seat.place.tp));
+  }
+  return slices;
+}
+
+// What the rank does hold: the same slices, taken out of its buckets.
+std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
+  return unpack_buckets(local.layout, local.state.weights, seat.place.tp);
+}
+
+// ## The steps
+//
+// Plan the layout and pack my TP slices of the weights into buckets. The momentum starts at zero, for my DP shard only.
+//
+// The planted bug `slice_shape` will scale updates with the shape of the TP slice in place of that of the full matrix.
+void start(Rank& rank, Local& local) {
+  local.mine = parameters_of(rank);
+  local.layout = layout_of(rank);
+  local.state = initial_state(local.layout, *data, local.mine, rank.place.tp);
+  if (rank.bug("slice_shape"))
+    for (DistMeta& meta : local.layout.buffers[0].parameters) meta.full_shape = meta.shape;
+}
+
+// The gradients that this rank computed itself. Every DP rank has seen other data, and a TP rank has only its own
+// slices, so nobody makes more random numbers than it needs. A real model would run its forward and backward pass here.
+//
+// The planted bug `dropped_gradient` loses what DP rank 1 has computed.
+Buckets own_gradients(const Rank& rank, const Local& local) {
+  std::vector<Matrix> slices = own_gradient_slices(*data, local.mine, local.step, rank.grid, rank.place);
+  if (rank.bug("dropped_gradient") && rank.place.dp == 1)
+    for (Matrix& slice : slices) slice = Matrix(slice.rows(), slice.cols());
+  return pack_slices(local.layout, slices);
+}
+
+// One optimizer step: the nine phases of \ref full_step, which is the next thing to read. The observer takes their
+// times.
+//
+// The planted bug `forgotten_momentum` starts every step without a memory of the last one. The planted bug
+// `stale_weights` lets DP rank 0 go on with the weights from before the step, as if the last all-gather had not reached
+// it.
+void optimizer_step(Rank& rank, Local& local) {
+  rank.phase("gradients (random numbers)");
+  const Buckets gradients = own_gradients(rank, local);
+  const Buckets before = rank.bug("stale_weights") && rank.place.dp == 0 ? local.state.weights : Buckets();
+  if (rank.bug("forgotten_momentum"))
+    for (auto& buffer : local.state.momentum)
+      for (Flat& shard : buffer) std::fill(shard.begin(), shard.end(), 0.0f);
+
+  rank.memory().restart_peak();   // what is counted from here on is the step itself
+  full_step(local.layout, rank.place, rank.dp(), rank.tp(), settings_of(rank), gradients, local.state,
+            [&rank](Phase phase) { rank.phase(phase_name(phase)); });
+
+  if (!before.empty()) local.state.weights = before;
+  ++local.step;
+}
+
+// ## The cost
+//
+// Every step sends the same, so the prediction is that of one step (\ref predict_full_step), as often as there are
+// steps. The peak is reached while a rank orthogonalizes the largest matrix of which it owns an element.
+Prediction predict(const Seat& seat) {
+  Prediction prediction;
+  prediction.ledger.add(predict_full_step(layout_of(seat), seat.place, settings_of(seat)), data->steps());
+  prediction.peak_elements = predict_peak_elements(layout_of(seat), seat.place, settings_of(seat));
+  return prediction;
+}
+
+// ## Redundant work
+//
+// Newton–Schulz needs the whole matrix, so *every* rank that owns an element of a matrix orthogonalizes all of it: the
+// big matrix spans all DP ranks, and all its TP ranks repeat the work as well. A matrix that fits into one DP shard is
+// done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. Lesson 16
+// looks at layouts that divide the work.
+//
+// How many ranks orthogonalize each matrix: its owners, times a TP group. Only as many matrices as fit into the line.
+std::string who_does_what(const Layout& layout) {
+  std::string words;
+  for (const DistMeta& meta : layout.buffers[0].parameters) {
+    const std::size_t ranks = layout.owners(meta).size() * layout.grid.tp();
+    const std::string word =
+        words.empty() ? fmt::format("{} {} ranks", meta.name, ranks) : fmt::format(", {} {}", meta.name, ranks);
+    if (words.size() + word.size() > 36) return words + ", …";
+    words += word;
+  }
+  return words;
+}
+
+// The sums of both: what one process does in a step, and what all ranks do.
+std::string redundant_work(const Options& options) {
+  const int ns_steps = request.muon.ns_steps;
+  double serial = 0, all = 0;
+  for (const Parameter& parameter : data->parameters())
+    serial += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, ns_steps);
+  for (int rank = 0; rank < options.grid.size(); ++rank) {
+    const Seat seat = options.seat(rank);
+    all += predict_newton_schulz_flops(layout_of(seat), seat.place, ns_steps);
+  }
+  if (serial == 0) return "work    no Newton–Schulz step was asked for";
+  return fmt::format(
+      "work    Newton–Schulz a step: {:.2f} GFLOP in one process, {:.2f} GFLOP in all ranks: {:.2f} × the work\n"
+      "        each matrix is done by every rank that owns an element: {}",
+      serial / 1e9, all / 1e9, all / serial, who_does_what(layout_of(options.seat(0))));
+}
+
+// ## Your own weights
+//
+// With `--params`, `--grads` and `--out` the same steps run on your files. At the end the whole matrices are put
+// together from the slices of DP rank 0, which have just been compared with the reference, and written in the type they
+// had.
+void write_result(Lesson<Local>& lesson, const FileTraining& files) {
+  const auto held = lesson.collect(held_slices);   // [rank][parameter of its stage]
+  lesson.in_parent([&] {
+    const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
+    const InterruptHold hold;   // Ctrl-C waits until the file is whole
+    files.write(whole);
+  });
+  lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.files.out));
+  if (!files.left_to_adamw().empty())
+    lesson.say(fmt::format("        left to AdamW and written unchanged: {}", fmt::join(files.left_to_adamw(), ", ")));
+}
+
+// Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout.
+void prepare(const Seat& seat) {
+  MuonSettings& muon = request.muon;
+  require_sensible(muon);
+  if (request.steps < 1 || request.steps > 1000)
+    throw UsageError(fmt::format("--steps {} makes no sense; it takes a whole number from 1 to 1000", request.steps));
+  // Weights and gradients: random numbers, or the reader's files. `require` calls this once for each layout; both use
+  // the same data and the same reference.
+  muon.nesterov = !request.no_nesterov;
+  muon.precision = seat.precision;
+  if (data == nullptr && request.files.params.empty()) {
+    if (!request.files.grads.empty() || !request.files.out.empty() || !request.tp_dims.empty())
+      throw UsageError(
+          "--grads, --out and --tp-dim go with --params, which was not given; add --params FILE.safetensors");
+    data = std::make_unique<RandomTraining>(request.small ? small_parameters() : proof_of_concept_parameters(),
+                                            request.steps, seat.seed);
+  } else if (data == nullptr) {
+    data = std::make_unique<FileTraining>(request.files, seat.grid.tp(), parse_tp_dims(request.tp_dims));
+  }
+  // A layout that works for the first stage may not work for the others.
+  for (int stage = 0; stage < seat.grid.pp(); ++stage) {
+    Seat of_stage = seat;
+    of_stage.place = seat.grid.place(seat.grid.rank(0, 0, stage));
+    layout_of(of_stage);
+  }
+  // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
+  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, muon);
+}
+
+const char* const kAnswer =
+    "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
+    "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole matrix, "
+    "and all else is done element by element. The price is on the table: the bytes of three collectives a bucket and "
+    "of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.";
+
+// ## One layout, all steps
+//
+// Each optimizer step is followed by its check. The ranks do not wait for it: they go on while the reference is
+// computed.
+int walk(const LessonInfo& info, const Grid& grid, int argc, char** argv, bool& last_layout) {
+  Lesson<Local> lesson(info, grid, argc, argv);
+  lesson.require(prepare);
+  lesson.say(layout_of(lesson.seat()).text());
+  lesson.quiet_step("lay out the parameters", start);
+  bool equal = true;
+  for (int step = 1; step <= data->steps(); ++step) {
+    lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
+    equal &= lesson.check(fmt::format("weights after step {}", step), held_slices,
+                          [step](const Seat& seat) { return expected_slices(seat, step); });
+  }
+  // What it cost, and what to do with the result.
+  lesson.cost(predict);
+  lesson.say(redundant_work(lesson.options()));
+  lesson.timings();
+  const auto* files = dynamic_cast<const FileTraining*>(data.get());
+  if (files != nullptr && equal) write_result(lesson, *files);
+  last_layout = last_layout || files != nullptr || lesson.options().grid_given;
+  return lesson.answer(last_layout ? kAnswer : "");
+}
+
+// Both layouts, or the one that was asked for.
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_09_full_step";
+  info.title = "The full step";
+  info.question =
+      "can eight ranks, none of which holds the whole model, take the step that one process would take, bit for bit?";
+  info.bugs = {{"dropped_gradient", "the gradient that DP rank 1 computed never arrives"},
+               {"forgotten_momentum", "every step starts with zero momentum"},
+               {"slice_shape", "the update is scaled with the shape of the TP slice, not of the full matrix"},
+               {"stale_weights", "DP rank 0 goes on with the weights from before the step"}};
+  info.also_try = {"--precision bf16", "--dp 3 --tp 1", "--bucket-capacity 50000 --alignment 64",
+                   "--pp 2 --dp 2 --tp 2"};
+  // What can be asked for on top of the options of every lesson. `--help` lists both.
+  info.options = {{"--steps", "optimizer steps on random numbers (default 10)", &request.steps},
+                  {"--small", "matrices of an eighth of the size, for a quick look", &request.small},
+                  {"--lr", "learning rate (default 0.1)", &request.muon.lr},
+                  {"--momentum", "momentum (default 0.9)", &request.muon.momentum},
+                  {"--weight-decay", "decoupled weight decay (default 0.1)", &request.muon.weight_decay},
+                  {"--rms", "root mean square that updates are brought to (default 0.2)", &request.muon.rms},
+                  {"--ns-steps", "Newton–Schulz steps (default 5)", &request.muon.ns_steps},
+                  {"--no-nesterov", "plain momentum", &request.no_nesterov},
+                  {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)",
+                   &request.bucket_capacity},
+                  {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
+                  {"--params", "your weights, a safetensors file", &request.files.params},
+                  {"--grads", "your gradients, one safetensors file a step", &request.files.grads},
+                  {"--out", "the safetensors file that the new weights are written to", &request.files.out},
+                  {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.tp_dims}};
+
+  bool last_layout = false;
+  int code = walk(info, Grid().dp(4).tp(2), argc, argv, last_layout);
+  if (!last_layout) {
+    last_layout = true;
+    info.question.clear();   // it was asked
+    code = std::max(code, walk(info, Grid().dp(2).tp(4), argc, argv, last_layout));
+  }
+
+  // ## Exercises
+  //
+  // 1. Run with `--dp 8 --tp 1` and then with `--dp 1 --tp 8` and compare the bytes. Which matrices make the second
+  //    refuse to start? Hint: TP cuts w0 by rows, and w1 and w3 by columns.
+  // 2. Which phase takes most of the time, and how would the table on standard error change if only one rank of every
+  //    group did the Newton–Schulz of a matrix? Hint: somebody would have to send the result.
+  // 3. `--precision bf16` halves the bytes of two rows of the table. Why not of all? Hint: what must not be rounded?
+  return code;
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/optim/muon_settings.hpp"
+
+namespace muonwalk::sim {
+
+/// The outcome of comparing what one or more ranks hold with the reference, byte by byte (memcmp).
+struct Comparison {
+  long long elements = 0;              ///< compared so far
+  long long different = 0;
+  std::vector<std::string> first;      ///< the first difference, in words; empty when there is none
+
+  bool equal() const { return first.empty(); }
+};
+
+/// Compares what rank `rank` holds with what it should hold and adds the outcome to `comparison`. Equal means: the same
+/// names in the same order, the same shapes and the same bytes. The first difference is described with parameter, row and
+/// column, both values in decimal and hex, the distance in ULP, and the rank.
+void compare(const std::string& rank, const std::vector<NamedMatrix>& held, const std::vector<NamedMatrix>& expected,
+             Comparison& comparison);
+
+/// A float as differences show it: nine digits, which tell any two floats apart, and its bits in hex.
+std::string float_text(float value);
+
+/// How many float32 values lie between two values, counted along the number line (0 when they are equal, +0 and −0
+/// included); −1 when one of them is a NaN.
+long long ulp_distance(float a, float b);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,346 @@
+#include "sim/cluster/lesson.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "sim/cluster/comparison.hpp"
+#include "sim/cluster/cost_table.hpp"
+#include "sim/cluster/idle_threads.hpp"
+#include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/record.hpp"
+#include "sim/cluster/screen.hpp"
+#include "sim/cluster/world.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+Record held_record(const NamedMatrix& held) {
+  Record record;
+  record.kind = "held";
+  record.fields = {{"name", held.name}, {"rows", held.matrix.rows()}, {"cols", held.matrix.cols()},
+                   {"first_row", held.first_row}, {"first_col", held.first_col}};
+  const auto* bytes = reinterpret_cast<const std::byte*>(held.matrix.data());
+  record.payload.assign(bytes, bytes + held.matrix.bytes());
+  return record;
+}
+
+NamedMatrix held_matrix(const Record& record) {
+  const auto* values = reinterpret_cast<const float*>(record.payload.data());
+  Flat flat(values, values + record.payload.size() / sizeof(float));
+  return {record.fields.at("name"), Matrix(record.fields.at("rows"), record.fields.at("cols"), std::move(flat)),
+          record.fields.at("first_row"), record.fields.at("first_col")};
+}
+
+nlohmann::json ledger_fields(const Ledger& ledger) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const LedgerLine& line : ledger.lines())
+    lines.push_back({line.group, static_cast<int>(line.kind), static_cast<int>(line.type), line.calls,
+                     line.traffic.bytes_sent, line.traffic.bytes_received, line.traffic.messages_sent,
+                     line.traffic.messages_received});
+  return lines;
+}
+
+Ledger ledger_from(const nlohmann::json& lines) {
+  Ledger ledger;
+  for (const auto& line : lines)
+    ledger.add(line[0], static_cast<CollectiveKind>(line[1].get<int>()), static_cast<ElementType>(line[2].get<int>()), line[3],
+               Traffic{line[4], line[5], line[6], line[7]});
+  return ledger;
+}
+
+// "05" and "TP gather" as "Lesson 05 · TP gather".
+std::string heading(const LessonInfo& info) {
+  const std::string number = info.name.size() > 9 ? info.name.substr(7, 2) : "";
+  return fmt::format("Lesson {} · {}", number, info.title);
+}
+
+std::string world_text(const Options& options) {
+  const int ranks = options.grid.size();
+  const bool threads = options.world == WorldKind::threads;
+  return fmt::format("{} · {} {} {} · {}", options.grid.text(), ranks,
+                     threads ? (ranks == 1 ? "thread" : "threads") : (ranks == 1 ? "process" : "processes"),
+                     options.transport == TransportKind::memory ? "through memory" : "over Gloo",
+                     precision_name(options.precision));
+}
+
+}  // namespace
+
+struct LessonCore::State {
+  std::unique_ptr<World> world;
+  Paint paint;
+  int steps = 0;
+  int checks = 0;
+  int failed_checks = 0;
+  bool cost_failed = false;
+  std::vector<std::string> phases;                                   // in order of first use
+  std::map<std::string, std::map<std::size_t, double>> seconds;      // [phase][rank]
+  std::map<std::size_t, long> peak_kilobytes;
+};
+
+int exit_code_of(const std::string& name, const std::function<int()>& program) {
+  try {
+    return program();
+  } catch (const UsageError& error) {
+    print_error_line(fmt::format("{}: {}", name, error.what()));
+    return 2;
+  } catch (const std::exception& error) {
+    print_error_line(fmt::format("{}: {}", name, error.what()));
+    return 3;
+  } catch (...) {
+    print_error_line(name + ": something was thrown that is no std::exception");
+    return 3;
+  }
+}
+
+// Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.
+template <class Work>
+void LessonCore::guarded(const Work& work) {
+  if (!program_) return work();
+  bool done = false;
+  const int code = exit_code_of(info_.name, [&] {
+    work();
+    done = true;
+    return 0;
+  });
+  if (done) return;
+  state_->world.reset();
+  std::exit(code);
+}
+
+LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
+    : info_(std::move(info)), program_(true), state_(std::make_unique<State>()) {
+  options_.grid = grid;
+  guarded([&] {
+    open_standard_files();
+    if (!parse_options(info_, argc, argv, options_)) {
+      finish_output();
+      std::exit(0);
+    }
+    let_idle_threads_sleep(options_, argv);
+    handle_interrupts(info_.name);
+  });
+}
+
+LessonCore::LessonCore(LessonInfo info, const Options& options)
+    : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
+  require_valid(info_, options_);
+}
+
+LessonCore::~LessonCore() = default;
+
+bool LessonCore::reporting() const { return state_->world == nullptr || state_->world->reporting(); }
+
+void LessonCore::require(const std::function<void(const Seat&)>& plan) {
+  guarded([&] { plan(seat()); });
+}
+
+void LessonCore::begin() {
+  if (options_.verbose == 0) return;
+  print_line(left_and_right(state_->paint.bold(heading(info_)), world_text(options_)));
+  if (!info_.question.empty())
+    for (const std::string& line : wrap_text("Question: " + info_.question, 10)) print_line(line);
+  print_line();
+}
+
+void LessonCore::start() {
+  if (state_->world != nullptr) return;
+  begin();
+  guarded([&] { state_->world = start_world(options_); });
+}
+
+void LessonCore::say(const std::string& text) {
+  start();
+  if (reporting() && options_.verbose > 0) print_line(text);
+}
+
+// Runs a step of the lesson and keeps the times of its phases.
+std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body) {
+  start();
+  std::vector<std::vector<Record>> records;
+  guarded([&] { records = state_->world->step(title, body); });
+  for (std::size_t rank = 0; rank < records.size(); ++rank)
+    for (const Record& record : records[rank]) {
+      if (record.kind != "phase") continue;
+      const std::string name = record.fields.at("name");
+      if (state_->seconds.count(name) == 0) state_->phases.push_back(name);
+      state_->seconds[name][rank] += record.fields.at("seconds").get<double>();
+    }
+  return records;
+}
+
+void LessonCore::run_step(const std::string& title, const std::function<void(Rank&)>& body) {
+  auto records = run_on_ranks(title, body);
+  ++state_->steps;
+  if (!reporting() || options_.verbose == 0) return;
+  for (auto& of_rank : records)
+    for (Record& record : of_rank)
+      if (record.kind == "show" && !record.payload.empty())
+        record.fields["digest"] = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
+  print_line(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
+  for (const std::string& line : moved_lines(records)) print_line(line);
+  for (const std::string& line : step_lines(options_.grid, records, options_.verbose >= 2)) print_line(line);
+  std::fflush(stdout);
+}
+
+void LessonCore::run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body) { run_on_ranks(title, body); }
+
+std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) {
+  start();
+  std::vector<std::vector<NamedMatrix>> collected;
+  guarded([&] {
+    const auto records = state_->world->errand("hand over results", [&](Rank& rank) {
+      MemoryMeter uncounted;   // copies for the check are none of the lesson's memory
+      const MeterScope scope(uncounted);
+      for (const NamedMatrix& matrix : held(rank)) rank.add_record("held") = held_record(matrix);
+    });
+    for (const auto& of_rank : records) {
+      collected.emplace_back();
+      for (const Record& record : of_rank)
+        if (record.kind == "held") collected.back().push_back(held_matrix(record));
+    }
+  });
+  return collected;
+}
+
+bool LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
+  auto collected = run_collect(held);
+  if (!reporting()) return true;
+  Comparison comparison;
+  const auto in_words = [&](std::vector<NamedMatrix> matrices) {   // what has no name of its own is called as the check is
+    for (NamedMatrix& matrix : matrices)
+      if (matrix.name.empty()) matrix.name = what;
+    return matrices;
+  };
+  guarded([&] {
+    for (std::size_t rank = 0; rank < collected.size(); ++rank)
+      compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
+              in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
+  });
+  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print_line();
+  const Paint& paint = state_->paint;
+  const std::string who = collected.size() == 1 ? "1 rank" : fmt::format("{} ranks", collected.size());
+  const bool equal = comparison.equal() && comparison.elements > 0;
+  if (!equal) ++state_->failed_checks;
+  print_aligned(fmt::format("check   {}: {} {} the reference", what, who,
+                            equal ? (collected.size() == 1 ? "equals" : "equal") : (collected.size() == 1 ? "differs from" : "differ from")),
+                equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
+                                  comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
+                      : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
+                                  number_text(comparison.elements), paint.bad("✘")));
+  if (comparison.elements == 0 && comparison.first.empty())
+    comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
+  for (const std::string& line : comparison.first) print_line("        " + line);
+  return equal;
+}
+
+void LessonCore::in_parent(const std::function<void()>& work) {
+  if (reporting()) guarded(work);
+}
+
+bool LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
+  start();
+  std::vector<RankCost> costs;
+  guarded([&] {
+    const auto records = state_->world->errand("count", [&](Rank& rank) {
+      RankGroups& groups = rank.groups();
+      KernelTraffic kernel;
+      long long headers = 0;
+      kernel.known = options_.world == WorldKind::processes;
+      for (GlooTransport* transport : groups.gloo) {
+        if (transport == nullptr) continue;
+        const KernelTraffic of_group = transport->kernel_traffic();
+        kernel.known = kernel.known && of_group.known;
+        kernel.bytes_sent += of_group.bytes_sent;
+        headers += transport->header_bytes_sent();
+      }
+      rusage usage{};
+      getrusage(RUSAGE_SELF, &usage);
+      rank.add_record("cost").fields = {{"ledger", ledger_fields(groups.ledger)}, {"peak", groups.memory.peak()},
+                                        {"kernel_known", kernel.known}, {"kernel_sent", kernel.bytes_sent},
+                                        {"header_sent", headers}, {"kilobytes", usage.ru_maxrss}};
+    });
+    for (std::size_t rank = 0; rank < records.size(); ++rank)
+      for (const Record& record : records[rank]) {
+        if (record.kind != "cost") continue;
+        const Prediction prediction = predict(options_.seat(static_cast<int>(rank)));
+        RankCost cost;
+        cost.predicted = prediction.ledger;
+        cost.counted = ledger_from(record.fields.at("ledger"));
+        cost.predicted_peak = prediction.peak_elements;
+        cost.counted_peak = record.fields.at("peak");
+        cost.kernel_known = record.fields.at("kernel_known");
+        cost.kernel_sent = record.fields.at("kernel_sent");
+        cost.header_sent = record.fields.at("header_sent");
+        state_->peak_kilobytes[rank] = record.fields.at("kilobytes");
+        costs.push_back(std::move(cost));
+      }
+  });
+  if (!reporting()) return true;
+  const CostTable table = cost_table(costs);
+  if (options_.verbose > 0 || !table.equal)
+    for (std::size_t i = 0; i < table.lines.size(); ++i) print_line((i == 0 ? "cost  " : "      ") + table.lines[i]);
+  state_->cost_failed = state_->cost_failed || !table.equal;
+  return table.equal;
+}
+
+void LessonCore::timings() {
+  if (!reporting() || options_.verbose == 0) return;
+  print_error_line(fmt::format("{}: measured on this machine, seconds a rank", info_.name));
+  print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
+  for (const std::string& phase : state_->phases) {
+    double sum = 0, most = 0;
+    for (const auto& [rank, seconds] : state_->seconds[phase]) {
+      sum += seconds;
+      most = std::max(most, seconds);
+    }
+    const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
+    print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
+  }
+  long kilobytes = 0;
+  for (const auto& [rank, of_rank] : state_->peak_kilobytes) kilobytes = std::max(kilobytes, of_rank);
+  if (kilobytes > 0)
+    print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank", static_cast<double>(kilobytes) / 1024));
+}
+
+int LessonCore::answer(const std::string& text) {
+  start();
+  const bool ok = state_->failed_checks == 0 && !state_->cost_failed;
+  if (!reporting()) return ok ? 0 : 1;
+  guarded([&] {
+    if (options_.fault.kind != Fault::Kind::none && options_.fault.step > state_->world->steps())
+      throw UsageError(fmt::format("--fault names step {}, but this run has only the steps 0 (the rendezvous) to {}",
+                                   options_.fault.step, state_->world->steps()));
+    if (text.empty()) {
+      state_->world.reset();
+      return;
+    }
+    if (options_.verbose > 0) {
+      std::vector<std::string> tries;
+      for (const Bug& bug : info_.bugs) tries.push_back("--bug " + bug.name);
+      tries.insert(tries.end(), info_.also_try.begin(), info_.also_try.end());
+      for (const std::string& line : wrap_items("try     ", tries)) print_line(line);
+      for (const std::string& line : wrap_text("Answer: " + text, 8)) print_line(line);
+    }
+    print_line(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
+                  : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
+    state_->world.reset();
+    finish_output();
+  });
+  return ok ? 0 : 1;
+}
+
+std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }
+std::vector<NamedMatrix> named(const Flat& values) {
+  return {NamedMatrix{"", Matrix(1, static_cast<Index>(values.size()), values), 0, 0}};
+}
+std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
+
+}  // namespace muonwalk::sim

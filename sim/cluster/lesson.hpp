@@ -1,0 +1,149 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/options.hpp"
+#include "sim/cluster/rank.hpp"
+#include "src/optim/muon_settings.hpp"
+
+namespace muonwalk::sim {
+
+/// What a lesson predicts for one rank, before anything is sent.
+struct Prediction {
+  Ledger ledger;               ///< calls, bytes and messages, line by line
+  Index peak_elements = -1;    ///< the most elements that its matrices and flat buffers hold at a time; −1: not predicted
+};
+
+/// The compiled part of Lesson<Local>: it starts the ranks, runs steps, prints, compares and counts. Everything that can go
+/// wrong ends a program with a sentence on standard error and the exit code of the error's kind; a lesson that was made from
+/// Options (a notebook, a test) throws instead.
+class LessonCore {
+ public:
+  /// For a program: reads the command line; `grid` is the lesson's own layout.
+  LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv);
+  /// For a notebook or a test: no command line, and errors are thrown.
+  LessonCore(LessonInfo info, const Options& options);
+  ~LessonCore();
+  LessonCore(const LessonCore&) = delete;
+  LessonCore& operator=(const LessonCore&) = delete;
+
+  /// What was asked for. Valid from the constructor on.
+  const Options& options() const { return options_; }
+  /// What rank 0 knows.
+  Seat seat() const { return options_.seat(0); }
+  /// True in the process that prints; false in a process that is a rank, where what the lines below print is dropped.
+  bool reporting() const;
+
+  /// Runs `plan` before any rank is started, so that a layout that can't work is refused with exit code 2.
+  void require(const std::function<void(const Seat&)>& plan);
+
+  /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
+  void say(const std::string& text);
+
+  /// Runs `work` in the process that prints and nowhere else; what it throws ends the program as an error of a step does.
+  void in_parent(const std::function<void()>& work);
+
+  /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table.
+  /// Returns false (and the lesson will fail) when they differ by one byte, message or element.
+  bool cost(const std::function<Prediction(const Seat&)>& predict);
+
+  /// Prints how long the phases took (Rank::phase) and the peak memory of a rank, on standard error.
+  void timings();
+
+  /// The end: prints what to try, the answer, and whether all checks held. Returns the exit code: 0, or 1 when one did not.
+  /// With an empty text nothing is printed: the lesson goes on with another layout.
+  int answer(const std::string& text);
+
+ protected:
+  using Held = std::function<std::vector<NamedMatrix>(Rank&)>;
+  using Expected = std::function<std::vector<NamedMatrix>(const Seat&)>;
+
+  void run_step(const std::string& title, const std::function<void(Rank&)>& body);
+  void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
+  bool run_check(const std::string& what, const Held& held, const Expected& expected);
+  std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
+  /// Starts the ranks if they are not there yet.
+  void start();
+
+ private:
+  struct State;
+  void begin();
+  std::vector<std::vector<Record>> run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body);
+  template <class Work>
+  void guarded(const Work& work);
+
+  LessonInfo info_;
+  Options options_;
+  bool program_;
+  std::unique_ptr<State> state_;
+};
+
+/// The values that a rank holds or should hold, as named matrices: how Lesson::check takes its member.
+std::vector<NamedMatrix> named(const Matrix& matrix);
+std::vector<NamedMatrix> named(const Flat& values);
+std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
+
+/// A lesson: ranks that each hold a `Local` and go through its steps together. The same calls run on processes and on
+/// threads, because a step is a plain function of a rank and what it holds.
+template <class Local>
+class Lesson : public LessonCore {
+ public:
+  Lesson(LessonInfo info, const Grid& grid, int argc, char** argv)
+      : LessonCore(std::move(info), grid, argc, argv), locals_(static_cast<std::size_t>(options().grid.size())) {}
+  Lesson(LessonInfo info, const Options& options)
+      : LessonCore(std::move(info), options), locals_(static_cast<std::size_t>(options.grid.size())) {}
+
+  /// Runs `body` on every rank and prints what the ranks show.
+  void step(const std::string& title, const std::function<void(Rank&, Local&)>& body) {
+    run_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
+  }
+
+  /// Runs `body` on every rank and prints nothing: a step that is done over and over.
+  void quiet_step(const std::string& title, const std::function<void(Rank&, Local&)>& body) {
+    run_quiet_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
+  }
+
+  /// Compares a member of every rank's Local, byte by byte, with what `reference` computes for that rank's seat in the
+  /// process that prints. Returns false, and the lesson will fail, when a bit differs.
+  template <class Member, class Reference>
+  bool check(const std::string& what, Member Local::*member, const Reference& reference) {
+    return run_check(
+        what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
+        [&](const Seat& seat) { return named(reference(seat)); });
+  }
+
+  /// The same for matrices that a function takes out of every rank's Local.
+  template <class Reference>
+  bool check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
+             const Reference& reference) {
+    return run_check(
+        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
+        [&](const Seat& seat) { return named(reference(seat)); });
+  }
+
+  /// Every rank's member, in rank order, in the process that prints; empty in a process that is a rank.
+  template <class Member>
+  std::vector<std::vector<NamedMatrix>> collect(Member Local::*member) {
+    return run_collect([&](Rank& rank) { return named(local(rank.rank()).*member); });
+  }
+
+  /// The same for matrices that a function takes out of every rank's Local.
+  std::vector<std::vector<NamedMatrix>> collect(std::vector<NamedMatrix> (*held)(const Seat&, const Local&)) {
+    return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
+  }
+
+  /// What rank `rank` holds. Only that rank's own process knows it, or, with threads, everybody.
+  Local& local(int rank) { return locals_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<Local> locals_;
+};
+
+/// Runs `program` and turns what it throws into a sentence and the exit code of the error's kind: how a lesson's main deals
+/// with errors outside of the lesson's own calls.
+int exit_code_of(const std::string& name, const std::function<int()>& program);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/cluster/seat.hpp"
+
+namespace muonwalk::sim {
+
+/// Where ranks live: each in a process of its own, or as threads of this one.
+enum class WorldKind { processes, threads };
+/// What ranks that are threads talk over. Processes always talk over Gloo.
+enum class TransportKind { gloo, memory };
+
+/// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
+struct Fault {
+  enum class Kind { none, kill, exit, raise, stop, hang, never_connect };
+  Kind kind = Kind::none;
+  int rank = -1;
+  int step = 1;
+};
+
+/// Everything that the options of a lesson say; `--help` prints what each is for.
+struct Options {
+  Grid grid;
+  bool grid_given = false;   ///< --dp, --tp or --pp was on the command line
+  int threads = 0;           ///< 0: max(1, cores / ranks)
+  std::uint64_t seed = 1;
+  Precision precision = Precision::fp32;
+  int verbose = 1;
+  double timeout_seconds = 30;
+  WorldKind world = WorldKind::processes;
+  TransportKind transport = TransportKind::gloo;
+  std::string bug;
+  Fault fault;
+
+  /// The seat of one rank.
+  Seat seat(int rank) const;
+  /// OpenMP threads of each rank: as asked for, or max(1, cores / ranks).
+  int threads_per_rank() const;
+};
+
+/// A planted bug: what `--bug NAME` switches on and what goes wrong then.
+struct Bug {
+  std::string name;
+  std::string what;
+};
+
+/// An option that one lesson has besides the common ones. `target` is set when the option is given; bool means a flag.
+struct LessonOption {
+  std::string name;
+  std::string help;
+  std::variant<bool*, int*, float*, std::string*, std::vector<std::string>*> target;
+};
+
+/// What a lesson says about itself before it runs.
+struct LessonInfo {
+  std::string name;                  ///< "lesson_05_tp_gather"
+  std::string title;                 ///< "TP gather"
+  std::string question;              ///< one sentence that ends in a question mark
+  std::vector<Bug> bugs = {};
+  std::vector<std::string> also_try = {};     ///< further command lines for the reader, e.g. "--tp 4"
+  std::vector<LessonOption> options = {};
+  bool fp32_only = false;                     ///< it rounds nothing, so --precision bf16 is refused
+};
+
+/// The most ranks that a lesson starts: what one machine should bear.
+constexpr int kMostRanks = 64;
+/// The most OpenMP threads of one rank.
+constexpr int kMostThreads = 256;
+
+/// Reads the command line. `defaults` holds the lesson's own grid. Throws UsageError with a sentence that names the option,
+/// the value and what would work. `--help` and `--list-bugs` print to standard output and return false: nothing is to be run.
+bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options);
+
+/// Throws UsageError when the options can't work together; parse_options does so by itself.
+void require_valid(const LessonInfo& info, const Options& options);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sim/cluster/seat.hpp"
+#include "src/comm/communicator.hpp"
+#include "src/layout/parameter.hpp"
+#include "src/numerics/memory_meter.hpp"
+
+namespace muonwalk::sim {
+
+struct RankGroups;
+struct Record;
+
+/// One line of output about something that a rank holds, being written: `rank.show("w1", slice).rows(range, of)`. The calls
+/// say which part of the whole it is, for the range in brackets and the bar at the end of the line.
+class Shown {
+ public:
+  /// It holds these of `whole` rows, columns or elements.
+  Shown& rows(Range part, Index whole);
+  Shown& columns(Range part, Index whole);
+  Shown& elements(Range part, Index whole);
+  /// It is all of it: a full bar and no range.
+  Shown& whole();
+  /// Free words at the end of the line.
+  Shown& note(const std::string& words);
+  /// The bytes of the line, where they are not 4 an element.
+  Shown& bytes(Index count);
+
+ private:
+  friend class Rank;
+  explicit Shown(Record& record) : record_(&record) {}
+  Shown& part(const char* unit, Range part, Index whole);
+  Record* record_;
+};
+
+/// One rank, as a step sees it: its seat, its groups, and a way to say what it holds. Steps run on all ranks at once, and
+/// what they show is printed by the parent in rank order when the step has ended.
+class Rank : public Seat {
+ public:
+  Rank(const Seat& seat, RankGroups& groups);
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  /// This rank's number in the world.
+  int rank() const { return place.rank; }
+
+  /// The groups this rank belongs to.
+  Communicator& dp();
+  Communicator& tp();
+  Communicator& pp();
+  Communicator& group(GroupKind kind);
+
+  /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest.
+  Shown show(const std::string& name, const Matrix& matrix);
+  /// The same for a flat run of elements.
+  Shown show(const std::string& name, const Flat& values);
+  /// The same for something that has a shape but no values to print.
+  Shown show(const std::string& name, Shape shape);
+  /// Prints a line of words.
+  void say(const std::string& line);
+
+  /// Names what the rank does from here on, until the next call or the end of the step; the time that each phase takes is
+  /// printed at the end of the run, on standard error.
+  void phase(const std::string& name);
+
+  /// What this rank has sent and received since the start.
+  Ledger& ledger();
+  /// What this rank's matrices and flat buffers hold.
+  MemoryMeter& memory();
+
+ private:
+  friend class RankSession;
+  friend class LessonCore;
+  Record& add_record(const std::string& kind);
+  RankGroups& groups();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,123 @@
+#include "sim/cluster/rank_process.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "sim/cluster/interrupt.hpp"
+
+namespace muonwalk::sim {
+
+double monotonic_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string signal_text(int signal) {
+#ifdef __GLIBC__
+  const char* name = sigabbrev_np(signal);
+#else
+  const char* name = nullptr;
+#endif
+  return name != nullptr ? fmt::format("{} (SIG{})", signal, name) : fmt::format("{}", signal);
+}
+
+void RankProcess::read_records() {
+  std::array<std::byte, std::size_t{1} << 16> chunk;   // what most pipes hold; left as it is, for it is tried often and in vain
+  while (pipe_ >= 0) {
+    const ssize_t got = read(pipe_, chunk.data(), chunk.size());
+    if (got > 0) {
+      received_.insert(received_.end(), chunk.begin(), chunk.begin() + got);
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    close(pipe_);   // end of file: the rank is gone
+    pipe_ = -1;
+  }
+  for (Record& record : decode(received_)) sort_in(std::move(record));
+}
+
+void RankProcess::sort_in(Record record) {
+  if (record.kind == "end of step") {
+    steps_.push_back(std::move(open_step_));
+    open_step_.clear();
+  } else if (record.kind == "failed") {
+    failed_ = true;
+    failure_ = record.fields.at("message");
+    refused_input_ = record.fields.at("error") == "usage";
+    lost_peer_ = record.fields.at("error") == "peer lost";
+    failed_at_ = record.fields.at("at");
+  } else {
+    open_step_.push_back(std::move(record));
+  }
+}
+
+void RankProcess::observe() {
+  if (ended_) return;
+  const InterruptHold hold;   // once it is waited for, its number may be another process's: no handler may kill it then
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+    if (WIFSTOPPED(status)) {
+      stop_signal_ = WSTOPSIG(status);
+    } else if (WIFCONTINUED(status)) {
+      stop_signal_ = 0;
+    } else {
+      ended_ = true;
+      status_ = status;
+      forget_rank_process(pid_);
+      return;
+    }
+  }
+}
+
+void RankProcess::end() {
+  if (!ended_) {
+    const InterruptHold hold;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    ended_ = true;
+    forget_rank_process(pid_);
+  }
+  if (pipe_ >= 0) close(pipe_);
+  pipe_ = -1;
+}
+
+bool RankProcess::wait_for_end(double seconds) {
+  const double deadline = monotonic_seconds() + seconds;
+  for (observe(); !ended_ && monotonic_seconds() < deadline; observe()) usleep(500);
+  return ended_;
+}
+
+double RankProcess::cpu_seconds() const {
+#ifndef __linux__
+  return 0;   // the processor time of another process has no portable name
+#else
+  clockid_t clock{};
+  timespec used{};
+  if (ended_ || clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+#endif
+}
+
+bool RankProcess::wants_processor() const {
+  if (ended_) return false;
+  std::FILE* file = std::fopen(fmt::format("/proc/{}/stat", pid_).c_str(), "re");
+  if (file == nullptr) return false;
+  char text[256] = {};   // "4711 (name) S …"; the name may hold anything, a parenthesis too
+  const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  const std::size_t end_of_name = std::string(text, length).rfind(") ");
+  return end_of_name != std::string::npos && (text[end_of_name + 2] == 'R' || text[end_of_name + 2] == 'D');
+}
+
+}  // namespace muonwalk::sim

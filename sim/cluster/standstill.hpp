@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/rank_process.hpp"
+
+namespace muonwalk::sim {
+
+/// Seconds that this process was there to see. Time in which it was stopped itself (Ctrl-Z) is none that a rank has wasted,
+/// so a single stretch between two looks counts for at most a second.
+class AwakeClock {
+ public:
+  AwakeClock();
+  /// Seconds since the clock was made. To be called several times a second.
+  double seconds();
+
+ private:
+  double looked_at_;
+  double seconds_ = 0;
+};
+
+/// Tells for how long ranks have stood still: neither used processor time to speak of nor asked for any. A rank that
+/// computes for long is left in peace, however long the others wait for it, and so is one that gets no processor because the
+/// machine is busy with something else.
+class StandstillWatch {
+ public:
+  /// Seconds for which all of the ranks have stood still, at `now` on an AwakeClock.
+  double seconds(const std::vector<RankProcess>& ranks, double now);
+
+ private:
+  bool began_ = false;
+  double looked_at_ = 0;
+  double used_before_ = 0;
+  double still_ = 0;
+};
+
+}  // namespace muonwalk::sim

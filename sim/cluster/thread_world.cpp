@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "sim/cluster/fault.hpp"
+#include "sim/cluster/world.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// The first thing that went wrong on any rank; what follows on the others is only its consequence. A rank may notice that
+// another one is gone before that one has said why.
+class FirstFailure {
+ public:
+  void note(int rank, std::exception_ptr error) {
+    const bool lost_peer = is_lost_peer(error);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_ || (lost_peer_ && !lost_peer)) {
+      rank_ = rank;
+      error_ = error;
+      lost_peer_ = lost_peer;
+    }
+  }
+  bool happened() const { return error_ != nullptr; }
+
+  [[noreturn]] void raise(const std::string& step) const {
+    try {
+      std::rethrow_exception(error_);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw RunError(fmt::format("rank {} failed in step '{}': {}", rank_, step, error.what()));
+    } catch (...) {
+      throw RunError(fmt::format("rank {} failed in step '{}': something was thrown that is no std::exception", rank_, step));
+    }
+  }
+
+ private:
+  static bool is_lost_peer(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const PeerLostError&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::mutex mutex_;
+  int rank_ = -1;
+  bool lost_peer_ = false;
+  std::exception_ptr error_;
+};
+
+class ThreadWorld : public World {
+ public:
+  explicit ThreadWorld(const Options& options) : options_(options), progress_(options.grid.size()) {
+    const auto timeout = std::chrono::milliseconds(static_cast<long>(options.timeout_seconds * 1000));
+    const int ranks = options.grid.size();
+    sessions_.resize(static_cast<std::size_t>(ranks));
+    if (options.transport == TransportKind::memory)
+      meetings_ = std::make_unique<MemoryMeetings>(options.grid, timeout);
+    else
+      board_ = board_for(options.grid);
+    on_every_rank("rendezvous", [&](int rank) {
+      have_fault(options_.fault, rank, 0);
+      auto groups = meetings_ ? meetings_->join(rank, progress_)
+                              : connect_over_gloo(options_.grid, rank, *board_, progress_, timeout);
+      sessions_[static_cast<std::size_t>(rank)] =
+          std::make_unique<RankSession>(options_, rank, std::move(groups), progress_);
+    });
+  }
+
+  ~ThreadWorld() override {
+    // Closing Gloo's connections takes 10 ms a pair when ranks do it one after the other, so they do it together.
+    std::vector<std::thread> threads;
+    try {
+      for (auto& session : sessions_) threads.emplace_back([&session] { session.reset(); });
+    } catch (const std::system_error&) {
+      // Where the system allows no further thread, the rest are closed one after the other below.
+    }
+    for (auto& thread : threads) thread.join();
+    sessions_.clear();
+  }
+
+  bool reporting() const override { return true; }
+
+  std::vector<std::vector<Record>> run(const std::string& title, const RankBody& body, int step) override {
+    std::vector<std::vector<Record>> records(sessions_.size());
+    on_every_rank(title, [&](int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      records[r] = sessions_[r]->run(step, title, body);
+    });
+    return records;
+  }
+
+ private:
+  // Runs `work` on a thread for each rank. When one throws, the others are woken and the first error is thrown on.
+  void on_every_rank(const std::string& title, const std::function<void(int)>& work) {
+    FirstFailure failure;
+    const auto guarded = [&](int rank) {
+      try {
+        work(rank);
+      } catch (...) {
+        failure.note(rank, std::current_exception());
+        wake_the_others(rank);
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < options_.grid.size(); ++rank) {
+      try {
+        threads.emplace_back(guarded, rank);
+      } catch (const std::system_error&) {
+        failure.note(rank, std::make_exception_ptr(RunError("the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks")));
+        for (int other = rank; other < options_.grid.size(); ++other) wake_the_others(other);
+        break;
+      }
+    }
+    for (auto& thread : threads) thread.join();
+    if (failure.happened()) failure.raise(title);
+  }
+
+  void wake_the_others(int failed_rank) {
+    if (meetings_) meetings_->abort(fmt::format("rank {} failed", failed_rank));
+    auto& session = sessions_[static_cast<std::size_t>(failed_rank)];
+    if (session) session->groups().close();
+  }
+
+  Options options_;
+  ProgressBoard progress_;
+  std::unique_ptr<MemoryMeetings> meetings_;
+  std::unique_ptr<Board> board_;
+  std::vector<std::unique_ptr<RankSession>> sessions_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> start_thread_world(const Options& options) { return std::make_unique<ThreadWorld>(options); }
+
+std::unique_ptr<World> start_world(const Options& options) {
+  return options.world == WorldKind::threads ? start_thread_world(options) : start_process_world(options);
+}
+
+}  // namespace muonwalk::sim

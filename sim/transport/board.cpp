@@ -1,0 +1,174 @@
+#include "sim/transport/board.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_key_bytes = 118;
+constexpr std::size_t bells = 256;  // a power of two
+
+// All of the board starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step that
+// two writers may compete for), filled, and then marked ready; from then on it never changes.
+struct Entry {
+  std::atomic<std::uint64_t> hash;
+  std::atomic<std::uint32_t> ready;
+  std::uint32_t value_bytes;
+  std::uint16_t key_bytes;
+  char key[max_key_bytes];
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
+              "the board is shared by processes, so its atomics must not hide a lock");
+
+// FNV-1a. Never 0, which means "empty".
+std::uint64_t hash_of(const std::string& key) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash == 0 ? 1 : hash;
+}
+
+// Sleeps until the bell no longer shows `seen`, at most until the deadline. May return early.
+void sleep_on(std::atomic<std::uint32_t>& bell, std::uint32_t seen, Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+  if (left <= 0) return;
+#if defined(__linux__)
+  timespec limit = {};
+  limit.tv_sec = static_cast<time_t>(left / 1000000000);
+  limit.tv_nsec = static_cast<long>(left % 1000000000);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAIT, seen, &limit, nullptr, 0);
+#else
+  if (bell.load() == seen) std::this_thread::sleep_for(std::chrono::microseconds(200));
+#endif
+}
+
+void ring(std::atomic<std::uint32_t>& bell) {
+  bell.fetch_add(1);
+#if defined(__linux__)
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+#endif
+}
+
+}  // namespace
+
+struct Board::Shared {
+  std::size_t entries;
+  std::size_t value_bytes;
+  // A waiting rank sleeps on the bell of its key's hash, so that a new key wakes only those who may want it.
+  std::atomic<std::uint32_t> bell[bells];
+
+  Entry* entry(std::size_t i) { return reinterpret_cast<Entry*>(this + 1) + i; }
+  char* value(std::size_t i) { return reinterpret_cast<char*>(entry(entries)) + i * value_bytes; }
+  std::atomic<std::uint32_t>& bell_of(std::uint64_t hash) { return bell[(hash >> 32) & (bells - 1)]; }
+
+  bool holds(std::size_t i, std::uint64_t hash, const std::string& key) {
+    Entry& candidate = *entry(i);
+    return candidate.hash.load() == hash && candidate.ready.load(std::memory_order_acquire) == 1 &&
+           candidate.key_bytes == key.size() && std::memcmp(candidate.key, key.data(), key.size()) == 0;
+  }
+
+  // The entry of a key that is ready to be read; `entries` when there is none (yet).
+  std::size_t find(std::uint64_t hash, const std::string& key) {
+    for (std::size_t probe = 0; probe < entries; ++probe) {
+      const std::size_t i = (hash + probe) % entries;
+      if (holds(i, hash, key)) return i;
+      if (entry(i)->hash.load() == 0) return entries;
+    }
+    return entries;
+  }
+
+  std::size_t claim(std::uint64_t hash, const std::string& key) {
+    for (std::size_t probe = 0; probe < entries; ++probe) {
+      const std::size_t i = (hash + probe) % entries;
+      std::uint64_t found = 0;
+      if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
+      // Equal hashes of different keys are possible but never seen; one that is not ready is taken for the same key.
+      if (found == hash && (entry(i)->ready.load(std::memory_order_acquire) == 0 || holds(i, hash, key))) {
+        throw RunError("the key \"" + key +
+                       "\" was to be written to the board a second time; every key is written once");
+      }
+    }
+    throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
+                   " keys; make the board larger");
+  }
+};
+
+Board::Board(std::size_t entries, std::size_t value_bytes) {
+  mapped_bytes_ = sizeof(Shared) + entries * (sizeof(Entry) + value_bytes);
+  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw RunError("a board of " + std::to_string(mapped_bytes_) + " bytes can't be mapped: " + std::strerror(errno));
+  }
+  shared_ = static_cast<Shared*>(memory);
+  shared_->entries = entries;
+  shared_->value_bytes = value_bytes;
+}
+
+Board::~Board() { munmap(shared_, mapped_bytes_); }
+
+void Board::set(const std::string& key, const std::vector<char>& value) {
+  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes) {
+    throw RunError("the key \"" + key + "\" with a value of " + std::to_string(value.size()) +
+                   " bytes does not fit on the board, which takes keys of " + std::to_string(max_key_bytes) +
+                   " and values of " + std::to_string(shared_->value_bytes) + " bytes");
+  }
+  const std::uint64_t hash = hash_of(key);
+  const std::size_t i = shared_->claim(hash, key);
+  Entry& entry = *shared_->entry(i);
+  entry.key_bytes = static_cast<std::uint16_t>(key.size());
+  std::memcpy(entry.key, key.data(), key.size());
+  entry.value_bytes = static_cast<std::uint32_t>(value.size());
+  if (!value.empty()) std::memcpy(shared_->value(i), value.data(), value.size());
+  entry.ready.store(1, std::memory_order_release);
+  ring(shared_->bell_of(hash));
+}
+
+std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  const std::uint64_t hash = hash_of(key);
+  std::atomic<std::uint32_t>& bell = shared_->bell_of(hash);
+  for (;;) {
+    // The bell is read before the entry is looked for: a key that comes in between has rung, and the sleep ends at
+    // once.
+    const std::uint32_t seen = bell.load();
+    const std::size_t i = shared_->find(hash, key);
+    if (i < shared_->entries) {
+      const char* value = shared_->value(i);
+      return std::vector<char>(value, value + shared_->entry(i)->value_bytes);
+    }
+    if (Clock::now() >= deadline) {
+      throw RunError("the key \"" + key + "\" did not appear on the board within " + std::to_string(timeout.count()) +
+                     " ms; the rank that writes it has died, hangs, or was never started");
+    }
+    sleep_on(bell, seen, deadline);
+  }
+}
+
+void Board::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  for (const std::string& key : keys) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    get(key, std::max(left, std::chrono::milliseconds(0)));
+  }
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muonwalk::sim {
+
+/// The notice board on which ranks find each other: a small map from keys to bytes in memory that is mapped before the
+/// fork and shared by all ranks, be they processes or threads. Every key is written once and read by many. It needs no
+/// file and no socket, and it is gone when the last process is. It takes no lock, so a rank that dies in the middle of
+/// writing leaves a key that never comes, and nobody else blocked.
+class Board {
+ public:
+  /// Room for `entries` keys of at most 118 bytes, with values of at most `value_bytes` bytes. Only what is used costs
+  /// memory, so the limits may be generous. Throws RunError when the memory can't be mapped.
+  Board(std::size_t entries, std::size_t value_bytes);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  /// Writes a value. Throws RunError when the key is known, the board is full, or the key or value too long.
+  void set(const std::string& key, const std::vector<char>& value);
+
+  /// Waits for the key. Throws RunError, naming the key, when it has not come after `timeout`.
+  std::vector<char> get(const std::string& key, std::chrono::milliseconds timeout);
+
+  /// Waits for all of the keys, as get does.
+  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
+
+ private:
+  struct Shared;
+  Shared* shared_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+};
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muonwalk::sim {
+
+/// A TCP socket of this process, and the inode that tells whether its descriptor still means the same socket.
+struct TcpSocket {
+  int descriptor = -1;
+  std::uint64_t inode = 0;
+};
+
+/// What the kernel counted on one connection, in bytes of the stream: no TCP or IP headers, nothing twice.
+struct TcpCounters {
+  std::int64_t sent = 0;  ///< written to the socket, whether or not it has left yet
+  std::int64_t received = 0;
+};
+
+/// All connected TCP sockets of this process in the order of their descriptors. Empty where there is no /proc.
+std::vector<TcpSocket> connected_tcp_sockets();
+
+/// Reads TCP_INFO. False when the socket is closed, was replaced by another, or the system does not count bytes.
+bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,193 @@
+#include "src/comm/communicator.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "src/errors.hpp"
+
+namespace muonwalk {
+
+namespace {
+
+// What is wrong with one call, told with the words that all such sentences begin with.
+class ArgumentCheck {
+ public:
+  ArgumentCheck(const Communicator& communicator, CollectiveKind kind, ElementType type)
+      : communicator_(communicator), kind_(kind), type_(type) {}
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw std::invalid_argument("rank " + std::to_string(communicator_.rank()) + " of group " + communicator_.group() +
+                                " asked for " + collective_name(kind_) + " of " + element_name(type_) + ", but " + why);
+  }
+
+  // The bytes of `count` elements.
+  Index bytes(Index count) const {
+    if (count < 0) fail("the count " + std::to_string(count) + " is negative; counts start at 0");
+    if (count > std::numeric_limits<Index>::max() / element_size(type_)) {
+      fail(std::to_string(count) + " elements are more bytes than a 64-bit number can count");
+    }
+    return count * element_size(type_);
+  }
+
+  // The bytes of all counts together, one for each rank.
+  Index bytes(const std::vector<Index>& counts, const char* what) const {
+    if (static_cast<int>(counts.size()) != communicator_.size()) {
+      fail("there are " + std::to_string(counts.size()) + " " + what + "; it takes one for each of the " +
+           std::to_string(communicator_.size()) + " ranks");
+    }
+    Index sum = 0;
+    for (Index count : counts) {
+      const Index more = bytes(count);
+      if (more > std::numeric_limits<Index>::max() - sum) {
+        fail(std::string("the ") + what + " add up to more bytes than a 64-bit number can count");
+      }
+      sum += more;
+    }
+    return sum;
+  }
+
+  void memory(const void* values, Index bytes, const char* what) const {
+    if (bytes > 0 && values == nullptr) {
+      fail(std::string("the memory ") + what + " is null; it takes " + std::to_string(bytes) + " bytes");
+    }
+  }
+
+  void peer(int number, const char* what) const {
+    if (number < 0 || number >= communicator_.size()) {
+      fail(std::string(what) + " " + std::to_string(number) + " does not exist; ranks go from 0 to " +
+           std::to_string(communicator_.size() - 1));
+    }
+  }
+
+  void summable() const {
+    if (type_ == ElementType::bytes) fail("bytes have no sum; use float or bfloat16 elements");
+  }
+
+  // Two runs of memory must be apart, unless the first begins at `own_place`, where it is meant to lie.
+  void apart(const void* first, Index first_bytes, const void* second, Index second_bytes,
+             const void* own_place) const {
+    if (first == own_place || first_bytes == 0 || second_bytes == 0) return;
+    const auto a = reinterpret_cast<std::uintptr_t>(first);
+    const auto b = reinterpret_cast<std::uintptr_t>(second);
+    if (a < b + static_cast<std::uintptr_t>(second_bytes) && b < a + static_cast<std::uintptr_t>(first_bytes)) {
+      fail(own_place ? "input and output overlap; they must be apart, or the smaller one at its own place in the larger"
+                     : "input and output overlap; they must be apart");
+    }
+  }
+
+ private:
+  const Communicator& communicator_;
+  CollectiveKind kind_;
+  ElementType type_;
+};
+
+// `memory` + `bytes`, also for null memory, which only goes with zero bytes.
+const void* shifted(const void* memory, Index bytes) {
+  return memory ? static_cast<const std::byte*>(memory) + bytes : nullptr;
+}
+
+}  // namespace
+
+Communicator::Communicator(std::string group, int rank, int size, Ledger& ledger)
+    : group_(std::move(group)), rank_(rank), size_(size), ledger_(&ledger) {
+  if (size < 1 || rank < 0 || rank >= size) {
+    throw std::invalid_argument("group " + group_ + " was to have rank " + std::to_string(rank) + " of " +
+                                std::to_string(size) + ", but ranks go from 0 to size − 1");
+  }
+}
+
+void Communicator::barrier() {
+  ledger_->begin_call(group_, CollectiveKind::barrier, ElementType::bytes);
+  do_barrier();
+}
+
+void Communicator::checked_send(const void* values, Index count, ElementType type, int peer) {
+  const ArgumentCheck check(*this, CollectiveKind::send, type);
+  check.peer(peer, "peer");
+  if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
+  check.memory(values, check.bytes(count), "to send");
+  ledger_->begin_call(group_, CollectiveKind::send, type);
+  do_send(values, count, type, peer);
+}
+
+void Communicator::checked_recv(void* values, Index count, ElementType type, int peer) {
+  const ArgumentCheck check(*this, CollectiveKind::recv, type);
+  check.peer(peer, "peer");
+  if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
+  check.memory(values, check.bytes(count), "to receive into");
+  ledger_->begin_call(group_, CollectiveKind::recv, type);
+  do_recv(values, count, type, peer);
+}
+
+void Communicator::checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type,
+                                        void* out) {
+  const ArgumentCheck check(*this, CollectiveKind::all_gather, type);
+  const Index out_bytes = check.bytes(counts, "shard counts");
+  Index begin = 0;
+  for (int r = 0; r < rank_; ++r) begin += check.bytes(counts[static_cast<std::size_t>(r)]);
+  const Index shard_bytes = check.bytes(counts[static_cast<std::size_t>(rank_)]);
+  check.memory(shard, shard_bytes, "of the shard");
+  check.memory(out, out_bytes, "for the gathered values");
+  check.apart(shard, shard_bytes, out, out_bytes, shifted(out, begin));
+  ledger_->begin_call(group_, CollectiveKind::all_gather, type);
+  do_all_gather_v(shard, counts, type, out);
+}
+
+void Communicator::checked_reduce_scatter(const void* in, Index count, ElementType type, void* out) {
+  const ArgumentCheck check(*this, CollectiveKind::reduce_scatter, type);
+  check.summable();
+  const Index in_bytes = check.bytes(std::vector<Index>(static_cast<std::size_t>(size_), count), "piece counts");
+  const Index out_bytes = check.bytes(count);
+  check.memory(in, in_bytes, "to sum up");
+  check.memory(out, out_bytes, "for the sums");
+  check.apart(out, out_bytes, in, in_bytes, shifted(in, rank_ * out_bytes));
+  ledger_->begin_call(group_, CollectiveKind::reduce_scatter, type);
+  do_reduce_scatter(in, count, type, out);
+}
+
+void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {
+  const ArgumentCheck check(*this, CollectiveKind::all_reduce, type);
+  check.summable();
+  check.memory(values, check.bytes(count), "to sum up");
+  ledger_->begin_call(group_, CollectiveKind::all_reduce, type);
+  do_all_reduce(values, count, type);
+}
+
+void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
+                                        const std::vector<Index>& recv_counts, ElementType type) {
+  const ArgumentCheck check(*this, CollectiveKind::all_to_all, type);
+  const Index in_bytes = check.bytes(send_counts, "counts to send");
+  const Index out_bytes = check.bytes(recv_counts, "counts to receive");
+  const Index own_out = send_counts[static_cast<std::size_t>(rank_)];
+  const Index own_in = recv_counts[static_cast<std::size_t>(rank_)];
+  if (own_out != own_in) {
+    check.fail("it sends " + std::to_string(own_out) + " elements to itself and receives " + std::to_string(own_in) +
+               " from itself; the two must be equal");
+  }
+  check.memory(in, in_bytes, "to send");
+  check.memory(out, out_bytes, "to receive into");
+  check.apart(in, in_bytes, out, out_bytes, nullptr);
+  ledger_->begin_call(group_, CollectiveKind::all_to_all, type);
+  do_all_to_all_v(in, send_counts, out, recv_counts, type);
+}
+
+void Communicator::checked_broadcast(void* values, Index count, ElementType type, int root) {
+  const ArgumentCheck check(*this, CollectiveKind::broadcast, type);
+  check.peer(root, "root");
+  check.memory(values, check.bytes(count), "to broadcast");
+  ledger_->begin_call(group_, CollectiveKind::broadcast, type);
+  do_broadcast(values, count, type, root);
+}
+
+Index Communicator::piece_of(Index elements) const {
+  if (elements % size_ != 0) {
+    throw RunError("rank " + std::to_string(rank_) + " of group " + group_ + " asked for reduce_scatter of " +
+                   std::to_string(elements) + " elements, but " + std::to_string(size_) +
+                   " ranks can't get equal pieces of them; pad to a multiple of " + std::to_string(size_));
+  }
+  return elements / size_;
+}
+
+}  // namespace muonwalk

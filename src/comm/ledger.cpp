@@ -1,0 +1,165 @@
+#include "src/comm/ledger.hpp"
+
+#include <stdexcept>
+
+namespace muonwalk {
+
+const char* collective_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::barrier:
+      return "barrier";
+    case CollectiveKind::send:
+      return "send";
+    case CollectiveKind::recv:
+      return "recv";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_reduce:
+      return "all_reduce";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+  }
+  return "unknown call";
+}
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  messages_sent += other.messages_sent;
+  messages_received += other.messages_received;
+  return *this;
+}
+
+Traffic operator-(const Traffic& a, const Traffic& b) {
+  Traffic difference;
+  difference.bytes_sent = a.bytes_sent - b.bytes_sent;
+  difference.bytes_received = a.bytes_received - b.bytes_received;
+  difference.messages_sent = a.messages_sent - b.messages_sent;
+  difference.messages_received = a.messages_received - b.messages_received;
+  return difference;
+}
+
+bool operator==(const Traffic& a, const Traffic& b) {
+  return a.bytes_sent == b.bytes_sent && a.bytes_received == b.bytes_received && a.messages_sent == b.messages_sent &&
+         a.messages_received == b.messages_received;
+}
+
+LedgerLine& Ledger::line(const std::string& group, CollectiveKind kind, ElementType type) {
+  for (LedgerLine& known : lines_) {
+    if (known.kind == kind && known.type == type && known.group == group) return known;
+  }
+  LedgerLine fresh;
+  fresh.group = group;
+  fresh.kind = kind;
+  fresh.type = type;
+  lines_.push_back(fresh);
+  return lines_.back();
+}
+
+void Ledger::begin_call(const std::string& group, CollectiveKind kind, ElementType type) {
+  LedgerLine& opened = line(group, kind, type);
+  opened.calls += 1;
+  open_ = static_cast<std::size_t>(&opened - lines_.data());
+}
+
+void Ledger::count_sent(std::int64_t bytes) {
+  if (open_ >= lines_.size()) throw std::logic_error("the ledger was told of a message before any call had begun");
+  lines_[open_].traffic.bytes_sent += bytes;
+  lines_[open_].traffic.messages_sent += 1;
+}
+
+void Ledger::count_received(std::int64_t bytes) {
+  if (open_ >= lines_.size()) throw std::logic_error("the ledger was told of a message before any call had begun");
+  lines_[open_].traffic.bytes_received += bytes;
+  lines_[open_].traffic.messages_received += 1;
+}
+
+void Ledger::add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls,
+                 const Traffic& traffic) {
+  LedgerLine& known = line(group, kind, type);
+  known.calls += calls;
+  known.traffic += traffic;
+}
+
+void Ledger::add(const Ledger& other, int times) {
+  const std::vector<LedgerLine> lines = other.lines();  // a copy: it may be this one
+  for (int i = 0; i < times; ++i)
+    for (const LedgerLine& line : lines) add(line.group, line.kind, line.type, line.calls, line.traffic);
+}
+
+Traffic Ledger::total() const {
+  Traffic sum;
+  for (const LedgerLine& known : lines_) sum += known.traffic;
+  return sum;
+}
+
+Traffic Ledger::total(const std::string& group) const {
+  Traffic sum;
+  for (const LedgerLine& known : lines_) {
+    if (known.group == group) sum += known.traffic;
+  }
+  return sum;
+}
+
+void Ledger::clear() {
+  lines_.clear();
+  open_ = 0;
+}
+
+namespace {
+
+const LedgerLine* find_line(const Ledger& ledger, const LedgerLine& like) {
+  for (const LedgerLine& known : ledger.lines()) {
+    if (known.kind == like.kind && known.type == like.type && known.group == like.group) return &known;
+  }
+  return nullptr;
+}
+
+std::string differing_number(const LedgerLine& predicted, const LedgerLine& counted) {
+  const struct {
+    const char* name;
+    std::int64_t predicted;
+    std::int64_t counted;
+  } numbers[] = {
+      {"calls", predicted.calls, counted.calls},
+      {"bytes sent", predicted.traffic.bytes_sent, counted.traffic.bytes_sent},
+      {"bytes received", predicted.traffic.bytes_received, counted.traffic.bytes_received},
+      {"messages sent", predicted.traffic.messages_sent, counted.traffic.messages_sent},
+      {"messages received", predicted.traffic.messages_received, counted.traffic.messages_received},
+  };
+  for (const auto& number : numbers) {
+    if (number.predicted == number.counted) continue;
+    return std::string(collective_name(predicted.kind)) + " of " + element_name(predicted.type) + " in group " +
+           predicted.group + ": " + std::to_string(number.predicted) + " " + number.name + " were predicted, but " +
+           std::to_string(number.counted) + " were counted";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string first_difference(const Ledger& predicted, const Ledger& counted) {
+  for (const LedgerLine& line : predicted.lines()) {
+    LedgerLine nothing = line;
+    nothing.calls = 0;
+    nothing.traffic = Traffic();
+    const LedgerLine* other = find_line(counted, line);
+    const std::string difference = differing_number(line, other ? *other : nothing);
+    if (!difference.empty()) return difference;
+  }
+  for (const LedgerLine& line : counted.lines()) {
+    if (find_line(predicted, line)) continue;
+    LedgerLine nothing = line;
+    nothing.calls = 0;
+    nothing.traffic = Traffic();
+    const std::string difference = differing_number(nothing, line);
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/numerics/element_type.hpp"
+
+namespace muonwalk {
+
+/// The kinds of calls on a Communicator.
+enum class CollectiveKind { barrier, send, recv, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast };
+
+/// "all_gather" and so on.
+const char* collective_name(CollectiveKind kind);
+
+/// Bytes and messages that one rank hands to, and takes from, the transport. Headers are not in it.
+struct Traffic {
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t messages_sent = 0;
+  std::int64_t messages_received = 0;
+
+  Traffic& operator+=(const Traffic& other);
+  friend Traffic operator+(Traffic a, const Traffic& b) { return a += b; }
+  friend Traffic operator-(const Traffic& a, const Traffic& b);
+  friend bool operator==(const Traffic& a, const Traffic& b);
+  friend bool operator!=(const Traffic& a, const Traffic& b) { return !(a == b); }
+};
+
+/// One line of the ledger: all calls of one kind with one element type in one group.
+struct LedgerLine {
+  std::string group;
+  CollectiveKind kind = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
+  std::int64_t calls = 0;
+  Traffic traffic;
+};
+
+/// What one rank moved, line by line in the order of first use. The communicator opens an entry for each call and the
+/// transport adds to it each message as it is handed over, so the count is of what was sent and not of what should be.
+/// Also used for predictions, so that the two can be compared line by line.
+class Ledger {
+ public:
+  /// A call begins; the traffic that follows belongs to it.
+  void begin_call(const std::string& group, CollectiveKind kind, ElementType type);
+  void count_sent(std::int64_t bytes);
+  void count_received(std::int64_t bytes);
+
+  /// Adds `calls` calls with `traffic` to the line (made when new): how predictions are written.
+  void add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls, const Traffic& traffic);
+
+  /// Adds all lines of another ledger, `times` times.
+  void add(const Ledger& other, int times);
+
+  const std::vector<LedgerLine>& lines() const { return lines_; }
+  /// The sum over all lines.
+  Traffic total() const;
+  /// The sum over the lines of one group.
+  Traffic total(const std::string& group) const;
+  void clear();
+
+ private:
+  LedgerLine& line(const std::string& group, CollectiveKind kind, ElementType type);
+  std::vector<LedgerLine> lines_;
+  std::size_t open_ = 0;
+};
+
+/// The first line in which what was counted differs from what was predicted, as a sentence that names group, call,
+/// element type and both numbers; empty when every line is equal to the byte. The order of the lines does not matter.
+std::string first_difference(const Ledger& predicted, const Ledger& counted);
+
+}  // namespace muonwalk

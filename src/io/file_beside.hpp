@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace muonwalk {
+
+/// A new file in the folder of `path` that takes its place when it is whole, so that a reader of `path` finds either
+/// what was there before or all of what is there now. Every function throws UsageError, one sentence that names `path`,
+/// the system's reason and what would work.
+class FileBeside {
+ public:
+  /// Creates the file beside. A symbolic link is followed: what it points to is replaced, the link stays. Refuses a
+  /// path that is a folder or a device, and a file that may not be written, though its folder would let us replace it.
+  explicit FileBeside(const std::string& path);
+  /// Removes the file beside, unless `commit` has renamed it.
+  ~FileBeside();
+  FileBeside(const FileBeside&) = delete;
+  FileBeside& operator=(const FileBeside&) = delete;
+
+  void write(const void* bytes, std::size_t count);
+
+  /// Flushes to the disk and renames over `path`. The file gets the permissions (and, where allowed, the owner) of the
+  /// one it replaces; a new one gets the usual ones.
+  void commit();
+
+ private:
+  void create();
+  void keep_permissions();
+  void discard();
+  [[noreturn]] void refuse(int error);
+  [[noreturn]] void refuse(const std::string& why, const std::string& remedy);
+
+  std::string path_;    // as asked
+  std::string target_;  // with links followed
+  std::string folder_;
+  std::string beside_;  // empty once it is gone
+  int fd_ = -1;
+  bool replaces_ = false;
+  unsigned mode_ = 0;
+  unsigned owner_ = 0;
+  unsigned group_ = 0;
+};
+
+}  // namespace muonwalk

@@ -1,0 +1,130 @@
+#include "src/io/safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "src/errors.hpp"
+#include "src/io/dtype.hpp"
+#include "src/io/float16.hpp"
+#include "src/numerics/bfloat16.hpp"
+
+namespace muonwalk {
+namespace {
+
+constexpr Dtype kDtypes[] = {
+    {"BOOL", 1, StoredType::other},    {"U8", 1, StoredType::other},      {"I8", 1, StoredType::other},
+    {"F8_E4M3", 1, StoredType::other}, {"F8_E5M2", 1, StoredType::other}, {"I16", 2, StoredType::other},
+    {"U16", 2, StoredType::other},     {"F16", 2, StoredType::f16},       {"BF16", 2, StoredType::bf16},
+    {"I32", 4, StoredType::other},     {"U32", 4, StoredType::other},     {"F32", 4, StoredType::f32},
+    {"F64", 8, StoredType::other},     {"I64", 8, StoredType::other},     {"U64", 8, StoredType::other}};
+
+// Little-endian whatever the machine is.
+std::uint32_t load(const std::byte* from, int bytes) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < bytes; ++i) value |= std::to_integer<std::uint32_t>(from[i]) << (8 * i);
+  return value;
+}
+
+void keep(std::uint32_t value, int bytes, std::byte* to) {
+  for (int i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
+}
+
+float to_float(StoredType type, const std::byte* from) {
+  if (type == StoredType::f16) return float16_to_float(static_cast<std::uint16_t>(load(from, 2)));
+  // The bits of a bfloat16 are the upper half of those of the float.
+  const std::uint32_t bits = type == StoredType::bf16 ? load(from, 2) << 16 : load(from, 4);
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void from_float(StoredType type, float value, std::byte* to) {
+  if (type == StoredType::f16) return keep(float_to_float16(value), 2, to);
+  if (type == StoredType::bf16) return keep(bfloat16(value).bits, 2, to);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  keep(bits, 4, to);
+}
+
+Index element_bytes(StoredType type) { return type == StoredType::f32 ? 4 : 2; }
+
+void require_matrix(const StoredTensor& tensor) {
+  if (tensor.is_matrix()) return;
+  throw UsageError("tensor " + in_quotes(tensor.name) + " has " + std::to_string(tensor.shape.size()) +
+                   (tensor.shape.size() == 1 ? " dimension" : " dimensions") + " and type " + tensor.dtype +
+                   ", but Muon steps 2-D tensors of F32, BF16 or F16; leave it to AdamW");
+}
+
+}  // namespace
+
+const Dtype* find_dtype(const std::string& name) {
+  for (const Dtype& dtype : kDtypes) {
+    if (name == dtype.name) return &dtype;
+  }
+  return nullptr;
+}
+
+std::int64_t stored_bytes(const Dtype& dtype, const std::vector<std::int64_t>& shape) {
+  std::int64_t bytes = dtype.bytes;
+  for (const std::int64_t length : shape) {
+    if (length < 0) return -1;
+    if (length > 0 && bytes > std::numeric_limits<std::int64_t>::max() / length) return -1;
+    bytes *= length;
+  }
+  return bytes;
+}
+
+std::string in_quotes(const std::string& name) {
+  constexpr std::size_t kLongest = 120;
+  std::string text = name;
+  if (text.size() > kLongest) {
+    std::size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not amid a UTF-8 character
+    text = text.substr(0, end) + "…";
+  }
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  return "\"" + text + "\"";
+}
+
+bool StoredTensor::is_matrix() const { return shape.size() == 2 && type != StoredType::other; }
+
+std::int64_t StoredTensor::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t length : shape) product *= length;
+  return product;
+}
+
+Matrix StoredTensor::matrix() const {
+  require_matrix(*this);
+  Matrix values(shape[0], shape[1]);
+  const Index step = element_bytes(type);
+  if (static_cast<Index>(bytes.size()) != values.size() * step) {
+    throw std::invalid_argument("tensor " + in_quotes(name) + " holds " + std::to_string(bytes.size()) +
+                                " bytes, not " + std::to_string(values.size() * step));
+  }
+  for (Index i = 0; i < values.size(); ++i) values.data()[i] = to_float(type, bytes.data() + i * step);
+  return values;
+}
+
+void StoredTensor::store(const Matrix& values) {
+  require_matrix(*this);
+  if (values.rows() != shape[0] || values.cols() != shape[1]) {
+    throw std::invalid_argument("tensor " + in_quotes(name) + " is " + shape_text(shape[0], shape[1]) +
+                                " and can't store " + shape_text(values.rows(), values.cols()));
+  }
+  const Index step = element_bytes(type);
+  bytes.resize(static_cast<std::size_t>(values.size() * step));
+  for (Index i = 0; i < values.size(); ++i) from_float(type, values.data()[i], bytes.data() + i * step);
+}
+
+const StoredTensor* SafetensorsFile::find(const std::string& name) const {
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/numerics/matrix.hpp"
+
+namespace muonwalk {
+
+/// Element types of safetensors that Muonwalk reads and writes. Any other known type is carried as bytes.
+enum class StoredType { f32, bf16, f16, other };
+
+/// One tensor of a file, in the bytes in which it is stored.
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  ///< as in the file: "F32", "BF16", "F16", "I64", …
+  StoredType type = StoredType::other;
+  std::vector<std::int64_t> shape;  ///< empty for a scalar
+  std::vector<std::byte> bytes;     ///< row-major, little-endian
+
+  /// True for a 2-D tensor of a type Muon can step: F32, BF16 or F16.
+  bool is_matrix() const;
+  /// The number of elements: the product of the shape.
+  std::int64_t elements() const;
+  /// The values as float32 (exact for all three types). Throws UsageError when !is_matrix().
+  Matrix matrix() const;
+  /// Stores float32 values in the tensor's own type (round to nearest even). The shape must match.
+  void store(const Matrix& values);
+};
+
+/// A safetensors file in memory: tensors in the order of their data, and the `__metadata__` strings.
+struct SafetensorsFile {
+  std::vector<StoredTensor> tensors;
+  std::vector<std::pair<std::string, std::string>> metadata;
+
+  /// The tensor of that name, or null.
+  const StoredTensor* find(const std::string& name) const;
+};
+
+/// Reads a file (https://github.com/huggingface/safetensors: 8 bytes little-endian header length, JSON header, data).
+/// Throws UsageError, one sentence that names the file and what is wrong: missing, not readable, truncated, header
+/// longer than the file or than 100 MB, not JSON, duplicate names, unknown dtype, negative or overflowing shape,
+/// offsets that overlap, leave holes, run past the end or do not match shape and type.
+SafetensorsFile read_safetensors(const std::string& path);
+
+/// Writes a file so that it is either whole or not there: to a file beside it, flushed to the disk, then renamed over
+/// `path`. An existing file stays as it was until then; on failure the file beside is removed. Throws UsageError with
+/// the system's reason (no such folder, read-only, disk full).
+void write_safetensors(const std::string& path, const SafetensorsFile& file);
+
+/// Refuses an output path that can't be written before any work is done: creates and removes the file beside it.
+/// Throws UsageError as write_safetensors would.
+void require_writable(const std::string& path);
+
+}  // namespace muonwalk

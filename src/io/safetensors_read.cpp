@@ -1,0 +1,179 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "src/errors.hpp"
+#include "src/io/dtype.hpp"
+#include "src/io/safetensors.hpp"
+#include "src/io/safetensors_header.hpp"
+
+namespace muonwalk {
+namespace {
+
+constexpr std::int64_t kLengthBytes = 8;
+
+std::string bytes_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " byte" : " bytes"); }
+
+// An open file that says in one sentence why it can't be used.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path) : path_(path) {
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ < 0) refuse_errno();
+    struct stat status = {};
+    if (::fstat(fd_, &status) != 0) {
+      const int error = errno;
+      ::close(fd_);
+      errno = error;
+      refuse_errno();
+    }
+    if (!S_ISREG(status.st_mode)) {
+      ::close(fd_);
+      refuse(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no regular file", "name a .safetensors file");
+    }
+    size_ = status.st_size;
+  }
+  ~InputFile() { ::close(fd_); }
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::int64_t size() const { return size_; }
+
+  // The next `count` bytes.
+  void read(void* into, std::int64_t count) {
+    char* to = static_cast<char*>(into);
+    while (count > 0) {
+      const ssize_t got = ::read(fd_, to, static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 30)));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) refuse_errno();
+      if (got == 0) refuse("it became shorter while it was read");
+      to += got;
+      count -= got;
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& why, const std::string& remedy = "save or download it again") const {
+    throw UsageError("can't read " + in_quotes(path_) + ": " + why + "; " + remedy);
+  }
+
+ private:
+  [[noreturn]] void refuse_errno() const {
+    const int error = errno;
+    if (error == ENOENT) refuse("there is no such file", "check the path");
+    if (error == EACCES) refuse("permission denied", "make it readable for you");
+    refuse(std::strerror(error), "check the path");
+  }
+
+  const std::string path_;
+  int fd_ = -1;
+  std::int64_t size_ = 0;
+};
+
+SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
+  if (file.size() == 0) file.refuse("it is empty");
+  if (file.size() < kLengthBytes) {
+    file.refuse("it ends after " + bytes_text(file.size()) + ", within the 8 of the header's length");
+  }
+  unsigned char encoded[kLengthBytes];
+  file.read(encoded, kLengthBytes);
+  std::uint64_t length = 0;
+  for (int i = 0; i < kLengthBytes; ++i) length |= std::uint64_t{encoded[i]} << (8 * i);
+  // Nothing is allocated before its size is known to be in the file.
+  if (length > static_cast<std::uint64_t>(kLongestHeader)) {
+    file.refuse("its header would be " + std::to_string(length) + " bytes long, more than the 100 MB that are allowed",
+                "check that it is a .safetensors file");
+  }
+  data_bytes = file.size() - kLengthBytes - static_cast<std::int64_t>(length);
+  if (data_bytes < 0) {
+    file.refuse("it ends after " + bytes_text(file.size()) + ", within its header of " + std::to_string(length) +
+                " bytes");
+  }
+  std::string json(length, '\0');
+  file.read(json.data(), static_cast<std::int64_t>(length));
+  try {
+    return parse_safetensors_header(json);
+  } catch (const std::runtime_error& error) {
+    file.refuse(error.what());
+  }
+}
+
+// A tensor without its bytes, after its entry was checked by itself.
+StoredTensor checked_tensor(const InputFile& file, const TensorEntry& entry, std::int64_t data_bytes) {
+  const std::string name = in_quotes(entry.name);
+  const Dtype* dtype = find_dtype(entry.dtype);
+  if (dtype == nullptr) {
+    file.refuse("tensor " + name + " has the type " + in_quotes(entry.dtype) + ", which is unknown",
+                "save it as F32, BF16 or F16");
+  }
+  const std::int64_t bytes = stored_bytes(*dtype, entry.shape);
+  if (bytes < 0) file.refuse("tensor " + name + " has a negative length in its shape, or more elements than can be");
+  const std::int64_t begin = entry.offsets[0];
+  const std::int64_t end = entry.offsets[1];
+  if (begin < 0 || end < begin) {
+    file.refuse("the offsets of tensor " + name + ", " + std::to_string(begin) + " and " + std::to_string(end) +
+                ", are no range");
+  }
+  if (end > data_bytes) {
+    file.refuse("tensor " + name + " ends at byte " + std::to_string(end) + " of the data, but the file has only " +
+                std::to_string(data_bytes));
+  }
+  if (end - begin != bytes) {
+    file.refuse("the offsets of tensor " + name + " leave it " + bytes_text(end - begin) +
+                ", but its shape and type take " + std::to_string(bytes));
+  }
+  StoredTensor tensor;
+  tensor.name = entry.name;
+  tensor.dtype = entry.dtype;
+  tensor.type = dtype->type;
+  tensor.shape = entry.shape;
+  return tensor;
+}
+
+// Tensors must follow each other without overlap or hole, and fill the data to its end.
+void require_gapless(const InputFile& file, const std::vector<TensorEntry>& entries, std::int64_t data_bytes) {
+  std::int64_t next = 0;
+  for (const TensorEntry& entry : entries) {
+    const std::int64_t begin = entry.offsets[0];
+    if (begin < next) file.refuse("tensor " + in_quotes(entry.name) + " overlaps the one before it");
+    if (begin > next) {
+      file.refuse("a hole of " + bytes_text(begin - next) + " lies before tensor " + in_quotes(entry.name));
+    }
+    next = entry.offsets[1];
+  }
+  if (next < data_bytes)
+    file.refuse(bytes_text(data_bytes - next) + (data_bytes - next == 1 ? " follows" : " follow") + " its last tensor");
+}
+
+}  // namespace
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  InputFile file(path);
+  try {
+    std::int64_t data_bytes = 0;
+    SafetensorsHeader header = read_header(file, data_bytes);
+    std::stable_sort(header.tensors.begin(), header.tensors.end(),
+                     [](const TensorEntry& a, const TensorEntry& b) { return a.offsets < b.offsets; });
+    SafetensorsFile contents;
+    contents.metadata = std::move(header.metadata);
+    for (const TensorEntry& entry : header.tensors) {
+      contents.tensors.push_back(checked_tensor(file, entry, data_bytes));
+    }
+    require_gapless(file, header.tensors, data_bytes);
+    for (std::size_t i = 0; i < contents.tensors.size(); ++i) {
+      const std::int64_t bytes = header.tensors[i].offsets[1] - header.tensors[i].offsets[0];
+      contents.tensors[i].bytes.resize(static_cast<std::size_t>(bytes));
+      file.read(contents.tensors[i].bytes.data(), bytes);
+    }
+    return contents;
+  } catch (const std::bad_alloc&) {
+    file.refuse("it takes more memory than there is", "use a smaller file or a larger machine");
+  }
+}
+
+}  // namespace muonwalk

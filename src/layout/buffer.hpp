@@ -1,0 +1,82 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/layout/grid.hpp"
+#include "src/layout/parameter.hpp"
+
+namespace muonwalk {
+
+/// How parameters are packed into buffers.
+struct LayoutOptions {
+  /// A bucket is closed as soon as it holds at least this many elements (Megatron's rule), padding between parameters
+  /// counted, so a parameter is never cut between two buckets. 0: one bucket for all.
+  Index bucket_capacity = 0;
+  /// Every parameter starts at a multiple of this many elements of its buffer. Megatron: 64. 1 = no padding.
+  Index parameter_alignment = 64;
+  /// Every bucket's size is a multiple of this, and always of dp. 1 = padding to dp alone.
+  Index bucket_alignment = 1;
+};
+
+/// Where one parameter lies in the virtual buffer, as in the proof of concept's `dist_meta`.
+struct DistMeta {
+  std::string name;
+  int parameter = 0;   ///< index into the list the layout was planned from
+  int buffer_idx = 0;  ///< the aisle: the buffer of its parameter group
+  int bucket_idx = 0;  ///< the pallet: the bucket in that buffer
+  Shape full_shape;    ///< before TP
+  Shape shape;         ///< after TP: the shape of this rank's slice
+  SplitDim tp_split_dim = SplitDim::none;
+  Range global_range;  ///< its elements in the buffer, shape.size() of them, padding not included
+};
+
+/// One bucket: a run of the virtual buffer that is gathered in one call.
+struct Bucket {
+  Range range;                  ///< in the buffer, padding included; its size is a multiple of dp
+  std::vector<int> parameters;  ///< indices into Buffer::parameters, in order
+};
+
+/// The virtual buffer of one parameter group: the flat, padded row-major concatenation of one TP rank's slices of all
+/// its parameters. Nobody ever holds all of it outside a gather.
+struct Buffer {
+  int group = 0;
+  std::vector<DistMeta> parameters;
+  std::vector<Bucket> buckets;
+  Index size = 0;     ///< elements, padding included
+  Index padding = 0;  ///< elements that belong to no parameter
+};
+
+/// The master plan: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
+/// function of the parameters, the grid and the options.
+struct Layout {
+  Grid grid;
+  LayoutOptions options;
+  std::vector<Buffer> buffers;  ///< one a parameter group, in order of the group's number
+
+  /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.
+  Range dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const;
+
+  /// The elements of a parameter that DP rank `dp_rank` owns, as a range of the buffer; empty when it owns none.
+  Range owned_range(const DistMeta& meta, int dp_rank) const;
+
+  /// The same counted from the begin of the rank's own DP shard of that bucket: the proof of concept's `local_range`.
+  /// {0, 0} when it owns none.
+  Range local_range(const DistMeta& meta, int dp_rank) const;
+
+  /// The DP ranks that own at least one element of the parameter, in order.
+  std::vector<int> owners(const DistMeta& meta) const;
+
+  /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
+  Index shard_elements() const;
+
+  /// The plan as a table: a line a parameter with its buffer, bucket, shapes, ranges and owners.
+  std::string text() const;
+};
+
+/// Plans the layout. Parameters are laid in the order given, each in the buffer of its group.
+/// Throws UsageError for a parameter that TP does not divide, a shape with less than 1 row or column, two parameters of
+/// one name, or an alignment or capacity that makes no sense.
+Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutOptions& options = {});
+
+}  // namespace muonwalk

@@ -1,0 +1,55 @@
+#include "src/layout/ownership_table.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "src/layout/text_table.hpp"
+
+namespace muonwalk {
+namespace {
+
+std::string reach(std::size_t owners) {
+  if (owners == 1) return "in one shard";
+  if (owners == 2) return "crosses one boundary";
+  return "spans " + std::to_string(owners) + " ranks";
+}
+
+// The table with the columns of some DP ranks.
+std::string part(const Layout& layout, int first_rank, int end_rank) {
+  std::vector<std::vector<std::string>> rows = {{"parameter", "bucket", "global range"}};
+  for (int dp = first_rank; dp < end_rank; ++dp) rows[0].push_back("dp " + std::to_string(dp));
+  for (const Buffer& buffer : layout.buffers) {
+    for (const DistMeta& meta : buffer.parameters) {
+      rows.push_back({meta.name, std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
+                      range_text(meta.global_range)});
+      for (int dp = first_rank; dp < end_rank; ++dp) {
+        const Range local = layout.local_range(meta, dp);
+        rows.back().push_back(local.empty() ? "·" : range_text(local));
+      }
+      rows.back().push_back(reach(layout.owners(meta).size()));
+    }
+  }
+  return text_table(rows);
+}
+
+int widest_line(const std::string& text) {
+  int widest = 0;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) widest = std::max(widest, text_width(line));
+  return widest;
+}
+
+}  // namespace
+
+std::string ownership_table(const Layout& layout, int columns) {
+  const int dp = layout.grid.dp();
+  for (int ranks_a_part = dp;; --ranks_a_part) {
+    std::string text;
+    for (int first = 0; first < dp; first += ranks_a_part) {
+      text += (first > 0 ? "\n" : "") + part(layout, first, std::min(first + ranks_a_part, dp));
+    }
+    if (ranks_a_part == 1 || widest_line(text) <= columns) return text;
+  }
+}
+
+}  // namespace muonwalk

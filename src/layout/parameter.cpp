@@ -1,0 +1,102 @@
+#include "src/layout/parameter.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "src/errors.hpp"
+
+namespace muonwalk {
+namespace {
+
+constexpr Index kLargestSuggestion = 64;  // a TP group rarely leaves one machine
+constexpr std::size_t kSuggestions = 4;
+
+// The divisors of `length` nearest to what was asked, in order: "1, 2, 4 or 5". There is always one, since 1 divides
+// all.
+std::string divisors_near(Index length, Index asked) {
+  std::vector<Index> divisors;
+  for (Index d = 1; d <= std::min(length, kLargestSuggestion); ++d) {
+    if (length % d == 0) divisors.push_back(d);
+  }
+  std::stable_sort(divisors.begin(), divisors.end(),
+                   [&](Index a, Index b) { return std::abs(a - asked) < std::abs(b - asked); });
+  if (divisors.size() > kSuggestions) divisors.resize(kSuggestions);
+  std::sort(divisors.begin(), divisors.end());
+
+  std::string text;
+  for (std::size_t i = 0; i < divisors.size(); ++i) {
+    if (i > 0) text += i + 1 == divisors.size() ? " or " : ", ";
+    text += std::to_string(divisors[i]);
+  }
+  return text;
+}
+
+// An equal share of `length` rows or columns.
+Index share(const Parameter& parameter, Index length, const char* one, const char* many, int tp) {
+  if (length % tp == 0) return length / tp;
+  throw UsageError("--tp " + std::to_string(tp) + " does not divide the " + std::to_string(length) + " " +
+                   (length == 1 ? one : many) + " of parameter \"" + parameter.name + "\"; try --tp " +
+                   divisors_near(length, tp));
+}
+
+}  // namespace
+
+const char* split_name(SplitDim dim) {
+  switch (dim) {
+    case SplitDim::none:
+      return "none";
+    case SplitDim::rows:
+      return "rows";
+    case SplitDim::columns:
+      return "columns";
+  }
+  throw std::invalid_argument("unknown split dimension");
+}
+
+SplitDim parse_split(const std::string& word) {
+  for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
+    if (word == split_name(dim)) return dim;
+  }
+  throw UsageError("\"" + word + "\" is no dimension that TP can cut; try rows, columns or none");
+}
+
+Shape tp_shape(const Parameter& parameter, int tp) {
+  if (tp < 1) {
+    throw UsageError("--tp " + std::to_string(tp) +
+                     " is less than 1, but a TP group has at least one rank; try --tp 1");
+  }
+  const Shape full = parameter.shape;
+  switch (parameter.tp_split_dim) {
+    case SplitDim::rows:
+      return {share(parameter, full.rows, "row", "rows", tp), full.cols};
+    case SplitDim::columns:
+      return {full.rows, share(parameter, full.cols, "column", "columns", tp)};
+    case SplitDim::none:
+      break;
+  }
+  return full;
+}
+
+Range intersection(Range a, Range b) {
+  const Range shared{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return shared.empty() ? Range{a.begin, a.begin} : shared;
+}
+
+std::string range_text(Range range) {
+  if (range.empty()) return "nothing";
+  if (range.size() == 1) return std::to_string(range.begin);
+  return std::to_string(range.begin) + "–" + std::to_string(range.end - 1);
+}
+
+Range tp_range(const Parameter& parameter, int tp, int tp_rank) {
+  const Shape slice = tp_shape(parameter, tp);
+  if (tp_rank < 0 || tp_rank >= tp) {
+    throw std::out_of_range("TP rank " + std::to_string(tp_rank) + " is not in 0.." + std::to_string(tp - 1));
+  }
+  if (parameter.tp_split_dim == SplitDim::none) return {0, slice.rows};
+  const Index length = parameter.tp_split_dim == SplitDim::rows ? slice.rows : slice.cols;
+  return {length * tp_rank, length * (tp_rank + 1)};
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,19 @@
+#pragma once
+
+// Eigen costs a second to compile and does not belong on the shared library's boundary: include this in .cpp files
+// only.
+#include <Eigen/Core>
+
+#include "src/numerics/matrix.hpp"
+
+namespace muonwalk {
+
+/// Eigen's type for what a Matrix holds: row-major float32.
+using EigenMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Views a Matrix as an Eigen matrix, without a copy. The view holds as long as the matrix is neither resized nor
+/// freed.
+inline Eigen::Map<EigenMatrix> eigen_view(Matrix& x) { return {x.data(), x.rows(), x.cols()}; }
+inline Eigen::Map<const EigenMatrix> eigen_view(const Matrix& x) { return {x.data(), x.rows(), x.cols()}; }
+
+}  // namespace muonwalk

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/numerics/memory_meter.hpp"
+
+namespace muonwalk {
+
+/// A count of elements, a row, a column or an offset. Signed, so that differences are safe.
+using Index = std::int64_t;
+
+/// A row-major float32 matrix, as PyTorch flattens it: element (i, j) lies at i · cols + j. The memory is aligned to 64
+/// bytes and counted by the rank's MemoryMeter. Products and norms live in their own headers; this one knows only
+/// shape.
+class Matrix {
+ public:
+  /// The empty matrix, 0 × 0.
+  Matrix() = default;
+  /// rows × cols zeros. Throws std::invalid_argument when a size is negative.
+  Matrix(Index rows, Index cols);
+  /// Views `values` (row-major) as rows × cols. Throws std::invalid_argument when the sizes do not match.
+  Matrix(Index rows, Index cols, Flat values);
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  /// rows · cols.
+  Index size() const { return rows_ * cols_; }
+  /// Bytes of the values: 4 · size().
+  Index bytes() const { return size() * Index{sizeof(float)}; }
+  bool empty() const { return size() == 0; }
+
+  float* data() { return values_.data(); }
+  const float* data() const { return values_.data(); }
+  float& operator()(Index row, Index col) { return values_[row * cols_ + col]; }
+  float operator()(Index row, Index col) const { return values_[row * cols_ + col]; }
+
+  /// The row-major values.
+  Flat& flat() { return values_; }
+  const Flat& flat() const { return values_; }
+
+  /// A copy with rows and columns exchanged, cols × rows.
+  Matrix transposed() const;
+
+  /// Equal shape and equal bytes (memcmp): +0 and −0 differ, a NaN equals itself.
+  friend bool same_bits(const Matrix& left, const Matrix& right);
+
+ private:
+  Index rows_ = 0;
+  Index cols_ = 0;
+  Flat values_;
+};
+
+/// "4 × 6".
+std::string shape_text(Index rows, Index cols);
+
+}  // namespace muonwalk

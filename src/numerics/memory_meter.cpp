@@ -1,0 +1,53 @@
+#include "src/numerics/memory_meter.hpp"
+
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace muonwalk {
+
+namespace {
+
+constexpr std::align_val_t alignment{64};  // a cache line, and the widest vector register
+
+thread_local MemoryMeter* current_meter = nullptr;
+
+// Every optimizer step asks for matrices of the same sizes again. Left to itself, the C library returns megabytes to
+// the system when they are freed, and the next step pays for new pages: two to three percent of Newton–Schulz at 676 ×
+// 876.
+bool keep_freed_pages() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+  return true;
+}
+
+[[maybe_unused]] const bool pages_are_kept = keep_freed_pages();
+
+}  // namespace
+
+MemoryMeter* MemoryMeter::current() { return current_meter; }
+
+MeterScope::MeterScope(MemoryMeter& meter) : previous_(current_meter) { current_meter = &meter; }
+
+MeterScope::~MeterScope() { current_meter = previous_; }
+
+void* metered_allocate(std::size_t elements, std::size_t element_size) {
+  if (elements > std::numeric_limits<std::size_t>::max() / 2 / element_size) throw std::bad_alloc();
+  void* memory = ::operator new(elements* element_size, alignment);
+  if (current_meter) current_meter->add(static_cast<std::int64_t>(elements));
+  return memory;
+}
+
+void metered_free(void* memory, std::size_t elements) noexcept {
+  if (!memory) return;
+  if (current_meter) current_meter->remove(static_cast<std::int64_t>(elements));
+  ::operator delete(memory, alignment);
+}
+
+}  // namespace muonwalk

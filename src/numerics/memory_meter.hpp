@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace muonwalk {
+
+/// Counts the elements that one rank's matrices and flat buffers hold now, and the most they ever held. It is how a
+/// lesson shows "peak elements on a rank" as a counted number and not as an opinion.
+class MemoryMeter {
+ public:
+  void add(std::int64_t elements) {
+    live_ += elements;
+    if (live_ > peak_) peak_ = live_;
+  }
+  void remove(std::int64_t elements) { live_ -= elements; }
+
+  /// Elements held now.
+  std::int64_t live() const { return live_; }
+  /// The most elements held at one time since the start or the last `restart_peak`.
+  std::int64_t peak() const { return peak_; }
+  /// Forgets the peak: counting starts again from what is held now.
+  void restart_peak() { peak_ = live_; }
+
+  /// The meter of the calling thread; null where nobody counts.
+  static MemoryMeter* current();
+
+ private:
+  friend class MeterScope;
+  std::int64_t live_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+/// While it lives, what the calling thread allocates and frees is counted by `meter`.
+class MeterScope {
+ public:
+  explicit MeterScope(MemoryMeter& meter);
+  ~MeterScope();
+  MeterScope(const MeterScope&) = delete;
+  MeterScope& operator=(const MeterScope&) = delete;
+
+ private:
+  MemoryMeter* previous_;
+};
+
+/// Memory aligned to 64 bytes, counted by the calling thread's MemoryMeter. Throws std::bad_alloc.
+void* metered_allocate(std::size_t elements, std::size_t element_size);
+void metered_free(void* memory, std::size_t elements) noexcept;
+
+/// The allocator behind Flat and Matrix.
+template <class T>
+struct MeteredAllocator {
+  using value_type = T;
+  MeteredAllocator() = default;
+  template <class U>
+  MeteredAllocator(const MeteredAllocator<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(metered_allocate(n, sizeof(T))); }
+  void deallocate(T* memory, std::size_t n) noexcept { metered_free(memory, n); }
+  friend bool operator==(const MeteredAllocator&, const MeteredAllocator&) { return true; }
+  friend bool operator!=(const MeteredAllocator&, const MeteredAllocator&) { return false; }
+};
+
+/// A flat buffer of elements, for example a DP shard or a bucket.
+template <class T>
+using FlatOf = std::vector<T, MeteredAllocator<T>>;
+using Flat = FlatOf<float>;
+
+}  // namespace muonwalk

@@ -1,0 +1,135 @@
+#include "src/numerics/tree_sum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+
+namespace muonwalk {
+
+namespace {
+
+// A balanced binary tree can be added leaf by leaf with one stack. After r leaves the stack holds one finished subtree
+// for each one bit of r, the largest at the bottom. A new leaf first joins the subtree of one leaf if there is one, the
+// result joins the subtree of two, and so on: exactly the carries of counting up from r to r + 1. What is left at the
+// end are the odd ones, which join from the top down.
+constexpr int max_depth = 64;  // one subtree for every bit of a count
+
+// The number of joins that follow leaf number `leaf`: the trailing ones of its number.
+int joins_after(Index leaf) {
+  int joins = 0;
+  for (; leaf & 1; leaf >>= 1) ++joins;
+  return joins;
+}
+
+// The tree over element ranges of the parts, one block of elements at a time, so that the stack stays in the cache.
+constexpr Index block = 256;
+
+void load(const float* part, Index count, float* out) { std::copy_n(part, count, out); }
+void load(const bfloat16* part, Index count, float* out) { from_bf16(part, count, out); }
+void store(const float* values, Index count, float* out) { std::copy_n(values, count, out); }
+void store(const float* values, Index count, bfloat16* out) { to_bf16(values, count, out); }
+
+void add_onto(float* left, const float* right, Index count) {
+  for (Index i = 0; i < count; ++i) left[i] = left[i] + right[i];
+}
+
+template <class T>
+void tree_sum_of_parts(const std::vector<const T*>& parts, Index count, T* out) {
+  const Index leaves = static_cast<Index>(parts.size());
+  int depth_needed = 1;
+  while ((Index{1} << (depth_needed - 1)) <= leaves) ++depth_needed;
+  // A workspace of a few KiB: a plain vector, because the meter counts what a rank holds, not what it scribbles on.
+  std::vector<float> stack(static_cast<std::size_t>(depth_needed * block));
+  for (Index start = 0; start < count; start += block) {
+    const Index width = std::min(block, count - start);
+    int depth = 0;
+    const auto level = [&](int i) { return stack.data() + i * width; };
+    for (Index leaf = 0; leaf < leaves; ++leaf) {
+      load(parts[static_cast<std::size_t>(leaf)] + start, width, level(depth++));
+      for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
+        add_onto(level(depth - 2), level(depth - 1), width);
+    }
+    for (; depth > 1; --depth) add_onto(level(depth - 2), level(depth - 1), width);
+    if (leaves == 0) std::fill_n(level(0), width, 0.0f);
+    // Every part of this block has been read by now, so out may be one of the parts.
+    store(level(0), width, out + start);
+  }
+}
+
+}  // namespace
+
+float tree_sum(const float* leaves, Index count) {
+  std::array<float, max_depth> stack{};
+  std::size_t depth = 0;
+  for (Index leaf = 0; leaf < count; ++leaf) {
+    stack[depth++] = leaves[leaf];
+    for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
+      stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+  }
+  for (; depth > 1; --depth) stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+  return stack[0];
+}
+
+void tree_sum(const std::vector<const float*>& parts, Index count, float* out) { tree_sum_of_parts(parts, count, out); }
+
+Flat tree_sum(const std::vector<Flat>& parts) {
+  std::vector<const float*> values;
+  for (const Flat& part : parts) {
+    if (part.size() != parts[0].size()) throw std::invalid_argument("a tree adds runs of equal length");
+    values.push_back(part.data());
+  }
+  if (parts.empty()) throw std::invalid_argument("a tree of runs needs at least one");
+  Flat sum(parts[0].size());
+  tree_sum(values, static_cast<Index>(sum.size()), sum.data());
+  return sum;
+}
+
+void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out) {
+  tree_sum_of_parts(parts, count, out);
+}
+
+float ring_sum(const float* leaves, Index count, Index piece) {
+  if (count == 0) return 0;
+  float sum = leaves[(piece + 1) % count];
+  for (Index step = 2; step <= count; ++step) sum += leaves[(piece + step) % count];
+  return sum;
+}
+
+double pairwise_sum_of_squares(const float* values, Index count) {
+  // Sixteen running sums side by side fill the vector registers; they and their order are part of the definition. The
+  // square of a float is exact in double precision, so that it makes no difference whether the processor fuses the two
+  // operations.
+  constexpr Index lanes = 16;
+  constexpr Index leaf_size = 1024;
+  std::array<double, max_depth> stack{};
+  std::size_t depth = 0;
+  Index leaf = 0;
+  for (Index start = 0; start < count; start += leaf_size, ++leaf) {
+    const Index stop = std::min(start + leaf_size, count);
+    double sums[lanes] = {};
+    Index i = start;
+    for (; i + lanes <= stop; i += lanes) {
+      for (Index lane = 0; lane < lanes; ++lane) {
+        const double value = values[i + lane];
+        sums[lane] += value * value;
+      }
+    }
+    for (Index lane = 0; i + lane < stop; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+    for (Index half = lanes / 2; half > 0; half /= 2) {
+      for (Index lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    }
+    stack[depth++] = sums[0];
+    for (int joins = joins_after(leaf); joins > 0; --joins, --depth) stack[depth - 2] += stack[depth - 1];
+  }
+  for (; depth > 1; --depth) stack[depth - 2] += stack[depth - 1];
+  return stack[0];
+}
+
+double frobenius_norm(const Matrix& x) { return std::sqrt(pairwise_sum_of_squares(x.data(), x.size())); }
+
+}  // namespace muonwalk

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "src/numerics/bfloat16.hpp"
+
+namespace muonwalk {
+
+/// Adds the leaves as a balanced binary tree, neighbours first, the odd one carried: ((0+1)+(2+3))+((4+5)+6) for seven.
+/// The order depends on nothing but the number of leaves, which is what makes sums over ranks repeatable. Zero leaves
+/// give 0.
+float tree_sum(const float* leaves, Index count);
+
+/// The same tree over whole arrays: out[i] = tree over r of parts[r][i], for i < count. With `parts.size()` a power of
+/// two, grouping the leaves by rank first gives the same bits. `out` may be one of the parts.
+void tree_sum(const std::vector<const float*>& parts, Index count, float* out);
+
+/// The same for runs of equal length, at least one of them; returns the sum. Throws std::invalid_argument where lengths
+/// differ.
+Flat tree_sum(const std::vector<Flat>& parts);
+
+/// The same for bfloat16 leaves: added in float32, rounded once at the end.
+void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out);
+
+/// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next rank,
+/// goes round and ends with the piece's own, so its order is another one for every piece. Nothing in Muonwalk adds like this;
+/// it is here to be compared with. Zero leaves give 0.
+float ring_sum(const float* leaves, Index count, Index piece);
+
+/// The sum of squares in double precision, by pairwise summation in a fixed order that depends on `count` alone.
+double pairwise_sum_of_squares(const float* values, Index count);
+
+/// The Frobenius norm √Σx², in double precision: it neither overflows nor underflows for any finite float32 input.
+double frobenius_norm(const Matrix& x);
+
+}  // namespace muonwalk

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "src/numerics/matrix.hpp"
+
+namespace muonwalk {
+
+/// The knobs of AdamW, for everything that is not a hidden matrix: embeddings, the output layer, vectors.
+struct AdamWSettings {
+  float lr = 1e-3f;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weight_decay = 0.1f;
+};
+
+/// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count` elements:
+/// w ← w (1 − lr · weight_decay); m ← β₁ m + (1 − β₁) g; v ← β₂ v + (1 − β₂) g²; w ← w − s · m / (√v + ε), where the step
+/// size s = lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) carries the bias corrections. `step` is t, from 1 on.
+/// Throws std::invalid_argument for a step below 1.
+void adamw(float* weights, const float* gradient, float* first_moment, float* second_moment, Index count, int step,
+           const AdamWSettings& settings);
+
+/// What AdamW keeps of one flat run of parameters between steps.
+struct AdamWState {
+  Flat weights;
+  Flat first_moment;   ///< as many elements as the weights, zeros before the first step
+  Flat second_moment;  ///< the same
+};
+
+/// The state before the first step: these weights and moments of zero.
+AdamWState initial_adamw_state(Flat weights);
+
+/// One step of AdamW on a state. Throws std::invalid_argument for a step below 1 and where the sizes differ.
+void adamw(AdamWState& state, const Flat& gradient, int step, const AdamWSettings& settings);
+
+}  // namespace muonwalk

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "src/layout/slicing.hpp"
+#include "src/optim/full_step.hpp"
+
+namespace muonwalk {
+namespace {
+
+/// The sizes of all buckets, divided by `shares` (1: whole buckets, dp: DP shards), filled with zeros.
+Buckets zero_buckets(const Layout& layout, Index shares) {
+  Buckets buckets;
+  for (const Buffer& buffer : layout.buffers) {
+    std::vector<Flat> of_buffer;
+    for (const Bucket& bucket : buffer.buckets) of_buffer.emplace_back(bucket.range.size() / shares, 0.0f);
+    buckets.push_back(std::move(of_buffer));
+  }
+  return buckets;
+}
+
+/// Where a parameter's first element lies in its bucket.
+Index place_in_bucket(const Buffer& buffer, const DistMeta& meta) {
+  return meta.global_range.begin - buffer.buckets[meta.bucket_idx].range.begin;
+}
+
+}  // namespace
+
+Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices) {
+  Buckets buckets = zero_buckets(layout, 1);
+  for (const Buffer& buffer : layout.buffers) {
+    for (const DistMeta& meta : buffer.parameters) {
+      if (meta.parameter >= static_cast<int>(slices.size())) {
+        throw std::invalid_argument(
+            "The layout has a parameter number " + std::to_string(meta.parameter) + ", but " +
+            std::to_string(slices.size()) +
+            " matrices were given; give one a parameter, in the order the layout was planned from.");
+      }
+      const Matrix& slice = slices[meta.parameter];
+      if (Shape{slice.rows(), slice.cols()} != meta.shape) {
+        throw std::invalid_argument("A slice of " + shape_text(slice.rows(), slice.cols()) +
+                                    " was given for parameter \"" + meta.name + "\", whose TP slice is " +
+                                    shape_text(meta.shape.rows, meta.shape.cols) +
+                                    "; give the matrices in the order the layout was planned from.");
+      }
+      Flat& bucket = buckets[meta.buffer_idx][meta.bucket_idx];
+      std::copy(slice.flat().begin(), slice.flat().end(), bucket.begin() + place_in_bucket(buffer, meta));
+    }
+  }
+  return buckets;
+}
+
+Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& full, int tp_rank) {
+  std::vector<Matrix> slices(full.size());
+  for (const Buffer& buffer : layout.buffers) {
+    for (const DistMeta& meta : buffer.parameters) {
+      if (meta.parameter >= static_cast<int>(full.size())) continue;  // pack_slices says what is missing
+      const Matrix& whole = *full[meta.parameter];
+      if (Shape{whole.rows(), whole.cols()} != meta.full_shape) {
+        throw std::invalid_argument("pack_buckets was given a " + shape_text(whole.rows(), whole.cols()) +
+                                    " matrix for parameter \"" + meta.name + "\", which is " +
+                                    shape_text(meta.full_shape.rows, meta.full_shape.cols) +
+                                    "; give the matrices in the order the layout was planned from.");
+      }
+      slices[meta.parameter] = tp_slice(whole, meta.tp_split_dim, layout.grid.tp(), tp_rank);
+    }
+  }
+  return pack_slices(layout, slices);
+}
+
+std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const Buckets& buckets, int tp_rank) {
+  std::size_t count = 0;
+  for (const Buffer& buffer : layout.buffers) count += buffer.parameters.size();
+
+  std::vector<NamedMatrix> slices(count);
+  for (const Buffer& buffer : layout.buffers) {
+    for (const DistMeta& meta : buffer.parameters) {
+      const auto first = buckets[meta.buffer_idx][meta.bucket_idx].begin() + place_in_bucket(buffer, meta);
+      NamedMatrix& slice = slices[meta.parameter];
+      slice.name = meta.name;
+      slice.matrix = Matrix(meta.shape.rows, meta.shape.cols, Flat(first, first + meta.shape.size()));
+      if (meta.tp_split_dim == SplitDim::rows) slice.first_row = tp_rank * meta.shape.rows;
+      if (meta.tp_split_dim == SplitDim::columns) slice.first_col = tp_rank * meta.shape.cols;
+    }
+  }
+  return slices;
+}
+
+MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, int tp_rank) {
+  return MuonState{pack_buckets(layout, full, tp_rank), zero_buckets(layout, layout.grid.dp())};
+}
+
+}  // namespace muonwalk

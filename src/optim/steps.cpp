@@ -1,0 +1,81 @@
+#include "src/optim/steps.hpp"
+
+#include <utility>
+
+#include "src/layout/slicing.hpp"
+
+namespace muonwalk {
+namespace {
+
+/// The shards of all ranks of a group in rank order, as both gathers need them. In bf16 this rank's shard is rounded
+/// into its own place among the 2-byte elements, they travel, and all of them are widened again.
+Flat gather(Communicator& group, const Flat& shard, Precision precision) {
+  const Index count = static_cast<Index>(shard.size());
+  Flat all(count * group.size());
+  if (precision == Precision::fp32) {
+    group.all_gather(shard.data(), count, all.data());
+    return all;
+  }
+  FlatOf<bfloat16> travelling(all.size());
+  bfloat16* own = travelling.data() + count * group.rank();
+  to_bf16(shard.data(), count, own);
+  group.all_gather(own, count, travelling.data());
+  from_bf16(travelling.data(), static_cast<Index>(travelling.size()), all.data());
+  return all;
+}
+
+}  // namespace
+
+void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update) {
+  const float mu = settings.momentum;
+  for (Index i = 0; i < count; ++i) {
+    const float g = gradient[i];
+    const float m = mu * momentum_buffer[i] + g;
+    momentum_buffer[i] = m;
+    update[i] = settings.nesterov ? g + mu * m : m;
+  }
+}
+
+Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision) { return gather(dp, shard, precision); }
+
+Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta) {
+  const auto first = bucket.begin() + (meta.global_range.begin - bucket_begin);
+  return Matrix(meta.shape.rows, meta.shape.cols, Flat(first, first + meta.global_range.size()));
+}
+
+Matrix tp_gather(Communicator& tp, const Matrix& slice, SplitDim dim, Precision precision) {
+  if (dim == SplitDim::none || tp.size() == 1) return slice;
+  Flat slices = gather(tp, slice.flat(), precision);
+  // Slices of rows lie one after the other in the whole matrix too, so the gathered buffer is the matrix. Slices of
+  // columns have to be laid side by side, row by row: that takes a copy.
+  if (dim == SplitDim::rows) return Matrix(slice.rows() * tp.size(), slice.cols(), std::move(slices));
+  return join_slices(slices, Shape{slice.rows(), slice.cols()}, dim, tp.size());
+}
+
+Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const std::string& parameter) {
+  NewtonSchulzSettings newton_schulz_settings;
+  newton_schulz_settings.steps = settings.ns_steps;
+  newton_schulz_settings.precision = settings.precision;
+  newton_schulz_settings.threads = settings.threads;
+  return newton_schulz(whole, newton_schulz_settings, parameter);
+}
+
+Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank) { return tp_slice(whole, dim, tp, tp_rank); }
+
+Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, int dp_rank) {
+  const Range owned = layout.owned_range(meta, dp_rank);
+  if (owned.empty()) return {};
+  const auto first = slice.flat().begin() + (owned.begin - meta.global_range.begin);
+  return Flat(first, first + owned.size());
+}
+
+void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {
+  const float keep = 1.0f - settings.lr * settings.weight_decay;
+  const float scale = update_scale(full_shape, settings);
+  for (Index i = 0; i < count; ++i) {
+    const float decayed = weights[i] * keep;
+    weights[i] = decayed - scale * orthogonal[i];
+  }
+}
+
+}  // namespace muonwalk

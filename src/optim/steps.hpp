@@ -1,0 +1,44 @@
+#pragma once
+
+#include "src/comm/communicator.hpp"
+#include "src/layout/buffer.hpp"
+#include "src/optim/muon_settings.hpp"
+
+namespace muonwalk {
+
+// The journey of one matrix, a function a step: DP gather → TP gather → Newton–Schulz → TP shard → DP shard. Lessons 04
+// to 08 look at one of them each; full_step.hpp calls them in order.
+
+/// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m.
+/// `gradient`, `momentum_buffer` and `update` hold `count` floats each; `update` may be `gradient`, which it then
+/// replaces.
+void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update);
+
+/// Gathers one bucket over the DP group: `shard` (bucket size / dp elements) of every rank, in rank order. Returns the
+/// whole bucket, padding included. In bf16 the shard is rounded and 2-byte elements travel.
+Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
+
+/// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
+/// bucket[0] in the buffer.
+Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta);
+
+/// Gathers one matrix over the TP group: the slices of every rank, laid side by side along `dim`. Returns the whole
+/// matrix. With SplitDim::none, or one rank, it returns the slice and nothing travels. In bf16 2-byte elements travel.
+Matrix tp_gather(Communicator& tp, const Matrix& slice, SplitDim dim, Precision precision);
+
+/// Newton–Schulz on the whole matrix; the result has its shape. Throws UsageError naming `parameter` on NaN or
+/// infinity.
+Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const std::string& parameter);
+
+/// The opposite of tp_gather, without talking: this rank's slice of the orthogonal matrix.
+Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank);
+
+/// The opposite of dp_gather, without talking: the elements of the slice (flat, row-major) that DP rank `dp_rank` owns;
+/// empty when it owns none.
+Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, int dp_rank);
+
+/// The elementwise end, on `count` elements of one parameter: w ← w (1 − lr · weight_decay), then
+/// w ← w − lr · rms · √max(rows, cols) · O, with `full_shape`, the matrix's shape before TP.
+void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
+
+}  // namespace muonwalk

@@ -1,0 +1,178 @@
+// How fast ranks talk, each number beside one that was measured in the same run or beside its target:
+//   - the all-gather of threads against plain copies of the same bytes by the same threads,
+//   - the same all-gather of processes over TCP on the loopback interface,
+//   - the latencies of a barrier and of small all-gathers,
+//   - how long ranks with three groups each take to start, connect and end.
+// Nothing here fails on a time.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/transport/gloo_transport.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0.0 : values[values.size() / 2];
+}
+
+// Every rank takes part in `call` several times; the median of what rank 0 saw, each begun after a barrier.
+double median_ms(Communicator& c, int repetitions, const std::function<void()>& call) {
+  std::vector<double> times;
+  for (int i = 0; i < repetitions; ++i) {
+    c.barrier();
+    const double start = now_ms();
+    call();
+    c.barrier();
+    times.push_back(now_ms() - start);
+  }
+  return median(times);
+}
+
+constexpr int ranks = 8;
+constexpr Index total_elements = Index{64} << 18;  // 64 MiB of float32
+
+struct Latencies {
+  double barrier = 0;
+  double gather_4k = 0;
+  double gather_64m = 0;
+};
+
+Latencies measure(Communicator& c) {
+  const Index shard_elements = total_elements / c.size();
+  Latencies result;
+  std::vector<float> shard(static_cast<std::size_t>(shard_elements), 1.0f);
+  std::vector<float> out(static_cast<std::size_t>(total_elements), 0.0f);
+  std::vector<double> barriers;
+  for (int i = 0; i < 200; ++i) {
+    const double start = now_ms();
+    c.barrier();
+    barriers.push_back(now_ms() - start);
+  }
+  result.barrier = median(barriers);
+  std::vector<double> small;
+  for (int i = 0; i < 200; ++i) {
+    const double start = now_ms();
+    c.all_gather(shard.data(), Index{1024}, out.data());
+    small.push_back(now_ms() - start);
+  }
+  result.gather_4k = median(small);
+  result.gather_64m = median_ms(c, 9, [&] { c.all_gather(shard.data(), shard_elements, out.data()); });
+  return result;
+}
+
+void print_latencies(const char* world, const Latencies& l) {
+  std::printf("  %-22s barrier %7.3f ms   all_gather of 4 KiB a rank %7.3f ms   of 64 MiB in total %7.1f ms\n", world,
+              l.barrier, l.gather_4k, l.gather_64m);
+}
+
+// Threads: the all-gather and plain copies of the same bytes take turns, so that both see the same machine.
+void bench_threads() {
+  const Index shard_elements = total_elements / ranks;
+  std::vector<std::vector<float>> shards(ranks);
+  double gather = 0, copy = 0;
+  Latencies latencies;
+  on_memory_threads(ranks, [&](Communicator& c) -> std::string {
+    std::vector<float>& mine = shards[static_cast<std::size_t>(c.rank())];
+    mine.assign(static_cast<std::size_t>(shard_elements), static_cast<float>(c.rank()));
+    std::vector<float> out(static_cast<std::size_t>(total_elements), 0.0f);
+    std::vector<double> gathers, copies;
+    const auto copy_all = [&] {
+      for (int step = 0; step < ranks; ++step) {
+        const std::size_t from = static_cast<std::size_t>((c.rank() + step) % ranks);
+        std::memcpy(out.data() + static_cast<Index>(from) * shard_elements, shards[from].data(),
+                    static_cast<std::size_t>(shard_elements) * sizeof(float));
+      }
+    };
+    const auto gather_all = [&] { c.all_gather(mine.data(), shard_elements, out.data()); };
+    for (int i = 0; i < 11; ++i) {
+      copies.push_back(median_ms(c, 1, copy_all));
+      gathers.push_back(median_ms(c, 1, gather_all));
+    }
+    const Latencies here = measure(c);
+    if (c.rank() == 0) {
+      gather = median(gathers);
+      copy = median(copies);
+      latencies = here;
+    }
+    return "";
+  });
+  std::printf("all_gather of 64 MiB over %d threads: %.1f ms, plain copies %.1f ms: %.2f × memcpy (target 0.70)\n",
+              ranks, gather, copy, copy / gather);
+  print_latencies("8 threads, memory", latencies);
+}
+
+void bench_processes(int size) {
+  sim::Board board(64, std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
+  const auto ends = on_processes(size, [&](int rank) {
+    return as_gloo_rank(rank, size, board, [&](Communicator& c, sim::GlooTransport&) -> std::string {
+      const Latencies latencies = measure(c);
+      const char* bytes = reinterpret_cast<const char*>(&latencies);
+      if (rank == 0) board.set("latencies", std::vector<char>(bytes, bytes + sizeof(latencies)));
+      c.barrier();
+      return "";
+    });
+  });
+  const std::string trouble = joined(ends);
+  if (!trouble.empty()) {
+    std::printf("  %d processes over TCP: %s", size, trouble.c_str());
+    return;
+  }
+  Latencies latencies;
+  std::memcpy(&latencies, board.get("latencies", patient).data(), sizeof(latencies));
+  print_latencies((std::to_string(size) + " processes, TCP").c_str(), latencies);
+}
+
+// From before the first fork until the last child is gone. A rank connects its three groups, does a barrier in each,
+// ends.
+void bench_start(int dp, int tp, int pp, double target_ms) {
+  const int size = dp * tp * pp;
+  sim::Board board(3 * sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(std::max({dp, tp, pp})));
+  const double start = now_ms();
+  const auto ends = on_processes(size, [&](int rank) -> std::string {
+    sim::GlooDevice device;
+    const int t = rank % tp, d = rank / tp % dp, p = rank / (tp * dp);
+    const auto join = [&](const char* kind, int group, int number, int members) {
+      const std::string name = std::string(kind) + " " + std::to_string(group);
+      auto transport = device.connect(name, number, members, board, patient);
+      Ledger ledger;
+      PointToPointCommunicator(name, number, members, *transport, ledger).barrier();
+      return transport;
+    };
+    const auto tps = join("tp", p * dp + d, t, tp);
+    const auto dps = join("dp", p * tp + t, d, dp);
+    const auto pps = join("pp", d * tp + t, p, pp);
+    _exit(0);  // as a rank of a lesson does: taking the contexts down would cost 10 ms a peer
+  });
+  const double took = now_ms() - start;
+  const std::string trouble = joined(ends);
+  std::printf("start, connect and end %2d processes in dp %d × tp %d × pp %d: %6.0f ms (target %.0f) %s\n", size, dp,
+              tp, pp, took, target_ms, trouble.c_str());
+}
+
+}  // namespace
+
+int main() {
+  bench_start(4, 2, 1, 500);
+  bench_start(2, 2, 2, 500);
+  bench_start(4, 4, 4, 5000);
+  for (const int size : {2, 4, 8}) bench_processes(size);
+  bench_threads();
+  return 0;
+}

@@ -1,0 +1,335 @@
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "src/comm/predicted_traffic.hpp"
+#include "src/errors.hpp"
+#include "tests/comm/random_calls.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+using sim::GlooTransport;
+using std::chrono::milliseconds;
+
+namespace {
+
+// The inodes of this process's sockets.
+std::set<std::string> own_socket_inodes() {
+  std::set<std::string> inodes;
+  DIR* folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    char target[64] = {};
+    const std::string path = std::string("/proc/self/fd/") + entry->d_name;
+    if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) continue;
+    if (std::strncmp(target, "socket:[", 8) == 0) inodes.insert(std::string(target + 8, std::strlen(target) - 9));
+  }
+  closedir(folder);
+  return inodes;
+}
+
+// Of the process's own TCP sockets: the local addresses, in the kernel's hexadecimal.
+std::vector<std::string> local_addresses(const std::string& table) {
+  const std::set<std::string> own = own_socket_inodes();
+  std::vector<std::string> addresses;
+  std::ifstream file(table);
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    std::vector<std::string> field{std::istream_iterator<std::string>(fields), {}};
+    if (field.size() > 9 && own.count(field[9])) addresses.push_back(field[1].substr(0, field[1].find(':')));
+  }
+  return addresses;
+}
+
+std::string only_loopback() {
+  const std::vector<std::string> four = local_addresses("/proc/net/tcp");
+  if (four.empty()) return "no socket was found: the test looks in the wrong place";
+  for (const std::string& address : four) {
+    if (address != "0100007F") return "a socket is bound to " + address;
+  }
+  return local_addresses("/proc/net/tcp6").empty() ? "" : "a socket is bound to an IPv6 address";
+}
+
+Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
+
+// The text of the RunError that the call ends with; empty when there is none.
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("collectives over Gloo on threads: every kind, element type and world size equals the naive reference") {
+  for (int size = 1; size <= 8; ++size) {
+    RandomCalls calls;
+    calls.seed = 77 + std::uint64_t(size);
+    calls.calls = 60;
+    calls.largest = 2500;  // messages below and above what travels in the envelope
+    CAPTURE(calls.seed);
+    CHECK(joined(on_gloo_threads(size, [&](Communicator& c, GlooTransport&) { return make_random_calls(c, calls); })) ==
+          "");
+  }
+}
+
+TEST_CASE("collectives over Gloo on processes: every kind, element type and size equals the naive reference") {
+  for (const int size : {1, 2, 3, 8}) {
+    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport&) -> std::string {
+        for (const Index largest : {Index{30}, Index{3000}, Index{100000}}) {
+          RandomCalls calls;
+          calls.seed = std::uint64_t(largest) + std::uint64_t(size);
+          calls.calls = largest > 10000 ? 12 : 80;
+          calls.largest = largest;
+          const std::string wrong = make_random_calls(c, calls);
+          if (!wrong.empty()) return wrong;
+          c.ledger().clear();
+        }
+        return "";
+      });
+    };
+    CAPTURE(size);
+    CHECK(joined(on_processes(size, run)) == "");
+  }
+}
+
+TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received = what the others sent") {
+  const int size = 4;
+  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  SharedCounter finished;
+  SharedCounter all_sent;
+  const auto run = [&](int rank) {
+    return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport& transport) -> std::string {
+      if (transport.kernel_traffic().bytes_sent != 0) return "something was sent before the first call";
+      std::int64_t payload = 0;
+      for (int round = 0; round < 30; ++round) {
+        RandomCalls calls;
+        calls.seed = std::uint64_t(round);
+        calls.calls = 10;
+        calls.largest = round % 3 == 0 ? 60000 : 900;
+        c.ledger().clear();
+        const std::string wrong = make_random_calls(c, calls);
+        if (!wrong.empty()) return wrong;
+        payload += c.ledger().total().bytes_sent;  // barriers carry none
+      }
+      // Quiet: nobody sends any more, which the ranks tell each other through other memory.
+      finished.add();
+      if (!finished.wait_for(size)) return "the others did not finish";
+      const sim::KernelTraffic kernel = transport.kernel_traffic();
+      if (!kernel.known) return "the kernel does not count";
+      if (kernel.bytes_sent != payload + transport.header_bytes_sent()) {
+        return "kernel " + std::to_string(kernel.bytes_sent) + ", payload " + std::to_string(payload) + " + headers " +
+               std::to_string(transport.header_bytes_sent());
+      }
+      // A group's ranks together receive what they together send.
+      board.set("sent " + std::to_string(rank),
+                std::vector<char>(reinterpret_cast<const char*>(&kernel.bytes_sent),
+                                  reinterpret_cast<const char*>(&kernel.bytes_sent + 1)));
+      board.set("got " + std::to_string(rank),
+                std::vector<char>(reinterpret_cast<const char*>(&kernel.bytes_received),
+                                  reinterpret_cast<const char*>(&kernel.bytes_received + 1)));
+      std::int64_t balance = 0;
+      for (int r = 0; r < size; ++r) {
+        std::int64_t number = 0;
+        std::memcpy(&number, board.get("sent " + std::to_string(r), patient).data(), sizeof(number));
+        balance += number;
+        std::memcpy(&number, board.get("got " + std::to_string(r), patient).data(), sizeof(number));
+        balance -= number;
+      }
+      if (balance != 0) return std::to_string(balance) + " bytes were sent and not received";
+      // The counters outlive the sockets.
+      transport.close();
+      if (transport.kernel_traffic().bytes_sent != kernel.bytes_sent) return "closing forgot the counters";
+      return "";
+    });
+  };
+  CHECK(joined(on_processes(size, run)) == "");
+}
+
+TEST_CASE("headers: each message costs what the documentation says") {
+  const std::int64_t p = GlooTransport::preamble_bytes;
+  const std::int64_t e = GlooTransport::envelope_bytes;
+  const auto complaints = on_gloo_threads(2, [&](Communicator& c, GlooTransport& transport) -> std::string {
+    const int other = 1 - c.rank();
+    const auto cost = [&](Index count) {
+      const std::int64_t before = transport.header_bytes_sent();
+      if (c.rank() == 0) c.send(values(count).data(), count, other);
+      if (c.rank() == 1) c.recv(values(count).data(), count, other);
+      return transport.header_bytes_sent() - before;
+    };
+    cost(1);  // the first one also makes ready for what comes back
+    const Index small = GlooTransport::inline_bytes / 4;
+    const std::int64_t in_envelope = cost(small);
+    const std::int64_t on_its_own = cost(small + 1);
+    if (in_envelope != (c.rank() == 0 ? 2 * p + e : p)) return "small: " + std::to_string(in_envelope);
+    if (on_its_own != (c.rank() == 0 ? 4 * p + e : 2 * p)) return "long: " + std::to_string(on_its_own);
+    return "";
+  });
+  CHECK(joined(complaints) == "");
+}
+
+TEST_CASE("a group of one over Gloo: opens no socket and sends nothing") {
+  const std::size_t before = own_socket_inodes().size();
+  const auto complaints = on_gloo_threads(1, [&](Communicator& c, GlooTransport& transport) -> std::string {
+    if (own_socket_inodes().size() != before) return "a socket was opened";
+    c.barrier();
+    if (c.all_reduce(values(3)) != values(3)) return "all_reduce";
+    return transport.kernel_traffic().bytes_sent + transport.header_bytes_sent() == 0 ? "" : "something was sent";
+  });
+  CHECK(joined(complaints) == "");
+}
+
+TEST_CASE("sockets: bound to 127.0.0.1 and no other address while connected, all closed afterwards") {
+  const std::size_t before = own_socket_inodes().size();
+  CHECK(joined(on_gloo_threads(4, [](Communicator& c, GlooTransport&) -> std::string {
+          c.barrier();
+          const std::string wrong = only_loopback();
+          c.barrier();
+          return wrong;
+        })) == "");
+  CHECK(own_socket_inodes().size() == before);
+}
+
+TEST_CASE(
+    "sockets: while ranks are missing nothing listens on another address either, and the error names one of them") {
+  sim::Board board(64, sim::GlooDevice::board_value_bytes(3));
+  std::string listening;
+  std::thread watcher([&] {
+    std::this_thread::sleep_for(milliseconds(150));
+    listening = only_loopback();
+  });
+  const std::string error = error_of([&] {
+    as_gloo_rank(
+        0, 3, board, [](Communicator&, GlooTransport&) { return std::string(); }, milliseconds(400));
+  });
+  watcher.join();
+  CHECK(listening == "");
+  CHECK(error ==
+        "the group gloo can't be connected: its rank 1 did not come within 400 ms; it has died, hangs, or was never "
+        "started");
+  CHECK(own_socket_inodes().empty());
+}
+
+TEST_CASE("several groups on one device: each has its own traffic, ledger entry and kernel counters") {
+  const int size = 4;
+  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  SharedCounter finished;
+  const auto run = [&](int rank) -> std::string {
+    sim::GlooDevice device;
+    const int row = rank / 2, column = rank % 2;
+    const auto rows = device.connect("tp " + std::to_string(row), column, 2, board, patient);
+    const auto columns = device.connect("dp " + std::to_string(column), row, 2, board, patient);
+    Ledger ledger;
+    PointToPointCommunicator tp("tp " + std::to_string(row), column, 2, *rows, ledger);
+    PointToPointCommunicator dp("dp " + std::to_string(column), row, 2, *columns, ledger);
+    const float r = static_cast<float>(rank);
+    if (tp.all_gather(Flat{r}) != Flat{float(2 * row), float(2 * row + 1)}) return "tp";
+    if (dp.all_gather(Flat{r}) != Flat{float(column), float(column + 2)}) return "dp";
+    dp.all_reduce(values(5000));
+    finished.add();
+    finished.wait_for(size);
+    const auto right = [&](PointToPointCommunicator& c, GlooTransport& transport) {
+      const sim::KernelTraffic kernel = transport.kernel_traffic();
+      return kernel.known && kernel.bytes_sent == ledger.total(c.group()).bytes_sent + transport.header_bytes_sent();
+    };
+    if (!right(tp, *rows) || !right(dp, *columns)) return "the kernel's counters";
+    if (ledger.total(tp.group()).bytes_sent != 4 || ledger.total(dp.group()).bytes_sent != 4 + 2 * 10000)
+      return "ledger";
+    return "";
+  };
+  CHECK(joined(on_processes(size, run)) == "");
+}
+
+TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
+  const int size = 4;
+  for (const Index count : {Index{10}, Index{300000}}) {
+    CAPTURE(count);
+    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport&) -> std::string {
+        c.all_gather(values(count));
+        if (rank == 2) kill(getpid(), SIGKILL);
+        const std::string first = error_of([&] {
+          for (int i = 0; i < 1000; ++i) c.all_gather(values(count));
+        });
+        if (first.find("the rank has died or left") == std::string::npos) return "error: " + first;
+        return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
+      });
+    };
+    // The children's timeout is 20 s; a child that waited for it would say so in its error.
+    const auto ends = on_processes(size, run);
+    for (int rank = 0; rank < size; ++rank) {
+      CAPTURE(rank);
+      CHECK(ends[std::size_t(rank)].complaint == "");
+      CHECK(ends[std::size_t(rank)].signal == (rank == 2 ? SIGKILL : 0));
+    }
+  }
+}
+
+TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
+  sim::Board board(64, sim::GlooDevice::board_value_bytes(2));
+  SharedCounter done;
+  const auto run = [&](int rank) {
+    return as_gloo_rank(
+        rank, 2, board,
+        [&](Communicator& c, GlooTransport&) -> std::string {
+          c.barrier();
+          if (rank == 1) {
+            done.wait_for(1);
+            return "";
+          }
+          const std::string error = error_of([&] { c.all_gather(values(5)); });
+          done.add();
+          return error == "rank 0 waited 300 ms in all_gather for rank 1 of group gloo, which has stopped, makes other "
+                          "calls, or needs a longer timeout"
+                     ? ""
+                     : "error: " + error;
+        },
+        milliseconds(300));
+  };
+  CHECK(joined(on_processes(2, run)) == "");
+}
+
+TEST_CASE("a rank that leaves and a closed transport: errors on both sides") {
+  const auto complaints = on_gloo_threads(2, [&](Communicator& c, GlooTransport& transport) -> std::string {
+    c.barrier();
+    if (c.rank() == 1) {
+      transport.close();
+      const std::string own = error_of([&] { c.barrier(); });
+      return own.find("have been closed") == std::string::npos ? "own error: " + own : "";
+    }
+    const std::string error = error_of([&] { c.all_gather(values(5)); });
+    return error == "the connection to rank 1 of group gloo was closed while rank 0 was in all_gather: the rank has "
+                    "died "
+                    "or left"
+               ? ""
+               : "error: " + error;
+  });
+  CHECK(joined(complaints) == "");
+}
+
+TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one number as well") {
+  sim::GlooDevice device;
+  sim::Board board(16, sim::GlooDevice::board_value_bytes(2));
+  CHECK_THROWS_AS(device.connect("g", 2, 2, board, patient), std::invalid_argument);
+  CHECK_THROWS_AS(device.connect("g", 0, 0, board, patient), std::invalid_argument);
+  board.set("g/0", {});
+  CHECK_THROWS_AS(device.connect("g", 0, 2, board, milliseconds(200)), RunError);
+}

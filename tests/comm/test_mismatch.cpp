@@ -1,0 +1,195 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+// Ranks that do not agree: all of them must notice soon, by an error and not by the end of the process.
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+
+namespace {
+
+struct Disagreement {
+  std::string name;
+  const char* words;  // at least one rank's error holds these
+  std::function<void(Communicator&)> calls;
+};
+
+Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
+
+// Rank 1 is always the odd one out. The last call of each is one in which every rank hears from every other.
+std::vector<Disagreement> disagreements() {
+  std::vector<Disagreement> all;
+  for (const Index count : {Index{0}, Index{5}, Index{900}, Index{1100}, Index{200000}}) {
+    all.push_back({"all_gather of another size", "all_gather of float32 with",
+                   [count](Communicator& c) { c.all_gather(values(c.rank() == 1 ? count + 3 : count)); }});
+    all.push_back({"all_reduce of another size", "all_reduce of float32",
+                   [count](Communicator& c) { c.all_reduce(values(c.rank() == 1 ? count + 40 : count)); }});
+  }
+  all.push_back({"a short and a long message", "with 800000 bytes",
+                 [](Communicator& c) { c.all_gather(values(c.rank() == 1 ? 200000 : 2)); }});
+  all.push_back({"another collective", "reduce_scatter", [](Communicator& c) {
+                   const Flat whole = values(4 * c.size());
+                   if (c.rank() == 1) {
+                     c.reduce_scatter(whole);
+                   } else {
+                     c.all_gather(values(4));
+                   }
+                 }});
+  all.push_back({"another element type", "bfloat16", [](Communicator& c) {
+                   if (c.rank() == 1) {
+                     c.all_gather(FlatOf<bfloat16>(8));
+                   } else {
+                     c.all_gather(values(4));
+                   }
+                 }});
+  all.push_back({"a barrier on one rank", "barrier", [](Communicator& c) {
+                   if (c.rank() == 1) c.barrier();
+                   c.all_gather(values(1));
+                 }});
+  all.push_back({"one call less", "collectives)", [](Communicator& c) {
+                   if (c.rank() != 1) c.all_gather(values(3));
+                   c.all_gather(values(3));
+                   c.all_gather(values(4));
+                 }});
+  all.push_back({"another root", "broadcast", [](Communicator& c) {
+                   Flat v = values(3);
+                   c.broadcast(v.data(), 3, c.rank() == 1 ? 1 : 0);
+                   c.all_gather(v);
+                 }});
+  all.push_back({"a broadcast of another size", "broadcast", [](Communicator& c) {
+                   Flat v = values(c.rank() == 1 ? 7 : 6);
+                   c.broadcast(v.data(), static_cast<Index>(v.size()), 0);
+                   c.all_gather(values(1));
+                 }});
+  return all;
+}
+
+// Runs the calls on one rank; the complaint is about an error that did not come. Counts the errors with the right
+// words.
+std::string expect_errors(Communicator& c, const Disagreement& disagreement, std::atomic<int>& with_words) {
+  try {
+    disagreement.calls(c);
+    return disagreement.name + " was not noticed";
+  } catch (const RunError& error) {
+    const std::string text = error.what();
+    if (text.find(disagreement.words) != std::string::npos) ++with_words;
+    if (text.find("waited") != std::string::npos) return "noticed by a timeout only: " + text;
+  }
+  try {
+    c.all_gather(values(1));
+    return "the group went on after " + disagreement.name;
+  } catch (const RunError&) {
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("disagreement over memory: every rank gets an error that says what differs") {
+  for (const Disagreement& disagreement : disagreements()) {
+    for (const int size : {2, 3, 4}) {
+      CAPTURE(disagreement.name);
+      CAPTURE(size);
+      std::atomic<int> with_words{0};
+      const auto run = [&](Communicator& c) { return expect_errors(c, disagreement, with_words); };
+      CHECK(joined(on_memory_threads(size, run)) == "");
+      CHECK(with_words == size);
+    }
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE(
+    "disagreement over Gloo: every rank gets an error, at least one says what differs, and nobody waits for a "
+    "timeout") {
+  for (const Disagreement& disagreement : disagreements()) {
+    for (const int size : {2, 3, 4}) {
+      CAPTURE(disagreement.name);
+      CAPTURE(size);
+      std::atomic<int> with_words{0};
+      CHECK(joined(on_gloo_threads(size, [&](Communicator& c, sim::GlooTransport&) {
+              return expect_errors(c, disagreement, with_words);
+            })) == "");
+      CHECK(with_words >= 1);
+    }
+  }
+}
+#endif
+
+TEST_CASE("a mismatch: the sentence names the group, both ranks, both calls and both sizes") {
+  std::atomic<int> right{0};
+  on_memory_threads(2, [&](Communicator& c) -> std::string {
+    try {
+      if (c.rank() == 0) c.all_gather(values(4));
+      if (c.rank() == 1) c.reduce_scatter(values(6));
+    } catch (const RunError& error) {
+      const std::string text = error.what();
+      const std::string mine =
+          "the ranks of group memory do not make the same calls: rank 0 is in all_gather of float32 with 16 bytes "
+          "(after "
+          "0 collectives) from rank 1, which sent for reduce_scatter of float32 with 12 bytes (after 0 collectives); "
+          "all "
+          "ranks must make the same calls in the same order with the same sizes";
+      const std::string theirs =
+          "the ranks of group memory do not make the same calls: rank 1 is in reduce_scatter of float32 with 12 bytes "
+          "(after 0 collectives) from rank 0, which sent for all_gather of float32 with 16 bytes (after 0 "
+          "collectives); "
+          "all ranks must make the same calls in the same order with the same sizes";
+      if (text == mine || text == theirs) ++right;
+    }
+    return "";
+  });
+  CHECK(right == 2);
+}
+
+TEST_CASE("a rank that does not come: a timeout over memory names the call and the rank, on every rank") {
+  std::atomic<int> timeouts{0};
+  on_memory_threads(
+      3,
+      [&](Communicator& c) -> std::string {
+        if (c.rank() == 2) return "";
+        try {
+          c.all_gather(values(3));
+        } catch (const RunError& error) {
+          const std::string text = error.what();
+          if (text.find("waited 100 ms in all_gather") != std::string::npos) ++timeouts;
+        }
+        return "";
+      },
+      std::chrono::milliseconds(100));
+  CHECK(timeouts == 2);
+}
+
+TEST_CASE("abort: wakes every rank that waits over memory with the given reason, and fails later calls") {
+  sim::MemoryMeeting meeting(3, patient);
+  std::atomic<int> woken{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto transport = meeting.transport(rank);
+      Ledger ledger;
+      PointToPointCommunicator c("g", rank, 3, *transport, ledger);
+      for (int attempt = 0; attempt < 2; ++attempt) {
+        try {
+          c.all_gather(values(3));
+        } catch (const RunError& error) {
+          if (std::string(error.what()) == "rank 2 was killed") ++woken;
+        }
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  meeting.abort("rank 2 was killed");
+  meeting.abort("a later reason does not count");
+  for (std::thread& thread : threads) thread.join();
+  CHECK(woken == 4);
+}

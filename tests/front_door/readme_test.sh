@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Tests README.md: what stands between two markers, <!-- begin: SOURCE --> and <!-- end -->, is what SOURCE gives today,
+# and every file that is linked to exists. "BLESS=1 ctest -R readme" renews the blocks; the diff is then reviewed.
+#
+#   readme_test.sh ROOT PROGRAMS    ROOT holds README.md, PROGRAMS is the folder of the lessons' programs
+#
+# SOURCE is "lessons" (the table of lessons, from ./walk list), "expected NAME" (the screen of a lesson) or "run NAME
+# [option...]" (what a lesson prints when it is run so, or the error it ends with).
+set -euo pipefail
+
+root=$1 programs=$2
+
+lessons_block() {
+  local number title question line
+  printf '\n|    | lesson | question |\n|----|--------|----------|\n'
+  # Lines of ./walk list: "05 · TP gather", then the question, indented, on one line or more.
+  "$root/walk" list | {
+    finish_row() { if [[ -n $number ]]; then printf '| %s | [%s](%s) | %s |\n' "$number" "$title" "$source" "$question"; fi; }
+    number=""
+    while IFS= read -r line; do
+      if [[ $line == "     "* ]]; then
+        question="${question:+$question }${line#     }"
+      else
+        finish_row
+        number=${line%% *} title=${line#* · } question=""
+        source=$(cd "$root" && echo lessons/lesson_"$number"_*/lesson_"$number"_*.cpp)
+      fi
+    done
+    finish_row
+  }
+  echo
+}
+
+expected_block() {  # lesson
+  printf '```text\n'
+  cat "$root/lessons/$1/$1.expected"
+  printf '```\n'
+}
+
+run_block() {  # lesson option...
+  local out status=0 errors
+  errors=$(mktemp)
+  out=$("$programs/$1" "${@:2}" 2>"$errors") || status=$?
+  # 0 to 3 are a lesson's own; anything else is a program that could not be started, and nothing to show a reader.
+  if [[ $status -gt 3 ]]; then echo "README.md: could not run $*: $(<"$errors")" >&2 && exit 1; fi
+  # Standard error holds the error where there is one; next to a result it holds timings, which no page can promise.
+  if [[ -z $out ]]; then out=$(<"$errors"); fi
+  rm "$errors"
+  printf '```text\n$ build/bin/%s\n%s\n' "$*" "$out"
+  if [[ $status != 0 ]]; then printf '(exit code %d)\n' "$status"; fi
+  printf '```\n'
+}
+
+block() {  # kind argument...
+  case $1 in
+    lessons) lessons_block ;;
+    expected) expected_block "$2" ;;
+    run) run_block "${@:2}" ;;
+    *) echo "README.md has a block of a kind that readme_test.sh does not know: $1" >&2 && exit 1 ;;
+  esac
+}
+
+# README.md as it should be: everything outside the blocks as it is.
+renewed_readme() {
+  local line source
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    if [[ $line =~ ^'<!-- begin: '(.*)' -->'$ ]]; then
+      source=${BASH_REMATCH[1]}
+      # shellcheck disable=SC2086
+      block $source
+      while [[ $line != '<!-- end -->' ]]; do
+        IFS= read -r line || { echo "README.md: the block \"$source\" has no <!-- end -->" >&2 && exit 1; }
+      done
+      printf '%s\n' "$line"
+    fi
+  done <"$root/README.md"
+}
+
+renewed=$(mktemp)
+trap 'rm -f "$renewed"' EXIT
+renewed_readme >"$renewed"
+grep -q '^<!-- begin: ' "$renewed" || { echo "README.md has no block to test" && exit 1; }
+
+if [[ ${BLESS-} == 1 ]]; then
+  cat "$renewed" >"$root/README.md"
+elif ! diff -u "$root/README.md" "$renewed"; then
+  echo 'README.md differs from what its blocks are made of (above: - as it is, + as it should be); BLESS=1 renews it.'
+  exit 1
+fi
+
+grep -oE '\]\([^)#:]+\)' "$root/README.md" | sed 's/^](\(.*\))$/\1/' | while IFS= read -r path; do
+  [[ -e $root/$path ]] || { echo "README.md links to $path, which does not exist" && exit 1; }
+done

@@ -1,0 +1,403 @@
+#!/usr/bin/env bash
+# Tests of ./walk and .ci/run, on a stand-in project and a stand-in machine. Every function test_... is one test; its
+# first line says what holds. "walk_test.sh ROOT test_list" runs one of them.
+set -euo pipefail
+
+source_root=$1
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+project="$scratch/a walk in the park"
+machine=$scratch/machine calls=$scratch/calls absent=$scratch/absent
+# shellcheck source=tests/front_door/stand_in_project.sh
+source "$here/stand_in_project.sh"
+
+# --- what a test is made of -------------------------------------------------------------------------------------------
+
+# Runs a command on the stand-in machine, without a terminal; leaves $status, $out and $err behind.
+on_machine() {
+  status=0
+  PATH="$machine:$PATH" "$@" </dev/null >"$scratch/out" 2>"$scratch/err" || status=$?
+  out=$(<"$scratch/out") err=$(<"$scratch/err")
+}
+walk() { on_machine "$project/walk" "$@"; }
+walk_on_bare_machine() { on_machine env PATH="$machine" "$machine/bash" "$project/walk" "$@"; }
+
+fail() {
+  printf '  %s\n  exit %s\n  --- stdout\n%s\n  --- stderr\n%s\n  --- calls\n%s\n' "$1" "$status" "$out" "$err" "$(<"$calls")"
+  exit 1
+}
+expect_status() { [[ $status == "$1" ]] || fail "expected exit $1"; }
+expect_out() { [[ $out == "$1" ]] || fail "expected this standard output: $1"; }
+expect_err() { [[ $err == *"$1"* ]] || fail "expected on standard error: $1"; }
+expect_one_sentence() { [[ $err == "walk: "* && $err != *$'\n'* ]] || fail "expected one sentence on standard error"; }
+expect_call() { grep -qxF -- "$1" "$calls" || fail "expected this call: $1"; }
+expect_no_call() { ! grep -q -- "$1" "$calls" || fail "expected no call of: $1"; }
+expect_last_line() { [[ $(tail -n 1 <<<"$out") == "$1" ]] || fail "expected as the last line: $1"; }
+
+apt_install="apt-get -y -q -o DPkg::Lock::Timeout=120 install --no-install-recommends"
+apt_update="apt-get -y -q -o DPkg::Lock::Timeout=120 update"
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+test_unknown_words() {
+  : "anything walk does not know is refused in one sentence, exit 2, before anything is installed or built"
+  stub cmake 'exit 99'
+  local words
+  for words in "frobnicate" "--precision bf16" "list all" "help me" "test relaese" "bench silence" "005" "5x"; do
+    # shellcheck disable=SC2086
+    walk $words
+    expect_status 2
+    expect_one_sentence
+    expect_out ""
+    [[ ! -s $calls ]] || fail "nothing should have been called for: $words"
+  done
+}
+
+test_unknown_lesson() {
+  : "an unknown lesson is refused with the numbers of those that exist"
+  walk 42
+  expect_status 2
+  expect_one_sentence
+  expect_err "there is no lesson 42; there are: 05 09"
+  walk 8
+  expect_err "there is no lesson 08"
+}
+
+test_list() {
+  : "list prints titles and questions from any folder, and calls nothing"
+  cd /
+  walk list
+  expect_status 0
+  expect_out "05 · Echo of a word
+     what comes back, when one calls into a room
+     that is empty?
+09 · Full step
+     is it the same?"
+  [[ ! -s $calls ]] || fail "list should call nothing"
+}
+
+test_list_without_expected() {
+  : "list names a lesson that has no .expected, exit 3"
+  rm "$project/lessons/lesson_09_full_step/lesson_09_full_step.expected"
+  walk list
+  expect_status 3
+  expect_err "lesson_09_full_step has no lesson_09_full_step.expected"
+}
+
+test_help() {
+  : "help names every word"
+  walk help
+  expect_status 0
+  local word
+  for word in list 05 test bench help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
+}
+
+# --- packages ---------------------------------------------------------------------------------------------------------
+
+test_install_as_root() {
+  : "as root, exactly the missing packages are installed, without asking"
+  printf '%s\n' cmake libfmt-dev >"$absent"
+  stub id 'echo 0'
+  stub apt-cache
+  stub apt-get "$(working_apt_get)"
+  walk 05
+  expect_status 7
+  expect_call "$apt_install cmake libfmt-dev"
+  expect_no_call update
+  expect_no_call sudo
+}
+
+test_install_with_empty_lists() {
+  : "where apt knows none of the packages, its lists are updated first"
+  echo cmake >"$absent"
+  stub id 'echo 0'
+  stub apt-cache 'exit 100'
+  stub apt-get "$(working_apt_get)"
+  walk 05
+  expect_status 7
+  [[ $(grep ^apt-get "$calls") == "$apt_update"$'\n'"$apt_install cmake" ]] || fail "expected update, then install"
+}
+
+test_install_with_old_lists() {
+  : "where the lists are too old to install from, they are updated and it is tried once more"
+  echo cmake >"$absent"
+  stub id 'echo 0'
+  stub apt-cache
+  stub apt-get "if [[ \$(grep -c '^apt-get' '$calls') == 1 ]]; then exit 100; fi; $(working_apt_get)"
+  walk 05
+  expect_status 7
+  [[ $(grep -c '^apt-get' "$calls") == 3 ]] || fail "expected install, update, install"
+}
+
+test_install_offline() {
+  : "when apt-get fails, the last line names the packages and the command for doing it by hand, exit 3"
+  printf '%s\n' cmake libgloo-dev >"$absent"
+  stub id 'echo 0'
+  stub apt-cache
+  stub apt-get 'exit 100'
+  stub cmake 'exit 99'
+  walk 05
+  expect_status 3
+  expect_err "could not install cmake libgloo-dev"
+  expect_err "apt-get install --no-install-recommends cmake libgloo-dev"
+  expect_no_call "^cmake "
+}
+
+test_install_through_sudo() {
+  : "without root, apt-get runs through sudo, and walk says so"
+  echo cmake >"$absent"
+  stub id 'echo 1000'
+  # shellcheck disable=SC2016
+  stub sudo 'if [[ $1 == -n ]]; then exit 0; fi; exec "$@"'
+  stub apt-cache
+  stub apt-get "$(working_apt_get)"
+  walk 05
+  expect_status 7
+  expect_err "asking sudo"
+  expect_call "sudo env DEBIAN_FRONTEND=noninteractive $apt_install cmake"
+}
+
+test_install_without_rights() {
+  : "where sudo does not let the reader install, walk says what to run as root, exit 2, and waits for no password"
+  echo cmake >"$absent"
+  stub id 'echo 1000'
+  stub sudo 'exit 1'
+  walk 05
+  expect_status 2
+  expect_err "these packages are missing: cmake, and sudo does not let me"
+  expect_err "apt-get update && apt-get install --no-install-recommends cmake"
+  expect_no_call "^apt-get"
+}
+
+test_install_without_sudo() {
+  : "where there is no sudo at all, walk says what to run as root, exit 2"
+  prepare_bare_machine
+  rm "$machine/id"
+  stub id 'echo 1000'
+  stub apt-get 'exit 99'
+  stub dpkg-query 'exit 1'
+  walk_on_bare_machine 05
+  expect_status 2
+  expect_one_sentence
+  expect_err "please run as root: apt-get update && apt-get install"
+}
+
+test_neither_apt_nor_brew() {
+  : "a machine with neither apt nor Homebrew is told what it lacks, exit 2"
+  prepare_bare_machine
+  walk_on_bare_machine 05
+  expect_status 2
+  expect_one_sentence
+  expect_err "lacks c++ cmake ninja git"
+}
+
+test_brew() {
+  : "with Homebrew, exactly the missing formulas are installed"
+  prepare_bare_machine
+  mkdir -p "$scratch/brew/opt"/{libomp,cmake,ninja,libuv,eigen,fmt,cli11,nlohmann-json,google-benchmark}
+  stub brew "case \$1 in --prefix) echo '$scratch/brew' ;; install) exit 1 ;; esac"
+  walk_on_bare_machine 05
+  expect_status 3
+  expect_call "brew install xxhash doctest"
+}
+
+test_packages_have_purposes() {
+  : "every package in the list says what it is for"
+  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +[A-Za-z]' "$source_root/tools/packages.txt" ||
+    fail "each line needs: Debian's name, Homebrew's name, purpose"
+}
+
+# --- building and running ---------------------------------------------------------------------------------------------
+
+test_main_job() {
+  : "without a word, walk builds every lesson and runs lesson 09"
+  walk
+  expect_status 0
+  expect_out "the main job"
+  [[ -x $project/build/bin/lesson_05_echo ]] || fail "all lessons should have been built"
+}
+
+test_arguments_and_exit_code() {
+  : "a lesson gets its arguments, the reader's folder and a clean standard output; its exit code is walk's"
+  cd "$scratch"
+  touch here.txt
+  on_machine "./a walk in the park/walk" 5 --dp 2 "two words" "" here.txt
+  expect_status 7
+  expect_out "<--dp>
+<2>
+<two words>
+<>
+<here.txt> is here"
+}
+
+test_second_run() {
+  : "a second run installs, configures and builds nothing"
+  walk 05
+  stub cmake 'exit 99'
+  stub c++ 'exit 99'
+  : >"$calls"
+  local before
+  before=$(stat -c %y "$project/build/bin/lesson_05_echo" "$project/build/build.ninja")
+  walk 05
+  expect_status 7
+  [[ $(stat -c %y "$project/build/bin/lesson_05_echo" "$project/build/build.ninja") == "$before" ]] || fail "rebuilt"
+  [[ -z $err ]] || fail "there is nothing to say"
+  [[ $(cut -d' ' -f1 "$calls") == dpkg-query ]] || fail "one question to dpkg, and nothing else"
+}
+
+test_touched_lesson() {
+  : "a lesson that was changed is built again"
+  walk 05
+  sed -i 's/return 7/return 8/' "$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
+  walk 05
+  expect_status 8
+  expect_err "lesson_05_echo.cpp"
+}
+
+test_moved_project() {
+  : "a project that was moved after it was configured builds in its new place"
+  walk 05
+  mv "$project" "$scratch/elsewhere"
+  on_machine "$scratch/elsewhere/walk" 05
+  mv "$scratch/elsewhere" "$project"
+  expect_status 7
+  expect_err "has moved"
+}
+
+test_broken_source() {
+  : "a lesson that does not compile ends in one sentence after the compiler's own, exit 3, and does not run"
+  walk 05
+  echo "broken" >>"$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
+  walk 05
+  expect_status 3
+  expect_err "walk: the build stopped"
+  expect_out ""
+}
+
+test_broken_cmake() {
+  : "a project that CMake cannot configure ends in one sentence after CMake's own, exit 3"
+  rm -rf "$project/build"
+  echo "no_such_command()" >>"$project/CMakeLists.txt"
+  walk 05
+  expect_status 3
+  expect_err "walk: CMake could not configure the build"
+}
+
+test_bench() {
+  : "bench runs every benchmark, or the one that is named with its own options"
+  walk bench
+  expect_status 0
+  expect_out "talked with 0 options"
+  walk bench talk --loud
+  expect_out "talked with 1 options"
+}
+
+# --- tests and CI -----------------------------------------------------------------------------------------------------
+
+test_counts() {
+  : "test ends with a line that counts, and fails exactly if a test fails"
+  echo 'add_test(NAME good COMMAND true)
+add_test(NAME left_out COMMAND sh -c "exit 77")
+set_tests_properties(left_out PROPERTIES SKIP_RETURN_CODE 77)' >"$project/tests/tests.cmake"
+  walk test
+  expect_status 0
+  expect_last_line "1 passed, 0 failed, 1 skipped"
+  echo 'add_test(NAME bad COMMAND sh -c "echo why; exit 1")
+add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmake"
+  walk test
+  expect_status 1
+  expect_last_line "1 passed, 2 failed, 1 skipped"
+  [[ $out == *why* ]] || fail "the output of a failing test should be shown"
+  walk test -R good
+  expect_status 0
+  expect_last_line "1 passed, 0 failed"
+}
+
+test_no_tests() {
+  : "a filter that matches no test is a failure"
+  walk test
+  expect_status 1
+  expect_last_line "0 passed, 1 failed"
+  echo 'add_test(NAME good COMMAND true)' >"$project/tests/tests.cmake"
+  walk test -R typo
+  expect_status 1
+  walk test tsan
+  expect_status 1
+  expect_last_line "0 passed, 1 failed"
+  echo 'set_tests_properties(good PROPERTIES LABELS threads)' >>"$project/tests/tests.cmake"
+  walk test tsan
+  expect_status 0
+}
+
+test_ci_adds_up() {
+  : "CI's last line adds up all runs, and a run that ends early is a failure"
+  # shellcheck disable=SC2016
+  stub_walk() { printf '#!/bin/bash\ncase $2 in release) %s ;; asan) %s ;; tsan) %s ;; esac\n' "$@" >"$project/walk"; }
+  stub_walk 'echo 3 passed, 0 failed' 'echo 2 passed, 0 failed, 1 skipped' 'echo 1 passed, 0 failed'
+  on_machine "$project/.ci/run"
+  expect_status 0
+  expect_last_line "6 passed, 0 failed, 1 skipped"
+  stub_walk 'echo 3 passed, 0 failed' 'echo 2 passed, 2 failed; exit 1' 'echo boom; exit 3'
+  on_machine "$project/.ci/run"
+  expect_status 1
+  expect_last_line "5 passed, 3 failed"
+}
+
+# Starts walk as a terminal would, in a process group of its own, waits for FILE, presses Ctrl-C and looks for survivors.
+interrupt_after() {  # FILE word...
+  local file=$1 group
+  shift
+  set -m
+  PATH="$machine:$PATH" "$project/walk" "$@" </dev/null >"$scratch/out" 2>"$scratch/err" &
+  group=$!
+  set +m
+  while [[ ! -e $file ]] && kill -0 "$group" 2>/dev/null; do sleep 0.05; done
+  kill -INT -- "-$group"
+  status=0
+  wait "$group" || status=$?
+  out=$(<"$scratch/out") err=$(<"$scratch/err")
+  [[ -e $file ]] || fail "walk ended before it could be interrupted"
+  # What was killed takes a moment to disappear.
+  local tries=0
+  while kill -0 -- "-$group" 2>/dev/null; do
+    tries=$((tries + 1))
+    [[ $tries -lt 600 ]] || fail "some process outlived Ctrl-C: $(ps -o pid,stat,args --no-headers -g "$group" 2>&1)"
+    sleep 0.05
+  done
+}
+
+test_interrupt() {
+  : "Ctrl-C ends a lesson and the tests, and leaves no process behind"
+  interrupt_after "$scratch/lesson_waits" 05 --wait "$scratch/lesson_waits"
+  expect_status 130
+  echo "add_test(NAME waits COMMAND lesson_05_echo --wait $scratch/test_waits)" >"$project/tests/tests.cmake"
+  interrupt_after "$scratch/test_waits" test
+  [[ $status != 0 ]] || fail "an interrupted test run should not end with 0"
+}
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+what_holds() { declare -f "$1" | sed -n 's/^ *: "\(.*\)";$/\1/p'; }
+
+# Each test gets a project and a machine that no earlier test has changed.
+failures=0
+for test in $(if [[ $# -gt 1 ]]; then echo "${@:2}"; else compgen -A function test_; fi); do
+  write_project
+  prepare_machine
+  status=- out="" err=""
+  # In a shell of its own, and not inside the condition, where a command that fails would not end it.
+  set +e
+  (set -e; "$test") >"$scratch/report" 2>&1
+  result=$?
+  set -e
+  if [[ $result == 0 ]]; then
+    printf 'ok      %s\n' "$(what_holds "$test")"
+  else
+    failures=$((failures + 1))
+    printf 'FAILED  %s (%s)\n' "$(what_holds "$test")" "$test"
+    cat "$scratch/report"
+  fi
+done
+[[ $failures == 0 ]]

@@ -1,0 +1,228 @@
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+
+#include "src/io/safetensors.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+SafetensorsFile one_tensor(std::int64_t bytes) {
+  SafetensorsFile file;
+  StoredTensor tensor;
+  tensor.name = "w";
+  tensor.dtype = "U8";
+  tensor.shape = {bytes};
+  tensor.bytes.resize(static_cast<std::size_t>(bytes), std::byte{1});
+  file.tensors.push_back(tensor);
+  return file;
+}
+
+std::string refusal(const std::string& path) {
+  const std::string probe = usage_error([&] { require_writable(path); });
+  const std::string write = usage_error([&] { write_safetensors(path, one_tensor(4)); });
+  CHECK(probe == write);
+  return write;
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status = {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777u;
+}
+
+bool contains(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
+
+// Runs `action` in a child process and returns what it exits with.
+template <class Action>
+int in_child(const Action& action) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(action());
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+TEST_CASE("write_safetensors: leaves the file and nothing else in its folder") {
+  const TemporaryFolder folder;
+  write_safetensors(folder.file("x"), one_tensor(10));
+  write_safetensors(folder.file("x"), one_tensor(20));
+  CHECK(folder.names() == Names{"x"});
+  CHECK(read_safetensors(folder.file("x")).tensors[0].bytes.size() == 20);
+}
+
+TEST_CASE("require_writable: leaves everything as it was") {
+  const TemporaryFolder folder;
+  require_writable(folder.file("new"));
+  CHECK(folder.names().empty());
+  write_text(folder.file("old"), "what was there");
+  require_writable(folder.file("old"));
+  CHECK(folder.names() == Names{"old"});
+  CHECK(read_text(folder.file("old")) == "what was there");
+}
+
+TEST_CASE("write_safetensors: a full disk keeps the old file, removes the new one and says so") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  write_text(path, "what was there");
+  // A limit on the size of a file acts as a disk that is full after 4096 bytes.
+  const int exit_status = in_child([&] {
+    const rlimit limit = {4096, 4096};
+    std::signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    const std::string sentence = usage_error([&] { write_safetensors(path, one_tensor(1 << 20)); });
+    return sentence == "can't write \"" + path + "\": File too large; make room or choose another disk" ? 42 : 2;
+  });
+  CHECK(exit_status == 42);
+  CHECK(folder.names() == Names{"x"});
+  CHECK(read_text(path) == "what was there");
+}
+
+TEST_CASE("write_safetensors: a process that is killed while it writes leaves the old file") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  write_text(path, "what was there");
+  // Without the signal ignored, passing the limit kills the child in the middle of the file.
+  const int exit_status = in_child([&] {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    const rlimit limit = {4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    std::signal(SIGXFSZ, SIG_DFL);
+    write_safetensors(path, one_tensor(1 << 20));
+    return 0;
+  });
+  CHECK(exit_status == 128 + SIGXFSZ);
+  CHECK(read_text(path) == "what was there");
+}
+
+TEST_CASE("write_safetensors: paths that can't be written, each in a sentence, before and at the write") {
+  const TemporaryFolder folder;
+  write_text(folder.file("plain"), "x");
+  CHECK(refusal(folder.path()) == "can't write \"" + folder.path() + "\": it is a folder; name a file in it");
+  CHECK(refusal(folder.file("none/x")) ==
+        "can't write \"" + folder.file("none/x") + "\": No such file or directory; create its folder first");
+  CHECK(refusal(folder.file("plain/x")) ==
+        "can't write \"" + folder.file("plain/x") + "\": Not a directory; create its folder first");
+  CHECK(contains(refusal(folder.file("new/")), "it names a folder"));
+  CHECK(contains(refusal(""), "its name is empty"));
+  CHECK(contains(refusal("/dev/null"), "it is no regular file"));
+  CHECK(contains(refusal(folder.file(std::string(300, 'n'))), "File name too long"));
+  struct stat status = {};
+  REQUIRE(stat("/dev/null", &status) == 0);
+  CHECK(S_ISCHR(status.st_mode));
+  CHECK(folder.names() == Names{"plain"});
+}
+
+TEST_CASE("write_safetensors: a folder or a file that may not be written is respected") {
+  if (geteuid() == 0) {
+    // Root may write anywhere, so the child becomes somebody else.
+    const TemporaryFolder folder;
+    REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+    const int exit_status = in_child([&] {
+      if (setgid(65534) != 0 || setuid(65534) != 0) return 1;
+      return contains(refusal(folder.file("x")), "Permission denied; choose a place where you may write") ? 42 : 2;
+    });
+    CHECK(exit_status == 42);
+    CHECK(folder.names().empty());
+    REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+    write_text(folder.file("read-only"), "what was there");
+    REQUIRE(chmod(folder.file("read-only").c_str(), 0444) == 0);
+    const int other_status = in_child([&] {
+      if (setgid(65534) != 0 || setuid(65534) != 0) return 1;
+      return contains(refusal(folder.file("read-only")), "Permission denied") ? 42 : 2;
+    });
+    CHECK(other_status == 42);
+    CHECK(read_text(folder.file("read-only")) == "what was there");
+  } else {
+    const TemporaryFolder folder;
+    REQUIRE(chmod(folder.path().c_str(), 0555) == 0);
+    CHECK(contains(refusal(folder.file("x")), "Permission denied; choose a place where you may write"));
+    REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+    write_text(folder.file("read-only"), "what was there");
+    REQUIRE(chmod(folder.file("read-only").c_str(), 0444) == 0);
+    CHECK(contains(refusal(folder.file("read-only")), "Permission denied"));
+  }
+}
+
+TEST_CASE("write_safetensors: a symbolic link stays, what it points to is replaced") {
+  const TemporaryFolder folder;
+  REQUIRE(mkdir(folder.file("real").c_str(), 0755) == 0);
+  write_text(folder.file("real/x"), "old");
+  REQUIRE(symlink("real/x", folder.file("link").c_str()) == 0);
+  REQUIRE(symlink(folder.file("link").c_str(), folder.file("link to link").c_str()) == 0);
+  write_safetensors(folder.file("link to link"), one_tensor(5));
+  CHECK(std::filesystem::is_symlink(folder.file("link")));
+  CHECK(std::filesystem::is_symlink(folder.file("link to link")));
+  CHECK_FALSE(std::filesystem::is_symlink(folder.file("real/x")));
+  CHECK(read_safetensors(folder.file("real/x")).tensors[0].bytes.size() == 5);
+
+  REQUIRE(symlink("real/new", folder.file("to nothing yet").c_str()) == 0);
+  write_safetensors(folder.file("to nothing yet"), one_tensor(6));
+  CHECK(std::filesystem::is_symlink(folder.file("to nothing yet")));
+  CHECK(read_safetensors(folder.file("real/new")).tensors[0].bytes.size() == 6);
+
+  REQUIRE(symlink("round", folder.file("round").c_str()) == 0);
+  CHECK(contains(refusal(folder.file("round")), "Too many levels of symbolic links"));
+}
+
+TEST_CASE("write_safetensors: an old file keeps its permissions, a new one gets the usual ones") {
+  const TemporaryFolder folder;
+  write_text(folder.file("old"), "x");
+  REQUIRE(chmod(folder.file("old").c_str(), 0640) == 0);
+  write_safetensors(folder.file("old"), one_tensor(1));
+  CHECK(mode_of(folder.file("old")) == 0640);
+  const mode_t before = umask(027);
+  write_safetensors(folder.file("new"), one_tensor(1));
+  umask(before);
+  CHECK(mode_of(folder.file("new")) == 0640);
+}
+
+TEST_CASE("write_safetensors: a path without a folder is written where the program stands") {
+  const TemporaryFolder folder;
+  const int exit_status = in_child([&] {
+    if (chdir(folder.path().c_str()) != 0) return 1;
+    write_safetensors("here.safetensors", one_tensor(3));
+    return 42;
+  });
+  CHECK(exit_status == 42);
+  CHECK(folder.names() == Names{"here.safetensors"});
+}
+
+TEST_CASE("write_safetensors: what is no file of the format is refused before anything is touched") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  SafetensorsFile twice = one_tensor(1);
+  twice.tensors.push_back(twice.tensors[0]);
+  CHECK_THROWS_AS(write_safetensors(path, twice), std::invalid_argument);
+  SafetensorsFile short_one = one_tensor(3);
+  short_one.tensors[0].bytes.pop_back();
+  CHECK_THROWS_AS(write_safetensors(path, short_one), std::invalid_argument);
+  SafetensorsFile unknown = one_tensor(1);
+  unknown.tensors[0].dtype = "F7";
+  CHECK_THROWS_AS(write_safetensors(path, unknown), std::invalid_argument);
+  SafetensorsFile reserved = one_tensor(1);
+  reserved.tensors[0].name = "__metadata__";
+  CHECK_THROWS_AS(write_safetensors(path, reserved), std::invalid_argument);
+  SafetensorsFile repeated = one_tensor(1);
+  repeated.metadata = {{"a", "1"}, {"a", "2"}};
+  CHECK_THROWS_AS(write_safetensors(path, repeated), std::invalid_argument);
+  SafetensorsFile broken = one_tensor(1);
+  broken.tensors[0].name = "\xff";
+  CHECK(
+      contains(usage_error([&] { write_safetensors(path, broken); }), "is not UTF-8, as names have to be; rename it"));
+  CHECK(folder.names().empty());
+}

@@ -1,0 +1,47 @@
+#include "src/io/text_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "src/errors.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::string refusal(const std::string& path) {
+  try {
+    write_text_file(path, "text");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("write_text_file: what is written is what is read, and a longer file is replaced") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("picture.svg");
+  for (const std::string text : {"<svg>×</svg>\n<!-- longer -->\n", "short", ""}) {
+    write_text_file(path, text);
+    CHECK(text_of(path) == text);
+  }
+}
+
+TEST_CASE("write_text_file: where nothing can be written, a sentence that names the path") {
+  const TemporaryFolder folder;
+  const std::string in_no_folder = folder.file("missing/picture.svg");
+  CHECK(refusal(in_no_folder).find("can't write \"" + in_no_folder + "\": ") == 0);
+  CHECK(refusal(folder.file("")).find("can't write ") == 0);
+  CHECK(refusal("").find("can't write ") == 0);
+}

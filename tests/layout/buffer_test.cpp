@@ -1,0 +1,347 @@
+#include "src/layout/buffer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/layout/random_layout.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+// One element of a virtual buffer, as the oracle lays it.
+struct Element {
+  int parameter = -1;  // −1: padding
+  int bucket = 0;
+  int owner = 0;    // the DP rank
+  Index local = 0;  // its place in the owner's shard of the bucket
+};
+
+// Lays a group's buffer element by element, as one would with pencil and squared paper: no formula of the layout is
+// used.
+std::vector<Element> lay_by_hand(const RandomLayout& description, int group) {
+  std::vector<Element> buffer;
+  const auto put = [&](int parameter, int bucket) {
+    Element element;
+    element.parameter = parameter;
+    element.bucket = bucket;
+    buffer.push_back(element);
+  };
+  const Index dp = description.grid.dp();
+  Index bucket_begin = 0;
+  int bucket = 0;
+  const auto held = [&] { return static_cast<Index>(buffer.size()) - bucket_begin; };
+  const auto close = [&] {
+    while (held() % dp != 0 || held() % description.options.bucket_alignment != 0) put(-1, bucket);
+    const Index shard = held() / dp;
+    Index next = bucket_begin;
+    for (int rank = 0; rank < dp; ++rank) {
+      for (Index i = 0; i < shard; ++i) {
+        buffer[next].owner = rank;
+        buffer[next].local = i;
+        ++next;
+      }
+    }
+    bucket_begin = static_cast<Index>(buffer.size());
+    ++bucket;
+  };
+  for (std::size_t p = 0; p < description.parameters.size(); ++p) {
+    const Parameter& parameter = description.parameters[p];
+    if (parameter.group != group) continue;
+    while (static_cast<Index>(buffer.size()) % description.options.parameter_alignment != 0) put(-1, bucket);
+    Index elements = parameter.shape.rows * parameter.shape.cols;
+    if (parameter.tp_split_dim != SplitDim::none) elements /= description.grid.tp();
+    for (Index i = 0; i < elements; ++i) put(static_cast<int>(p), bucket);
+    const Index capacity = description.options.bucket_capacity;
+    if (capacity > 0 && held() >= capacity) close();
+  }
+  if (held() > 0) close();
+  return buffer;
+}
+
+// What the run over random layouts must have met, or it proves less than it says.
+struct Met {
+  int spans_three_ranks = 0;
+  int crosses_one_boundary = 0;
+  int rank_owns_nothing = 0;
+  int several_buckets = 0;
+  int padded = 0;
+};
+
+void check_against_hand(const RandomLayout& description, const Layout& layout, const Buffer& buffer, Met& met) {
+  const std::vector<Element> hand = lay_by_hand(description, buffer.group);
+  REQUIRE(buffer.size == static_cast<Index>(hand.size()));
+  const auto padding = std::count_if(hand.begin(), hand.end(), [](const Element& e) { return e.parameter == -1; });
+  CHECK(buffer.padding == padding);
+  if (padding > 0) ++met.padded;
+
+  const int dp = description.grid.dp();
+  std::vector<int> covered(hand.size(), 0);
+  for (const DistMeta& meta : buffer.parameters) {
+    INFO("parameter " << meta.name);
+    Index held_by_all = 0;
+    std::vector<int> owners;
+    for (int rank = 0; rank < dp; ++rank) {
+      const Range owned = layout.owned_range(meta, rank);
+      const Range local = layout.local_range(meta, rank);
+      const Range slice = layout.dp_slice(meta.buffer_idx, meta.bucket_idx, rank);
+      CHECK(local.size() == owned.size());
+      held_by_all += owned.size();
+      for (Index i = owned.begin; i < owned.end; ++i) {
+        REQUIRE(i >= 0);
+        REQUIRE(i < buffer.size);
+        ++covered[i];
+        CHECK(hand[i].parameter == meta.parameter);
+        CHECK(hand[i].owner == rank);
+        CHECK(hand[i].bucket == meta.bucket_idx);
+        CHECK(hand[i].local == local.begin + (i - owned.begin));
+        CHECK(i == slice.begin + hand[i].local);
+      }
+      if (owned.empty()) {
+        ++met.rank_owns_nothing;
+        CHECK(local == Range{0, 0});
+      } else {
+        owners.push_back(rank);
+      }
+    }
+    CHECK(held_by_all == meta.shape.size());
+    CHECK(layout.owners(meta) == owners);
+    if (owners.size() == 2) ++met.crosses_one_boundary;
+    if (owners.size() >= 3) ++met.spans_three_ranks;
+    CHECK(meta.global_range.size() == meta.shape.size());
+    CHECK(meta.global_range.begin % description.options.parameter_alignment == 0);
+  }
+  // Every element of a parameter is owned once, and padding by no parameter.
+  for (std::size_t i = 0; i < hand.size(); ++i) CHECK(covered[i] == (hand[i].parameter == -1 ? 0 : 1));
+}
+
+void check_buckets(const RandomLayout& description, const Layout& layout, int buffer_idx, Met& met) {
+  const Buffer& buffer = layout.buffers[buffer_idx];
+  if (buffer.buckets.size() > 1) ++met.several_buckets;
+  std::vector<int> times_in_a_bucket(buffer.parameters.size(), 0);
+  Index next = 0;
+  for (std::size_t b = 0; b < buffer.buckets.size(); ++b) {
+    const Bucket& bucket = buffer.buckets[b];
+    CHECK(bucket.range.begin == next);
+    next = bucket.range.end;
+    CHECK(bucket.range.size() % description.grid.dp() == 0);
+    CHECK(bucket.range.size() % description.options.bucket_alignment == 0);
+    CHECK_FALSE(bucket.parameters.empty());
+    for (const int p : bucket.parameters) {
+      ++times_in_a_bucket.at(p);
+      CHECK(buffer.parameters[p].bucket_idx == static_cast<int>(b));
+      CHECK(buffer.parameters[p].buffer_idx == buffer_idx);
+      CHECK(intersection(buffer.parameters[p].global_range, bucket.range) == buffer.parameters[p].global_range);
+    }
+    // The slices of the DP ranks are equal and cover the bucket.
+    Index next_slice = bucket.range.begin;
+    for (int rank = 0; rank < description.grid.dp(); ++rank) {
+      const Range slice = layout.dp_slice(buffer_idx, static_cast<int>(b), rank);
+      CHECK(slice.begin == next_slice);
+      CHECK(slice.size() * description.grid.dp() == bucket.range.size());
+      next_slice = slice.end;
+    }
+    CHECK(next_slice == bucket.range.end);
+  }
+  CHECK(next == buffer.size);
+  for (const int times : times_in_a_bucket) CHECK(times == 1);
+}
+
+}  // namespace
+
+TEST_CASE("plan_layout: any parameters, grid, bucket capacity and alignment: as laid by hand, element by element") {
+  constexpr unsigned kFirstSeed = 1000;
+  constexpr unsigned kRounds = 400;
+  Met met;
+  for (unsigned seed = kFirstSeed; seed < kFirstSeed + kRounds; ++seed) {
+    const RandomLayout description(seed);
+    INFO("RandomLayout(" << seed << "): " << description.grid.text() << ", parameter alignment "
+                         << description.options.parameter_alignment << ", bucket alignment "
+                         << description.options.bucket_alignment << ", capacity "
+                         << description.options.bucket_capacity);
+    const Layout layout = description.plan();
+    std::map<int, std::vector<std::string>> expected;
+    for (const Parameter& parameter : description.parameters) expected[parameter.group].push_back(parameter.name);
+    REQUIRE(layout.buffers.size() == expected.size());
+    Index shard_elements = 0;
+    int buffer_idx = 0;
+    for (const auto& [group, names] : expected) {
+      const Buffer& buffer = layout.buffers[buffer_idx];
+      CHECK(buffer.group == group);
+      std::vector<std::string> laid;
+      for (const DistMeta& meta : buffer.parameters) {
+        laid.push_back(meta.name);
+        const Parameter& parameter = description.parameters.at(meta.parameter);
+        CHECK(meta.name == parameter.name);
+        CHECK(meta.full_shape == parameter.shape);
+        CHECK(meta.shape == tp_shape(parameter, description.grid.tp()));
+        CHECK(meta.tp_split_dim == parameter.tp_split_dim);
+      }
+      CHECK(laid == names);
+      check_against_hand(description, layout, buffer, met);
+      check_buckets(description, layout, buffer_idx, met);
+      for (std::size_t b = 0; b < buffer.buckets.size(); ++b) {
+        shard_elements += layout.dp_slice(buffer_idx, static_cast<int>(b), 0).size();
+      }
+      ++buffer_idx;
+    }
+    CHECK(layout.shard_elements() == shard_elements);
+  }
+  MESSAGE("met: " << met.spans_three_ranks << " parameters on three or more ranks, " << met.crosses_one_boundary
+                  << " on two, " << met.rank_owns_nothing << " times a rank that owns nothing, " << met.several_buckets
+                  << " buffers of several buckets, " << met.padded << " with padding");
+  CHECK(met.spans_three_ranks > 0);
+  CHECK(met.crosses_one_boundary > 0);
+  CHECK(met.rank_owns_nothing > 0);
+  CHECK(met.several_buckets > 0);
+  CHECK(met.padded > 0);
+}
+
+namespace {
+
+// The matrices of the proof of concept's own test, which lesson 09 runs.
+std::vector<Parameter> lesson_09_parameters() {
+  return {{"w0", {100, 100}, SplitDim::rows, 0},
+          {"w1", {124, 324}, SplitDim::columns, 0},
+          {"w2", {456, 124}, SplitDim::none, 0},
+          {"w3", {676, 876}, SplitDim::columns, 0},
+          {"w4", {128, 128}, SplitDim::rows, 0}};
+}
+
+LayoutOptions no_padding() {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  return options;
+}
+
+std::vector<Range> global_ranges(const Layout& layout) {
+  std::vector<Range> ranges;
+  for (const DistMeta& meta : layout.buffers.at(0).parameters) ranges.push_back(meta.global_range);
+  return ranges;
+}
+
+}  // namespace
+
+TEST_CASE("plan_layout: the matrices of lesson 09 on dp 4 × tp 2, worked out by hand") {
+  const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(4).tp(2), no_padding());
+  REQUIRE(layout.buffers.size() == 1);
+  const Buffer& buffer = layout.buffers[0];
+  // 50·100 = 5000, 124·162 = 20088, 456·124 = 56544, 676·438 = 296088, 64·128 = 8192: together 385912 = 4 · 96478.
+  CHECK(global_ranges(layout) ==
+        std::vector<Range>{{0, 5000}, {5000, 25088}, {25088, 81632}, {81632, 377720}, {377720, 385912}});
+  CHECK(buffer.size == 385912);
+  CHECK(buffer.padding == 0);
+  CHECK(buffer.buckets.size() == 1);
+  CHECK(layout.shard_elements() == 96478);
+  const DistMeta& w3 = buffer.parameters[3];
+  CHECK(w3.shape == Shape{676, 438});
+  // The boundaries lie at 96478, 192956 and 289434: w3 touches all four ranks, w0 to w2 the first alone, w4 the last.
+  CHECK(layout.owners(w3) == std::vector<int>{0, 1, 2, 3});
+  CHECK(layout.owned_range(w3, 0) == Range{81632, 96478});
+  CHECK(layout.local_range(w3, 0) == Range{81632, 96478});
+  CHECK(layout.owned_range(w3, 1) == Range{96478, 192956});
+  CHECK(layout.local_range(w3, 1) == Range{0, 96478});
+  CHECK(layout.owned_range(w3, 3) == Range{289434, 377720});
+  CHECK(layout.local_range(w3, 3) == Range{0, 88286});
+  CHECK(layout.owners(buffer.parameters[0]) == std::vector<int>{0});
+  CHECK(layout.owners(buffer.parameters[4]) == std::vector<int>{3});
+  CHECK(layout.local_range(buffer.parameters[4], 3) == Range{88286, 96478});
+  CHECK(layout.owned_range(buffer.parameters[4], 0).empty());
+}
+
+TEST_CASE("plan_layout: the matrices of lesson 09 on dp 2 × tp 4, worked out by hand") {
+  const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(2).tp(4), no_padding());
+  const Buffer& buffer = layout.buffers.at(0);
+  // 25·100 = 2500, 124·81 = 10044, 456·124 = 56544, 676·219 = 148044, 32·128 = 4096: together 221228 = 2 · 110614.
+  CHECK(global_ranges(layout) ==
+        std::vector<Range>{{0, 2500}, {2500, 12544}, {12544, 69088}, {69088, 217132}, {217132, 221228}});
+  CHECK(buffer.size == 221228);
+  CHECK(buffer.padding == 0);
+  CHECK(layout.owners(buffer.parameters[3]) == std::vector<int>{0, 1});
+  CHECK(layout.owned_range(buffer.parameters[3], 1) == Range{110614, 217132});
+  CHECK(layout.local_range(buffer.parameters[3], 1) == Range{0, 106518});
+}
+
+TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") {
+  LayoutOptions options;
+  options.parameter_alignment = 8;
+  options.bucket_alignment = 4;
+  options.bucket_capacity = 20;
+  const std::vector<Parameter> parameters = {{"a", {3, 3}, SplitDim::none, 0},  // 9 elements: 0–8
+                                             {"b", {5, 1}, SplitDim::none, 0},  // 16–20: the bucket holds 21, is full
+                                             {"c", {2, 2}, SplitDim::none, 7}};  // a group of its own
+  const Layout layout = plan_layout(parameters, Grid().dp(3), options);
+  REQUIRE(layout.buffers.size() == 2);
+  const Buffer& first = layout.buffers[0];
+  CHECK(global_ranges(layout) == std::vector<Range>{{0, 9}, {16, 21}});
+  CHECK(first.buckets.at(0).range == Range{0, 24});  // a multiple of 3 and of 4
+  CHECK(first.padding == 24 - 14);
+  CHECK(layout.buffers[1].group == 7);
+  CHECK(layout.buffers[1].size == 12);
+  CHECK(layout.shard_elements() == 8 + 4);
+  CHECK(layout.dp_slice(0, 0, 2) == Range{16, 24});
+}
+
+TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element less keeps it open") {
+  const std::vector<Parameter> parameters = {{"a", {2, 5}, SplitDim::none, 0}, {"b", {1, 1}, SplitDim::none, 0}};
+  LayoutOptions options = no_padding();
+  options.bucket_capacity = 10;
+  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 2);
+  options.bucket_capacity = 11;
+  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 1);
+  options.bucket_capacity = 0;
+  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 1);
+}
+
+TEST_CASE("plan_layout: no parameters make an empty plan") {
+  const Layout layout = plan_layout({}, Grid().dp(4));
+  CHECK(layout.buffers.empty());
+  CHECK(layout.shard_elements() == 0);
+}
+
+TEST_CASE("plan_layout: what can't be planned is refused in a sentence") {
+  const auto refusal = [](std::vector<Parameter> parameters, LayoutOptions options = {}) {
+    return usage_error([&] { plan_layout(parameters, Grid().dp(2).tp(3), options); });
+  };
+  CHECK(refusal({{"w0", {100, 1}, SplitDim::rows, 0}}) ==
+        "--tp 3 does not divide the 100 rows of parameter \"w0\"; try --tp 1, 2, 4 or 5");
+  CHECK(refusal({{"w", {0, 5}, SplitDim::none, 0}}) ==
+        "parameter \"w\" is 0 × 5, but a matrix has at least 1 row and 1 column; leave it out or give it a shape");
+  CHECK(refusal({{"w", {5, -1}, SplitDim::none, 0}}).find("parameter \"w\" is 5 × -1") == 0);
+  CHECK(refusal({{"w", {Index{1} << 40, Index{1} << 40}, SplitDim::none, 0}}).find("more elements than a layout") !=
+        std::string::npos);
+  CHECK(refusal({{"w", {1, 1}, SplitDim::none, 0}, {"w", {2, 2}, SplitDim::none, 1}}) ==
+        "two parameters are named \"w\", but a layout tells them apart by name; give each its own");
+  LayoutOptions options;
+  options.parameter_alignment = 0;
+  CHECK(refusal({}, options) ==
+        "an alignment of parameters to 0 elements makes no sense; try 1 for no padding, or 64 as Megatron does");
+  options = {};
+  options.bucket_alignment = -4;
+  CHECK(refusal({}, options).find("an alignment of buckets to -4") == 0);
+  options = {};
+  options.bucket_capacity = -1;
+  CHECK(refusal({}, options).find("a bucket capacity of -1") == 0);
+}
+
+TEST_CASE("Layout: a DP rank, buffer or bucket that does not exist throws") {
+  const Layout layout = plan_layout({{"w", {4, 4}, SplitDim::none, 0}}, Grid().dp(2));
+  CHECK_THROWS_AS(layout.dp_slice(0, 0, 2), std::out_of_range);
+  CHECK_THROWS_AS(layout.dp_slice(0, 0, -1), std::out_of_range);
+  CHECK_THROWS_AS(layout.dp_slice(0, 1, 0), std::out_of_range);
+  CHECK_THROWS_AS(layout.dp_slice(1, 0, 0), std::out_of_range);
+}
+
+TEST_CASE("Layout::text: a line a parameter, in at most 100 columns") {
+  const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(4).tp(2), no_padding());
+  CHECK(layout.text() ==
+        "parameter  full shape  TP cuts  TP slice   buffer  bucket  global range   DP ranks\n"
+        "w0         100 × 100   rows     50 × 100   0       0       0–4999         0\n"
+        "w1         124 × 324   columns  124 × 162  0       0       5000–25087     0\n"
+        "w2         456 × 124   none     456 × 124  0       0       25088–81631    0\n"
+        "w3         676 × 876   columns  676 × 438  0       0       81632–377719   0–3\n"
+        "w4         128 × 128   rows     64 × 128   0       0       377720–385911  3\n");
+}

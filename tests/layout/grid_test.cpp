@@ -1,0 +1,135 @@
+#include "src/layout/grid.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+const GroupKind kKinds[] = {GroupKind::dp, GroupKind::tp, GroupKind::pp};
+
+template <class Check>
+void for_each_grid(const Check& check) {
+  for (int dp = 1; dp <= 5; ++dp) {
+    for (int tp = 1; tp <= 4; ++tp) {
+      for (int pp = 1; pp <= 3; ++pp) {
+        const Grid grid = Grid().dp(dp).tp(tp).pp(pp);
+        INFO(grid.text());
+        check(grid);
+      }
+    }
+  }
+}
+
+int members_in_common(const std::vector<int>& a, const std::vector<int>& b) {
+  return static_cast<int>(
+      std::count_if(a.begin(), a.end(), [&](int rank) { return std::count(b.begin(), b.end(), rank) == 1; }));
+}
+
+}  // namespace
+
+TEST_CASE("grid: ranks count up with tp fastest, then dp, then pp") {
+  for_each_grid([](const Grid& grid) {
+    int rank = 0;
+    for (int pp = 0; pp < grid.pp(); ++pp) {
+      for (int dp = 0; dp < grid.dp(); ++dp) {
+        for (int tp = 0; tp < grid.tp(); ++tp) {
+          CHECK(grid.rank(dp, tp, pp) == rank);
+          const Place place = grid.place(rank);
+          CHECK(place.rank == rank);
+          CHECK(place.dp == dp);
+          CHECK(place.tp == tp);
+          CHECK(place.pp == pp);
+          ++rank;
+        }
+      }
+    }
+    CHECK(rank == grid.size());
+  });
+}
+
+TEST_CASE("grid: every rank is in exactly one group of each kind, which all its members agree on") {
+  for_each_grid([](const Grid& grid) {
+    for (const GroupKind kind : kKinds) {
+      std::vector<int> seen(grid.size(), 0);
+      int lowest_before = -1;
+      for (const auto& group : grid.groups(kind)) {
+        CHECK(static_cast<int>(group.size()) == grid.size(kind));
+        CHECK(std::is_sorted(group.begin(), group.end()));
+        CHECK(group.front() > lowest_before);
+        lowest_before = group.front();
+        for (const int rank : group) {
+          ++seen[rank];
+          CHECK(grid.group(kind, rank) == group);
+        }
+      }
+      CHECK(std::count(seen.begin(), seen.end(), 1) == grid.size());
+    }
+  });
+}
+
+TEST_CASE("grid: two groups of different kinds meet in at most one rank") {
+  for_each_grid([](const Grid& grid) {
+    for (const GroupKind one : kKinds) {
+      for (const GroupKind other : kKinds) {
+        if (one == other) continue;
+        for (const auto& a : grid.groups(one)) {
+          for (const auto& b : grid.groups(other)) CHECK(members_in_common(a, b) <= 1);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("grid: the members of a group differ in its coordinate alone") {
+  for_each_grid([](const Grid& grid) {
+    for (int rank = 0; rank < grid.size(); ++rank) {
+      const Place mine = grid.place(rank);
+      for (const GroupKind kind : kKinds) {
+        const std::vector<int> group = grid.group(kind, rank);
+        for (int i = 0; i < static_cast<int>(group.size()); ++i) {
+          const Place other = grid.place(group[i]);
+          CHECK(other.dp == (kind == GroupKind::dp ? i : mine.dp));
+          CHECK(other.tp == (kind == GroupKind::tp ? i : mine.tp));
+          CHECK(other.pp == (kind == GroupKind::pp ? i : mine.pp));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("grid: the groups of dp 4 × tp 2, drawn by hand") {
+  const Grid grid = Grid().dp(4).tp(2);
+  using Groups = std::vector<std::vector<int>>;
+  CHECK(grid.groups(GroupKind::tp) == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(grid.groups(GroupKind::dp) == Groups{{0, 2, 4, 6}, {1, 3, 5, 7}});
+  CHECK(grid.groups(GroupKind::pp) == Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}});
+  CHECK(grid.text() == "dp 4 × tp 2");
+  CHECK(Grid().dp(2).tp(2).pp(2).text() == "dp 2 × tp 2 × pp 2");
+  CHECK(Grid().dp(2).tp(2).pp(2).groups(GroupKind::pp) == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(Grid() == Grid().dp(1).tp(1).pp(1));
+  CHECK_FALSE(grid == Grid().dp(2).tp(4));
+}
+
+TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a sentence") {
+  CHECK(usage_error([] { Grid().dp(0); }) ==
+        "--dp 0 is less than 1, but a grid has at least one rank along every dimension; try --dp 1");
+  CHECK(usage_error([] { Grid().tp(-2); }).find("--tp -2 is less than 1") == 0);
+  CHECK(usage_error([] { Grid().pp(0); }).find("--pp 0 is less than 1") == 0);
+  CHECK(usage_error([] { Grid().dp(100000).tp(100000); }) ==
+        "--tp 100000 makes a grid of 10000000000 ranks, more than can be numbered; try a smaller one");
+}
+
+TEST_CASE("grid: a rank or coordinate outside the grid throws") {
+  const Grid grid = Grid().dp(2).tp(2);
+  CHECK_THROWS_AS(grid.place(-1), std::out_of_range);
+  CHECK_THROWS_AS(grid.place(4), std::out_of_range);
+  CHECK_THROWS_AS(grid.rank(2, 0), std::out_of_range);
+  CHECK_THROWS_AS(grid.rank(0, -1), std::out_of_range);
+  CHECK_THROWS_AS(grid.rank(0, 0, 1), std::out_of_range);
+}

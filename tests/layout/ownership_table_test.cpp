@@ -1,0 +1,75 @@
+#include "src/layout/ownership_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "src/layout/text_table.hpp"
+#include "tests/layout/random_layout.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+// The cells of a line of the table: what stands between two or more spaces.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const std::size_t gap = std::min(line.find("  ", at), line.size());
+    cells.push_back(line.substr(at, gap - at));
+    at = std::min(line.find_first_not_of(' ', gap), line.size());
+  }
+  return cells;
+}
+
+}  // namespace
+
+TEST_CASE("ownership_table: outside a shard, in one, across a boundary and over three, letter for letter") {
+  LayoutOptions options;
+  options.parameter_alignment = 4;
+  const Layout layout = plan_layout({{"up", {5, 3}, SplitDim::none, 0}, {"wq", {3, 4}, SplitDim::none, 0},
+                                     {"norm", {1, 3}, SplitDim::none, 1}},
+                                    Grid().dp(4), options);
+  CHECK(ownership_table(layout) == R"(parameter  bucket         global range  dp 0  dp 1  dp 2  dp 3
+up         0 of buffer 0  0–14          0–6   0–6   0     ·     spans 3 ranks
+wq         0 of buffer 0  16–27         ·     ·     2–6   0–6   crosses one boundary
+norm       0 of buffer 1  0–2           0     0     0     ·     spans 3 ranks
+)");
+}
+
+TEST_CASE("ownership_table: any layout: fits the columns, and every cell is the local range of its rank") {
+  for (unsigned seed = 9000; seed < 9200; ++seed) {
+    const Layout layout = RandomLayout(seed).plan();
+    for (const int columns : {75, 1000}) {
+      INFO("RandomLayout(" << seed << "), columns " << columns);
+      std::istringstream in(ownership_table(layout, columns));
+      std::vector<std::string> heading;
+      int cells = 0;
+      for (std::string line; std::getline(in, line);) {
+        CHECK(text_width(line) <= columns);
+        const std::vector<std::string> row = cells_of(line);
+        if (row.empty()) continue;
+        if (row[0] == "parameter") {
+          heading = row;
+          continue;
+        }
+        REQUIRE(row.size() == heading.size() + 1);
+        for (const Buffer& buffer : layout.buffers) {
+          for (const DistMeta& meta : buffer.parameters) {
+            if (meta.name != row[0]) continue;
+            CHECK(row[2] == range_text(meta.global_range));
+            for (std::size_t i = 3; i < heading.size(); ++i) {
+              const Range local = layout.local_range(meta, std::stoi(heading[i].substr(3)));
+              CHECK(row[i] == (local.empty() ? "·" : range_text(local)));
+              ++cells;
+            }
+          }
+        }
+      }
+      int expected = 0;
+      for (const Buffer& buffer : layout.buffers) expected += static_cast<int>(buffer.parameters.size());
+      CHECK(cells == expected * layout.grid.dp());
+    }
+  }
+}

@@ -1,0 +1,118 @@
+#include "src/layout/parameter.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "src/layout/text_table.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+TEST_CASE("tp_shape: TP cuts the split dimension into equal parts and leaves the other") {
+  CHECK(tp_shape({"w", {100, 60}, SplitDim::rows, 0}, 4) == Shape{25, 60});
+  CHECK(tp_shape({"w", {100, 60}, SplitDim::columns, 0}, 4) == Shape{100, 15});
+  CHECK(tp_shape({"w", {101, 61}, SplitDim::none, 0}, 4) == Shape{101, 61});
+  CHECK(tp_shape({"w", {101, 61}, SplitDim::rows, 0}, 1) == Shape{101, 61});
+}
+
+TEST_CASE("tp_shape: a TP size that does not divide is refused with the nearest that would work") {
+  const auto refusal = [](Shape shape, SplitDim dim, int tp) {
+    return usage_error([&] { tp_shape({"w0", shape, dim, 0}, tp); });
+  };
+  CHECK(refusal({100, 7}, SplitDim::rows, 3) ==
+        "--tp 3 does not divide the 100 rows of parameter \"w0\"; try --tp 1, 2, 4 or 5");
+  CHECK(refusal({7, 324}, SplitDim::columns, 5) ==
+        "--tp 5 does not divide the 324 columns of parameter \"w0\"; try --tp 2, 3, 4 or 6");
+  CHECK(refusal({101, 7}, SplitDim::rows, 2) == "--tp 2 does not divide the 101 rows of parameter \"w0\"; try --tp 1");
+  CHECK(refusal({22, 7}, SplitDim::rows, 4) ==
+        "--tp 4 does not divide the 22 rows of parameter \"w0\"; try --tp 1, 2, 11 or 22");
+  CHECK(refusal({26, 1}, SplitDim::columns, 2) ==
+        "--tp 2 does not divide the 1 column of parameter \"w0\"; try --tp 1");
+  // Suggestions stay small, whatever was asked.
+  CHECK(refusal({128, 1}, SplitDim::rows, 1000) ==
+        "--tp 1000 does not divide the 128 rows of parameter \"w0\"; try --tp 8, 16, 32 or 64");
+  CHECK(refusal({128, 1}, SplitDim::rows, 0) ==
+        "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
+}
+
+TEST_CASE("tp_range: the ranges of all TP ranks follow each other and cover the dimension") {
+  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
+    for (int tp = 1; tp <= 6; ++tp) {
+      const Parameter parameter{"w", {tp * 3, tp * 5}, dim, 0};
+      Index next = 0;
+      for (int rank = 0; rank < tp; ++rank) {
+        const Range range = tp_range(parameter, tp, rank);
+        CHECK(range.begin == next);
+        CHECK(range.size() == (dim == SplitDim::rows ? 3 : 5));
+        next = range.end;
+      }
+      CHECK(next == (dim == SplitDim::rows ? parameter.shape.rows : parameter.shape.cols));
+    }
+  }
+  const Parameter whole{"w", {7, 5}, SplitDim::none, 0};
+  CHECK(tp_range(whole, 3, 2) == Range{0, 7});
+  CHECK_THROWS_AS(tp_range(whole, 3, 3), std::out_of_range);
+  CHECK_THROWS_AS(tp_range(whole, 3, -1), std::out_of_range);
+}
+
+TEST_CASE("split_name and parse_split are opposites, and other words are refused") {
+  for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
+    CHECK(parse_split(split_name(dim)) == dim);
+  }
+  CHECK(usage_error([] { parse_split("row"); }) ==
+        "\"row\" is no dimension that TP can cut; try rows, columns or none");
+}
+
+TEST_CASE("intersection: what two ranges share, element by element") {
+  for (Index a = 0; a < 5; ++a) {
+    for (Index b = a; b <= 5; ++b) {
+      for (Index c = 0; c < 5; ++c) {
+        for (Index d = c; d <= 5; ++d) {
+          const Range shared = intersection({a, b}, {c, d});
+          for (Index i = 0; i < 5; ++i) {
+            const bool in_both = a <= i && i < b && c <= i && i < d;
+            CHECK((shared.begin <= i && i < shared.end) == in_both);
+          }
+          if (shared.empty()) CHECK(shared == Range{a, a});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("range_text: the last element is included, as a reader counts") {
+  CHECK(range_text({0, 12}) == "0–11");
+  CHECK(range_text({7, 8}) == "7");
+  CHECK(range_text({7, 7}) == "nothing");
+  CHECK(range_text({7, 3}) == "nothing");
+}
+
+TEST_CASE("numbers_text: a long run shows its first and its last numbers, whole, within the width") {
+  CHECK(numbers_text({10, 11, 12}, 8) == "10 11 12");
+  CHECK(numbers_text({10, 11, 12}, 7) == "10 … 12");
+  CHECK(numbers_text({10, 11, 12, 13, 14, 15}, 13) == "10 11 … 14 15");
+  CHECK(numbers_text({10, 11, 12, 13, 14, 15}, 12) == "10 11 … 15");
+  CHECK(numbers_text({0.5f, -1, 1e9f, 7}, 3) == "0.5 … 7");
+  CHECK(numbers_text({1234, 5678}, 3) == "1234 5678");
+  CHECK(numbers_text({}, 3).empty());
+  Flat run;
+  for (int n = 0; n < 60; ++n) {
+    run.push_back(static_cast<float>(n));
+    for (int width = 9; width < 40; ++width) {
+      CAPTURE(n);
+      CAPTURE(width);
+      CHECK(text_width(numbers_text(run, width)) <= width);
+    }
+  }
+}
+
+TEST_CASE("text_table: columns line up by characters, not by bytes, and long names lose their middle") {
+  CHECK(text_table({{"a", "shape", "x"}, {"long", "4 × 6", ""}}) == "a     shape  x\nlong  4 × 6\n");
+  CHECK(text_width("4 × 6") == 5);
+  CHECK(shorten("layers.11.mlp.up.weight", 11) == "layer…eight");
+  CHECK(shorten("exactly", 7) == "exactly");
+  CHECK(shorten("×××××××", 5) == "××…××");
+  CHECK(count_text(1, "bucket") == "1 bucket");
+  CHECK(count_text(0, "bucket") == "0 buckets");
+}

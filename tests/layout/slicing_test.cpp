@@ -1,0 +1,92 @@
+#include "src/layout/slicing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <stdexcept>
+
+using namespace muonwalk;
+
+namespace {
+
+// Element (i, j) is i · cols + j, so that every element tells where it came from.
+Matrix numbered(Index rows, Index cols) {
+  Matrix x(rows, cols);
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i);
+  return x;
+}
+
+// What an all-gather of the slices leaves: one after the other, in rank order.
+Flat gathered(const Matrix& x, SplitDim dim, int tp) {
+  Flat all;
+  for (int rank = 0; rank < tp; ++rank) {
+    const Matrix slice = tp_slice(x, dim, tp, rank);
+    all.insert(all.end(), slice.flat().begin(), slice.flat().end());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tp_slice: element (i, j) of a slice is the element of the whole it was cut from") {
+  for (int tp = 1; tp <= 4; ++tp) {
+    const Matrix x = numbered(tp * 3, tp * 2);
+    for (int rank = 0; rank < tp; ++rank) {
+      const Matrix rows = tp_slice(x, SplitDim::rows, tp, rank);
+      const Matrix columns = tp_slice(x, SplitDim::columns, tp, rank);
+      REQUIRE(rows.rows() == 3);
+      REQUIRE(rows.cols() == tp * 2);
+      REQUIRE(columns.rows() == tp * 3);
+      REQUIRE(columns.cols() == 2);
+      for (Index i = 0; i < rows.rows(); ++i) {
+        for (Index j = 0; j < rows.cols(); ++j) CHECK(rows(i, j) == x(rank * 3 + i, j));
+      }
+      for (Index i = 0; i < columns.rows(); ++i) {
+        for (Index j = 0; j < columns.cols(); ++j) CHECK(columns(i, j) == x(i, rank * 2 + j));
+      }
+      CHECK(same_bits(tp_slice(x, SplitDim::none, tp, rank), x));
+    }
+  }
+}
+
+TEST_CASE("join_slices: any shape, dimension and tp: the opposite of tp_slice, bit for bit") {
+  const unsigned seed = 20250101;
+  std::mt19937 random(seed);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int round = 0; round < 300; ++round) {
+    const int tp = between(1, 8);
+    const SplitDim dim = between(0, 1) == 0 ? SplitDim::rows : SplitDim::columns;
+    const Shape slice{between(1, 9), between(1, 9)};
+    const Index rows = slice.rows * (dim == SplitDim::rows ? tp : 1);
+    const Index cols = slice.cols * (dim == SplitDim::columns ? tp : 1);
+    INFO("seed " << seed << ", round " << round << ": " << rows << " x " << cols << ", " << split_name(dim) << ", tp "
+                 << tp);
+    const Matrix whole = numbered(rows, cols);
+    CHECK(same_bits(join_slices(gathered(whole, dim, tp), slice, dim, tp), whole));
+  }
+  const Matrix whole = numbered(3, 5);
+  CHECK(same_bits(join_slices(whole.flat(), {3, 5}, SplitDim::none, 1), whole));
+}
+
+TEST_CASE("join_slices: joining along the other dimension is noticed by the values") {
+  // The bug that lesson 05 plants. If this passed by accident, the lesson could not catch it.
+  const Matrix whole = numbered(4, 6);
+  const Flat slices = gathered(whole, SplitDim::columns, 2);
+  const Matrix wrong = join_slices(slices, {4, 3}, SplitDim::rows, 2);
+  CHECK_FALSE(same_bits(Matrix(4, 6, wrong.flat()), whole));
+}
+
+TEST_CASE("slicing: what can't be cut or joined throws") {
+  const Matrix x = numbered(4, 6);
+  CHECK_THROWS_AS(tp_slice(x, SplitDim::rows, 3, 0), std::invalid_argument);
+  CHECK_THROWS_AS(tp_slice(x, SplitDim::columns, 4, 0), std::invalid_argument);
+  CHECK_THROWS_AS(tp_slice(x, SplitDim::rows, 2, 2), std::invalid_argument);
+  CHECK_THROWS_AS(tp_slice(x, SplitDim::rows, 2, -1), std::invalid_argument);
+  CHECK_THROWS_AS(tp_slice(x, SplitDim::rows, 0, 0), std::invalid_argument);
+  CHECK_THROWS_AS(row_slice(x, {2, 5}), std::invalid_argument);
+  CHECK_THROWS_AS(row_slice(x, {-1, 2}), std::invalid_argument);
+  CHECK_THROWS_AS(column_slice(x, {3, 2}), std::invalid_argument);
+  CHECK_THROWS_AS(join_slices(x.flat(), {4, 3}, SplitDim::columns, 3), std::invalid_argument);
+  CHECK_THROWS_AS(join_slices(x.flat(), {4, 3}, SplitDim::none, 2), std::invalid_argument);
+  CHECK(row_slice(x, {2, 2}).size() == 0);
+}

@@ -1,0 +1,362 @@
+// Runs a lesson and holds it to what every lesson promises. ctest calls it once for each lesson and each kind of check:
+//
+//     check_lesson anatomy|expected|bugs|threads|worlds|options PROGRAM EXPECTED [ARGUMENT...]
+//
+// `anatomy` reads the lesson's source, which lies beside its .expected; the other checks run the program.
+//
+// The arguments are handed to the lesson in all checks but `expected`, so that a lesson that works long can be checked in
+// a smaller size. With BLESS=1 in the environment, `expected` writes the file instead of comparing with it.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/sim/run_program.hpp"
+
+using muonwalk::testing::end_text;
+using muonwalk::testing::lines_of;
+using muonwalk::testing::Outcome;
+using muonwalk::testing::run_program;
+
+namespace {
+
+constexpr double kLimitSeconds = 240;   // far more than any lesson needs, also under a sanitizer
+constexpr int kColumns = 100;
+constexpr std::size_t kMostLines = 80;
+
+int failures = 0;
+
+void fail(const std::string& what) {
+  std::cout << "FAILED  " << what << "\n";
+  ++failures;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + (word.empty() ? "''" : word);
+  return text;
+}
+
+struct Lesson {
+  std::string program;
+  std::string name;        // "lesson_05_tp_gather"
+  std::string expected;    // the file
+  std::vector<std::string> arguments;
+
+  Outcome run(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {program};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return run_program(command, kLimitSeconds);
+  }
+  std::string said(const std::vector<std::string>& options) const { return join(options) + ": "; }
+  bool may_be_long() const { return name.rfind("lesson_09", 0) == 0; }
+};
+
+// --- pieces of checks -------------------------------------------------------------------------------------------------
+
+// Columns of a UTF-8 text: one a character.
+int width_of(const std::string& line) {
+  return static_cast<int>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// Fits on the screen. Of the lines that don't, the first is shown and the others are counted.
+void expect_readable(const std::string& what, const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text);
+  std::string first;
+  int wrong = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool blank_end = !lines[i].empty() && (lines[i].back() == ' ' || lines[i].back() == '\t');
+    if (width_of(lines[i]) <= kColumns && !blank_end) continue;
+    if (wrong++ == 0)
+      first = "line " + std::to_string(i + 1) + (blank_end ? " ends in blanks" : " has " + std::to_string(width_of(lines[i])) +
+              " columns; the limit is 100") + ":\n    " + lines[i] + (blank_end ? "|" : "");
+  }
+  if (wrong > 0) fail(what + first + (wrong > 1 ? "\n    (and " + std::to_string(wrong - 1) + " more such lines)" : ""));
+  if (!text.empty() && text.back() != '\n') fail(what + "the last line has no end");
+}
+
+// True when both are equal; otherwise the first line that differs is printed as both have it.
+bool expect_same(const std::string& what, const std::string& of_first, const std::string& first, const std::string& of_second,
+                 const std::string& second) {
+  if (first == second) return true;
+  const std::vector<std::string> a = lines_of(first), b = lines_of(second);
+  std::size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  const auto line = [i](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : "(no such line)"; };
+  const std::string margin(std::max(of_first.size(), of_second.size()), ' ');
+  const auto label = [&](const std::string& of) { return (of + margin).substr(0, margin.size()) + "  "; };
+  fail(what + "the first difference is in line " + std::to_string(i + 1) + "\n    " + label(of_first) + line(a) + "\n    " +
+       label(of_second) + line(b));
+  return false;
+}
+
+bool expect_code(const std::string& what, const Outcome& outcome, int code) {
+  if (!outcome.timed_out && outcome.exit_code == code) return true;
+  fail(what + "ended " + end_text(outcome) + " instead of with code " + std::to_string(code) +
+       (outcome.err.empty() ? "" : "; on standard error:\n    " + outcome.err));
+  return false;
+}
+
+// What could not work as asked is refused in one sentence, and nothing else is printed.
+void expect_refusal(const Lesson& lesson, const std::vector<std::string>& options, const Outcome& outcome) {
+  const std::string what = lesson.said(options);
+  if (!expect_code(what, outcome, 2)) return;
+  const std::vector<std::string> lines = lines_of(outcome.err);
+  if (lines.size() != 1 || lines[0].rfind(lesson.name + ": ", 0) != 0 || lines[0].size() < lesson.name.size() + 20)
+    fail(what + "a refusal is one sentence on standard error that begins with \"" + lesson.name + ": \", but it says:\n" +
+         outcome.err);
+  if (!outcome.out.empty()) fail(what + "a refusal leaves standard output empty, but it has:\n" + outcome.out);
+}
+
+void expect_works_or_is_refused(const Lesson& lesson, const std::vector<std::string>& options) {
+  const Outcome outcome = lesson.run(options);
+  if (outcome.exit_code == 2 && !outcome.timed_out) return expect_refusal(lesson, options, outcome);
+  if (expect_code(lesson.said(options), outcome, 0)) expect_readable(lesson.said(options), outcome.out);
+}
+
+// --- the source -------------------------------------------------------------------------------------------------------
+
+// What a line of a lesson's source is. A comment at the end of a line of code does not make it prose.
+bool is_prose(const std::string& line) {
+  const std::size_t first = line.find_first_not_of(' ');
+  return first != std::string::npos && line.compare(first, 2, "//") == 0;
+}
+// Prose, or code with a comment at its end.
+bool has_words(const std::string& line) { return is_prose(line) || line.find(" // ") != std::string::npos; }
+bool is_code(const std::string& line) { return !is_prose(line) && line.find_first_not_of(" \t") != std::string::npos; }
+
+// "The idea" of a line "// ## The idea"; empty for every other line.
+std::string heading_of(const std::string& line) {
+  const std::string mark = "// ## ";
+  const std::size_t first = line.find_first_not_of(' ');
+  return is_prose(line) && line.compare(first, mark.size(), mark) == 0 ? line.substr(first + mark.size()) : "";
+}
+
+// The first line is "// # Lesson NN · Title", with the number of the file's name and the title that the program prints.
+void expect_title(const Lesson& lesson, const std::vector<std::string>& lines) {
+  const std::string begin = "// # Lesson " + lesson.name.substr(7, 2) + " · ";
+  if (lines.empty() || lines[0].rfind(begin, 0) != 0 || lines[0].size() == begin.size())
+    return fail("the first line of the source is \"" + begin + "Title\", but it is:\n    " + (lines.empty() ? "" : lines[0]));
+  const std::string title = "info.title = \"" + lines[0].substr(begin.size()) + "\";";
+  const bool printed = std::any_of(lines.begin(), lines.end(),
+                                   [&](const std::string& line) { return line.find(title) != std::string::npos; });
+  if (!printed) fail("the program prints another title than that of the source's first line; it should say " + title);
+}
+
+// Every lesson has these sections, in this order; others may stand between them.
+void expect_sections(const std::vector<std::string>& lines) {
+  std::size_t at = 0;
+  for (const char* section : {"The idea", "The reference", "The steps", "The cost", "Exercises"}) {
+    std::size_t next = at;
+    while (next < lines.size() && heading_of(lines[next]) != section) ++next;
+    if (next == lines.size())
+      return fail(std::string("the section \"// ## ") + section + "\" is missing, or comes too early");
+    at = next;
+  }
+  int exercises = 0, hints = 0;
+  for (; at < lines.size() && lines[at].find("return") == std::string::npos; ++at) {
+    const std::size_t number = lines[at].find("// " + std::to_string(exercises + 1) + ". ");
+    if (number != std::string::npos) ++exercises;
+    for (std::size_t hint = 0; (hint = lines[at].find("Hint:", hint)) != std::string::npos; ++hint) ++hints;
+  }
+  if (exercises != 3 || hints != 3)
+    fail("a lesson ends with 3 exercises and a hint for each, but it has " + std::to_string(exercises) + " and " +
+         std::to_string(hints));
+}
+
+// As many words as a reader needs, and never a long stretch of code without a line of its own that explains it.
+void expect_prose(const Lesson& lesson, const std::vector<std::string>& lines) {
+  constexpr int kMostCode = 25;
+  // Lessons 09 and 10 put together what the ones before have explained.
+  const int tenths = lesson.name >= "lesson_09" && lesson.name < "lesson_11" ? 4 : 7;
+  const auto prose = std::count_if(lines.begin(), lines.end(), has_words);
+  const auto code = std::count_if(lines.begin(), lines.end(), is_code);
+  if (10 * prose < tenths * code || prose > 2 * code)
+    fail("for every line of code a lesson has 0." + std::to_string(tenths) + " to 2 lines with words, but it has " + std::to_string(prose) + " for " +
+         std::to_string(code));
+  int run = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (is_prose(lines[i])) run = 0;
+    if (is_code(lines[i]) && ++run == kMostCode + 1)
+      fail("line " + std::to_string(i + 1) + " is the " + std::to_string(run) + "th line of code without a word between them");
+  }
+}
+
+// --- the checks -------------------------------------------------------------------------------------------------------
+
+// The source has the anatomy that readers know from the other lessons, and a length that can be read in one go.
+void check_anatomy(const Lesson& lesson) {
+  constexpr std::size_t kFewest = 120;
+  const std::size_t most = lesson.may_be_long() ? 330 : 300;
+  constexpr int kSourceColumns = 120;
+  const std::filesystem::path source = std::filesystem::path(lesson.expected).replace_extension(".cpp");
+  std::ifstream file(source);
+  if (!file) return fail(source.string() + " does not exist; the source of a lesson lies beside its .expected");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::vector<std::string> lines = lines_of(text.str());
+
+  expect_title(lesson, lines);
+  expect_sections(lines);
+  expect_prose(lesson, lines);
+  if (lines.size() < kFewest || lines.size() > most)
+    fail("a lesson has " + std::to_string(kFewest) + " to " + std::to_string(most) + " lines, but this has " +
+         std::to_string(lines.size()));
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (width_of(lines[i]) > kSourceColumns)
+      fail("line " + std::to_string(i + 1) + " has " + std::to_string(width_of(lines[i])) + " columns; the limit is " +
+           std::to_string(kSourceColumns));
+}
+
+void check_expected(const Lesson& lesson) {
+  const Outcome outcome = run_program({lesson.program}, kLimitSeconds);
+  if (!expect_code("", outcome, 0)) std::cout << outcome.out;
+  expect_readable("", outcome.out);
+  const std::size_t lines = lines_of(outcome.out).size();
+  if (lines > kMostLines && !lesson.may_be_long())
+    fail("it prints " + std::to_string(lines) + " lines; the limit is " + std::to_string(kMostLines));
+  if (failures > 0) return;
+
+  if (const char* bless = std::getenv("BLESS"); bless != nullptr && std::string(bless) == "1") {
+    std::ofstream file(lesson.expected, std::ios::binary);
+    file << outcome.out;
+    if (!file.flush()) return fail(lesson.expected + " could not be written");
+    std::cout << "BLESSED: " << lesson.expected << " was written anew; review the difference before committing it\n";
+    return;
+  }
+  std::ifstream file(lesson.expected, std::ios::binary);
+  if (!file)
+    return fail(lesson.expected + " does not exist; run this test with BLESS=1 in the environment to write it, and review it");
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!expect_same("", "expected", text.str(), "printed", outcome.out))
+    std::cout << "If what it prints now is right, run this test with BLESS=1 in the environment and review the difference.\n";
+}
+
+void check_bugs(const Lesson& lesson) {
+  const Outcome list = lesson.run({"--list-bugs"});
+  if (!expect_code("--list-bugs: ", list, 0)) return;
+  const std::vector<std::string> bugs = lines_of(list.out);
+  if (bugs.empty()) return fail("a lesson plants at least one bug that its check catches, but --list-bugs names none");
+  for (const std::string& line : bugs) {
+    const std::string bug = line.substr(0, line.find(' '));
+    const std::string what = "--bug " + bug + ": ";
+    if (line.find("  ") == std::string::npos) fail("--list-bugs: \"" + line + "\" does not say what goes wrong");
+    const Outcome outcome = lesson.run({"--bug", bug});
+    if (!expect_code(what, outcome, 1)) continue;
+    const bool named = outcome.out.find("first difference") != std::string::npos || outcome.out.find("✘") != std::string::npos;
+    if (!named) fail(what + "the output does not show a difference:\n" + outcome.out);
+    if (outcome.out.find(lesson.name + ": FAILED\n") == std::string::npos) fail(what + "the last line does not say FAILED");
+    expect_readable(what, outcome.out);
+  }
+  std::cout << bugs.size() << " planted bugs were run\n";
+}
+
+// The output without what may differ between worlds: the right half of headings, and what the kernel counted.
+std::string without_world(const std::string& text) {
+  std::vector<std::string> lines = lines_of(text);
+  std::string kept;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].rfind("Lesson ", 0) == 0) lines[i] = lines[i].substr(0, lines[i].find("  "));
+    if (lines[i].rfind("        kernel", 0) == 0) continue;
+    kept += lines[i] + "\n";
+  }
+  return kept;
+}
+
+// Runs the lesson in another world; a lesson that needs processes may refuse.
+void expect_same_in(const Lesson& lesson, const std::string& here, const std::vector<std::string>& world) {
+  const Outcome there = lesson.run(world);
+  if (there.exit_code == 2 && !there.timed_out) {
+    expect_refusal(lesson, world, there);
+    std::cout << "refused: " << there.err;
+    return;
+  }
+  if (!expect_code(lesson.said(world), there, 0)) return;
+  expect_same(lesson.said(world), "processes", without_world(here), "threads", without_world(there.out));
+}
+
+void check_worlds(const Lesson& lesson) {
+  const Outcome processes = lesson.run({});
+  if (!expect_code("", processes, 0)) return;
+  expect_same_in(lesson, processes.out, {"--world", "threads", "--transport", "gloo"});
+}
+
+// The one check that makes sense under ThreadSanitizer: only ranks that are threads, and no Gloo.
+void check_threads(const Lesson& lesson) {
+  const std::vector<std::string> world = {"--world", "threads", "--transport", "memory"};
+  if (!lesson.arguments.empty()) return expect_works_or_is_refused(lesson, world);
+  std::ifstream file(lesson.expected, std::ios::binary);
+  std::ostringstream expected;
+  expected << file.rdbuf();
+  if (!file) return fail(lesson.expected + " does not exist; the test " + lesson.name + ".expected says how to write it");
+  expect_same_in(lesson, expected.str(), world);
+}
+
+void check_options(const Lesson& lesson) {
+  const std::vector<std::vector<std::string>> refused = {
+      {"--no-such-option"}, {"--dp", "0"}, {"--tp", "-1"}, {"--pp", "0"}, {"--dp", "two"}, {"--tp", "2.5"}, {"--dp"},
+      {"--dp", "64", "--tp", "64"}, {"--tp", "1000000"}, {"--threads", "0"}, {"--threads", "-2"}, {"--seed", "-1"},
+      {"--seed", "x"}, {"--precision", "fp8"}, {"--verbose", "3"}, {"--verbose", "-1"}, {"--bug", "no_such_bug"},
+      {"--bug", ""}, {"--timeout", "0"}, {"--timeout", "soon"}, {"--world", "galaxy"}, {"--transport", "pigeon"},
+      {"--transport", "memory"}, {"--fault", "banana"}, {"--fault", "kill:99"}, {"--fault", "kill:0:x"}, {"no_such_word"}};
+  for (const auto& options : refused) expect_refusal(lesson, options, lesson.run(options));
+
+  const Outcome help = lesson.run({"--help"});
+  if (expect_code("--help: ", help, 0)) {
+    for (const char* option : {"--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose", "--bug", "--list-bugs",
+                               "--timeout", "--world", "--transport", "--fault", "--help"})
+      if (help.out.find(option) == std::string::npos) fail(std::string("--help: does not explain ") + option);
+    for (const std::string& line : lines_of(help.out))
+      if (width_of(line) > kColumns) fail("--help: a line is wider than 100 columns:\n    " + line);
+  }
+
+  const Outcome plain = lesson.run({});
+  const Outcome brief = lesson.run({"--verbose", "0"});
+  if (expect_code("--verbose 0: ", brief, 0)) {
+    expect_readable("--verbose 0: ", brief.out);
+    if (brief.out.find(lesson.name + ": OK\n") == std::string::npos) fail("--verbose 0: the last line does not say OK");
+    if (brief.out.size() >= plain.out.size()) fail("--verbose 0: prints no less than without it");
+  }
+  const Outcome full = lesson.run({"--verbose", "2"});
+  if (expect_code("--verbose 2: ", full, 0)) expect_readable("--verbose 2: ", full.out);
+
+  // The number of threads never changes a bit, so it changes no line either.
+  const Outcome threaded = lesson.run({"--threads", "2"});
+  if (expect_code("--threads 2: ", threaded, 0)) expect_same("--threads 2: ", "default", plain.out, "--threads 2", threaded.out);
+
+  const std::vector<std::vector<std::string>> works_or_is_refused = {
+      {"--precision", "bf16"}, {"--seed", "7"}, {"--dp", "2"}, {"--tp", "2"}, {"--pp", "2"}, {"--dp", "3"}, {"--tp", "3"},
+      {"--dp", "1", "--tp", "1"}, {"--dp", "2", "--tp", "2", "--pp", "2", "--verbose", "2"}};
+  for (const auto& options : works_or_is_refused) expect_works_or_is_refused(lesson, options);
+}
+
+int usage(const std::string& wrong) {
+  std::cerr << "check_lesson: " << wrong << "; it takes anatomy, expected, bugs, threads, worlds or options, a program and its "
+               ".expected\n";
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return usage("arguments are missing");
+  const std::string what = argv[1];
+  Lesson lesson{argv[2], argv[2], argv[3], {argv + 4, argv + argc}};
+  lesson.name.erase(0, lesson.name.rfind('/') + 1);
+  setenv("NO_COLOR", "1", 1);
+  if (what == "anatomy") check_anatomy(lesson);
+  else if (what == "expected") check_expected(lesson);
+  else if (what == "bugs") check_bugs(lesson);
+  else if (what == "threads") check_threads(lesson);
+  else if (what == "worlds") check_worlds(lesson);
+  else if (what == "options") check_options(lesson);
+  else return usage("\"" + what + "\" is no check");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,121 @@
+// Weights and gradients as a rank holds them: packed into buckets, and out again.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "src/layout/slicing.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/optim/full_step.hpp"
+#include "tests/optim/random_case.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::test;
+
+namespace {
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("pack_buckets: any layout: a parameter's elements lie at its global range, and all the rest is zero") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Case c = random_case(seed);
+    CAPTURE(c.text());
+    const Layout layout = c.layout();
+    const std::vector<NamedMatrix> weights = c.weights();
+    for (int tp_rank = 0; tp_rank < c.grid.tp(); ++tp_rank) {
+      const Buckets buckets = pack_buckets(layout, pointers(weights), tp_rank);
+      REQUIRE(buckets.size() == layout.buffers.size());
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        // The whole virtual buffer, from the definition: element i of it is element (row, col) of some slice, or
+        // padding.
+        Flat virtual_buffer(layout.buffers[b].size, 0.0f);
+        for (const DistMeta& meta : layout.buffers[b].parameters) {
+          const Matrix& whole = weights[meta.parameter].matrix;
+          const Index row0 = meta.tp_split_dim == SplitDim::rows ? tp_rank * meta.shape.rows : 0;
+          const Index col0 = meta.tp_split_dim == SplitDim::columns ? tp_rank * meta.shape.cols : 0;
+          for (Index e = 0; e < meta.shape.size(); ++e) {
+            virtual_buffer[meta.global_range.begin + e] = whole(row0 + e / meta.shape.cols, col0 + e % meta.shape.cols);
+          }
+        }
+        Flat packed;
+        for (const Flat& bucket : buckets[b]) packed.insert(packed.end(), bucket.begin(), bucket.end());
+        CHECK(packed == virtual_buffer);
+      }
+    }
+  }
+}
+
+TEST_CASE("unpack_buckets: any layout: gives back every TP slice with its name and its place in the whole") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Case c = random_case(seed);
+    CAPTURE(c.text());
+    const Layout layout = c.layout();
+    const std::vector<NamedMatrix> weights = c.weights();
+    for (int tp_rank = 0; tp_rank < c.grid.tp(); ++tp_rank) {
+      const auto slices = unpack_buckets(layout, pack_buckets(layout, pointers(weights), tp_rank), tp_rank);
+      REQUIRE(slices.size() == c.parameters.size());
+      for (std::size_t p = 0; p < slices.size(); ++p) {
+        const Matrix& whole = weights[p].matrix;
+        CHECK(slices[p].name == c.parameters[p].name);
+        CHECK(same_bits(slices[p].matrix, tp_slice(whole, c.parameters[p].tp_split_dim, c.grid.tp(), tp_rank)));
+        CHECK(slices[p].matrix(0, 0) == whole(slices[p].first_row, slices[p].first_col));
+      }
+    }
+  }
+}
+
+TEST_CASE("initial_state: the packed weights, and zeros for the DP shards of the momentum alone") {
+  Case c = random_case(1);
+  c.grid = Grid().dp(3);
+  const Layout layout = c.layout();
+  const std::vector<NamedMatrix> weights = c.weights();
+  const MuonState state = initial_state(layout, pointers(weights), 0);
+  CHECK(state.weights == pack_buckets(layout, pointers(weights), 0));
+  Index elements = 0;
+  for (const auto& buffer : state.momentum) {
+    for (const Flat& shard : buffer) {
+      elements += static_cast<Index>(shard.size());
+      for (const float m : shard) CHECK(m == 0.0f);
+    }
+  }
+  CHECK(elements == layout.shard_elements());
+}
+
+TEST_CASE("pack_buckets: a missing matrix or one of another shape is refused by name") {
+  const Layout layout = plan_layout({{"first", {2, 3}}, {"second", {4, 5}}}, Grid());
+  const Matrix right = random_matrix({1, 1}, 2, 3);
+  const Matrix wrong = random_matrix({1, 2}, 5, 4);
+  CHECK(refusal([&] { pack_buckets(layout, {&right, &wrong}, 0); }).find("\"second\"") != std::string::npos);
+  CHECK(refusal([&] { pack_buckets(layout, {&right}, 0); }).find("1 matrices were given") != std::string::npos);
+}
+
+TEST_CASE("pack_slices: any layout: packing the TP slices is packing the whole matrices") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Case c = random_case(seed);
+    CAPTURE(c.text());
+    const Layout layout = c.layout();
+    const std::vector<NamedMatrix> weights = c.weights();
+    for (int tp_rank = 0; tp_rank < c.grid.tp(); ++tp_rank) {
+      std::vector<Matrix> slices;
+      for (std::size_t p = 0; p < weights.size(); ++p) {
+        slices.push_back(tp_slice(weights[p].matrix, c.parameters[p].tp_split_dim, c.grid.tp(), tp_rank));
+      }
+      CHECK(pack_slices(layout, slices) == pack_buckets(layout, pointers(weights), tp_rank));
+    }
+  }
+}
+
+TEST_CASE("pack_slices: a whole matrix in place of its TP slice is refused by name") {
+  const Layout layout = plan_layout({{"split", {4, 6}, SplitDim::rows}}, Grid().tp(2));
+  CHECK(refusal([&] { pack_slices(layout, {Matrix(4, 6)}); }).find("\"split\"") != std::string::npos);
+  CHECK(refusal([&] { pack_slices(layout, {Matrix(2, 6)}); }) == "");
+}

@@ -1,0 +1,113 @@
+// The reference itself, against the formulas of the paper in double precision and against its own rules.
+#include "src/optim/serial_muon.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+std::string refusal(SerialMuon& muon, const std::vector<std::vector<Matrix>>& gradients) {
+  try {
+    muon.step(gradients);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("SerialMuon: two steps follow the formulas in double precision, with and without Nesterov") {
+  for (const bool nesterov : {true, false}) {
+    MuonSettings settings;
+    settings.nesterov = nesterov;
+    const Matrix start = random_matrix({1, 0}, 5, 9);
+    SerialMuon muon({{"w", start}}, settings);
+
+    std::vector<double> w(start.flat().begin(), start.flat().end());
+    std::vector<double> m(w.size(), 0.0);
+    for (int step = 0; step < 2; ++step) {
+      const Matrix left = random_matrix({2, static_cast<std::uint64_t>(2 * step)}, 5, 9);
+      const Matrix right = random_matrix({2, static_cast<std::uint64_t>(2 * step + 1)}, 5, 9);
+      muon.step({{left}, {right}});
+
+      Matrix u(5, 9);
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        const double g = static_cast<double>(left.flat()[i]) + right.flat()[i];
+        m[i] = 0.9 * m[i] + g;
+        u.flat()[i] = static_cast<float>(nesterov ? g + 0.9 * m[i] : m[i]);
+      }
+      const Matrix o = newton_schulz(u);
+      for (std::size_t i = 0; i < w.size(); ++i) w[i] = w[i] * (1 - 0.1 * 0.1) - 0.1 * 0.2 * 3 * o.flat()[i];
+    }
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      CHECK(muon.parameters()[0].matrix.flat()[i] == doctest::Approx(w[i]).epsilon(1e-4));
+      CHECK(muon.momentum()[0].matrix.flat()[i] == doctest::Approx(m[i]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("SerialMuon: bf16 rounds the update before Newton–Schulz and keeps weights and momentum in float32") {
+  MuonSettings settings;
+  settings.precision = Precision::bf16;
+  const Matrix gradient = random_matrix({3, 0}, 4, 6);
+  SerialMuon muon({{"w", Matrix(4, 6)}}, settings);
+  muon.step({{gradient}});
+
+  Matrix u(4, 6);
+  for (Index i = 0; i < u.size(); ++i) {
+    const float again = 0.9f * gradient.data()[i];
+    u.data()[i] = static_cast<float>(bfloat16(gradient.data()[i] + again));
+  }
+  NewtonSchulzSettings ns;
+  ns.precision = Precision::bf16;
+  const Matrix o = newton_schulz(u, ns);
+  for (Index i = 0; i < u.size(); ++i) {
+    CHECK(muon.parameters()[0].matrix.data()[i] == 0.0f - update_scale({4, 6}, settings) * o.data()[i]);
+  }
+  CHECK(same_bits(muon.momentum()[0].matrix, gradient));
+}
+
+TEST_CASE("SerialMuon: leaves are added as a tree, so that summing neighbours first gives the same bits") {
+  std::vector<std::vector<Matrix>> four;
+  for (std::uint64_t leaf = 0; leaf < 4; ++leaf) four.push_back({random_matrix({4, leaf}, 6, 6)});
+  std::vector<std::vector<Matrix>> two(2, {Matrix(6, 6)});
+  for (Index i = 0; i < 36; ++i) {
+    two[0][0].data()[i] = four[0][0].data()[i] + four[1][0].data()[i];
+    two[1][0].data()[i] = four[2][0].data()[i] + four[3][0].data()[i];
+  }
+  const Matrix start = random_matrix({4, 9}, 6, 6);
+  SerialMuon of_four({{"w", start}}, {});
+  SerialMuon of_two({{"w", start}}, {});
+  of_four.step(four);
+  of_two.step(two);
+  CHECK(same_bits(of_four.parameters()[0].matrix, of_two.parameters()[0].matrix));
+}
+
+TEST_CASE("SerialMuon: a gradient that is missing, of another shape or not finite is refused and nothing changes") {
+  const Matrix start = random_matrix({5, 0}, 2, 3);
+  SerialMuon muon({{"first", start}, {"second", start}}, {});
+  const Matrix good = random_matrix({5, 1}, 2, 3);
+  Matrix nan = good;
+  nan(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  Matrix infinite = good;
+  infinite(0, 1) = std::numeric_limits<float>::infinity();
+
+  CHECK(contains(refusal(muon, {}), "at least one leaf"));
+  CHECK(contains(refusal(muon, {{good}}), "one gradient a parameter"));
+  CHECK(contains(refusal(muon, {{good, Matrix(3, 2)}}), "\"second\" is 3 × 2, but the parameter is 2 × 3"));
+  const std::string of_nan = refusal(muon, {{good, good}, {good, nan}});
+  CHECK(contains(of_nan, "Leaf 1"));
+  CHECK(contains(of_nan, "\"second\" holds a NaN at row 1, column 2"));
+  CHECK(contains(refusal(muon, {{infinite, good}}), "\"first\" holds an infinity at row 0, column 1"));
+  for (const NamedMatrix& parameter : muon.parameters()) CHECK(same_bits(parameter.matrix, start));
+}

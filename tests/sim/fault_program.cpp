@@ -1,0 +1,140 @@
+// A lesson in which things go wrong on purpose, in ways that --fault does not know. The tests of faults run it; the steps
+// are `meet`, `trouble` and `part`.
+
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "sim/cluster/lesson.hpp"
+#include "src/errors.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::string mode = "none";
+int culprit = 0;
+float seconds = 2;
+
+struct Local {
+  Flat sums;   // 6 elements, the same on all ranks of a DP group
+};
+
+double clock_seconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The group of this rank that has most members, so that there is somebody to talk to in every layout.
+Communicator& largest_group(Rank& rank) {
+  Communicator& smaller = rank.dp().size() >= rank.tp().size() ? rank.dp() : rank.tp();
+  return smaller.size() >= rank.pp().size() ? smaller : rank.pp();
+}
+
+void talk_everywhere(Rank& rank, Index count) {
+  for (GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp})
+    rank.group(kind).all_reduce(Flat(static_cast<std::size_t>(count), 1.0f));
+}
+
+// Waits for one number of the next rank of the group.
+void receive_from_next(Rank& rank) {
+  float number = 0;
+  Communicator& group = largest_group(rank);
+  group.recv(&number, 1, (group.rank() + 1) % group.size());
+}
+
+void misbehave() {
+  if (mode == "kill") kill(getpid(), SIGKILL);
+  if (mode == "exit") _exit(7);
+  if (mode == "throw") throw std::runtime_error("the culprit threw");
+  if (mode == "throw_int") throw 42;
+  if (mode == "usage") throw UsageError("--culprit refuses its input");
+  if (mode == "stop") kill(getpid(), SIGSTOP);
+  if (mode == "hang") while (true) pause();
+  if (mode == "abort") {
+    signal(SIGABRT, SIG_DFL);
+    std::abort();
+  }
+  if (mode == "segv") {
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+  }
+  if (mode == "compute") {
+    const double until = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds;
+    while (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) < until) {
+    }
+  }
+}
+
+void die_of_alarm(int) { kill(getpid(), SIGKILL); }
+
+void meet(Rank& rank, Local&) { talk_everywhere(rank, 8); }
+
+void trouble(Rank& rank, Local& local) {
+  const bool guilty = rank.rank() == culprit;
+  if (mode == "nap") while (true) pause();
+  if (mode == "deadlock") {
+    receive_from_next(rank);
+  } else if (mode == "stray_receive") {   // the others go on and never talk again
+    if (guilty) receive_from_next(rank);
+    local.sums = Flat(6, static_cast<float>(rank.grid.dp()));
+    return;
+  } else if (mode == "wrong_call") {
+    if (guilty) receive_from_next(rank);
+    else largest_group(rank).all_reduce(Flat(1));
+  } else if (mode == "mismatch") {
+    largest_group(rank).all_gather(Flat(guilty ? 3 : 2));
+  } else if (mode == "loop" || mode == "killed_during") {
+    if (mode == "killed_during" && guilty) {   // at a moment that nobody chose, most likely within a long all-gather
+      signal(SIGALRM, die_of_alarm);
+      itimerval soon{{0, 0}, {0, 40000}};
+      setitimer(ITIMER_REAL, &soon, nullptr);
+    }
+    // Rank 0 alone looks at the clock: all have to stop in the same round.
+    const double until = clock_seconds(CLOCK_MONOTONIC) + seconds;
+    for (float go_on = 1; go_on > 0;) {
+      talk_everywhere(rank, mode == "loop" ? 16 : Index{1} << 18);
+      go_on = rank.rank() != 0 || clock_seconds(CLOCK_MONOTONIC) < until ? 1.0f : 0.0f;
+      for (GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) rank.group(kind).broadcast(&go_on, 1, 0);
+      if (mode == "loop") usleep(1000);
+    }
+  } else {
+    rank.tp().all_gather(Flat(8));
+    if (guilty) misbehave();
+    talk_everywhere(rank, Index{1} << 16);
+  }
+  local.sums = rank.dp().all_reduce(Flat(6, 1.0f));
+}
+
+void part(Rank& rank, Local&) {
+  if (mode != "stray_receive") talk_everywhere(rank, 8);
+}
+
+Flat reference(const Seat& seat) {
+  if (mode == "reference_throws") throw std::runtime_error("the reference can't be computed");
+  return Flat(6, static_cast<float>(seat.grid.dp()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "fault_program";
+  info.title = "What goes wrong";
+  info.question = "who notices?";
+  info.options = {{"--mode", "what goes wrong", &mode},
+                  {"--culprit", "the rank that does it", &culprit},
+                  {"--seconds", "for how long", &seconds}};
+  Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
+  lesson.step("meet", meet);
+  lesson.step("trouble", trouble);
+  lesson.check("sums", &Local::sums, reference);
+  lesson.step("part", part);
+  return lesson.answer("everybody does.");
+}

@@ -1,0 +1,253 @@
+// The API of a lesson, called from code as a notebook does: ranks are threads that talk through memory.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/lesson.hpp"
+#include "src/comm/predicted_traffic.hpp"
+#include "src/errors.hpp"
+#include "tests/sim/printed.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using muonwalk::testing::printed;
+
+namespace {
+
+struct Local {
+  Matrix square;    // 2 × 2: its rank in every element
+  Flat ranks_sum;   // 1 element: the sum of all ranks of the DP group
+  std::vector<NamedMatrix> several;
+  int steps_seen = 0;
+};
+
+LessonInfo test_info() {
+  LessonInfo info;
+  info.name = "lesson_77_api";
+  info.title = "The API";
+  info.question = "does it hold?";
+  info.bugs = {{"off_by_one", "adds one"}};
+  return info;
+}
+
+Options threads(const Grid& grid, int verbose = 1) {
+  Options options;
+  options.grid = grid;
+  options.world = WorldKind::threads;
+  options.transport = TransportKind::memory;
+  options.verbose = verbose;
+  options.timeout_seconds = 20;
+  return options;
+}
+
+void fill(Rank& rank, Local& local) {
+  local.square = Matrix(2, 2);
+  for (Index at = 0; at < 4; ++at) local.square.data()[at] = static_cast<float>(rank.rank() + (rank.bug("off_by_one") ? 1 : 0));
+  ++local.steps_seen;
+  rank.show("square", local.square).whole();
+  rank.say("filled");
+}
+
+void sum_over_dp(Rank& rank, Local& local) {
+  local.ranks_sum = rank.dp().all_reduce(Flat(1, static_cast<float>(rank.rank())));
+  ++local.steps_seen;
+}
+
+Matrix square_of(const Seat& seat) {
+  Matrix square(2, 2);
+  for (Index at = 0; at < 4; ++at) square.data()[at] = static_cast<float>(seat.place.rank);
+  return square;
+}
+
+Flat sum_of(const Seat& seat) {
+  float sum = 0;
+  for (int dp = 0; dp < seat.grid.dp(); ++dp) sum += static_cast<float>(seat.grid.rank(dp, seat.place.tp, seat.place.pp));
+  return Flat(1, sum);
+}
+
+Prediction predict(const Seat& seat) {
+  Prediction prediction;
+  prediction.ledger.add("dp", CollectiveKind::all_reduce, ElementType::float32, 1,
+                        all_reduce_traffic(seat.place.dp, seat.grid.dp(), 1, ElementType::float32));
+  return prediction;
+}
+
+}  // namespace
+
+TEST_CASE("Lesson: steps, checks and costs hold on any grid; local and collect give what each rank holds") {
+  for (const Grid& grid : {Grid(), Grid().dp(2), Grid().dp(4).tp(2), Grid().dp(3).tp(1).pp(2), Grid().tp(7)}) {
+    CAPTURE(grid.text());
+    const std::string text = printed([&] {
+      Lesson<Local> lesson(test_info(), threads(grid));
+      CHECK(lesson.reporting());
+      lesson.step("fill", fill);
+      lesson.step("sum", sum_over_dp);
+      CHECK(lesson.check("the squares", &Local::square, square_of));
+      CHECK(lesson.check("the sums", &Local::ranks_sum, sum_of));
+      CHECK(lesson.cost(predict));
+      const auto all = lesson.collect(&Local::square);
+      REQUIRE(static_cast<int>(all.size()) == grid.size());
+      for (int rank = 0; rank < grid.size(); ++rank) {
+        CHECK(lesson.local(rank).steps_seen == 2);
+        REQUIRE(all[static_cast<std::size_t>(rank)].size() == 1);
+        CHECK(same_bits(all[static_cast<std::size_t>(rank)][0].matrix, lesson.local(rank).square));
+      }
+      CHECK(lesson.answer("it does.") == 0);
+    });
+    CAPTURE(text);
+    for (const char* words : {"Lesson 77 · The API", "Question: does it hold?", "step 1 · fill", "step 2 · sum", "square", "filled",
+                              "bit for bit", "through memory", "Answer: it does.", "lesson_77_api: OK", "--bug off_by_one"})
+      CHECK_MESSAGE(text.find(words) != std::string::npos, words);
+  }
+}
+
+TEST_CASE("Lesson: a check of what differs returns false, says where, and the lesson fails") {
+  for (int verbose : {0, 1}) {
+    const std::string text = printed([&] {
+      Options options = threads(Grid().dp(2), verbose);
+      options.bug = "off_by_one";
+      Lesson<Local> lesson(test_info(), options);
+      lesson.step("fill", fill);
+      CHECK_FALSE(lesson.check("the squares", &Local::square, square_of));
+      CHECK(lesson.answer("it does not.") == 1);
+    });
+    CAPTURE(text);
+    CHECK(text.find("first difference: rank 0  dp 0, the squares row 0 column 0") != std::string::npos);
+    CHECK(text.find("8 of 8 elements differ") != std::string::npos);
+    CHECK(text.find("lesson_77_api: FAILED") != std::string::npos);
+  }
+}
+
+TEST_CASE("Lesson: a check that compares nothing is no check") {
+  const std::string text = printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    lesson.step("fill", fill);
+    CHECK_FALSE(lesson.check("nothing", &Local::several, [](const Seat&) { return std::vector<NamedMatrix>(); }));
+    CHECK(lesson.answer("nothing") == 1);
+  });
+  CHECK(text.find("nothing to compare") != std::string::npos);
+}
+
+TEST_CASE("Lesson: a cost that was predicted wrongly fails the lesson, with --verbose 0 as well") {
+  for (int verbose : {0, 1}) {
+    const std::string text = printed([&] {
+      Lesson<Local> lesson(test_info(), threads(Grid().dp(2), verbose));
+      lesson.step("sum", sum_over_dp);
+      CHECK_FALSE(lesson.cost([](const Seat&) { return Prediction(); }));
+      CHECK(lesson.answer("it does not.") == 1);
+    });
+    CHECK(text.find("✘") != std::string::npos);
+    CHECK(text.find("FAILED") != std::string::npos);
+  }
+}
+
+TEST_CASE("Lesson: the peak of elements counts what steps hold, and not what checks copy") {
+  printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    lesson.step("fill", fill);
+    lesson.check("the squares", &Local::square, square_of);
+    const auto of_peak = [](Index peak) {
+      return [peak](const Seat&) {
+        Prediction prediction;
+        prediction.peak_elements = peak;
+        return prediction;
+      };
+    };
+    CHECK(lesson.cost(of_peak(4)));
+    CHECK_FALSE(lesson.cost(of_peak(5)));
+    CHECK_FALSE(lesson.cost(of_peak(3)));
+  });
+}
+
+TEST_CASE("Lesson: --verbose 0 prints checks and the result only, 2 the values too") {
+  const auto run = [](int verbose) {
+    return printed([&] {
+      Lesson<Local> lesson(test_info(), threads(Grid().dp(2), verbose));
+      lesson.say("words of the lesson");
+      lesson.step("fill", fill);
+      lesson.check("the squares", &Local::square, square_of);
+      lesson.answer("it does.");
+    });
+  };
+  const std::string quiet = run(0), normal = run(1), full = run(2);
+  CHECK(quiet.find("step") == std::string::npos);
+  CHECK(quiet.find("words") == std::string::npos);
+  CHECK(quiet.find("lesson_77_api: OK") != std::string::npos);
+  CHECK(normal.find("words of the lesson") != std::string::npos);
+  CHECK(normal.find("digest") == std::string::npos);
+  CHECK(full.find("digest") != std::string::npos);
+  CHECK(full.size() > normal.size());
+}
+
+TEST_CASE("Lesson: what a rank throws is thrown to the caller, named; a UsageError as itself; the program goes on") {
+  printed([&] {
+    for (int culprit : {0, 3}) {
+      CAPTURE(culprit);
+      const auto throwing = [&](auto error) {
+        return [&, error](Rank& rank, Local&) {
+          rank.dp().barrier();
+          if (rank.rank() == culprit) throw error;
+          rank.dp().barrier();
+          rank.tp().barrier();
+        };
+      };
+      const std::string who = "rank " + std::to_string(culprit) + " failed in step 'trouble'";
+      Lesson<Local> one(test_info(), threads(Grid().dp(2).tp(2)));
+      CHECK_THROWS_WITH_AS(one.step("trouble", throwing(std::runtime_error("it broke"))), (who + ": it broke").c_str(), RunError);
+      Lesson<Local> two(test_info(), threads(Grid().dp(2).tp(2)));
+      CHECK_THROWS_WITH_AS(two.step("trouble", throwing(UsageError("a bad input"))), "a bad input", UsageError);
+      Lesson<Local> three(test_info(), threads(Grid().dp(2).tp(2)));
+      CHECK_THROWS_AS(three.step("trouble", throwing(42)), RunError);
+      // A lesson that broke stays broken, and does not hang.
+      CHECK_THROWS_AS(one.step("go on", [](Rank& rank, Local&) { rank.dp().barrier(); }), RunError);
+    }
+  });
+}
+
+TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches the caller") {
+  printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    CHECK_THROWS_AS(lesson.require([](const Seat&) { throw UsageError("--dp 2 can't be"); }), UsageError);
+    lesson.step("fill", fill);
+    const auto broken = [](const Seat&) -> Matrix { throw std::domain_error("no reference"); };
+    CHECK_THROWS_AS(lesson.check("the squares", &Local::square, broken), std::domain_error);
+    CHECK_THROWS_AS(lesson.cost([](const Seat&) -> Prediction { throw std::domain_error("no prediction"); }), std::domain_error);
+    CHECK(lesson.check("the squares", &Local::square, square_of));   // and it goes on
+  });
+}
+
+TEST_CASE("Lesson: options that can't work are refused before any rank exists") {
+  Options options = threads(Grid().dp(2));
+  options.bug = "no_such_bug";
+  CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
+  options = threads(Grid().dp(65));
+  CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
+}
+
+TEST_CASE("Lesson: ranks that wait for each other end with a sentence after the timeout") {
+  printed([&] {
+    Options options = threads(Grid().dp(2));
+    options.timeout_seconds = 0.3;
+    Lesson<Local> lesson(test_info(), options);
+    CHECK_THROWS_AS(lesson.step("wait", [](Rank& rank, Local&) {
+      float nothing = 0;
+      rank.dp().recv(&nothing, 1, 1 - rank.dp().rank());
+    }), RunError);
+  });
+}
+
+TEST_CASE("Lesson: two lessons side by side do not disturb each other") {
+  printed([&] {
+    Lesson<Local> one(test_info(), threads(Grid().dp(2))), two(test_info(), threads(Grid().dp(3)));
+    one.step("sum", sum_over_dp);
+    two.step("sum", sum_over_dp);
+    CHECK(one.check("the sums", &Local::ranks_sum, sum_of));
+    CHECK(two.check("the sums", &Local::ranks_sum, sum_of));
+    CHECK(one.cost(predict));
+    CHECK(two.cost(predict));
+  });
+}

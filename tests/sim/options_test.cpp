@@ -1,0 +1,274 @@
+// The command line of a lesson: what every option does, and what is refused in which words.
+
+#include "sim/cluster/options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "tests/sim/printed.hpp"
+#include "tests/sim/run_program.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using muonwalk::testing::printed;
+
+namespace {
+
+LessonInfo info_with(std::vector<LessonOption> options = {}) {
+  LessonInfo info;
+  info.name = "lesson_77_test";
+  info.title = "A test";
+  info.question = "what do options do?";
+  info.bugs = {{"first_bug", "goes wrong"}, {"second_bug", "goes wrong otherwise"}};
+  info.options = std::move(options);
+  return info;
+}
+
+bool parse(std::vector<std::string> words, Options& options, const LessonInfo& info = info_with()) {
+  words.insert(words.begin(), "program");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return parse_options(info, static_cast<int>(words.size()), pointers.data(), options);
+}
+
+Options parsed(const std::vector<std::string>& words) {
+  Options options;
+  options.grid = Grid().tp(2);
+  CHECK(parse(words, options));
+  return options;
+}
+
+// The sentence with which the words are refused.
+std::string refusal(const std::vector<std::string>& words) {
+  Options options;
+  options.grid = Grid().tp(2);
+  try {
+    parse(words, options);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+}  // namespace
+
+TEST_CASE("parse_options: no option: the lesson's own layout and the defaults") {
+  const Options options = parsed({});
+  CHECK(options.grid == Grid().tp(2));
+  CHECK_FALSE(options.grid_given);
+  CHECK(options.threads == 0);
+  CHECK(options.seed == 1);
+  CHECK(options.precision == Precision::fp32);
+  CHECK(options.verbose == 1);
+  CHECK(options.timeout_seconds == 30);
+  CHECK(options.world == WorldKind::processes);
+  CHECK(options.transport == TransportKind::gloo);
+  CHECK(options.bug.empty());
+  CHECK(options.fault.kind == Fault::Kind::none);
+}
+
+TEST_CASE("parse_options: every option sets what it says") {
+  CHECK(parsed({"--dp", "3"}).grid == Grid().dp(3).tp(2));
+  CHECK(parsed({"--dp", "3"}).grid_given);
+  CHECK(parsed({"--tp=4"}).grid == Grid().tp(4));
+  CHECK(parsed({"--pp", "2"}).grid == Grid().tp(2).pp(2));
+  CHECK(parsed({"--threads", "5"}).threads == 5);
+  CHECK(parsed({"--threads", "5"}).threads_per_rank() == 5);
+  CHECK(parsed({"--seed", "0"}).seed == 0);
+  CHECK(parsed({"--seed", "18446744073709551615"}).seed == 18446744073709551615u);
+  CHECK(parsed({"--precision", "bf16"}).precision == Precision::bf16);
+  CHECK(parsed({"--precision", "fp32"}).precision == Precision::fp32);
+  for (int level : {0, 1, 2}) CHECK(parsed({"--verbose", std::to_string(level)}).verbose == level);
+  CHECK(parsed({"--timeout", "0.5"}).timeout_seconds == 0.5);
+  CHECK(parsed({"--world", "threads"}).world == WorldKind::threads);
+  CHECK(parsed({"--world", "threads", "--transport", "memory"}).transport == TransportKind::memory);
+  CHECK(parsed({"--transport", "gloo"}).transport == TransportKind::gloo);
+  CHECK(parsed({"--bug", "second_bug"}).bug == "second_bug");
+  CHECK(parsed({"--dp", "8", "--tp", "8"}).grid.size() == kMostRanks);
+}
+
+TEST_CASE("parse_options: every kind of fault, with and without a step") {
+  const std::vector<std::pair<std::string, Fault::Kind>> kinds = {
+      {"kill", Fault::Kind::kill}, {"exit", Fault::Kind::exit}, {"throw", Fault::Kind::raise},
+      {"stop", Fault::Kind::stop}, {"hang", Fault::Kind::hang}, {"never-connect", Fault::Kind::never_connect}};
+  for (const auto& [word, kind] : kinds) {
+    const Fault fault = parsed({"--fault", word + ":1"}).fault;
+    CHECK(fault.kind == kind);
+    CHECK(fault.rank == 1);
+    CHECK(fault.step == 1);
+    CHECK(parsed({"--fault", word + ":0:7"}).fault.step == 7);
+  }
+}
+
+TEST_CASE("parse_options: what can't work is refused in one sentence that names the option, the value and what would work") {
+  struct Refused {
+    std::vector<std::string> words;
+    std::vector<std::string> named;
+  };
+  const std::vector<Refused> all = {
+      {{"--dp", "0"}, {"--dp 0", "from 1"}},
+      {{"--tp", "-4"}, {"--tp -4", "from 1"}},
+      {{"--pp", "0"}, {"--pp 0", "from 1"}},
+      {{"--dp", "65"}, {"--dp 65", "64"}},
+      {{"--dp", "2147483647", "--tp", "2147483647"}, {"--dp 2147483647", "64"}},
+      {{"--dp", "99999999999999"}, {"--dp 99999999999999", "--help"}},
+      {{"--dp", "64"}, {"--dp 64 --tp 2", "128 ranks", "64"}},
+      {{"--dp", "16", "--tp", "16"}, {"256 ranks", "64", "for example"}},
+      {{"--dp", "two"}, {"--dp two", "--help"}},
+      {{"--tp", "2.5"}, {"--tp 2.5", "--help"}},
+      {{"--tp", ""}, {"--tp", "from 1"}},
+      {{"--dp"}, {"--dp", "--help"}},
+      {{"--threads", "0"}, {"--threads 0", "from 1"}},
+      {{"--threads", "1000000"}, {"--threads 1000000", "256"}},
+      {{"--seed", "-1"}, {"--seed -1", "from 0"}},
+      {{"--seed", "1.5"}, {"--seed 1.5", "from 0"}},
+      {{"--seed", ""}, {"--seed ''", "from 0"}},
+      {{"--seed", "18446744073709551616"}, {"18446744073709551616", "18446744073709551615"}},
+      {{"--precision", "fp8"}, {"--precision fp8", "fp32", "bf16"}},
+      {{"--precision", ""}, {"--precision ''", "fp32", "bf16"}},
+      {{"--verbose", "3"}, {"--verbose 3", "0, 1 or 2"}},
+      {{"--verbose", "-1"}, {"--verbose -1", "0, 1 or 2"}},
+      {{"--bug", "third_bug"}, {"--bug third_bug", "lesson_77_test", "first_bug", "second_bug"}},
+      {{"--bug", ""}, {"--bug ''", "first_bug"}},
+      {{"--timeout", "0"}, {"--timeout 0", "0.1"}},
+      {{"--timeout", "-3"}, {"--timeout -3", "0.1"}},
+      {{"--timeout", "nan"}, {"--timeout nan", "0.1"}},
+      {{"--timeout", "inf"}, {"--timeout inf", "86400"}},
+      {{"--timeout", "soon"}, {"--timeout soon", "--help"}},
+      {{"--world", "galaxy"}, {"--world galaxy", "processes", "threads"}},
+      {{"--transport", "pigeon"}, {"--transport pigeon", "gloo", "memory"}},
+      {{"--transport", "memory"}, {"--transport memory", "--world threads"}},
+      {{"--world", "threads", "--dp", "9"}, {"18 ranks", "--transport memory", "--world processes"}},
+      {{"--fault", ""}, {"--fault ''", "KIND:RANK"}},
+      {{"--fault", "kill"}, {"--fault kill", "KIND:RANK"}},
+      {{"--fault", "kill:"}, {"--fault kill:", "KIND:RANK"}},
+      {{"--fault", "murder:1"}, {"--fault murder:1", "kill"}},
+      {{"--fault", "kill:one"}, {"--fault kill:one", "KIND:RANK"}},
+      {{"--fault", "kill:1:x"}, {"--fault kill:1:x", "STEP"}},
+      {{"--fault", "kill:1:-1"}, {"--fault kill:1:-1", "STEP"}},
+      {{"--fault", "kill:1:2:3"}, {"--fault kill:1:2:3", "STEP"}},
+      {{"--fault", "kill:2"}, {"rank 2", "0 to 1"}},
+      {{"--fault", "kill:-1"}, {"rank -1", "0 to 1"}},
+      {{"--fault", "kill:1", "--world", "threads"}, {"--fault", "--world threads", "throw"}},
+      {{"--no-such-option"}, {"--no-such-option", "--help"}},
+      {{"word"}, {"word", "--help"}}};
+  for (const Refused& refused : all) {
+    const std::string sentence = refusal(refused.words);
+    CAPTURE(refused.words[0]);
+    CAPTURE(sentence);
+    for (const std::string& words : refused.named) {
+      CAPTURE(words);
+      CHECK(sentence.find(words) != std::string::npos);
+    }
+    CHECK(sentence.find('\n') == std::string::npos);
+    CHECK(sentence.size() > 20);
+    CHECK(sentence.back() != '.');
+    CHECK(sentence.back() != ' ');
+  }
+}
+
+TEST_CASE("parse_options: an example in a refusal is one that works") {
+  CHECK(parsed({"--dp", "8", "--tp", "2", "--pp", "1"}).grid.size() == 16);
+  CHECK(refusal({"--dp", "64"}).find("--dp 8 --tp 2 --pp 1") != std::string::npos);
+}
+
+TEST_CASE("parse_options: --help names every option and fits on the screen; --list-bugs names the bugs; both run nothing") {
+  bool flag = false;
+  int number = 0;
+  const LessonInfo info = info_with({{"--own-flag", "a flag of this lesson", &flag}, {"--own-number", "a number", &number}});
+  for (const char* help : {"--help", "-h"}) {
+    Options options;
+    bool runs = true;
+    const std::string text = printed([&] { runs = parse({help}, options, info); });
+    CHECK_FALSE(runs);
+    for (const char* word : {"what do options do?", "--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose",
+                             "--bug", "--list-bugs", "--timeout", "--world", "--transport", "--fault", "--help", "--own-flag",
+                             "--own-number", "a flag of this lesson"}) {
+      CAPTURE(word);
+      CHECK(text.find(word) != std::string::npos);
+    }
+    for (const std::string& line : testing::lines_of(text)) {
+      CAPTURE(line);
+      CHECK(line.size() <= 100);
+    }
+  }
+  Options options;
+  bool runs = true;
+  const std::string text = printed([&] { runs = parse({"--list-bugs"}, options, info); });
+  CHECK_FALSE(runs);
+  CHECK(text == "first_bug  goes wrong\nsecond_bug  goes wrong otherwise\n");
+}
+
+TEST_CASE("parse_options: a lesson's own options of every kind") {
+  bool flag = false;
+  int number = 3;
+  float real = 0.5f;
+  std::string word = "before";
+  std::vector<std::string> words;
+  const LessonInfo info = info_with({{"--flag", "", &flag}, {"--number", "", &number}, {"--real", "", &real},
+                                     {"--word", "", &word}, {"--words", "", &words}});
+  Options options;
+  CHECK(parse({}, options, info));
+  CHECK_FALSE(flag);
+  CHECK(number == 3);
+  CHECK(word == "before");
+  CHECK(parse({"--flag", "--number", "-7", "--real", "0.25", "--word", "after", "--words", "a", "b", "--dp", "2"}, options, info));
+  CHECK(flag);
+  CHECK(number == -7);
+  CHECK(real == 0.25f);
+  CHECK(word == "after");
+  CHECK(words == std::vector<std::string>{"a", "b"});
+  CHECK(options.grid.dp() == 2);
+  CHECK_THROWS_AS(parse({"--number", "x"}, options, info), UsageError);
+}
+
+TEST_CASE("require_valid: options from code are held to the same rules") {
+  const LessonInfo info = info_with();
+  Options good;
+  CHECK_NOTHROW(require_valid(info, good));
+  const auto refused = [&](auto change) {
+    Options options;
+    change(options);
+    CHECK_THROWS_AS(require_valid(info, options), UsageError);
+  };
+  refused([](Options& o) { o.grid.dp(65); });
+  refused([](Options& o) { o.verbose = 3; });
+  refused([](Options& o) { o.timeout_seconds = std::nan(""); });
+  refused([](Options& o) { o.threads = -1; });
+  refused([](Options& o) { o.bug = "no_such_bug"; });
+  refused([](Options& o) { o.transport = TransportKind::memory; });
+  refused([](Options& o) { o.fault = {Fault::Kind::kill, 1, 1}; });
+}
+
+TEST_CASE("Options::seat: the place of every rank, and at least one thread each") {
+  Options options = parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision", "bf16"});
+  for (int rank = 0; rank < 16; ++rank) {
+    const Seat seat = options.seat(rank);
+    CHECK(seat.place.rank == rank);
+    CHECK(seat.grid.rank(seat.place.dp, seat.place.tp, seat.place.pp) == rank);
+    CHECK(seat.threads >= 1);
+    CHECK(seat.seed == 9);
+    CHECK(seat.precision == Precision::bf16);
+    CHECK(seat.bug("first_bug"));
+    CHECK_FALSE(seat.bug("second_bug"));
+  }
+}
+
+TEST_CASE("parse_options: of an option that is given twice the last one holds; lists take all that is given") {
+  CHECK(parsed({"--dp", "2", "--dp", "3"}).grid.dp() == 3);
+  CHECK(parsed({"--world", "processes", "--world", "threads"}).world == WorldKind::threads);
+  std::vector<std::string> files;
+  Options options;
+  CHECK(parse({"--files", "a", "b", "--dp", "2", "--files", "c"}, options, info_with({{"--files", "some files", &files}})));
+  CHECK(files == std::vector<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("parse_options: a word that is no option is named") {
+  CHECK(refusal({"--dpp", "3"}) == "--dpp is no option of lesson_77_test; lesson_77_test --help lists them");
+  CHECK(refusal({"3"}) == "3 is no option of lesson_77_test; lesson_77_test --help lists them");
+}

@@ -1,0 +1,238 @@
+// What is printed: widths, wrapping, bars, colours.
+
+#include "sim/cluster/screen.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/numerics/matrix.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::string joined(const std::vector<std::string>& lines, const std::string& between = "\n") {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : between) + line;
+  return text;
+}
+
+// Runs with a standard output that is a terminal or not.
+struct OutputTo {
+  int before = dup(STDOUT_FILENO);
+  explicit OutputTo(int file) { dup2(file, STDOUT_FILENO); }
+  ~OutputTo() {
+    dup2(before, STDOUT_FILENO);
+    close(before);
+  }
+};
+
+Record shown(const std::string& name, Index rows, Index cols, const std::vector<float>& values = {}) {
+  Record record{"show", {{"name", name}, {"rows", rows}, {"cols", cols}, {"bytes", 4 * rows * cols}}, {}};
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  record.payload.assign(bytes, bytes + values.size() * sizeof(float));
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("text_width: one column a character, none for colours") {
+  CHECK(text_width("") == 0);
+  CHECK(text_width("abc") == 3);
+  CHECK(text_width("4 × 6 · ██") == 10);
+  CHECK(text_width("\033[1;31mbad\033[0m") == 3);
+}
+
+TEST_CASE("wrap_text: no line is wider than allowed, no word is lost, no line ends in a blank; any text, any indent") {
+  std::mt19937 random(11);
+  for (int i = 0; i < 300; ++i) {
+    std::string text;
+    const int words = 1 + static_cast<int>(random() % 80);
+    for (int w = 0; w < words; ++w) {
+      if (w > 0) text += " ";
+      for (unsigned c = 0; c <= random() % 15; ++c) text += random() % 7 == 0 ? "×" : "x";
+    }
+    const int indent = static_cast<int>(random() % 12), columns = 40 + static_cast<int>(random() % 61);
+    CAPTURE(text);
+    std::string again;
+    bool first = true;
+    for (const std::string& line : wrap_text(text, indent, columns)) {
+      CHECK(text_width(line) <= columns);
+      CHECK(line.back() != ' ');
+      if (!first) CHECK(line.substr(0, static_cast<std::size_t>(indent)) == std::string(static_cast<std::size_t>(indent), ' '));
+      again += (first ? "" : " ") + line.substr(first ? 0 : static_cast<std::size_t>(indent));
+      first = false;
+    }
+    CHECK(again == text);
+  }
+  CHECK(wrap_text("", 4).empty());
+  const std::string long_word(150, 'x');   // can't be broken: it stands alone
+  CHECK(wrap_text("a " + long_word + " b", 2) == std::vector<std::string>{"a", "  " + long_word, "  b"});
+}
+
+TEST_CASE("wrap_items: breaks between items only, and aligns the further lines") {
+  const std::vector<std::string> items(12, "--bug wrong_dimension");
+  const std::vector<std::string> lines = wrap_items("try     ", items);
+  CHECK(lines.size() > 1);
+  std::size_t found = 0;
+  for (const std::string& line : lines) {
+    CHECK(text_width(line) <= kColumns);
+    CHECK(line.back() != ' ');
+    for (std::size_t at = line.find(items[0]); at != std::string::npos; at = line.find(items[0], at + 1)) ++found;
+  }
+  CHECK(found == items.size());
+  CHECK(lines[0].rfind("try     --bug", 0) == 0);
+  CHECK(lines[1].rfind("        --bug", 0) == 0);
+  CHECK(wrap_items("try     ", {}).empty());
+}
+
+TEST_CASE("left_and_right: fills the line to the last column, and leaves two blanks where it is too long") {
+  CHECK(text_width(left_and_right("Lesson 05 · TP", "dp 1 × tp 2")) == kColumns);
+  CHECK(left_and_right(std::string(99, 'x'), "y") == std::string(99, 'x') + "  y");
+}
+
+TEST_CASE("ranks_text: all, one, a run, a few, many; never wider than its column") {
+  CHECK(ranks_text({0}, 1) == "rank 0");
+  CHECK(ranks_text({0, 1, 2}, 3) == "every rank");
+  CHECK(ranks_text({2}, 4) == "rank 2");
+  CHECK(ranks_text({0, 1, 2, 3}, 8) == "ranks 0–3");
+  CHECK(ranks_text({0, 2, 5}, 8) == "ranks 0, 2, 5");
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < 64; ++rank)
+      if (random() % 2 == 0) ranks.push_back(rank);
+    if (ranks.empty()) continue;
+    CAPTURE(ranks_text(ranks, 64));
+    CHECK(text_width(ranks_text(ranks, 64)) <= 13);
+    CHECK(ranks_text(ranks, 64).find(std::to_string(ranks[0])) != std::string::npos);
+  }
+}
+
+TEST_CASE("bytes_text: thousands are set apart") {
+  CHECK(bytes_text(0) == "0 B");
+  CHECK(bytes_text(999) == "999 B");
+  CHECK(bytes_text(1000) == "1,000 B");
+  CHECK(bytes_text(1234567) == "1,234,567 B");
+  CHECK(number_text(-999) == "-999");
+  CHECK(number_text(-1234) == "-1,234");
+}
+
+TEST_CASE("bar_text: eight cells, filled where the part touches them") {
+  CHECK(bar_text(0, 8, 8) == "████████");
+  CHECK(bar_text(0, 4, 8) == "████····");
+  CHECK(bar_text(4, 8, 8) == "····████");
+  CHECK(bar_text(3, 4, 8) == "···█····");
+  CHECK(bar_text(0, 1, 1000) == "█·······");     // however small, it is seen
+  CHECK(bar_text(999, 1000, 1000) == "·······█");
+  CHECK(bar_text(3, 3, 8) == "········");
+  CHECK(bar_text(0, 2, 3) == "██████··");
+  CHECK(bar_text(0, 0, 0) == "········");
+}
+
+TEST_CASE("rank_label: the coordinates of which there is more than one") {
+  CHECK(rank_label(Grid(), 0) == "rank 0");
+  CHECK(rank_label(Grid().dp(4).tp(2), 3) == "rank 3  dp 1 tp 1");
+  CHECK(rank_label(Grid().pp(2), 1) == "rank 1  pp 1");
+}
+
+TEST_CASE("step_lines: what ranks say and show, in rank order, aligned, the label in a rank's first line only") {
+  Record said{"say", {{"line", "hello"}}, {}};
+  Record other{"moved", {{"sent", 1}}, {}};
+  const std::vector<std::vector<Record>> records = {{shown("w", 4, 6), said}, {other, shown("longer_name", 10, 6)}};
+  const std::vector<std::string> lines = step_lines(Grid().dp(2), records, false);
+  CHECK(joined(lines) ==
+        "  rank 0  dp 0   w              4 × 6    96 B\n"
+        "                 hello\n"
+        "  rank 1  dp 1   longer_name   10 × 6   240 B");
+}
+
+TEST_CASE("step_lines: with values, every number is apart from its neighbour and no line leaves the screen") {
+  std::mt19937 random(5);
+  for (int i = 0; i < 100; ++i) {
+    const Grid grid = Grid().dp(4).tp(4).pp(4);
+    const Index rows = 1 + static_cast<Index>(random() % 20), cols = 1 + static_cast<Index>(random() % 30);
+    std::vector<float> values;
+    for (Index at = 0; at < rows * cols; ++at)
+      values.push_back((random() % 2 ? -1.0f : 1.0f) * static_cast<float>(random()) * (random() % 2 ? 1e-30f : 1e-3f));
+    Record record = shown("w", rows, cols, values);
+    const bool flat = random() % 2 == 0;
+    if (flat) record = shown("w", 1, rows * cols, values);
+    if (flat) record.fields["flat"] = true;
+    record.fields["digest"] = "0123456789abcdef";
+    std::vector<std::vector<Record>> records(64);
+    records[63].push_back(record);
+    for (const std::string& line : step_lines(grid, records, true)) {
+      CAPTURE(line);
+      CHECK(text_width(line) <= kColumns);
+      CHECK(line.back() != ' ');
+      for (std::size_t at = line.find('e'); at != std::string::npos; at = line.find('e', at + 1))
+        if (at > 30 && at + 4 < line.size() && (line[at + 1] == '+' || line[at + 1] == '-'))
+          CHECK(line[at + 4] == ' ');   // "1.234e-05" is followed by a blank and not by the next number
+    }
+  }
+}
+
+TEST_CASE("step_lines: a flat run shows its first values in order; what is left out is counted") {
+  std::vector<float> values;
+  for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
+  Record run = shown("run", 1, 20, values);
+  run.fields["flat"] = true;
+  const std::string text = joined(step_lines(Grid(), {{run}}, true));
+  CAPTURE(text);
+  std::size_t at = text.find("digest");
+  for (int i = 0; i < 20 && at != std::string::npos; ++i) at = text.find(" " + std::to_string(i), at + 1);
+  CHECK(at != std::string::npos);
+  Record wide = shown("wide", 1, 40, std::vector<float>(40, 1.0f));
+  CHECK(joined(step_lines(Grid(), {{wide}}, true)).find(" more") != std::string::npos);
+}
+
+TEST_CASE("moved_lines: a line for each set of ranks that moved the same") {
+  const auto moved = [](int sent, int messages, int received) {
+    return std::vector<Record>{{"moved", {{"sent", sent}, {"messages", messages}, {"received", received}}, {}}};
+  };
+  CHECK(moved_lines({moved(0, 0, 0), moved(0, 0, 0)}).empty());
+  CHECK(joined(moved_lines({moved(48, 1, 48), moved(48, 1, 48)})) == "  every rank sent 48 B in 1 message and received 48 B");
+  CHECK(joined(moved_lines({moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)})) ==
+        "  rank 0 sent 48 B in 3 messages and received 0 B\n  ranks 1–2 sent 0 B in 0 messages and received 16 B");
+}
+
+TEST_CASE("Paint: colours on a terminal only, never with NO_COLOR, and not on a dumb terminal") {
+  const int controller = posix_openpt(O_RDWR | O_NOCTTY);
+  if (controller < 0 || grantpt(controller) != 0 || unlockpt(controller) != 0) {
+    MESSAGE("left out: this system gives no pseudo-terminal");
+    return;
+  }
+  const int terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  const std::string before = getenv("TERM") == nullptr ? "" : getenv("TERM");
+  const auto painted = [&](int file, const char* no_color, const char* term) {
+    no_color == nullptr ? unsetenv("NO_COLOR") : setenv("NO_COLOR", no_color, 1);
+    term == nullptr ? unsetenv("TERM") : setenv("TERM", term, 1);
+    const OutputTo output(file);
+    const Paint paint;
+    const std::string words = paint.good("fine");
+    CHECK((paint.bad("fine") == "fine") == (words == "fine"));
+    CHECK(text_width(words) == 4);
+    return words != "fine";
+  };
+  CHECK(painted(terminal, nullptr, "xterm"));
+  CHECK(painted(terminal, "", "xterm"));   // an empty NO_COLOR counts as none, as its convention says
+  CHECK_FALSE(painted(terminal, "1", "xterm"));
+  CHECK_FALSE(painted(terminal, "0", "xterm"));
+  CHECK_FALSE(painted(terminal, nullptr, "dumb"));
+  CHECK_FALSE(painted(terminal, nullptr, nullptr));
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  CHECK_FALSE(painted(pipe_ends[1], nullptr, "xterm"));
+  for (int file : {pipe_ends[0], pipe_ends[1], terminal, controller}) close(file);
+  unsetenv("NO_COLOR");
+  before.empty() ? unsetenv("TERM") : setenv("TERM", before.c_str(), 1);
+}

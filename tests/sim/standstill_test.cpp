@@ -1,0 +1,119 @@
+// The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved ones.
+
+#include "sim/cluster/standstill.hpp"
+
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+using muonwalk::sim::AwakeClock;
+using muonwalk::sim::monotonic_seconds;
+using muonwalk::sim::RankProcess;
+using muonwalk::sim::StandstillWatch;
+
+TEST_CASE("AwakeClock: runs as other clocks do while somebody looks") {
+  const double began = monotonic_seconds();
+  AwakeClock clock;
+  double seconds = 0;
+  while (monotonic_seconds() - began < 0.2) seconds = clock.seconds();
+  CHECK(seconds > 0.05);
+  CHECK(seconds <= monotonic_seconds() - began);
+}
+
+TEST_CASE("AwakeClock: a process that is stopped for three seconds has been awake for little more than one") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    AwakeClock clock;
+    kill(getpid(), SIGSTOP);
+    const double seconds = clock.seconds();
+    const ssize_t wrote = write(ends[1], &seconds, sizeof seconds);
+    _exit(wrote == sizeof seconds ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, WUNTRACED) == pid);
+  REQUIRE(WIFSTOPPED(status));
+  sleep(3);
+  kill(pid, SIGCONT);
+  double seconds = -1;
+  CHECK(read(ends[0], &seconds, sizeof seconds) == sizeof seconds);
+  CHECK(seconds > 0.9);
+  CHECK(seconds < 1.1);
+  CHECK(waitpid(pid, &status, 0) == pid);
+  for (int file : ends) close(file);
+}
+
+#if defined(__linux__)
+namespace {
+
+// A process that does `work` for ever on the last processor that this one may use.
+pid_t start_on_one_processor(void (*work)()) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  cpu_set_t allowed, one;
+  CPU_ZERO(&one);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&one) == 0; --cpu)
+      if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+  work();
+  _exit(0);
+}
+
+void compute() {
+  for (volatile unsigned long count = 0;; ++count) {
+  }
+}
+
+void compute_when_nobody_else_does() {
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_IDLE, &none);
+  compute();
+}
+
+void sleep_on() {
+  while (true) pause();
+}
+
+// For how long the watch thinks that one process has stood still, after a second and a half. It sees that process as a rank.
+double seconds_still(pid_t pid) {
+  const std::vector<RankProcess> ranks(1, RankProcess(pid, -1));
+  StandstillWatch watch;
+  AwakeClock clock;
+  double now = 0, still = 0;
+  usleep(200000);   // the process finds its place first
+  while ((now = clock.seconds()) < 1.5) {
+    still = watch.seconds(ranks, now);
+    usleep(10000);
+  }
+  return still;
+}
+
+}  // namespace
+
+TEST_CASE("StandstillWatch: a process that sleeps stands still, one that computes does not, nor one that others keep from it") {
+  const pid_t sleeper = start_on_one_processor(sleep_on);
+  CHECK(seconds_still(sleeper) > 0.5);
+  kill(sleeper, SIGKILL);
+  CHECK(waitpid(sleeper, nullptr, 0) == sleeper);
+
+  const pid_t busy = start_on_one_processor(compute);
+  CHECK(seconds_still(busy) == 0);
+  const pid_t patient = start_on_one_processor(compute_when_nobody_else_does);
+  if (access("/proc/self/stat", R_OK) == 0) {
+    CHECK(seconds_still(patient) == 0);
+  } else {
+    MESSAGE("left out: this system does not tell whether a process waits for a processor");
+  }
+  for (pid_t pid : {busy, patient}) {
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, nullptr, 0) == pid);
+  }
+}
+#endif
