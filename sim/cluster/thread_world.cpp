@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <exception>
 #include <mutex>
@@ -56,16 +57,39 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
+// The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every connection, an
+// event loop a rank, and the three that every program has. Connecting takes more of them, for a moment.
+long files_over_gloo(const Grid& grid) {
+  long a_rank = 1;
+  for (GroupKind kind : kGroupKinds) a_rank += grid.size(kind) - 1;
+  return 3 + a_rank * grid.size();
+}
+
+// Where files are too few from the start, that is said before any rank fails at it: then whichever rank comes first would tell
+// of what it has just tried, and by the time the system is asked for the reason another one may have closed its files.
+void require_files_over_gloo(const Grid& grid) {
+  rlimit allowed{};
+  if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return;
+  const long needed = files_over_gloo(grid);
+  if (static_cast<rlim_t>(needed) > allowed.rlim_cur)
+    throw RunError(fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
+                               "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
+                               "of its own",
+                               grid.size(), needed, allowed.rlim_cur));
+}
+
 class ThreadWorld : public World {
  public:
   explicit ThreadWorld(const Options& options) : options_(options), progress_(options.grid.size()) {
     const auto timeout = std::chrono::milliseconds(static_cast<long>(options.timeout_seconds * 1000));
     const int ranks = options.grid.size();
     sessions_.resize(static_cast<std::size_t>(ranks));
-    if (options.transport == TransportKind::memory)
+    if (options.transport == TransportKind::memory) {
       meetings_ = std::make_unique<MemoryMeetings>(options.grid, timeout);
-    else
+    } else {
+      require_files_over_gloo(options.grid);
       board_ = board_for(options.grid);
+    }
     on_every_rank("rendezvous", [&](int rank) {
       have_fault(options_.fault, rank, 0);
       auto groups = meetings_ ? meetings_->join(rank, progress_)

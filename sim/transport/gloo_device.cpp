@@ -122,7 +122,8 @@ GlooDevice::GlooDevice() : state_(std::make_shared<State>()) {
   } catch (const std::exception& error) {
     if (no_more_files(error)) throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
     throw RunError(std::string("Gloo can't use the address 127.0.0.1 of this machine, or start a thread: ") + error.what() +
-                   "; see that the address answers (ping 127.0.0.1), or allow more threads (ulimit -u)");
+                   "; see that the address answers (ping 127.0.0.1), or allow more threads (ulimit -u) or open files "
+                   "(ulimit -n)");
   }
 }
 
