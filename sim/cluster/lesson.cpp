@@ -15,8 +15,11 @@
 #include "sim/cluster/idle_threads.hpp"
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/record.hpp"
+#include "sim/cluster/recorder.hpp"
 #include "sim/cluster/screen.hpp"
 #include "sim/cluster/world.hpp"
+#include "sim/recording/strip_svg.hpp"
+#include "sim/recording/strip_words.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -58,8 +61,7 @@ Ledger ledger_from(const nlohmann::json& lines) {
 
 // "05" and "TP gather" as "Lesson 05 · TP gather".
 std::string heading(const LessonInfo& info) {
-  const std::string number = info.name.size() > 9 ? info.name.substr(7, 2) : "";
-  return fmt::format("Lesson {} · {}", number, info.title);
+  return fmt::format("Lesson {} · {}", lesson_number(info), info.title);
 }
 
 std::string world_text(const Options& options) {
@@ -71,9 +73,17 @@ std::string world_text(const Options& options) {
                      precision_name(options.precision));
 }
 
+// A program records one layout: a lesson that goes on with another one does not overwrite it.
+bool program_has_recorded = false;
+
+// Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
+constexpr int kRecordedQuietSteps = 2;
+
 }  // namespace
 
 struct LessonCore::State {
+  std::unique_ptr<Recorder> recorder;   // in the process that prints; none where nothing is recorded
+  int quiet_steps = 0;
   std::unique_ptr<World> world;
   Paint paint;
   int steps = 0;
@@ -124,14 +134,17 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
+    if (program_has_recorded) options_.record_file = options_.svg_path = "";
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
   });
+  if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
 }
 
 LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
   require_valid(info_, options_);
+  if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
 }
 
 LessonCore::~LessonCore() = default;
@@ -142,30 +155,41 @@ void LessonCore::require(const std::function<void(const Seat&)>& plan) {
   guarded([&] { plan(seat()); });
 }
 
+void LessonCore::print(const std::string& line) {
+  print_line(line);
+  if (state_->recorder != nullptr) state_->recorder->line(line);
+}
+
 void LessonCore::begin() {
   if (options_.verbose == 0) return;
-  print_line(left_and_right(state_->paint.bold(heading(info_)), world_text(options_)));
+  print(left_and_right(state_->paint.bold(heading(info_)), world_text(options_)));
   if (!info_.question.empty())
-    for (const std::string& line : wrap_text("Question: " + info_.question, 10)) print_line(line);
-  print_line();
+    for (const std::string& line : wrap_text("Question: " + info_.question, 10)) print(line);
+  print();
 }
 
 void LessonCore::start() {
   if (state_->world != nullptr) return;
+  guarded([&] { require_writable(options_); });
   begin();
   guarded([&] { state_->world = start_world(options_); });
 }
 
 void LessonCore::say(const std::string& text) {
   start();
-  if (reporting() && options_.verbose > 0) print_line(text);
+  if (reporting() && options_.verbose > 0) print(text);
 }
 
 // Runs a step of the lesson and keeps the times of its phases.
-std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body) {
+std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body,
+                                                          bool recorded) {
   start();
   std::vector<std::vector<Record>> records;
-  guarded([&] { records = state_->world->step(title, body); });
+  const auto recorded_body = [&body](Rank& rank) {
+    rank.start_recording();
+    body(rank);
+  };
+  guarded([&] { records = recorded ? state_->world->step(title, recorded_body) : state_->world->step(title, body); });
   for (std::size_t rank = 0; rank < records.size(); ++rank)
     for (const Record& record : records[rank]) {
       if (record.kind != "phase") continue;
@@ -177,20 +201,27 @@ std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& tit
 }
 
 void LessonCore::run_step(const std::string& title, const std::function<void(Rank&)>& body) {
-  auto records = run_on_ranks(title, body);
+  auto records = run_on_ranks(title, body, options_.recording());
   ++state_->steps;
-  if (!reporting() || options_.verbose == 0) return;
+  if (!reporting()) return;
+  if (state_->recorder != nullptr) state_->recorder->step(title, records);
+  if (options_.verbose == 0) return;
   for (auto& of_rank : records)
     for (Record& record : of_rank)
       if (record.kind == "show" && !record.payload.empty())
         record.fields["digest"] = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
-  print_line(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
-  for (const std::string& line : moved_lines(records)) print_line(line);
-  for (const std::string& line : step_lines(options_.grid, records, options_.verbose >= 2)) print_line(line);
+  print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
+  for (const std::string& line : moved_lines(records)) print(line);
+  for (const std::string& line : step_lines(options_.grid, records, options_.verbose >= 2)) print(line);
+  if (state_->recorder != nullptr) state_->recorder->step_printed();
   std::fflush(stdout);
 }
 
-void LessonCore::run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body) { run_on_ranks(title, body); }
+void LessonCore::run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body) {
+  const bool recorded = options_.recording() && state_->quiet_steps++ < kRecordedQuietSteps;
+  const auto records = run_on_ranks(title, body, recorded);
+  if (recorded && reporting()) state_->recorder->quiet_step(title, records);
+}
 
 std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) {
   start();
@@ -224,20 +255,22 @@ bool LessonCore::run_check(const std::string& what, const Held& held, const Expe
       compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
               in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
   });
-  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print_line();
+  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print();
   const Paint& paint = state_->paint;
   const std::string who = collected.size() == 1 ? "1 rank" : fmt::format("{} ranks", collected.size());
   const bool equal = comparison.equal() && comparison.elements > 0;
   if (!equal) ++state_->failed_checks;
-  print_aligned(fmt::format("check   {}: {} {} the reference", what, who,
-                            equal ? (collected.size() == 1 ? "equals" : "equal") : (collected.size() == 1 ? "differs from" : "differ from")),
-                equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
-                                  comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
-                      : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
-                                  number_text(comparison.elements), paint.bad("✘")));
+  const std::vector<std::string> result = aligned_lines(
+      fmt::format("check   {}: {} {} the reference", what, who,
+                  equal ? (collected.size() == 1 ? "equals" : "equal") : (collected.size() == 1 ? "differs from" : "differ from")),
+      equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
+                          comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
+            : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
+                          number_text(comparison.elements), paint.bad("✘")));
+  for (const std::string& line : result) print(line);
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
-  for (const std::string& line : comparison.first) print_line("        " + line);
+  for (const std::string& line : comparison.first) print("        " + line);
   return equal;
 }
 
@@ -286,7 +319,7 @@ bool LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
   if (!reporting()) return true;
   const CostTable table = cost_table(costs);
   if (options_.verbose > 0 || !table.equal)
-    for (std::size_t i = 0; i < table.lines.size(); ++i) print_line((i == 0 ? "cost  " : "      ") + table.lines[i]);
+    for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
   state_->cost_failed = state_->cost_failed || !table.equal;
   return table.equal;
 }
@@ -320,21 +353,53 @@ int LessonCore::answer(const std::string& text) {
                                    options_.fault.step, state_->world->steps()));
     if (text.empty()) {
       state_->world.reset();
+      write_recording(ok);
       return;
     }
     if (options_.verbose > 0) {
       std::vector<std::string> tries;
       for (const Bug& bug : info_.bugs) tries.push_back("--bug " + bug.name);
       tries.insert(tries.end(), info_.also_try.begin(), info_.also_try.end());
-      for (const std::string& line : wrap_items("try     ", tries)) print_line(line);
-      for (const std::string& line : wrap_text("Answer: " + text, 8)) print_line(line);
+      for (const std::string& line : wrap_items("try     ", tries)) print(line);
+      for (const std::string& line : wrap_text("Answer: " + text, 8)) print(line);
     }
-    print_line(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
-                  : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
+    print(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
+             : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
     state_->world.reset();
     finish_output();
+    write_recording(ok);
   });
   return ok ? 0 : 1;
+}
+
+void LessonCore::write_recording(bool ok) {
+  if (state_->recorder == nullptr) return;
+  state_->recorder->finish(ok);
+  state_->recorder->write();
+  program_has_recorded = program_;
+}
+
+void LessonCore::picture(const std::string& name, const std::string& svg) {
+  if (state_->recorder != nullptr) state_->recorder->picture(name, svg);
+}
+
+const Recording& LessonCore::recording_with_steps() const {
+  if (state_->recorder == nullptr)
+    throw UsageError("there is no picture of the last step, because nothing is recorded; set `recorded` in the Options of the "
+                     "lesson to true");
+  const Recording& recording = state_->recorder->recording();
+  if (recording.steps.empty()) throw UsageError("there is no picture of the last step before the first one has run");
+  return recording;
+}
+
+std::string LessonCore::picture_of_last_step() const {
+  const Recording& recording = recording_with_steps();
+  return strip_svg(recording, static_cast<int>(recording.steps.size()) - 1);
+}
+
+std::string LessonCore::words_of_last_step() const {
+  const Recording& recording = recording_with_steps();
+  return strip_words(recording, static_cast<int>(recording.steps.size()) - 1);
 }
 
 std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }

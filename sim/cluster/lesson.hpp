@@ -11,6 +11,8 @@
 
 namespace muonwalk::sim {
 
+struct Recording;
+
 /// What a lesson predicts for one rank, before anything is sent.
 struct Prediction {
   Ledger ledger;               ///< calls, bytes and messages, line by line
@@ -43,6 +45,15 @@ class LessonCore {
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
 
+  /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their place,
+  /// `--svg FOLDER/` beside them, as `name`.svg.
+  void picture(const std::string& name, const std::string& svg);
+
+  /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what moved.
+  /// Throws UsageError when nothing was recorded; Options::recorded switches it on.
+  std::string picture_of_last_step() const;
+  std::string words_of_last_step() const;
+
   /// Runs `work` in the process that prints and nowhere else; what it throws ends the program as an error of a step does.
   void in_parent(const std::function<void()>& work);
 
@@ -71,7 +82,11 @@ class LessonCore {
  private:
   struct State;
   void begin();
-  std::vector<std::vector<Record>> run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body);
+  void print(const std::string& line = "");
+  void write_recording(bool ok);
+  const Recording& recording_with_steps() const;
+  std::vector<std::vector<Record>> run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body,
+                                                bool recorded);
   template <class Work>
   void guarded(const Work& work);
 
@@ -101,7 +116,7 @@ class Lesson : public LessonCore {
     run_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
   }
 
-  /// Runs `body` on every rank and prints nothing: a step that is done over and over.
+  /// Runs `body` on every rank and prints nothing: a step that is done over and over. The first two are recorded.
   void quiet_step(const std::string& title, const std::function<void(Rank&, Local&)>& body) {
     run_quiet_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
   }

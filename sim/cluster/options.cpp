@@ -122,6 +122,8 @@ void add_own_options(CLI::App& app, const LessonInfo& info) {
 
 }  // namespace
 
+std::string lesson_number(const LessonInfo& info) { return info.name.size() > 9 ? info.name.substr(7, 2) : ""; }
+
 Seat Options::seat(int rank) const {
   Seat seat;
   seat.place = grid.place(rank);
@@ -163,12 +165,18 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--transport", transport, "gloo (default) or memory; memory needs --world threads");
   const auto* fault_option = app.add_option(
       "--fault", fault, "KIND:RANK[:STEP], KIND one of kill exit throw stop hang never-connect");
+  const auto* record_option = app.add_option(
+      "--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
+  const auto* svg_option = app.add_option(
+      "--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture a step into FOLDER/");
   add_own_options(app, info);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    std::string help = app.help();
+    while (!help.empty() && help.back() == '\n') help.pop_back();
+    print_line(help);
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageError(parse_error_text(error, info));
@@ -177,7 +185,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(fmt::format("{} is no option of {}; {} --help lists them", quoted_if_empty(app.remaining().front()),
                                  info.name, info.name));
   if (list_bugs) {
-    for (const Bug& bug : info.bugs) fmt::print("{}  {}\n", bug.name, bug.what);
+    for (const Bug& bug : info.bugs) print_line(fmt::format("{}  {}", bug.name, bug.what));
     return false;
   }
 
@@ -204,6 +212,10 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   options.transport = transport == "memory" ? TransportKind::memory : TransportKind::gloo;
   if (seed_option->count() > 0) options.seed = parse_seed(seed);
   if (fault_option->count() > 0) options.fault = parse_fault(fault);
+  if (record_option->count() > 0 && options.record_file.empty())
+    throw UsageError("--record '' names no file; try --record run.json");
+  if (svg_option->count() > 0 && options.svg_path.empty())
+    throw UsageError("--svg '' names no picture; try --svg run.svg, or --svg pictures/ for a picture a step");
   if (bug_option->count() > 0) require_known_bug(info, options.bug);
   require_valid(info, options);
   return true;
@@ -218,6 +230,11 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
     throw UsageError("--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
   if (!options.bug.empty()) require_known_bug(info, options.bug);
+  const std::string& svg = options.svg_path;
+  const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;
+  if (!svg.empty() && svg.back() != '/' && !picture)
+    throw UsageError(fmt::format("--svg {0} is neither a picture nor a folder; try --svg {0}.svg, or --svg {0}/ for a picture a "
+                                 "step", svg));
   require_bearable(options);
 }
 

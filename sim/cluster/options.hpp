@@ -34,7 +34,12 @@ struct Options {
   TransportKind transport = TransportKind::gloo;
   std::string bug;
   Fault fault;
+  std::string record_file;   ///< the file that the run is recorded in; empty for none
+  std::string svg_path;      ///< the picture, or, with a / at its end, the folder of pictures; empty for none
+  bool recorded = false;     ///< keeps a recording in memory, for pictures in a notebook
 
+  /// True when the run is recorded, into a file or in memory.
+  bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
   /// The seat of one rank.
   Seat seat(int rank) const;
   /// OpenMP threads of each rank: as asked for, or max(1, cores / ranks).
@@ -64,6 +69,9 @@ struct LessonInfo {
   std::vector<LessonOption> options = {};
   bool fp32_only = false;                     ///< it rounds nothing, so --precision bf16 is refused
 };
+
+/// The "05" of "lesson_05_tp_gather".
+std::string lesson_number(const LessonInfo& info);
 
 /// The most ranks that a lesson starts: what one machine should bear.
 constexpr int kMostRanks = 64;

@@ -24,9 +24,12 @@ std::vector<std::byte> as_payload(const float* values, Index count) {
 struct Rank::State {
   RankGroups* groups = nullptr;
   std::vector<std::unique_ptr<Record>> records;   // pointers, so that a Shown stays valid while others are added
-  bool keeps_values = false;                      // --verbose 2
+  bool prints_values = false;                     // --verbose 2
+  bool recorded = false;                          // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
+
+  bool keeps_values() const { return prints_values || recorded; }
 };
 
 Rank::Rank(const Seat& seat, RankGroups& groups) : Seat(seat), state_(std::make_unique<State>()) {
@@ -39,6 +42,7 @@ Communicator& Rank::tp() { return group(GroupKind::tp); }
 Communicator& Rank::pp() { return group(GroupKind::pp); }
 Communicator& Rank::group(GroupKind kind) { return groups().communicator(kind); }
 RankGroups& Rank::groups() { return *state_->groups; }
+bool Rank::recorded() const { return state_->recorded; }
 Ledger& Rank::ledger() { return groups().ledger; }
 MemoryMeter& Rank::memory() { return groups().memory; }
 
@@ -56,7 +60,7 @@ Shown Rank::show(const std::string& name, Shape shape) {
 
 Shown Rank::show(const std::string& name, const Matrix& matrix) {
   Shown shown = show(name, Shape{matrix.rows(), matrix.cols()});
-  if (state_->keeps_values) shown.record_->payload = as_payload(matrix.data(), matrix.size());
+  if (state_->keeps_values()) shown.record_->payload = as_payload(matrix.data(), matrix.size());
   return shown;
 }
 
@@ -64,7 +68,7 @@ Shown Rank::show(const std::string& name, const Flat& values) {
   const Index count = static_cast<Index>(values.size());
   Shown shown = show(name, Shape{1, count});
   shown.record_->fields["flat"] = true;
-  if (state_->keeps_values) shown.record_->payload = as_payload(values.data(), count);
+  if (state_->keeps_values()) shown.record_->payload = as_payload(values.data(), count);
   return shown;
 }
 
@@ -100,7 +104,23 @@ Shown& Shown::bytes(Index count) {
 
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, ProgressBoard& progress)
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.seat(rank), *groups_) {
-  rank_.state_->keeps_values = options.verbose >= 2;
+  rank_.state_->prints_values = options.verbose >= 2;
+}
+
+// A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
+void Rank::start_recording() {
+  state_->recorded = true;
+  const auto calls = [this] {
+    std::int64_t sum = 0;
+    for (const LedgerLine& line : ledger().lines()) sum += line.calls;
+    return sum;
+  };
+  groups().on_sent = [this, calls, before = calls()](const SentMessage& sent) {
+    add_record("sent").fields = {{"from", sent.from}, {"to", sent.to}, {"group", group_name(sent.group)},
+                                 {"collective", collective_name(sent.kind)}, {"type", element_name(sent.type)},
+                                 {"elements", sent.bytes / element_size(sent.type)}, {"bytes", sent.bytes},
+                                 {"call", calls() - before - 1}};
+  };
 }
 
 std::vector<Record> RankSession::run(int step, const std::string& title, const RankBody& body) {
@@ -109,6 +129,8 @@ std::vector<Record> RankSession::run(int step, const std::string& title, const R
 
   MeterScope metered(groups_->memory);
   rank_.state_->records.clear();
+  rank_.state_->recorded = false;   // until start_recording, which the body may begin with
+  groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
   body(rank_);
   rank_.phase("");

@@ -67,6 +67,9 @@ class Rank : public Seat {
   /// printed at the end of the run, on standard error.
   void phase(const std::string& name);
 
+  /// True while this step is recorded: what is shown only for a picture of a quiet step need not be made otherwise.
+  bool recorded() const;
+
   /// What this rank has sent and received since the start.
   Ledger& ledger();
   /// What this rank's matrices and flat buffers hold.
@@ -77,6 +80,7 @@ class Rank : public Seat {
   friend class LessonCore;
   Record& add_record(const std::string& kind);
   RankGroups& groups();
+  void start_recording();
   struct State;
   std::unique_ptr<State> state_;
 };

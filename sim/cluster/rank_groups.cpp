@@ -7,21 +7,31 @@
 namespace muonwalk::sim {
 namespace {
 
-// Passes every exchange on and marks in the rank's progress slot that it waits for others meanwhile.
+// Passes every exchange on and marks in the rank's progress slot that it waits for others meanwhile. Whoever records the
+// run is told of what was sent.
 class WatchedTransport : public Transport {
  public:
-  WatchedTransport(std::unique_ptr<Transport> inner, ProgressSlot& slot) : inner_(std::move(inner)), slot_(&slot) {}
+  WatchedTransport(std::unique_ptr<Transport> inner, ProgressSlot& slot, const RankGroups& groups, GroupKind kind,
+                   std::vector<int> members, int rank)
+      : inner_(std::move(inner)), slot_(&slot), groups_(&groups), kind_(kind), members_(std::move(members)), rank_(rank) {}
 
   void exchange(const Call& call, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
                 Ledger& ledger) override {
     slot_->in_exchange = true;
     inner_->exchange(call, outgoing, incoming, ledger);
     slot_->in_exchange = false;
+    if (!groups_->on_sent) return;
+    for (const Outgoing& message : outgoing)
+      groups_->on_sent({rank_, members_[static_cast<std::size_t>(message.peer)], kind_, call.kind, call.type, message.bytes});
   }
 
  private:
   std::unique_ptr<Transport> inner_;
   ProgressSlot* slot_;
+  const RankGroups* groups_;
+  GroupKind kind_;
+  std::vector<int> members_;   // the group's ranks, as the world numbers them
+  int rank_;
 };
 
 // The number of the group of this kind that holds `rank`, in the order of Grid::groups.
@@ -38,7 +48,8 @@ int coordinate(const Place& place, GroupKind kind) {
 void add_group(RankGroups& groups, const Grid& grid, int rank, GroupKind kind, std::unique_ptr<Transport> transport,
                ProgressSlot& slot) {
   const auto k = static_cast<std::size_t>(kind);
-  groups.transports[k] = std::make_unique<WatchedTransport>(std::move(transport), slot);
+  groups.transports[k] =
+      std::make_unique<WatchedTransport>(std::move(transport), slot, groups, kind, grid.group(kind, rank), rank);
   groups.communicators[k] = std::make_unique<PointToPointCommunicator>(
       group_name(kind), coordinate(grid.place(rank), kind), grid.size(kind), *groups.transports[k], groups.ledger);
 }

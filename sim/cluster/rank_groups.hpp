@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,16 @@
 
 namespace muonwalk::sim {
 
+/// A message that a rank has handed to a transport, for those who record it.
+struct SentMessage {
+  int from = 0;   ///< ranks of the world
+  int to = 0;
+  GroupKind group = GroupKind::dp;
+  CollectiveKind kind = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
+  std::int64_t bytes = 0;
+};
+
 /// One rank's three communicators (dp, tp, pp), what they talk over, and what they count.
 struct RankGroups {
   Ledger ledger;
@@ -20,6 +31,8 @@ struct RankGroups {
   std::array<std::unique_ptr<Communicator>, 3> communicators;
   std::array<GlooTransport*, 3> gloo = {};   ///< the same transports, where they are Gloo's
   std::unique_ptr<GlooDevice> device;
+  /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
+  std::function<void(const SentMessage&)> on_sent;
 
   Communicator& communicator(GroupKind kind) { return *communicators[static_cast<std::size_t>(kind)]; }
   /// Closes every socket, so that the peers of a rank that failed notice at once.

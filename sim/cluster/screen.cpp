@@ -16,11 +16,17 @@
 #include "src/layout/parameter.hpp"
 
 namespace muonwalk::sim {
+namespace {
+
+LineSink output_sink = nullptr;
+LineSink error_sink = nullptr;
+
+}  // namespace
 
 Paint::Paint() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  on_ = isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') && terminal != nullptr &&
+  on_ = output_sink == nullptr && isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') && terminal != nullptr &&
         std::strcmp(terminal, "dumb") != 0;
 }
 std::string Paint::wrap(const char* code, const std::string& words) const {
@@ -37,12 +43,19 @@ void open_standard_files() {
     if (fcntl(file, F_GETFD) < 0 && errno == EBADF) static_cast<void>(open("/dev/null", O_RDONLY));
 }
 
+void print_lines_to(LineSink output, LineSink error) {
+  output_sink = output;
+  error_sink = error;
+}
+
 void print_line(const std::string& line) {
+  if (output_sink != nullptr) return output_sink(line.c_str());
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
 }
 
 void print_error_line(const std::string& line) {
+  if (error_sink != nullptr) return error_sink(line.c_str());
   std::fflush(stdout);
   std::fputs((line + "\n").c_str(), stderr);
 }
@@ -68,10 +81,9 @@ std::string left_and_right(const std::string& left, const std::string& right) {
   return left + std::string(static_cast<std::size_t>(space), ' ') + right;
 }
 
-void print_aligned(const std::string& left, const std::string& right) {
-  if (text_width(left) + 2 + text_width(right) <= kColumns) return print_line(left_and_right(left, right));
-  print_line(left);
-  print_line(left_and_right("", right));
+std::vector<std::string> aligned_lines(const std::string& left, const std::string& right) {
+  if (text_width(left) + 2 + text_width(right) <= kColumns) return {left_and_right(left, right)};
+  return {left, left_and_right("", right)};
 }
 
 std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items) {

@@ -29,6 +29,13 @@ class Paint {
 /// taken for them. Writing to a standard output that was closed stays an error.
 void open_standard_files();
 
+/// Takes one line, without its end.
+using LineSink = void (*)(const char* line);
+
+/// From here on print_line and print_error_line hand their lines to these functions instead of standard output and error;
+/// with nullptr, they go there again. A notebook shows what its cells write to std::cout and nothing else.
+void print_lines_to(LineSink output, LineSink error);
+
 /// Prints to standard output. Errors of the stream are found by finish_output, once.
 void print_line(const std::string& line = "");
 /// Prints to standard error. One that takes nothing (closed, a full disk) is no error: nobody would hear of it.
@@ -42,8 +49,8 @@ int text_width(const std::string& text);
 /// `left` and `right` with as much space between them as kColumns has room for.
 std::string left_and_right(const std::string& left, const std::string& right);
 
-/// Prints `left` and, at the right edge, `right`; on a line of its own where both do not fit on one.
-void print_aligned(const std::string& left, const std::string& right);
+/// `left` and, at the right edge, `right`; on a line of its own where both do not fit on one.
+std::vector<std::string> aligned_lines(const std::string& left, const std::string& right);
 
 /// The items after `first`, with " · " between them, broken between items only.
 std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items);

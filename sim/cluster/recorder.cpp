@@ -1,0 +1,203 @@
+#include "sim/cluster/recorder.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/screen.hpp"
+#include "sim/recording/recording_json.hpp"
+#include "sim/recording/strip_svg.hpp"
+#include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
+#include "src/io/text_file.hpp"
+#include "src/layout/palette.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+std::string without_colours(const std::string& line) {
+  std::string plain;
+  bool in_escape = false;   // ESC [ … m
+  for (const char c : line) {
+    if (c == '\033') in_escape = true;
+    if (!in_escape) plain += c;
+    if (c == 'm') in_escape = false;
+  }
+  return plain;
+}
+
+RecordedMove move(const Record& record) {
+  const auto& fields = record.fields;
+  return {fields.at("from"), fields.at("to"), fields.at("group"), fields.at("collective"),
+          fields.at("type"), fields.at("elements"), fields.at("bytes"), fields.at("call")};
+}
+
+bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
+
+// What a failed write says comes with another code than what is refused before the run.
+void write_or_fail(const std::string& path, const std::string& text) {
+  try {
+    const InterruptHold hold;   // Ctrl-C waits until the file is whole
+    write_text_file(path, text);
+  } catch (const UsageError& error) {
+    throw RunError(error.what());
+  }
+}
+
+}  // namespace
+
+Recorder::Recorder(const LessonInfo& info, const Options& options)
+    : record_path_(options.record_file), svg_path_(options.svg_path) {
+  recording_.name = info.name;
+  recording_.number = lesson_number(info);
+  recording_.title = info.title;
+  recording_.question = info.question;
+  recording_.grid = options.grid;
+  recording_.precision = precision_name(options.precision);
+  for (int rank = 0; rank < options.grid.size(); ++rank)
+    recording_.ranks.push_back({rank_label(options.grid, rank), options.grid.place(rank)});
+}
+
+void Recorder::line(const std::string& printed) {
+  std::vector<std::string>& lines = recording_.steps.empty() ? recording_.before : recording_.steps.back().lines;
+  std::size_t at = 0;
+  const std::string plain = without_colours(printed);
+  for (std::size_t end = 0; end != std::string::npos; at = end + 1) {   // a text may have several lines
+    end = plain.find('\n', at);
+    lines.push_back(plain.substr(at, end == std::string::npos ? end : end - at));
+  }
+  if (recording_.heading.empty()) recording_.heading = lines.front();
+}
+
+int Recorder::tensor(const std::string& name, bool flat) {
+  const std::string tensor = name.substr(0, name.find(','));
+  auto& tensors = recording_.tensors;
+  const auto same = [&](const RecordedTensor& known) { return known.name == tensor; };
+  const auto found = std::find_if(tensors.begin(), tensors.end(), same);
+  if (found != tensors.end()) return static_cast<int>(found - tensors.begin());
+  // Matrices take the colours from the front, as on the map of a buffer, and flat runs those from the back.
+  const int colour = flat ? kColours - 1 - runs_++ % kColours : matrices_++ % kColours;
+  tensors.push_back({tensor, colour});
+  return static_cast<int>(tensors.size()) - 1;
+}
+
+RecordedBlock Recorder::block(const Record& record) {
+  const auto& fields = record.fields;
+  RecordedBlock block;
+  block.name = fields.at("name");
+  block.rows = fields.at("rows");
+  block.cols = fields.at("cols");
+  block.flat = fields.contains("flat");
+  block.bytes = fields.at("bytes");
+  block.tensor = tensor(block.name, block.flat);
+  if (fields.contains("unit")) {
+    block.unit = fields.at("unit");
+    block.begin = fields.at("begin");
+    block.end = fields.at("end");
+    block.of = fields.at("of");
+  }
+  if (fields.contains("note")) block.note = fields.at("note").get<std::string>();
+  if (record.payload.empty()) return block;
+  block.digest = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
+  if (block.rows * block.cols <= kMostRecordedValues) {
+    block.values.emplace(record.payload.size() / sizeof(float));
+    std::memcpy(block.values->data(), record.payload.data(), record.payload.size());
+  }
+  return block;
+}
+
+void Recorder::add_step(const std::string& title, const std::vector<std::vector<const Record*>>& records) {
+  RecordedStep step;
+  step.number = static_cast<int>(recording_.steps.size()) + 1;
+  step.title = title;
+  for (const auto& of_rank : records) {
+    step.holds.emplace_back();
+    step.says.emplace_back();
+    for (const Record* record : of_rank) {
+      if (record->kind == "show") step.holds.back().push_back(block(*record));
+      if (record->kind == "say") step.says.back().push_back(record->fields.at("line"));
+      if (record->kind == "sent") step.moves.push_back(move(*record));
+    }
+  }
+  recording_.steps.push_back(std::move(step));
+  own_lines_ = 0;
+}
+
+void Recorder::step(const std::string& title, const std::vector<std::vector<Record>>& records) {
+  std::vector<std::vector<const Record*>> all(records.size());
+  for (std::size_t rank = 0; rank < records.size(); ++rank)
+    for (const Record& record : records[rank]) all[rank].push_back(&record);
+  add_step(title, all);
+}
+
+void Recorder::quiet_step(const std::string& title, const std::vector<std::vector<Record>>& records) {
+  // A rank's records up to a "phase" are those of that phase; what comes after the last one has no phase.
+  std::vector<std::string> phases;
+  std::vector<std::vector<std::vector<const Record*>>> of_phase;   // [phase][rank]
+  const auto place = [&](const std::string& phase) {
+    const auto found = std::find(phases.begin(), phases.end(), phase);
+    if (found != phases.end()) return static_cast<std::size_t>(found - phases.begin());
+    phases.push_back(phase);
+    of_phase.emplace_back(records.size());
+    return phases.size() - 1;
+  };
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    std::vector<const Record*> open;
+    const auto close = [&](const std::string& phase) {
+      auto& of_rank = of_phase[place(phase)][rank];
+      of_rank.insert(of_rank.end(), open.begin(), open.end());
+      open.clear();
+    };
+    for (const Record& record : records[rank]) {
+      if (record.kind == "phase") close(record.fields.at("name"));
+      else if (record.kind == "show" || record.kind == "say" || record.kind == "sent") open.push_back(&record);
+    }
+    if (!open.empty()) close("");
+  }
+  if (phases.empty()) place("");
+  for (std::size_t p = 0; p < phases.size(); ++p)
+    add_step(phases[p].empty() ? title : fmt::format("{}: {}", title, phases[p]), of_phase[p]);
+}
+
+void Recorder::step_printed() {
+  if (!recording_.steps.empty()) own_lines_ = recording_.steps.back().lines.size();
+}
+
+void Recorder::finish(bool ok) {
+  recording_.ok = ok;
+  if (recording_.steps.empty()) return;
+  auto& lines = recording_.steps.back().lines;
+  const auto first = lines.begin() + static_cast<std::ptrdiff_t>(own_lines_);
+  recording_.after.assign(first, lines.end());
+  lines.erase(first, lines.end());
+}
+
+void Recorder::write() const {
+  if (!record_path_.empty()) write_or_fail(record_path_, recording_json(recording_));
+  if (svg_path_.empty()) return;
+  if (!is_folder(svg_path_))
+    return write_or_fail(svg_path_, pictures_.empty() ? strips_svg(recording_) : pictures_.front().second);
+  for (const auto& [name, svg] : pictures_) write_or_fail(fmt::format("{}{}.svg", svg_path_, name), svg);
+  for (std::size_t step = 0; step < recording_.steps.size(); ++step)
+    write_or_fail(fmt::format("{}step_{}.svg", svg_path_, step + 1), strip_svg(recording_, static_cast<int>(step)));
+}
+
+void require_writable(const Options& options) {
+  if (!options.record_file.empty()) FileBeside(options.record_file);
+  if (options.svg_path.empty()) return;
+  if (!is_folder(options.svg_path)) {
+    FileBeside(options.svg_path);
+    return;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(options.svg_path, error);
+  if (error)
+    throw UsageError(fmt::format("--svg {} can't be made a folder: {}; choose another path", options.svg_path, error.message()));
+  FileBeside(options.svg_path + "step_1.svg");
+}
+
+}  // namespace muonwalk::sim

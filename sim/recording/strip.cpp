@@ -1,0 +1,94 @@
+#include "sim/recording/strip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "src/layout/parameter.hpp"
+#include "src/layout/text_table.hpp"
+#include "sim/cluster/screen.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+using Blocks = std::vector<const RecordedBlock*>;
+
+Blocks shown_in(const Recording& recording, int step, std::size_t rank) {
+  Blocks blocks;
+  for (const RecordedBlock& block : recording.steps[static_cast<std::size_t>(step)].holds[rank]) blocks.push_back(&block);
+  return blocks;
+}
+
+// What the rank showed of a tensor when it last did, before `step`; empty when it never did.
+Blocks last_shown(const Recording& recording, int step, std::size_t rank, int tensor) {
+  for (int earlier = step - 1; earlier >= 0; --earlier) {
+    Blocks blocks = shown_in(recording, earlier, rank);
+    const auto other = [&](const RecordedBlock* block) { return block->tensor != tensor; };
+    blocks.erase(std::remove_if(blocks.begin(), blocks.end(), other), blocks.end());
+    if (!blocks.empty()) return blocks;
+  }
+  return {};
+}
+
+Blocks held_before(const Recording& recording, int step, std::size_t rank) {
+  if (step == 0) return {};
+  Blocks before;
+  const auto add = [&](const Blocks& more) {
+    for (const RecordedBlock* block : more)
+      if (std::find(before.begin(), before.end(), block) == before.end()) before.push_back(block);
+  };
+  bool first_time = false;
+  const Blocks now = shown_in(recording, step, rank);
+  for (const RecordedBlock* block : now) {
+    const Blocks last = last_shown(recording, step, rank, block->tensor);
+    first_time = first_time || last.empty();
+    add(last);
+  }
+  if (now.empty() || first_time) add(shown_in(recording, step - 1, rank));
+  return before;
+}
+
+std::string traffic_text(const RecordedStep& step) {
+  if (step.moves.empty()) return "nothing travels";
+  std::vector<std::string> calls;   // "all_gather over tp", in order of first use
+  long long bytes = 0;
+  for (const RecordedMove& move : step.moves) {
+    const std::string call = fmt::format("{} over {}", move.collective, move.group);
+    if (std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
+    bytes += move.bytes;
+  }
+  return fmt::format("{} · {} · {}", fmt::join(calls, ", "), count_text(static_cast<Index>(step.moves.size()), "message"),
+                     bytes_text(bytes));
+}
+
+}  // namespace
+
+Strip strip_of(const Recording& recording, int step) {
+  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+  Strip strip;
+  for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
+    strip.before.push_back(held_before(recording, step, rank));
+    strip.after.push_back(shown_in(recording, step, rank));
+  }
+  std::map<std::pair<int, int>, StripArrow> arrows;
+  for (const RecordedMove& move : recorded.moves) {
+    StripArrow& arrow = arrows[{move.from, move.to}];
+    arrow = {move.from, move.to, arrow.bytes + move.bytes, arrow.messages + 1};
+  }
+  for (const auto& [ends, arrow] : arrows) strip.arrows.push_back(arrow);
+  strip.traffic = traffic_text(recorded);
+  return strip;
+}
+
+std::string part_text(const RecordedBlock& block) {
+  if (block.unit.empty() || (block.begin == 0 && block.end == block.of)) return "all of it";
+  return fmt::format("{} {} of {}", block.unit, range_text({block.begin, block.end}), number_text(block.of));
+}
+
+std::string block_shape_text(const RecordedBlock& block) {
+  return block.flat ? number_text(block.cols) : shape_text(block.rows, block.cols);
+}
+
+}  // namespace muonwalk::sim
