@@ -54,6 +54,7 @@ class Lesson:
     lines: list = field(default_factory=list)
     blocks: list = field(default_factory=list)
     steps: list = field(default_factory=list)
+    bugs: list = field(default_factory=list)  # the names of the planted bugs, in the order of --list-bugs
 
     def declaration(self, name):
         """The block that declares `name`, with the prose that stands right above it, or None."""
@@ -186,6 +187,9 @@ def read_lesson(path):
     for match in _STEP.finditer("\n".join(lines)):
         literal = match.group(1)
         lesson.steps.append(Step(literal[1:-1] if literal.startswith('"') else None, match.group(2)))
+    bugs = re.search(r"info\.bugs = \{(.*?)\};", "\n".join(lines), re.DOTALL)
+    if bugs:
+        lesson.bugs = re.findall(r'\{"(\w+)"', bugs.group(1))
     return lesson
 
 
@@ -195,3 +199,10 @@ def lessons_in_order(root):
     listed = (root / "lessons" / "CMakeLists.txt").read_text(encoding="utf-8")
     names = re.findall(r"^add_lesson\((lesson_\w+)", listed, re.MULTILINE)
     return [read_lesson(root / "lessons" / name / f"{name}.cpp") for name in names]
+
+
+def test_arguments(root, name):
+    """The arguments with which most tests run this lesson in a smaller size, as its `add_lesson` line has them."""
+    listed = (Path(root) / "lessons" / "CMakeLists.txt").read_text(encoding="utf-8")
+    match = re.search(rf"^add_lesson\({name} TEST_ARGUMENTS ([^)]*)\)", listed, re.MULTILINE)
+    return match.group(1) if match else ""

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/numerics/matrix.hpp"
+#include "tests/sim/printed.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -235,4 +236,26 @@ TEST_CASE("Paint: colours on a terminal only, never with NO_COLOR, and not on a 
   for (int file : {pipe_ends[0], pipe_ends[1], terminal, controller}) close(file);
   unsetenv("NO_COLOR");
   before.empty() ? unsetenv("TERM") : setenv("TERM", before.c_str(), 1);
+}
+
+namespace {
+
+// Sinks are plain functions, so what they take is kept here.
+std::vector<std::string> output_lines, error_lines;
+
+}  // namespace
+
+TEST_CASE("print_lines_to: every line goes to the sinks and none to the streams, until they are taken away again") {
+  const std::string streamed = testing::printed([] {
+    print_lines_to([](const char* line) { output_lines.push_back(line); },
+                   [](const char* line) { error_lines.push_back(line); });
+    print_line("one");
+    print_line();
+    print_error_line("two");
+    print_lines_to(nullptr, nullptr);
+    print_line("three");
+  });
+  CHECK(output_lines == std::vector<std::string>{"one", ""});
+  CHECK(error_lines == std::vector<std::string>{"two"});
+  CHECK(streamed == "three\n");
 }
