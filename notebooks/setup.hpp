@@ -1,0 +1,169 @@
+// The first cell of every notebook includes this file. All that differs between the interpreters of C++ is here:
+//
+//   xeus-cling   is told where headers and libraries lie by pragmas;
+//   xeus-cpp     is told by its environment (CPLUS_INCLUDE_PATH), and loads libraries as any program does;
+//   clang-repl   the same, and it has no pictures.
+//
+// The library is loaded while this cell runs, so that every later cell finds its functions: a function that is missing
+// when it is called for the first time would stay missing for the rest of the session.
+#pragma once
+
+#ifdef __CLING__
+#pragma cling add_include_path("..")
+#endif
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#if defined(__has_include)
+#if __has_include(<xcpp/xdisplay.hpp>)
+#define NB_SHOWS_PICTURES
+#include <xcpp/xdisplay.hpp>
+#endif
+#endif
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/cluster/screen.hpp"
+#include "src/numerics/matrix.hpp"
+
+namespace nb {
+
+/// Loads Muonwalk's shared library: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks --library`
+/// builds. Throws a sentence that says what to do where there is none.
+inline void* load_library() {
+#ifdef __APPLE__
+  const std::string name = "libmuonwalk.dylib";
+#else
+  const std::string name = "libmuonwalk.so";
+#endif
+  std::string path = __FILE__;
+  const std::size_t slash = path.rfind('/');
+  path = (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "../build/lib/" + name;
+  const char* named = std::getenv("MUONWALK_LIBRARY");
+  if (named != nullptr && *named != '\0') path = named;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr)
+    throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
+                             "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY");
+  return library;
+}
+
+void* const library = load_library();
+
+/// What a failed NB_CHECK throws: the kernel shows its text under the cell.
+struct CheckFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline void check(bool holds, std::string expression) {
+  if (holds) return;
+  if (expression.size() > 100) expression = expression.substr(0, 97) + "...";
+  throw CheckFailed("this does not hold: " + expression);
+}
+
+/// A line of text into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
+inline void print(const char* line) { std::cout << line << std::endl; }
+inline void print_error(const char* line) { std::cerr << line << std::endl; }
+
+/// The words of a program's command line, as `main` gets them.
+class CommandLine {
+ public:
+  /// `words` has blanks between options, as in "--tp 4 --verbose 2".
+  explicit CommandLine(const std::string& words) {
+    std::string word;
+    for (const char c : words + " ") {
+      if (c != ' ') {
+        word += c;
+      } else if (!word.empty()) {
+        words_.push_back(word);
+        word.clear();
+      }
+    }
+    // The first place is the program's own name.
+    words_.insert(words_.begin(), "notebook");
+    for (std::string& each : words_) pointers_.push_back(&each[0]);
+    pointers_.push_back(nullptr);
+  }
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  int argc() const { return static_cast<int>(words_.size()); }
+  char** argv() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+/// What a lesson is made from in a notebook: the lesson's own grid and what the command line says. Throws a sentence when
+/// that can't work.
+///
+/// The ranks are threads of the kernel, since a kernel has threads of its own and must not be forked. They talk through
+/// memory, which opens no socket: a cell that is interrupted leaves none behind, and a kernel in a sandbox needs none.
+/// (`--transport gloo` works as well, where the system lets the kernel open sockets.)
+inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid, int argc,
+                                      char** argv) {
+  using namespace muonwalk::sim;
+  print_lines_to(print, print_error);
+  // Of an option that is given twice, the last one counts: the reader's.
+  std::vector<std::string> words = {argv[0], "--world", "threads", "--transport", "memory"};
+  words.insert(words.end(), argv + 1, argv + argc);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(&word[0]);
+  Options result;
+  result.grid = grid;
+  result.recorded = true;   // for the pictures of the steps
+  if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
+    throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
+  if (result.world != WorldKind::threads)
+    throw std::runtime_error("--world processes would fork the notebook's kernel, which has threads that a fork does not "
+                             "copy; leave it out, or run the lesson as a program");
+  return result;
+}
+
+/// An SVG picture, and the same in words for kernels that can't show it.
+struct Picture {
+  std::string svg;
+  std::string words;
+};
+
+#ifdef NB_SHOWS_PICTURES
+/// How the kernel asks for a picture.
+inline nl::json mime_bundle_repr(const Picture& picture) {
+  nl::json bundle = nl::json::object();
+  bundle["image/svg+xml"] = picture.svg;
+  bundle["text/plain"] = picture.words;
+  return bundle;
+}
+inline void show(const Picture& picture) { xcpp::display(picture); }
+#else
+inline void show(const Picture& picture) { print(picture.words.c_str()); }
+#endif
+
+/// Shows the last step of a lesson: what each rank held before it, what moved, and what each holds after it.
+inline void show_last_step(const muonwalk::sim::LessonCore& lesson) {
+  show(Picture{lesson.picture_of_last_step(), lesson.words_of_last_step()});
+}
+
+/// Shows what a rank holds, row by row.
+inline void show(const muonwalk::Matrix& matrix) {
+  for (muonwalk::Index i = 0; i < matrix.rows(); ++i) {
+    for (muonwalk::Index j = 0; j < matrix.cols(); ++j) std::cout << (j == 0 ? "" : "\t") << matrix(i, j);
+    std::cout << "\n";
+  }
+  std::cout << std::flush;
+}
+inline void show(const muonwalk::Flat& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) std::cout << (i == 0 ? "" : " ") << values[i];
+  std::cout << std::endl;
+}
+
+}  // namespace nb
+
+/// Throws when the expression is false, so that a notebook that is run from top to bottom stops there.
+#define NB_CHECK(...) nb::check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Makes the notebook of each lesson out of the lesson's own source.
+
+    tools/make_notebooks.py [--into FOLDER] [LESSON.cpp...]
+
+Prose becomes text cells, what the lesson declares becomes definition cells, and the lines of `main` become statement cells,
+each step a cell of its own. The same source makes the same bytes. Without lessons, all of them are made; without a folder,
+they go to notebooks/.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+
+METADATA = {
+    "kernelspec": {"display_name": "C++17", "language": "C++17", "name": "xcpp17"},
+    "language_info": {"codemirror_mode": "text/x-c++src", "file_extension": ".cpp", "mimetype": "text/x-c++src",
+                      "name": "c++", "version": "17"},
+}
+
+
+class Notebook:
+    """Cells in order. Every cell is named by what it does, so that the names stay when cells are added before it."""
+
+    def __init__(self):
+        self.cells = []
+        self.ids = set()
+
+    def _add(self, kind, name, source, **more):
+        stem = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:56] or kind
+        cell_id, number = stem, 1
+        while cell_id in self.ids:
+            number += 1
+            cell_id = f"{stem}-{number}"
+        self.ids.add(cell_id)
+        lines = source.splitlines(keepends=True)
+        self.cells.append({"cell_type": kind, "id": cell_id, "metadata": {}, "source": lines, **more})
+
+    def text(self, name, source):
+        self._add("markdown", name, source)
+
+    def code(self, name, source):
+        self._add("code", name, source, execution_count=None, outputs=[])
+
+    def to_json(self):
+        """The form that Jupyter itself writes, so that saving an unchanged notebook changes nothing."""
+        whole = {"cells": self.cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+        return json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+# --- prose ------------------------------------------------------------------------------------------------------------
+
+
+def with_links(prose, titles, where):
+    """`\\ref lesson_04_dp_gather` becomes a link to that notebook, every other `\\ref` a name in code font."""
+
+    def link(match):
+        name = match.group(1)
+        if name in titles:
+            return f"[{titles[name]}]({name}.ipynb)"
+        if name.startswith("lesson_"):
+            raise LessonError(f"{where}: \\ref {name} names no lesson; lessons/CMakeLists.txt lists those that there are")
+        return f"`{name}`"
+
+    return re.sub(r"\\ref\s+(\w+(?:::\w+)*)", link, prose)
+
+
+def with_folded_hints(prose):
+    """In a list of exercises, what follows `Hint:` is folded away until the reader asks for it."""
+    lines, hint = [], []
+
+    def end_item():
+        if hint:
+            text = re.sub(r"^Hint:\s*", "", " ".join(line.strip() for line in hint).strip())
+            text = text[:1].upper() + text[1:]
+            lines.extend(["", "   <details><summary>Hint</summary>", "", f"   {text}", "", "   </details>", ""])
+            hint.clear()
+
+    for line in prose.split("\n"):
+        if re.match(r"\d+\. ", line):
+            end_item()
+        before, mark, _ = line.partition("Hint:")
+        if hint:
+            hint.append(line)
+        elif mark:
+            if before.strip():
+                lines.append(before.rstrip())
+            hint.append(line[len(before):])
+        else:
+            lines.append(line)
+    end_item()
+    return "\n".join(lines).rstrip("\n")
+
+
+def text_of(block, lesson, titles):
+    prose = with_links(block.prose, titles, f"{lesson.path.name}:{block.first_line}")
+    return with_folded_hints(prose) if re.search(r"^#+ Exercises", prose, re.MULTILINE) else prose
+
+
+def heading_of(block):
+    match = re.search(r"^#+ (.+)$", block.prose, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+# --- code -------------------------------------------------------------------------------------------------------------
+
+
+def dedented(lines):
+    return [line[2:] if line.startswith("  ") else line for line in lines]
+
+
+_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> lesson\(info, )(.+)(, argc, argv\);)$")
+
+
+def for_notebook(lines):
+    """The one line in which a notebook differs from the program: what a lesson is made from."""
+    return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));", line) for line in lines]
+
+
+_CHECKED = re.compile(r"^(lesson\.(?:check|cost)\(.*\));$", re.DOTALL)
+_RETURN = re.compile(r"^return (.*);$", re.DOTALL)
+_CALL_OR_NAME = re.compile(r"^[\w.]+(\(.*\))?$", re.DOTALL)
+
+
+def checked(lines):
+    """A statement of `main`; where it says whether something holds, a notebook stops when it does not."""
+    comment = [line for line in lines if line.lstrip().startswith("//")]
+    statement = "\n".join(lines[len(comment):])
+    statement = _CHECKED.sub(r"NB_CHECK(\1);", statement)
+    returned = _RETURN.match(statement)
+    if returned:
+        code = returned.group(1)
+        statement = f"NB_CHECK({code if _CALL_OR_NAME.match(code) else f'({code})'} == 0);"
+    return comment + statement.split("\n")
+
+
+def is_step(block):
+    return block.kind == "statement" and re.search(r"^\s*lesson\.(quiet_)?step\(", block.text, re.MULTILINE)
+
+
+def touches(before, block):
+    """No empty line between the two."""
+    return before is not None and before.first_line + len(before.lines) == block.first_line
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def definition(namespace, lines):
+    return "\n".join([f"namespace {namespace} {{", "", *lines, "", f"}}  // namespace {namespace}"])
+
+
+_VALUES = re.compile(r"^\s*(?:Matrix|Flat) (\w+)\s*[;=]", re.MULTILINE)
+
+
+def something_held(lesson):
+    """The name of a matrix or a run of numbers in Local, for the reader to look at; empty where there is none."""
+    local = lesson.declaration("Local")
+    match = _VALUES.search(local[1].text) if local else None
+    return match.group(1) if match else ""
+
+
+def add_command_line(notebook, lesson, arguments):
+    words = (
+        "The next cell is the command line of the program; all of the lesson's options may stand in it. Try a planted bug, "
+        f'for example `"--bug {lesson.bugs[0]}"`: then run the notebook again from the top, and see a check stop it.'
+        if lesson.bugs else "The next cell is the command line of the program; all of the lesson's options may stand in it.")
+    if arguments:
+        words += (f" (`{arguments}` asks for a smaller run than the program's own: leave it out for the real sizes, "
+                  "and have a little patience.)")
+    notebook.text("about-the-command-line", words)
+    notebook.code("command-line", f'nb::CommandLine command_line("{arguments}");\nint argc = command_line.argc();\n'
+                                  "char** argv = command_line.argv();")
+
+
+def add_look(notebook, lesson):
+    """After the first step: how to see what a rank holds."""
+    held = something_held(lesson)
+    words = ("The ranks wait here until the next step. Between steps you can look at what each of them holds: "
+             "`lesson.local(0)` is what rank 0 does.")
+    if held:
+        words += f" Ask for another rank, or for another member of `Local`, or add such a cell after a later step."
+    notebook.text("about-looking", words)
+    if held:
+        notebook.code("look", f"nb::show(lesson.local(0).{held});")
+
+
+def add_definitions(notebook, lesson, titles, namespace, blocks):
+    run, name = [], ""
+
+    def end_run():
+        nonlocal run, name
+        if run:
+            notebook.code(f"define-{name}", definition(namespace, for_notebook(run)))
+        run, name = [], ""
+
+    for block in blocks:
+        if block.kind == "prose":
+            end_run()
+            notebook.text(heading_of(block) or f"about-{name_after(blocks, block)}", text_of(block, lesson, titles))
+        elif block.kind == "declaration":
+            if run:
+                gap = block.first_line - previous.first_line - len(previous.lines)
+                run.extend([""] * min(gap, 1))
+            name = name or block.name
+            run.extend(block.lines)
+            previous = block
+    end_run()
+
+
+def name_after(blocks, block):
+    following = blocks[blocks.index(block) + 1:]
+    return following[0].name if following and following[0].name else "text"
+
+
+def add_main(notebook, lesson, titles, blocks, arguments):
+    group, before, first_step = [], None, True
+
+    def name_of_group(text):
+        for words, name in (("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"), ("lesson.answer", "answer"),
+                            ("lesson.check", "checks"), ("return", "result")):
+            if words in text:
+                return name
+        return "statements"
+
+    def end_group():
+        if group:
+            lines = [line for block in group for line in checked(for_notebook(dedented(block.lines)))]
+            notebook.code(name_of_group("\n".join(block.text for block in group)), "\n".join(lines))
+            group.clear()
+
+    add_command_line(notebook, lesson, arguments)
+    for block in blocks:
+        if block.kind == "main_close":
+            continue
+        if block.kind == "prose":
+            end_group()
+            notebook.text(heading_of(block) or "about-main", text_of(block, lesson, titles))
+        elif is_step(block):
+            end_group()
+            function = re.search(r"(\w+)\);$", block.text)
+            notebook.code(f"step-{function.group(1) if function else 'made-up'}", "\n".join(dedented(block.lines)))
+            notebook.code(f"picture-{function.group(1) if function else 'made-up'}", "nb::show_last_step(lesson);")
+            if first_step:
+                add_look(notebook, lesson)
+            first_step = False
+        else:
+            if not touches(before, block):
+                end_group()
+            group.append(block)
+        before = block
+    end_group()
+
+
+def make_notebook(lesson, titles, arguments=""):
+    """The notebook of one lesson as text. `titles` maps the names of all lessons to their titles, for links; `arguments` is
+    what the command line says at first."""
+    notebook, namespace = Notebook(), f"nb{lesson.number}"
+    opened = next((i for i, block in enumerate(lesson.blocks) if block.kind == "main_open"), None)
+    if opened is None:
+        raise LessonError(f"{lesson.path.name}: a lesson has a function `int main(...) {{`, but this one has none")
+    top, main = lesson.blocks[:opened], lesson.blocks[opened + 1:]
+
+    # The title, then what every notebook begins with, then the rest.
+    first_code = next(i for i, block in enumerate(top) if block.kind != "prose")
+    for block in top[:first_code]:
+        notebook.text("title" if block is top[0] else heading_of(block) or "text", text_of(block, lesson, titles))
+    notebook.text("about-this-notebook",
+                  f"*This notebook is made from `lessons/{lesson.name}/{lesson.name}.cpp`; change that file, not this one. "
+                  "Its ranks are threads of the kernel. [README.md](README.md) says how to get a kernel and how to build "
+                  "the library that the next cell loads.*")
+    notebook.code("setup", '#include "setup.hpp"')
+    includes = [block for block in top if block.kind == "include"]
+    notebook.code("includes", "\n".join(separated(includes)))
+    usings = [line for block in top if block.kind == "using" for line in block.lines]
+    notebook.code("names", definition(namespace, usings))
+    notebook.code("use-names", f"using namespace {namespace};")
+    add_definitions(notebook, lesson, titles, namespace, top[first_code:])
+    add_main(notebook, lesson, titles, main, arguments)
+    return notebook.to_json()
+
+
+def separated(blocks):
+    """The lines of these blocks, with an empty line where there was one."""
+    lines, before = [], None
+    for block in blocks:
+        if before is not None and not touches(before, block):
+            lines.append("")
+        lines.extend(block.lines)
+        before = block
+    return lines
+
+
+def titles_of(lessons):
+    return {lesson.name: f"lesson {lesson.number} · {lesson.title}" for lesson in lessons}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes the notebook of each lesson out of the lesson's own source.")
+    parser.add_argument("--into", type=Path, default=ROOT / "notebooks", help="the folder (default: notebooks)")
+    parser.add_argument("lessons", nargs="*", type=Path, help="lessons, as .cpp files (default: all)")
+    options = parser.parse_args()
+    try:
+        all_lessons = lessons_in_order(ROOT)
+        chosen = [read_lesson(path) for path in options.lessons] or all_lessons
+        titles = {**titles_of(all_lessons), **titles_of(chosen)}
+        made = {lesson.name: make_notebook(lesson, titles, test_arguments(ROOT, lesson.name)) for lesson in chosen}
+    except LessonError as error:
+        sys.exit(f"make_notebooks: {error}")
+    options.into.mkdir(parents=True, exist_ok=True)
+    for name, text in made.items():
+        (options.into / f"{name}.ipynb").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Executes notebooks cell by cell with clang-repl, as a kernel would, and stops at the first cell that fails.
+
+    tools/run_notebook.py [--interpreter clang-repl-19] [--library libmuonwalk.so] [--limit SECONDS] [--quiet] NOTEBOOK...
+
+Exit code 0: every cell of every notebook ran. 1: a cell did not; what the notebook printed is shown up to there. 2: nothing
+can be run as asked (no interpreter, no library, no such notebook).
+
+clang-repl ends with code 0 whatever happens in it, and raw input of several lines leaves it waiting on an open brace. So
+each cell is written to a file of its own and included; after each, a marker has to come back on standard output and on
+standard error; and a cell has failed when an error stands on standard error, when no marker comes back in time, or when the
+interpreter is dead.
+"""
+
+import argparse
+import json
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_LIMIT = 120  # seconds a cell: against hanging, not for measuring
+
+# What the compiler inside the interpreter says begins with a place or with nothing; a lesson's own words never look like it.
+_ERROR = re.compile(r"^(?:.*?:\d+:\d+: )?(?:fatal )?error: |^JIT session error: |^LLVM ERROR: ", re.MULTILINE)
+
+
+class CellFailed(Exception):
+    """A cell that did not run: why, in a sentence, and what it printed on standard output and on standard error."""
+
+    def __init__(self, why, output="", errors=""):
+        super().__init__(why)
+        self.output, self.errors = output, errors
+
+
+class Interpreter:
+    """A clang-repl that executes one cell after the other."""
+
+    def __init__(self, command, folder, environment, include_folders):
+        self.folder = Path(folder)
+        self.cells = 0
+        self.process = subprocess.Popen(
+            [command, "-Xcc=-std=c++17", *(f"-Xcc=-I{path}" for path in include_folders)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        self.streams = {self.process.stdout: "", self.process.stderr: ""}
+        self.selector = selectors.DefaultSelector()
+        for stream in self.streams:
+            os.set_blocking(stream.fileno(), False)
+            self.selector.register(stream, selectors.EVENT_READ)
+
+    def run(self, source, limit):
+        """Executes a cell. Returns what it printed on standard output and on standard error; throws CellFailed."""
+        self.cells += 1
+        marker = f"@@ end of cell {self.cells} @@"
+        cell = self.folder / f"cell_{self.cells:02}.cpp"
+        cell.write_text(source + "\n", encoding="utf-8")
+        end = self.folder / f"end_of_cell_{self.cells:02}.cpp"
+        # Streams of C and C++ may hold words back; what the marker is written with does not.
+        end.write_text('extern "C" long write(int, const void*, unsigned long);\n'
+                       f'for (int file = 1; file <= 2; ++file) write(file, "{marker}\\n", {len(marker) + 1});\n',
+                       encoding="utf-8")
+        self._send(f'#include "{cell}"\n#include "{end}"\n')
+        output, errors = self._read_to(marker, limit)
+        if _ERROR.search(errors):
+            raise CellFailed("an error", output, errors)
+        return output, errors
+
+    def _send(self, text):
+        try:
+            self.process.stdin.write(text.encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the interpreter is dead, which reading will tell
+
+    def _read_to(self, marker, limit):
+        """What both streams say before the marker."""
+        deadline = time.monotonic() + limit
+        pending = set(self.streams)
+        while pending:
+            left = deadline - time.monotonic()
+            ready = [key.fileobj for key, _ in self.selector.select(max(0, left))] if left > 0 else []
+            if not ready:
+                self.process.kill()
+                raise CellFailed(f"no end after {limit:g} seconds", *self._take_all())
+            for stream in ready:
+                read = stream.read()
+                if not read:
+                    # A stream that has ended: the interpreter is gone, and what the other stream still has is all there is.
+                    self.selector.unregister(stream)
+                    if len(self.selector.get_map()) == 0:
+                        raise CellFailed(self._death(), *self._take_all())
+                else:
+                    self.streams[stream] += read.decode("utf-8", "replace")
+                if marker in self.streams[stream]:
+                    pending.discard(stream)
+        said = []
+        for stream in self.streams:
+            before, _, after = self.streams[stream].partition(marker)
+            said.append(before.strip("\n"))
+            self.streams[stream] = after
+        return said
+
+    def _take_all(self):
+        return [text.strip("\n") for text in self.streams.values()]
+
+    def _death(self):
+        try:
+            code = self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            return "the interpreter has closed its output"
+        return f"the interpreter died of signal {-code}" if code < 0 else f"the interpreter ended with code {code}"
+
+    def close(self, limit):
+        """Ends the session as a reader does; throws CellFailed when the interpreter does not end well."""
+        self._send("%quit\n")
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            output, errors = [text.decode("utf-8", "replace") for text in self._drain(limit)]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise CellFailed(f"the interpreter does not end: it was given {limit:g} seconds") from None
+        if self.process.returncode != 0:
+            raise CellFailed(self._death() + " when it was asked to quit", output, errors)
+
+    def _drain(self, limit):
+        self.process.wait(limit)
+        return [stream.read() or b"" for stream in self.streams]
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, *self.streams):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+        self.selector.close()
+
+
+def code_cells(path):
+    """The code cells of a notebook as (id, source)."""
+    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+    return [(cell.get("id", "?"), "".join(cell["source"])) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print):
+    """Executes a notebook and tells what its cells print through `say`; throws CellFailed at the first cell that fails."""
+    # As in Jupyter, what a cell includes is looked for beside the notebook; the project's root comes from the environment.
+    with tempfile.TemporaryDirectory(prefix="muonwalk_notebook_") as folder:
+        interpreter = Interpreter(command, folder, environment, [Path(path).resolve().parent])
+        try:
+            for name, source in code_cells(path):
+                try:
+                    output, errors = interpreter.run(source, limit)
+                except CellFailed as failure:
+                    raise CellFailed(f"cell {name}: {failure}", failure.output, failure.errors) from None
+                for text in (output, errors):
+                    if text:
+                        say(text)
+            interpreter.close(limit)
+        finally:
+            interpreter.kill()
+
+
+def environment_for(library):
+    """What README.md tells a reader to set, and nothing that would change how the lesson prints."""
+    environment = dict(os.environ)
+    before = environment.get("CPLUS_INCLUDE_PATH", "")
+    environment["CPLUS_INCLUDE_PATH"] = f"{ROOT}:{before}" if before else str(ROOT)
+    if library is not None:
+        environment["MUONWALK_LIBRARY"] = str(library)
+    return environment
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Executes notebooks cell by cell with clang-repl.")
+    parser.add_argument("--interpreter", default="clang-repl-19", help="the clang-repl to use (default: clang-repl-19)")
+    parser.add_argument("--library", type=Path, help="Muonwalk's shared library (default: the one in build/lib)")
+    parser.add_argument("--limit", type=float, default=DEFAULT_LIMIT, help="seconds that a cell may take (default: %(default)g)")
+    parser.add_argument("--quiet", action="store_true", help="show what a notebook prints only when it fails")
+    parser.add_argument("notebooks", nargs="+", type=Path)
+    options = parser.parse_args()
+
+    def refuse(sentence):
+        print(f"run_notebook: {sentence}", file=sys.stderr)
+        sys.exit(2)
+
+    if shutil.which(options.interpreter) is None:
+        refuse(f"there is no {options.interpreter} here; install Debian's clang-tools-19, or name another one with --interpreter")
+    if options.library is not None and not options.library.is_file():
+        refuse(f"--library {options.library} is no file; build it with ./walk notebooks --library")
+    for path in options.notebooks:
+        if not path.is_file():
+            refuse(f"{path} is no notebook; tools/make_notebooks.py makes those of the lessons")
+
+    failed = 0
+    for path in options.notebooks:
+        said = []
+        begin = time.monotonic()
+        try:
+            run_notebook(path, options.interpreter, environment_for(options.library), options.limit,
+                         said.append if options.quiet else print)
+            print(f"{path.stem}: ran from top to bottom in {time.monotonic() - begin:.1f} s")
+        except CellFailed as failure:
+            failed += 1
+            for text in (*said, failure.output, failure.errors):
+                if text:
+                    print(text)
+            print(f"{path.stem}: FAILED in {failure}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
