@@ -12,7 +12,6 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/io/text_file.hpp"
 #include "src/layout/grid_map.hpp"
 #include "src/layout/text_table.hpp"
 
@@ -212,9 +211,9 @@ Prediction predict(const Seat& seat) {
 // ## The picture as a file
 //
 // `--svg grid.svg` draws the grid three times, once for each kind of group, with a colour for each group. A file that
-// can't be written is refused before any rank is started: nobody wants to hear of it after the run.
+// can't be written is refused before any rank is started: nobody wants to hear of it after the run. (`--svg grid/`
+// makes a folder and draws the steps as well; every lesson can do that.)
 int main(int argc, char** argv) {
-  std::string svg;
   LessonInfo info;
   info.name = "lesson_01_grid";
   info.title = "The grid";
@@ -224,13 +223,10 @@ int main(int argc, char** argv) {
                {"wrong_stride", "the DP group is taken for neighbouring numbers"},
                {"wrong_group", "the TP group is asked for the DP group's numbers"}};
   info.also_try = {"--dp 4 --pp 1", "--dp 1 --tp 4", "--svg grid.svg"};
-  info.options = {{"--svg", "draw the grid and its groups into this file", &svg}};
 
   // By default all three dimensions have size 2: the smallest grid with a group of each kind.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
-  lesson.require([&](const Seat& seat) {
-    if (!svg.empty()) write_text_file(svg, grid_map_svg(seat.grid));
-  });
+  lesson.picture("grid", grid_map_svg(lesson.options().grid));
   lesson.say(grid_map_text(lesson.options().grid));
   lesson.step("find my place", find_my_place);
   lesson.step("work out my groups: 1, TP and TP · DP numbers apart", work_out_my_groups);

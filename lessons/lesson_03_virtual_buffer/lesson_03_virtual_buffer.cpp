@@ -14,7 +14,6 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/io/text_file.hpp"
 #include "src/layout/buffer_map.hpp"
 #include "src/layout/ownership_table.hpp"
 #include "src/layout/text_table.hpp"
@@ -220,7 +219,6 @@ Prediction predict(const Seat& seat) {
 }
 
 int main(int argc, char** argv) {
-  std::string svg;
   int mark = -1;
   LessonInfo info;
   info.name = "lesson_03_virtual_buffer";
@@ -232,15 +230,11 @@ int main(int argc, char** argv) {
                {"column_major", "slices are flattened column by column"},
                {"forgotten_tp", "a slice is read with the columns of the whole parameter"}};
   info.also_try = {"--dp 2 --tp 1", "--dp 5", "--verbose 2", "--svg map.svg --mark 1"};
-  info.options = {{"--svg", "draw the map of the buffers into this file", &svg},
-                  {"--mark", "the DP rank whose shards the drawing frames", &mark}};
+  info.options = {{"--mark", "the DP rank whose shards the map of --svg frames", &mark}};
 
-  // The drawing is made in any case, so that a --mark that can't be is refused, and written where it was asked for.
+  // The drawing is made in any case, so that a --mark that can't be is refused; --svg writes it.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
-  lesson.require([&](const Seat& seat) {
-    const std::string picture = buffer_map_svg(plan_buffers(seat), mark);
-    if (!svg.empty()) write_text_file(svg, picture);
-  });
+  lesson.require([&](const Seat& seat) { lesson.picture("buffer", buffer_map_svg(plan_buffers(seat), mark)); });
   // The plan first, as a map and as a table, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.seat());
   lesson.say(buffer_map_text(layout));
