@@ -145,6 +145,18 @@ inline void show(const Picture& picture) { xcpp::display(picture); }
 inline void show(const Picture& picture) { print(picture.words.c_str()); }
 #endif
 
+/// Shows an SVG picture that says in its title and its description what is in it.
+inline void show_svg(const std::string& svg) {
+  const auto words_in = [&svg](const std::string& tag) {
+    const std::size_t begin = svg.find("<" + tag);
+    const std::size_t from = begin == std::string::npos ? begin : svg.find('>', begin);
+    const std::size_t end = from == std::string::npos ? from : svg.find("</" + tag + ">", from);
+    return end == std::string::npos ? "" : svg.substr(from + 1, end - from - 1);
+  };
+  const std::string title = words_in("title"), description = words_in("desc");
+  show(Picture{svg, title + (title.empty() || description.empty() ? "" : ": ") + description});
+}
+
 /// Shows the last step of a lesson: what each rank held before it, what moved, and what each holds after it.
 inline void show_last_step(const muonwalk::sim::LessonCore& lesson) {
   show(Picture{lesson.picture_of_last_step(), lesson.words_of_last_step()});

@@ -141,8 +141,17 @@ def checked(lines):
     return comment + statement.split("\n")
 
 
+_PICTURE = re.compile(r'^\s*lesson\.picture\("(\w+)", (.*)\);$', re.DOTALL)
+
+
 def is_step(block):
     return block.kind == "statement" and re.search(r"^\s*lesson\.(quiet_)?step\(", block.text, re.MULTILINE)
+
+
+def shows_something(lesson, function):
+    """True where the ranks show what they hold: a step in which they only say something has nothing to draw."""
+    body = lesson.declaration(function)
+    return body is not None and ".show(" in body[1].text
 
 
 def touches(before, block):
@@ -186,7 +195,7 @@ def add_look(notebook, lesson):
     words = ("The ranks wait here until the next step. Between steps you can look at what each of them holds: "
              "`lesson.local(0)` is what rank 0 does.")
     if held:
-        words += f" Ask for another rank, or for another member of `Local`, or add such a cell after a later step."
+        words += " Ask for another rank, or for another member of `Local`, or add such a cell after a later step."
     notebook.text("about-looking", words)
     if held:
         notebook.code("look", f"nb::show(lesson.local(0).{held});")
@@ -217,14 +226,14 @@ def add_definitions(notebook, lesson, titles, namespace, blocks):
 
 def name_after(blocks, block):
     following = blocks[blocks.index(block) + 1:]
-    return following[0].name if following and following[0].name else "text"
+    return following[0].name if following and following[0].name else "main"
 
 
 def add_main(notebook, lesson, titles, blocks, arguments):
     group, before, first_step = [], None, True
 
     def name_of_group(text):
-        for words, name in (("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"), ("lesson.answer", "answer"),
+        for words, name in (("const ", "constant"), ("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"), ("lesson.answer", "answer"),
                             ("lesson.check", "checks"), ("return", "result")):
             if words in text:
                 return name
@@ -246,15 +255,25 @@ def add_main(notebook, lesson, titles, blocks, arguments):
         elif is_step(block):
             end_group()
             function = re.search(r"(\w+)\);$", block.text)
-            notebook.code(f"step-{function.group(1) if function else 'made-up'}", "\n".join(dedented(block.lines)))
-            notebook.code(f"picture-{function.group(1) if function else 'made-up'}", "nb::show_last_step(lesson);")
+            function = function.group(1) if function else "made-up"
+            notebook.code(f"step-{function}", "\n".join(dedented(block.lines)))
+            if shows_something(lesson, function):
+                notebook.code(f"picture-{function}", "nb::show_last_step(lesson);")
             if first_step:
                 add_look(notebook, lesson)
             first_step = False
         else:
-            if not touches(before, block):
+            # Before the statements of a cell run, clang-repl gives constants their values: they need a cell of their own.
+            constant = block.text.lstrip().startswith("const")
+            if constant or not touches(before, block):
                 end_group()
             group.append(block)
+            if constant:
+                end_group()
+            picture = _PICTURE.match(block.text)
+            if picture:
+                end_group()
+                notebook.code(f"show-{picture.group(1)}", f"nb::show_svg({picture.group(2)});")
         before = block
     end_group()
 

@@ -218,8 +218,11 @@ Prediction predict(const Seat& seat) {
   return prediction;
 }
 
+// The map of the buffers as a picture, in which the shards of one DP rank, that of `--mark`, are framed.
+int mark = -1;
+std::string draw_map(const Seat& seat) { return buffer_map_svg(plan_buffers(seat), mark); }
+
 int main(int argc, char** argv) {
-  int mark = -1;
   LessonInfo info;
   info.name = "lesson_03_virtual_buffer";
   info.title = "The virtual buffer";
@@ -232,9 +235,10 @@ int main(int argc, char** argv) {
   info.also_try = {"--dp 2 --tp 1", "--dp 5", "--verbose 2", "--svg map.svg --mark 1"};
   info.options = {{"--mark", "the DP rank whose shards the map of --svg frames", &mark}};
 
-  // The drawing is made in any case, so that a --mark that can't be is refused; --svg writes it.
+  // The map is drawn in any case, and before any rank is started: a --mark that can't be is refused. --svg writes it.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
-  lesson.require([&](const Seat& seat) { lesson.picture("buffer", buffer_map_svg(plan_buffers(seat), mark)); });
+  lesson.require(draw_map);
+  lesson.picture("buffer", draw_map(lesson.seat()));
   // The plan first, as a map and as a table, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.seat());
   lesson.say(buffer_map_text(layout));
