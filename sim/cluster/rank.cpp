@@ -97,6 +97,10 @@ Shown& Shown::note(const std::string& words) {
   record_->fields["note"] = words;
   return *this;
 }
+Shown& Shown::from(const std::string& name) {
+  record_->fields["from"].push_back(name);
+  return *this;
+}
 Shown& Shown::bytes(Index count) {
   record_->fields["bytes"] = count;
   return *this;

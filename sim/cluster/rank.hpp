@@ -26,6 +26,8 @@ class Shown {
   Shown& whole();
   /// Free words at the end of the line.
   Shown& note(const std::string& words);
+  /// It was made of what was shown under this name before, besides what it was itself: for pictures, not printed.
+  Shown& from(const std::string& name);
   /// The bytes of the line, where they are not 4 an element.
   Shown& bytes(Index count);
 

@@ -101,6 +101,8 @@ RecordedBlock Recorder::block(const Record& record) {
     block.of = fields.at("of");
   }
   if (fields.contains("note")) block.note = fields.at("note").get<std::string>();
+  if (fields.contains("from"))
+    for (const std::string name : fields.at("from")) block.from.push_back(tensor(name, false));
   if (record.payload.empty()) return block;
   block.digest = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
   if (block.rows * block.cols <= kMostRecordedValues) {

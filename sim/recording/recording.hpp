@@ -24,6 +24,7 @@ struct RecordedBlock {
   std::optional<std::vector<float>> values;  ///< row-major; none of what is too large, or has no values
   std::optional<std::string> digest;         ///< 16 hex digits of all values; none of what has no values
   std::optional<std::string> note;
+  std::vector<int> from;                     ///< tensors that it was made of, besides its own
 };
 
 /// One message, as its sender handed it to the transport.

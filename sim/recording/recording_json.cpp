@@ -31,7 +31,8 @@ Json block_json(const RecordedBlock& block) {
   return {{"name", block.name}, {"tensor", block.tensor}, {"rows", block.rows},   {"cols", block.cols},
           {"flat", block.flat}, {"bytes", block.bytes},   {"unit", block.unit},   {"begin", block.begin},
           {"end", block.end},   {"of", block.of},         {"values", values_of(block)},
-          {"digest", text_or_null(block.digest)},         {"note", text_or_null(block.note)}};
+          {"digest", text_or_null(block.digest)},         {"note", text_or_null(block.note)},
+          {"from", block.from}};
 }
 
 Json move_json(const RecordedMove& move) {

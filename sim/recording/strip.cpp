@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "sim/cluster/screen.hpp"
 #include "src/layout/parameter.hpp"
 #include "src/layout/text_table.hpp"
-#include "sim/cluster/screen.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -43,11 +43,30 @@ Blocks held_before(const Recording& recording, int step, std::size_t rank) {
   const Blocks now = shown_in(recording, step, rank);
   for (const RecordedBlock* block : now) {
     const Blocks last = last_shown(recording, step, rank, block->tensor);
-    first_time = first_time || last.empty();
+    first_time = first_time || (last.empty() && block->from.empty());
     add(last);
+    for (const int tensor : block->from) add(last_shown(recording, step, rank, tensor));
   }
   if (now.empty() || first_time) add(shown_in(recording, step - 1, rank));
   return before;
+}
+
+// Where the elements of a block came from: the parts of its tensor that its rank and those who sent to it held before.
+std::vector<StripSeam> seams_of(const Strip& strip, int rank, const RecordedBlock& block) {
+  std::vector<StripSeam> seams;
+  Index of = 0;
+  const auto add = [&](int source) {
+    for (const RecordedBlock* held : strip.before[static_cast<std::size_t>(source)]) {
+      if (held->tensor != block.tensor || held->unit.empty() || (of != 0 && held->of != of)) continue;
+      of = held->of;
+      seams.push_back({source, held->begin, held->end, held->of, held->unit == "rows"});
+    }
+  };
+  for (int source = 0; source < static_cast<int>(strip.before.size()); ++source) {
+    const auto sends = [&](const StripArrow& arrow) { return arrow.from == source && arrow.to == rank; };
+    if (source == rank || std::any_of(strip.arrows.begin(), strip.arrows.end(), sends)) add(source);
+  }
+  return seams.size() > 1 ? seams : std::vector<StripSeam>();
 }
 
 std::string traffic_text(const RecordedStep& step) {
@@ -78,6 +97,9 @@ Strip strip_of(const Recording& recording, int step) {
     arrow = {move.from, move.to, arrow.bytes + move.bytes, arrow.messages + 1};
   }
   for (const auto& [ends, arrow] : arrows) strip.arrows.push_back(arrow);
+  for (std::size_t rank = 0; rank < strip.after.size(); ++rank)
+    for (const RecordedBlock* block : strip.after[rank])
+      strip.seams[block] = seams_of(strip, static_cast<int>(rank), *block);
   strip.traffic = traffic_text(recorded);
   return strip;
 }

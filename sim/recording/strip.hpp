@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,20 @@ struct StripArrow {
   int messages = 0;
 };
 
+/// A part of a block that came from one rank: [begin, end) of `of` units.
+struct StripSeam {
+  int rank = 0;
+  Index begin = 0;
+  Index end = 0;
+  Index of = 1;
+  bool rows = false;   ///< the units are rows
+};
+
 /// A step of a recording as a strip shows it: for every rank what it held before and what it holds after, and what moved.
 struct Strip {
   std::vector<std::vector<const RecordedBlock*>> before;   ///< [rank]
   std::vector<std::vector<const RecordedBlock*>> after;    ///< [rank]
+  std::map<const RecordedBlock*, std::vector<StripSeam>> seams;   ///< of a block of `after` that was gathered: its parts
   std::vector<StripArrow> arrows;                          ///< by sender, then by receiver; never to itself
   std::string traffic;                                     ///< "all_gather over tp · 2 messages · 256 B", or "nothing travels"
 };

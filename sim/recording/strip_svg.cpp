@@ -21,13 +21,14 @@ constexpr double kWidth = 560;
 constexpr double kMargin = 16;
 constexpr double kRight = kWidth - kMargin;
 constexpr double kLane = 84;             // where a lane begins, right of the rank's label
-constexpr double kGutter = 84;           // room for arrows
+constexpr double kArrows = 56;           // room for arrows between the columns
 constexpr double kLetter = 6.7;          // of 11 units of a monospaced font, rounded up
 constexpr double kLine = 14;
-constexpr double kGlyphWidth = 64;
+constexpr double kGlyphWidth = 52;
 constexpr double kGlyphHeight = 40;
 constexpr double kBarHeight = 12;
 constexpr double kLanePadding = 9;
+constexpr double kNarrow = 170;         // the narrowest column that a matrix and its words fit into
 
 std::string style() {
   std::string light, dark;
@@ -87,8 +88,10 @@ std::vector<std::string> block_words(const RecordedBlock& block) {
   const std::size_t comma = block.name.find(", ");
   if (comma != std::string::npos) words.push_back(block.name.substr(comma + 2));
   const std::string part = part_text(block);
-  if (part != "all of it") words.push_back(part);
-  words.push_back(fmt::format("{} · {}", block_shape_text(block), bytes_text(block.bytes)));
+  const std::string size = block.flat ? count_text(block.cols, "element") : block_shape_text(block);
+  if (part == "all of it" || !block.flat) words.push_back(fmt::format("{} · {}", size, bytes_text(block.bytes)));
+  else words.push_back(fmt::format("{} · {}", part, bytes_text(block.bytes)));
+  if (part != "all of it" && !block.flat) words.insert(words.end() - 1, part);
   if (block.note) words.push_back(*block.note);
   return words;
 }
@@ -98,11 +101,13 @@ std::string block_name(const RecordedBlock& block) { return block.name.substr(0,
 // Draws blocks in a column of some width.
 class Blocks {
  public:
-  explicit Blocks(const Recording& recording) : recording_(&recording) {}
+  Blocks(const Recording& recording, const Strip& strip) : recording_(&recording), strip_(&strip) {}
 
+  // One below the other; many are drawn small. Where there is room for two beside each other, they share it.
   Piece column(const std::vector<const RecordedBlock*>& blocks, double x, double y, double width) const {
-    Piece all;
     const bool small = blocks.size() > 3;
+    if (!small && blocks.size() > 1 && width > 2 * kNarrow + 16) return side_by_side(blocks, x, y, (width - 16) / 2);
+    Piece all;
     for (const RecordedBlock* block : blocks) {
       const Piece piece = small ? row(*block, x, y + all.height, width) : one(*block, x, y + all.height, width);
       all.svg += piece.svg;
@@ -113,6 +118,18 @@ class Blocks {
   }
 
  private:
+  Piece side_by_side(const std::vector<const RecordedBlock*>& blocks, double x, double y, double width) const {
+    Piece all;
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+      const double top = all.height + (i > 0 ? 8 : 0);
+      const Piece left = one(*blocks[i], x, y + top, width);
+      const Piece right = i + 1 < blocks.size() ? one(*blocks[i + 1], x + width + 16, y + top, width) : Piece();
+      all.svg += left.svg + right.svg;
+      all.height = top + std::max(left.height, right.height);
+    }
+    return all;
+  }
+
   // A flat run is a bar with its words above; a matrix a rectangle of its own form with its words beside.
   Piece one(const RecordedBlock& block, double x, double y, double width) const {
     return block.flat ? run(block, x, y, width) : matrix(block, x, y, width);
@@ -149,7 +166,7 @@ class Blocks {
       at += (text_width(words) + 2) * kLetter;
     }
     piece.svg += titled(block, part_of(block, {x, down + 5, width, kBarHeight}));
-    piece.height = down + 5 + kBarHeight - y;
+    piece.height = down + 5 + kBarHeight + 3 - y;
     return piece;
   }
 
@@ -160,7 +177,7 @@ class Blocks {
     const Box box = {x, y, std::max(10.0, cols * scale), std::max(8.0, rows * scale)};
     Piece piece;
     piece.svg = titled(block, part_of(block, box) + cells(box, rows, cols));
-    const double left = x + kGlyphWidth + 8;
+    const double left = x + kGlyphWidth + 7;
     const int room = static_cast<int>((x + width - left) / kLetter);
     double down = y + 10;
     piece.svg += text_at(left, down, "mw-name", shorten(block_name(block), room));
@@ -187,7 +204,7 @@ class Blocks {
     const std::string fill = fmt::format("class=\"mw-t{}\"", tensor.colour);
     return rectangle(box.x, box.y, box.width, box.height, "class=\"mw-whole\"") +
            rectangle(part.x, part.y, share > 0 ? std::max(1.0, part.width) : 0, part.height, fill) +
-           rectangle(box.x, box.y, box.width, box.height, "class=\"mw-none mw-edge\" stroke-width=\"0.8\"");
+           rectangle(box.x, box.y, box.width, box.height, "class=\"mw-none mw-edge\" stroke-width=\"0.8\"") + seams(block, box);
   }
 
   // Lines between elements, where they are large enough to be seen one by one.
@@ -210,7 +227,24 @@ class Blocks {
                        svg);
   }
 
+  // A stripe in the colour of the rank that each part came from, at the left of rows and below everything else.
+  std::string seams(const RecordedBlock& block, const Box& box) const {
+    std::string svg;
+    const auto found = strip_->seams.find(&block);
+    if (found == strip_->seams.end()) return svg;
+    for (const StripSeam& seam : found->second) {
+      const double begin = static_cast<double>(seam.begin) / static_cast<double>(seam.of);
+      const double share = static_cast<double>(seam.end - seam.begin) / static_cast<double>(seam.of);
+      const std::string colour = fmt::format("class=\"mw-head{}\"", seam.rank % kColours);
+      svg += seam.rows && !block.flat
+                 ? rectangle(box.x - 5, box.y + box.height * begin, 3, std::max(1.0, box.height * share - 0.8), colour)
+                 : rectangle(box.x + box.width * begin, box.y + box.height + 2, std::max(1.0, box.width * share - 0.8), 3, colour);
+    }
+    return svg;
+  }
+
   const Recording* recording_;
+  const Strip* strip_;
 };
 
 // Where a lane stands, and what arrives in it.
@@ -241,8 +275,26 @@ std::string sent_text(const std::vector<StripArrow>& arrows) {
                : fmt::format("{} in all", bytes_text(bytes));
 }
 
+std::vector<StripArrow> leaving_from(const Strip& strip, int rank) {
+  std::vector<StripArrow> leaving;
+  for (const StripArrow& arrow : strip.arrows)
+    if (arrow.from == rank) leaving.push_back(arrow);
+  return leaving;
+}
+
+// How wide the room between the columns is: the longest of the words about what is sent, and the arrows.
+double gutter_width(const Strip& strip) {
+  int letters = 0;
+  for (std::size_t rank = 0; rank < strip.before.size(); ++rank) {
+    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(rank));
+    if (!leaving.empty()) letters = std::max(letters, text_width(sent_text(leaving)));
+  }
+  return kArrows + letters * kLetter;
+}
+
 // Arrows for what travels, dashed ones for what a rank makes of what it has. They end in the order of their senders.
-std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, double x0, double x1) {
+std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, double left, double x1) {
+  const double x0 = x1 - kArrows + 6;
   const auto stays = [&](std::size_t rank) { return !strip.before[rank].empty() && !strip.after[rank].empty(); };
   std::string svg, words;
   for (std::size_t to = 0; to < lanes.size(); ++to) {
@@ -253,7 +305,7 @@ std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, doubl
                                   [&](const StripArrow* arrow) { return arrow->from > static_cast<int>(to); });
     if (stays(to)) arriving.insert(own, nullptr);   // what the rank has itself
     for (std::size_t i = 0; i < arriving.size(); ++i) {
-      const double room = std::min(lanes[to].height - 8, 12.0 * static_cast<double>(arriving.size()));
+      const double room = std::min(lanes[to].height - 8, 10.0 * static_cast<double>(arriving.size()));
       const double y = lanes[to].middle() + room * ((static_cast<double>(i) + 0.5) / static_cast<double>(arriving.size()) - 0.5);
       const StripArrow* arrow = arriving[i];
       if (arrow == nullptr) {
@@ -265,11 +317,9 @@ std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, doubl
                        fmt::format("rank {} sends {} to rank {} in {}", arrow->from, bytes_text(arrow->bytes), to,
                                    count_text(arrow->messages, "message")));
     }
-    std::vector<StripArrow> leaving;
-    for (const StripArrow& arrow : strip.arrows)
-      if (arrow.from == static_cast<int>(to)) leaving.push_back(arrow);
+    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(to));
     if (!leaving.empty())
-      words += text_at(x0 - 2, lanes[to].middle() - 5, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
+      words += text_at(left, lanes[to].middle() + 4, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
   }
   return svg + words;
 }
@@ -278,15 +328,16 @@ std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, doubl
 Piece strip_piece(const Recording& recording, int step, double top) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
   const Strip strip = strip_of(recording, step);
-  const Blocks blocks(recording);
+  const Blocks blocks(recording, strip);
   const auto some = [](const auto& of_ranks) {
     return std::any_of(of_ranks.begin(), of_ranks.end(), [](const auto& of_rank) { return !of_rank.empty(); });
   };
   // Without a before there are no columns for it: what comes after, and words, have the room.
   const bool has_before = some(strip.before);
   const bool has_gutter = has_before || !strip.arrows.empty();
-  const double gutter = has_before ? kLane + (kRight - kLane - kGutter) * 0.48 : kLane;
-  const double after = has_gutter ? gutter + kGutter : kLane;
+  const double width = has_gutter ? gutter_width(strip) : 0;
+  const double gutter = has_before ? kLane + (kRight - kLane - width) * 0.49 : kLane;
+  const double after = gutter + width;
 
   Piece piece;
   double y = top + 20;
@@ -325,7 +376,7 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     lanes.push_back({y, height + 2 * kLanePadding});
     y += height + 2 * kLanePadding;
   }
-  if (has_gutter) piece.svg += arrows_svg(strip, lanes, gutter + 2, after - 4);
+  if (has_gutter) piece.svg += arrows_svg(strip, lanes, gutter, after - 8);
   piece.height = y - top;
   return piece;
 }
