@@ -11,9 +11,9 @@
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/lesson.hpp"
+#include "sim/cluster/shown_phases.hpp"
 #include "src/errors.hpp"
 #include "src/io/training_files.hpp"
-#include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/training_data.hpp"
@@ -121,6 +121,7 @@ void start(Rank& rank, Local& local) {
   local.state = initial_state(local.layout, *data, local.mine, rank.place.tp);
   if (rank.bug("slice_shape"))
     for (DistMeta& meta : local.layout.buffers[0].parameters) meta.full_shape = meta.shape;
+  show_state(rank, local.layout, local.state);
 }
 
 // The gradients that this rank computed itself. Every DP rank has seen other data, and a TP rank has only its own
@@ -135,11 +136,10 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 }
 
 // One optimizer step: the nine phases of \ref full_step, which is the next thing to read. The observer takes their
-// times.
+// times and, with `--record` or `--svg`, shows what the rank holds after each.
 //
 // The planted bug `forgotten_momentum` starts every step without a memory of the last one. The planted bug
-// `stale_weights` lets DP rank 0 go on with the weights from before the step, as if the last all-gather had not reached
-// it.
+// `stale_weights` lets DP rank 0 go on with the weights from before the step, as if the all-gather had missed it.
 void optimizer_step(Rank& rank, Local& local) {
   rank.phase("gradients (random numbers)");
   const Buckets gradients = own_gradients(rank, local);
@@ -150,7 +150,7 @@ void optimizer_step(Rank& rank, Local& local) {
 
   rank.memory().restart_peak();   // what is counted from here on is the step itself
   full_step(local.layout, rank.place, rank.dp(), rank.tp(), settings_of(rank), gradients, local.state,
-            [&rank](Phase phase) { rank.phase(phase_name(phase)); });
+            ShownPhases(rank, local.layout));
 
   if (!before.empty()) local.state.weights = before;
   ++local.step;

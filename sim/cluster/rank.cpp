@@ -64,10 +64,15 @@ Shown Rank::show(const std::string& name, const Matrix& matrix) {
   return shown;
 }
 
-Shown Rank::show(const std::string& name, const Flat& values) {
-  const Index count = static_cast<Index>(values.size());
+Shown Rank::show(const std::string& name, Index count) {
   Shown shown = show(name, Shape{1, count});
   shown.record_->fields["flat"] = true;
+  return shown;
+}
+
+Shown Rank::show(const std::string& name, const Flat& values) {
+  const Index count = static_cast<Index>(values.size());
+  Shown shown = show(name, count);
   if (state_->keeps_values()) shown.record_->payload = as_payload(values.data(), count);
   return shown;
 }

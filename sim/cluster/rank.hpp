@@ -62,6 +62,8 @@ class Rank : public Seat {
   Shown show(const std::string& name, const Flat& values);
   /// The same for something that has a shape but no values to print.
   Shown show(const std::string& name, Shape shape);
+  /// The same for a flat run of so many elements, without its values.
+  Shown show(const std::string& name, Index count);
   /// Prints a line of words.
   void say(const std::string& line);
 

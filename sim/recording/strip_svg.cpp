@@ -89,10 +89,11 @@ std::vector<std::string> block_words(const RecordedBlock& block) {
   if (comma != std::string::npos) words.push_back(block.name.substr(comma + 2));
   const std::string part = part_text(block);
   const std::string size = block.flat ? count_text(block.cols, "element") : block_shape_text(block);
-  if (part == "all of it" || !block.flat) words.push_back(fmt::format("{} · {}", size, bytes_text(block.bytes)));
-  else words.push_back(fmt::format("{} · {}", part, bytes_text(block.bytes)));
-  if (part != "all of it" && !block.flat) words.insert(words.end() - 1, part);
+  const bool whole = part == "all of it";
+  if (!whole && !block.flat) words.push_back(part);
+  words.push_back(whole || !block.flat ? fmt::format("{} · {}", size, bytes_text(block.bytes)) : bytes_text(block.bytes));
   if (block.note) words.push_back(*block.note);
+  if (!whole && block.flat) words.push_back(part);
   return words;
 }
 
