@@ -43,6 +43,11 @@ class Step:
 
     title: str
     function: str
+    pattern: str = ""  # the titles that it makes up, as a regular expression
+
+    def covers(self, title):
+        """Whether a run's step of this title is this line. One line can give several, "optimizer step 1: momentum"."""
+        return title == self.title if self.title is not None else re.match(self.pattern, title) is not None
 
 
 @dataclass
@@ -186,7 +191,12 @@ def read_lesson(path):
     lesson = Lesson(path, path.stem, title.group(1), title.group(2), lines, _blocks(path, lines))
     for match in _STEP.finditer("\n".join(lines)):
         literal = match.group(1)
-        lesson.steps.append(Step(literal[1:-1] if literal.startswith('"') else None, match.group(2)))
+        if literal.startswith('"'):
+            lesson.steps.append(Step(literal[1:-1], match.group(2)))
+        else:
+            words = re.search(r'"((?:\\.|[^"\\])*)"', literal).group(1)
+            pattern = ".*".join(re.escape(part) for part in re.split(r"\{[^}]*\}", words))
+            lesson.steps.append(Step(None, match.group(2), pattern))
     bugs = re.search(r"info\.bugs = \{(.*?)\};", "\n".join(lines), re.DOTALL)
     if bugs:
         lesson.bugs = re.findall(r'\{"(\w+)"', bugs.group(1))
