@@ -33,7 +33,7 @@ ShownPhases::ShownPhases(Rank& rank, const Layout& layout) : rank_(&rank), layou
   visit_buckets(layout, [&](int b, int k, const std::string& number) {
     const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
     const Range bucket = buffer.buckets[static_cast<std::size_t>(k)].range;
-    rank.show("gradients" + number, bucket.size()).elements(bucket, buffer.size).note("my own");
+    rank.show("gradients" + number, bucket.size()).elements(bucket, buffer.size).from("weights" + number);
   });
 }
 
@@ -57,7 +57,7 @@ void ShownPhases::show_bucket(Phase phase, const Buffer& buffer, const Bucket& b
   const Index first = bucket.range.begin + piece * rank_->place.dp;
   const Range own = {first, first + piece};
   if (phase == Phase::reduce_gradients)
-    rank_->show("gradients" + number, piece).elements(own, buffer.size).note("summed over dp");
+    rank_->show("gradients" + number, piece).elements(own, buffer.size).note("summed");
   if (phase == Phase::momentum) {
     rank_->show("momentum" + number, piece).elements(own, buffer.size);
     rank_->show("update" + number, piece).elements(own, buffer.size).from("gradients" + number);

@@ -66,19 +66,30 @@ std::vector<StripSeam> seams_of(const Strip& strip, int rank, const RecordedBloc
     const auto sends = [&](const StripArrow& arrow) { return arrow.from == source && arrow.to == rank; };
     if (source == rank || std::any_of(strip.arrows.begin(), strip.arrows.end(), sends)) add(source);
   }
+  // Parts that tile it were laid side by side; parts that overlap were summed, and then nothing came from one rank alone.
+  Index laid = 0;
+  for (const StripSeam& seam : seams) {
+    if (seam.begin < laid) return {};
+    laid = seam.end;
+  }
   return seams.size() > 1 ? seams : std::vector<StripSeam>();
 }
 
 std::string traffic_text(const RecordedStep& step) {
   if (step.moves.empty()) return "nothing travels";
-  std::vector<std::string> calls;   // "all_gather over tp", in order of first use
+  std::vector<std::pair<std::string, std::vector<std::string>>> used;   // collectives and their groups, as first used
   long long bytes = 0;
   for (const RecordedMove& move : step.moves) {
-    const std::string call = fmt::format("{} over {}", move.collective, move.group);
-    if (std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
+    const auto same = [&](const auto& collective) { return collective.first == move.collective; };
+    auto found = std::find_if(used.begin(), used.end(), same);
+    if (found == used.end()) found = used.insert(used.end(), {move.collective, {}});
+    auto& groups = found->second;
+    if (std::find(groups.begin(), groups.end(), move.group) == groups.end()) groups.push_back(move.group);
     bytes += move.bytes;
   }
-  return fmt::format("{} · {} · {}", fmt::join(calls, ", "), count_text(static_cast<Index>(step.moves.size()), "message"),
+  std::vector<std::string> calls;   // "all_gather over tp, dp"
+  for (const auto& [collective, groups] : used) calls.push_back(fmt::format("{} over {}", collective, fmt::join(groups, ", ")));
+  return fmt::format("{} · {} · {}", fmt::join(calls, " · "), count_text(static_cast<Index>(step.moves.size()), "message"),
                      bytes_text(bytes));
 }
 
@@ -104,8 +115,10 @@ Strip strip_of(const Recording& recording, int step) {
   return strip;
 }
 
+bool is_whole(const RecordedBlock& block) { return block.unit.empty() || (block.begin == 0 && block.end == block.of); }
+
 std::string part_text(const RecordedBlock& block) {
-  if (block.unit.empty() || (block.begin == 0 && block.end == block.of)) return "all of it";
+  if (is_whole(block)) return "all of it";
   return fmt::format("{} {} of {}", block.unit, range_text({block.begin, block.end}), number_text(block.of));
 }
 

@@ -38,6 +38,9 @@ struct Strip {
 /// where it shows one for the first time, or shows none, what it showed in the step before.
 Strip strip_of(const Recording& recording, int step);
 
+/// True when the block is no part of something larger.
+bool is_whole(const RecordedBlock& block);
+
 /// "rows 0–3 of 8", "all of it".
 std::string part_text(const RecordedBlock& block);
 

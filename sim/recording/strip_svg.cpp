@@ -20,7 +20,7 @@ namespace {
 constexpr double kWidth = 560;
 constexpr double kMargin = 16;
 constexpr double kRight = kWidth - kMargin;
-constexpr double kLane = 84;             // where a lane begins, right of the rank's label
+constexpr double kLane = 84;             // where a lane begins at the earliest, right of the rank's label
 constexpr double kArrows = 56;           // room for arrows between the columns
 constexpr double kLetter = 6.7;          // of 11 units of a monospaced font, rounded up
 constexpr double kLine = 14;
@@ -57,6 +57,7 @@ std::string style() {
          ".mw-strip .mw-title{font:bold 15px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
          ".mw-strip .mw-prose{font:12px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
          ".mw-strip .mw-name{font-weight:bold;font-size:12px}\n"
+         ".mw-strip .mw-said{white-space:pre}\n"
          ".mw-strip .mw-none{fill:none}\n"
          ".mw-strip .mw-arrow{fill:none;stroke-width:1.6}\n"
          ".mw-strip .mw-stays{stroke-dasharray:3 3;stroke-width:1.3;fill:none}\n" +
@@ -82,22 +83,44 @@ struct Piece {
   double height = 0;
 };
 
+// Numbers of real sizes, short enough for a picture; the exact ones are in its titles and its description.
+std::string short_number(long long number) {
+  if (number < 10'000) return fmt::format("{}", number);
+  return number < 10'000'000 ? fmt::format("{}k", (number + 500) / 1000) : fmt::format("{}M", (number + 500'000) / 1'000'000);
+}
+
+std::string short_bytes(long long bytes) {
+  if (bytes < 10'000) return bytes_text(bytes);
+  if (bytes < 1'000'000) return fmt::format("{} kB", (bytes + 500) / 1000);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string short_part(const RecordedBlock& block) {
+  if (block.of < 10'000) return part_text(block);
+  return fmt::format("{} {}–{} of {}", block.unit, short_number(block.begin), short_number(block.end), short_number(block.of));
+}
+
 // The words beside a block: its name, in which state it is, which part of the whole, its size.
 std::vector<std::string> block_words(const RecordedBlock& block) {
   std::vector<std::string> words;
   const std::size_t comma = block.name.find(", ");
   if (comma != std::string::npos) words.push_back(block.name.substr(comma + 2));
-  const std::string part = part_text(block);
-  const std::string size = block.flat ? count_text(block.cols, "element") : block_shape_text(block);
-  const bool whole = part == "all of it";
-  if (!whole && !block.flat) words.push_back(part);
-  words.push_back(whole || !block.flat ? fmt::format("{} · {}", size, bytes_text(block.bytes)) : bytes_text(block.bytes));
+  const bool whole = is_whole(block);
+  if (!whole && !block.flat) words.push_back(short_part(block));
+  words.push_back(!block.flat ? fmt::format("{} · {}", block_shape_text(block), short_bytes(block.bytes))
+                  : whole     ? fmt::format("{} elements · {}", short_number(block.cols), short_bytes(block.bytes))
+                              : short_bytes(block.bytes));
   if (block.note) words.push_back(*block.note);
-  if (!whole && block.flat) words.push_back(part);
+  if (!whole && block.flat) words.push_back(short_part(block));
   return words;
 }
 
 std::string block_name(const RecordedBlock& block) { return block.name.substr(0, block.name.find(", ")); }
+
+// The words, if they fit; else without "of" how much, which the bar shows as well; else shortened.
+std::string fitted(const std::string& words, int room) {
+  return text_width(words) <= room ? words : shorten(words.substr(0, words.rfind(" of ")), room);
+}
 
 // Draws blocks in a column of some width.
 class Blocks {
@@ -139,11 +162,10 @@ class Blocks {
   // One of many: a small bar, and as many words as fit beside it.
   Piece row(const RecordedBlock& block, double x, double y, double width) const {
     constexpr double kBar = 36;
-    const std::string part = part_text(block);
-    const std::string words =
-        fmt::format("{} {}", block.name, part == "all of it" ? block_shape_text(block) : part);
+    const std::string size = block.flat ? short_number(block.cols) : block_shape_text(block);
+    const std::string words = fmt::format("{} {}", block_name(block), is_whole(block) ? size : short_part(block));
     const int room = static_cast<int>((width - kBar - 6) / kLetter);
-    return {titled(block, part_of(block, {x, y + 1, kBar, kBarHeight})) + text_at(x + kBar + 6, y + 11, "", shorten(words, room)),
+    return {titled(block, part_of(block, {x, y + 1, kBar, kBarHeight})) + text_at(x + kBar + 6, y + 11, "", fitted(words, room)),
             kLine};
   }
 
@@ -158,12 +180,13 @@ class Blocks {
     piece.svg += text_at(x, y + 11, "mw-name", name);
     double at = x + (text_width(name) + 1) * 7.3;
     double down = y + 11;
-    for (const std::string& words : block_words(block)) {   // on the same line while there is room
+    for (const std::string& all_words : block_words(block)) {   // on the same line while there is room
+      const std::string words = fitted(all_words, room);
       if (at + text_width(words) * kLetter > x + width) {
         at = x;
         down += kLine;
       }
-      piece.svg += text_at(at, down, "mw-quiet", shorten(words, room));
+      piece.svg += text_at(at, down, "mw-quiet", words);
       at += (text_width(words) + 2) * kLetter;
     }
     piece.svg += titled(block, part_of(block, {x, down + 5, width, kBarHeight}));
@@ -183,8 +206,7 @@ class Blocks {
     double down = y + 10;
     piece.svg += text_at(left, down, "mw-name", shorten(block_name(block), room));
     for (const std::string& words : block_words(block))
-      for (const std::string& words_line : wrap_text(words, 0, room))
-        piece.svg += text_at(left, down += kLine, "mw-quiet", words_line);
+      piece.svg += text_at(left, down += kLine, "mw-quiet", fitted(words, room));
     piece.height = std::max(box.height, down + 4 - y);
     return piece;
   }
@@ -271,9 +293,9 @@ std::string sent_text(const std::vector<StripArrow>& arrows) {
     bytes += arrow.bytes;
     equal = equal && arrow.bytes == arrows.front().bytes;
   }
-  if (arrows.size() == 1) return bytes_text(bytes);
-  return equal ? fmt::format("{} × {}", arrows.size(), bytes_text(bytes / static_cast<long long>(arrows.size())))
-               : fmt::format("{} in all", bytes_text(bytes));
+  if (arrows.size() == 1) return short_bytes(bytes);
+  return equal ? fmt::format("{} × {}", arrows.size(), short_bytes(bytes / static_cast<long long>(arrows.size())))
+               : fmt::format("{} in all", short_bytes(bytes));
 }
 
 std::vector<StripArrow> leaving_from(const Strip& strip, int rank) {
@@ -336,8 +358,11 @@ Piece strip_piece(const Recording& recording, int step, double top) {
   // Without a before there are no columns for it: what comes after, and words, have the room.
   const bool has_before = some(strip.before);
   const bool has_gutter = has_before || !strip.arrows.empty();
+  double lane = kLane;
+  for (const RecordedRank& rank : recording.ranks)
+    lane = std::max(lane, kMargin + kLetter * (text_width(rank.label) - text_width("rank 0  ")) + 8);
   const double width = has_gutter ? gutter_width(strip) : 0;
-  const double gutter = has_before ? kLane + (kRight - kLane - width) * 0.49 : kLane;
+  const double gutter = has_before ? lane + (kRight - lane - width) * 0.49 : lane;
   const double after = gutter + width;
 
   Piece piece;
@@ -346,11 +371,15 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     piece.svg += text_at(kMargin, y, "mw-title", words);
     y += 19;
   }
-  piece.svg += text_at(kMargin, y - 2, "mw-prose mw-quiet", strip.traffic);
-  y += 8;
+  y -= 2;
+  for (const std::string& words : wrap_text(strip.traffic, 2, 84)) {
+    piece.svg += text_at(kMargin, y, "mw-prose mw-quiet", words);
+    y += kLine;
+  }
+  y -= 4;
   if (has_before && some(strip.after)) {
     y += 12;
-    piece.svg += text_at(kLane, y, "mw-prose mw-quiet", "before") + text_at(after, y, "mw-prose mw-quiet", "after");
+    piece.svg += text_at(lane, y, "mw-prose mw-quiet", "before") + text_at(after, y, "mw-prose mw-quiet", "after");
     y += 6;
   }
   std::vector<Lane> lanes;
@@ -365,13 +394,16 @@ Piece strip_piece(const Recording& recording, int step, double top) {
       piece.svg += text_at(kMargin, inside + 25, "mw-quiet", label.substr(space + 2));
       height = 27;
     }
-    const Piece held = blocks.column(strip.before[rank], kLane, inside, gutter - kLane - 6);
+    const Piece held = blocks.column(strip.before[rank], lane, inside, gutter - lane - 6);
     Piece holds = blocks.column(strip.after[rank], after, inside, kRight - after);
-    for (const std::string& said : recorded.says[rank])
-      for (const std::string& words : wrap_text(said, 2, static_cast<int>((kRight - after) / kLetter))) {
-        holds.svg += text_at(after, inside + holds.height + 11, "", words);
+    const int room = static_cast<int>((kRight - after) / kLetter);
+    for (const std::string& said : recorded.says[rank]) {   // spaces that align columns are kept where the line fits
+      const auto lines = text_width(said) <= room ? std::vector<std::string>{said} : wrap_text(said, 2, room);
+      for (const std::string& words : lines) {
+        holds.svg += text_at(after, inside + holds.height + 11, "mw-said", words);
         holds.height += kLine;
       }
+    }
     piece.svg += held.svg + holds.svg;
     height = std::max({height, held.height, holds.height});
     lanes.push_back({y, height + 2 * kLanePadding});
