@@ -110,6 +110,12 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
                                       char** argv) {
   using namespace muonwalk::sim;
   print_lines_to(print, print_error);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--world=processes" || (word == "processes" && std::string(argv[i - 1]) == "--world"))
+      throw std::runtime_error("--world processes would fork the notebook's kernel, which has threads that a fork does not "
+                               "copy; leave it out, or run the lesson as a program");
+  }
   // Of an option that is given twice, the last one counts: the reader's.
   std::vector<std::string> words = {argv[0], "--world", "threads", "--transport", "memory"};
   words.insert(words.end(), argv + 1, argv + argc);
@@ -120,9 +126,6 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   result.recorded = true;   // for the pictures of the steps
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
-  if (result.world != WorldKind::threads)
-    throw std::runtime_error("--world processes would fork the notebook's kernel, which has threads that a fork does not "
-                             "copy; leave it out, or run the lesson as a program");
   return result;
 }
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Makes the notebook of each lesson out of the lesson's own source.
 
-    tools/make_notebooks.py [--into FOLDER] [LESSON.cpp...]
+    tools/make_notebooks.py [--into FOLDER]
 
 Prose becomes text cells, what the lesson declares becomes definition cells, and the lines of `main` become statement cells,
-each step a cell of its own. The same source makes the same bytes. Without lessons, all of them are made; without a folder,
-they go to notebooks/.
+each step a cell of its own. The same source makes the same bytes. Without a folder, they go to notebooks/.
 """
 
 import argparse
@@ -15,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -321,21 +320,25 @@ def titles_of(lessons):
     return {lesson.name: f"lesson {lesson.number} · {lesson.title}" for lesson in lessons}
 
 
+def all_notebooks(root):
+    """The notebooks of all lessons, as {file name: text}."""
+    lessons = lessons_in_order(root)
+    titles = titles_of(lessons)
+    return {f"{lesson.name}.ipynb": make_notebook(lesson, titles, test_arguments(root, lesson.name)) for lesson in lessons}
+
+
 def main():
     parser = argparse.ArgumentParser(description="Makes the notebook of each lesson out of the lesson's own source.")
     parser.add_argument("--into", type=Path, default=ROOT / "notebooks", help="the folder (default: notebooks)")
-    parser.add_argument("lessons", nargs="*", type=Path, help="lessons, as .cpp files (default: all)")
     options = parser.parse_args()
     try:
-        all_lessons = lessons_in_order(ROOT)
-        chosen = [read_lesson(path) for path in options.lessons] or all_lessons
-        titles = {**titles_of(all_lessons), **titles_of(chosen)}
-        made = {lesson.name: make_notebook(lesson, titles, test_arguments(ROOT, lesson.name)) for lesson in chosen}
+        made = all_notebooks(ROOT)
     except LessonError as error:
-        sys.exit(f"make_notebooks: {error}")
+        print(f"make_notebooks: {error}", file=sys.stderr)
+        sys.exit(2)
     options.into.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
-        (options.into / f"{name}.ipynb").write_text(text, encoding="utf-8")
+        (options.into / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

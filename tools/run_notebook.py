@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Executes notebooks cell by cell with clang-repl, as a kernel would, and stops at the first cell that fails.
 
-    tools/run_notebook.py [--interpreter clang-repl-19] [--library libmuonwalk.so] [--limit SECONDS] [--quiet] NOTEBOOK...
+    tools/run_notebook.py [--interpreter clang-repl-19] [--library libmuonwalk.so] [--limit SECONDS] [--quiet]
+                          [--may-skip] NOTEBOOK...
 
 Exit code 0: every cell of every notebook ran. 1: a cell did not; what the notebook printed is shown up to there. 2: nothing
-can be run as asked (no interpreter, no library, no such notebook).
+can be run as asked (no interpreter, no library, no such notebook). 77: with --may-skip, there is no interpreter.
 
 clang-repl ends with code 0 whatever happens in it, and raw input of several lines leaves it waiting on an open brace. So
 each cell is written to a file of its own and included; after each, a marker has to come back on standard output and on
@@ -26,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_LIMIT = 120  # seconds a cell: against hanging, not for measuring
+AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do anything more, also to reach the marker
 
 # What the compiler inside the interpreter says begins with a place or with nothing; a lesson's own words never look like it.
 _ERROR = re.compile(r"^(?:.*?:\d+:\d+: )?(?:fatal )?error: |^JIT session error: |^LLVM ERROR: ", re.MULTILINE)
@@ -87,9 +89,12 @@ class Interpreter:
             ready = [key.fileobj for key, _ in self.selector.select(max(0, left))] if left > 0 else []
             if not ready:
                 self.process.kill()
-                raise CellFailed(f"no end after {limit:g} seconds", *self._take_all())
+                said = self._take_all()
+                raise CellFailed("an error" if _ERROR.search(said[1]) else f"no end after {limit:g} seconds", *said)
             for stream in ready:
                 read = stream.read()
+                if read is None:
+                    continue
                 if not read:
                     # A stream that has ended: the interpreter is gone, and what the other stream still has is all there is.
                     self.selector.unregister(stream)
@@ -99,6 +104,8 @@ class Interpreter:
                     self.streams[stream] += read.decode("utf-8", "replace")
                 if marker in self.streams[stream]:
                     pending.discard(stream)
+            if _ERROR.search(self.streams[self.process.stderr]):
+                deadline = min(deadline, time.monotonic() + AFTER_AN_ERROR)
         said = []
         for stream in self.streams:
             before, _, after = self.streams[stream].partition(marker)
@@ -117,7 +124,7 @@ class Interpreter:
         return f"the interpreter died of signal {-code}" if code < 0 else f"the interpreter ended with code {code}"
 
     def close(self, limit):
-        """Ends the session as a reader does; throws CellFailed when the interpreter does not end well."""
+        """Ends the session as a reader does. Returns what was still printed; throws CellFailed when it does not end well."""
         self._send("%quit\n")
         try:
             self.process.stdin.close()
@@ -130,6 +137,7 @@ class Interpreter:
             raise CellFailed(f"the interpreter does not end: it was given {limit:g} seconds") from None
         if self.process.returncode != 0:
             raise CellFailed(self._death() + " when it was asked to quit", output, errors)
+        return output.strip("\n"), errors.strip("\n")
 
     def _drain(self, limit):
         self.process.wait(limit)
@@ -158,16 +166,19 @@ def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print):
     # As in Jupyter, what a cell includes is looked for beside the notebook; the project's root comes from the environment.
     with tempfile.TemporaryDirectory(prefix="muonwalk_notebook_") as folder:
         interpreter = Interpreter(command, folder, environment, [Path(path).resolve().parent])
+
+        def say_all(texts):
+            for text in texts:
+                if text:
+                    say(text)
+
         try:
             for name, source in code_cells(path):
                 try:
-                    output, errors = interpreter.run(source, limit)
+                    say_all(interpreter.run(source, limit))
                 except CellFailed as failure:
                     raise CellFailed(f"cell {name}: {failure}", failure.output, failure.errors) from None
-                for text in (output, errors):
-                    if text:
-                        say(text)
-            interpreter.close(limit)
+            say_all(interpreter.close(limit))
         finally:
             interpreter.kill()
 
@@ -188,6 +199,7 @@ def main():
     parser.add_argument("--library", type=Path, help="Muonwalk's shared library (default: the one in build/lib)")
     parser.add_argument("--limit", type=float, default=DEFAULT_LIMIT, help="seconds that a cell may take (default: %(default)g)")
     parser.add_argument("--quiet", action="store_true", help="show what a notebook prints only when it fails")
+    parser.add_argument("--may-skip", action="store_true", help="exit with 77, as a skipped test does, without an interpreter")
     parser.add_argument("notebooks", nargs="+", type=Path)
     options = parser.parse_args()
 
@@ -196,7 +208,12 @@ def main():
         sys.exit(2)
 
     if shutil.which(options.interpreter) is None:
-        refuse(f"there is no {options.interpreter} here; install Debian's clang-tools-19, or name another one with --interpreter")
+        missing = (f"there is no {options.interpreter} here; install Debian's clang-tools-19, or name another one with "
+                   "--interpreter")
+        if options.may_skip:
+            print(f"skipped: {missing}")
+            sys.exit(77)
+        refuse(missing)
     if options.library is not None and not options.library.is_file():
         refuse(f"--library {options.library} is no file; build it with ./walk notebooks --library")
     for path in options.notebooks:
@@ -217,6 +234,7 @@ def main():
                 if text:
                     print(text)
             print(f"{path.stem}: FAILED in {failure}")
+    print(f"{len(options.notebooks) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -14,6 +14,8 @@ write_project() {
 cmake_minimum_required(VERSION 3.22)
 project(stand_in LANGUAGES CXX)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+add_library(muonwalk SHARED tests/bench/bench_talk.cpp)
 enable_testing()
 function(add_lesson name)
   add_executable(${name} ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.cpp)

@@ -44,7 +44,8 @@ test_unknown_words() {
   : "anything walk does not know is refused in one sentence, exit 2, before anything is installed or built"
   stub cmake 'exit 99'
   local words
-  for words in "frobnicate" "--precision bf16" "list all" "help me" "test relaese" "bench silence" "005" "5x"; do
+  for words in "frobnicate" "--precision bf16" "list all" "help me" "test relaese" "bench silence" "notebooks all" \
+    "notebooks --library extra" "005" "5x"; do
     # shellcheck disable=SC2086
     walk $words
     expect_status 2
@@ -90,7 +91,7 @@ test_help() {
   walk help
   expect_status 0
   local word
-  for word in list 05 test bench help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
+  for word in list 05 test bench notebooks help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
 }
 
 # --- packages ---------------------------------------------------------------------------------------------------------
@@ -291,6 +292,44 @@ test_bench() {
   expect_out "talked with 0 options"
   walk bench talk --loud
   expect_out "talked with 1 options"
+}
+
+test_notebooks() {
+  : "notebooks makes all of them and executes them, with clang-repl or with Jupyter; without a kernel they are skipped"
+  mkdir -p "$project/notebooks"
+  touch "$project/notebooks/lesson_05_echo.ipynb"
+  local tools=$project/tools notebook=$project/notebooks/lesson_05_echo.ipynb
+  stub python3 'echo counted'
+  walk notebooks
+  expect_status 0
+  expect_call "python3 $tools/make_notebooks.py"
+  expect_call "python3 $tools/run_notebook.py $notebook"
+  expect_last_line counted
+  : >"$calls"
+  # shellcheck disable=SC2016
+  stub python3 'case $1 in *jupyter*) echo "0 passed, 0 failed, 1 skipped" && exit 77 ;; esac'
+  walk notebooks --jupyter
+  expect_status 0
+  expect_call "python3 $tools/run_in_jupyter.py $notebook"
+  expect_last_line "0 passed, 0 failed, 1 skipped"
+  # shellcheck disable=SC2016
+  stub python3 'case $1 in *run_*) exit 1 ;; esac'
+  walk notebooks
+  expect_status 1
+  walk notebooks --jupyter
+  expect_status 1
+  stub python3 'exit 2'
+  walk notebooks
+  expect_status 2
+}
+
+test_notebook_library() {
+  : "notebooks --library builds the library and executes nothing"
+  stub python3 'exit 99'
+  walk notebooks --library
+  expect_status 0
+  expect_err "Built: $project/build/lib/libmuonwalk."
+  expect_no_call "^python3"
 }
 
 # --- tests and CI -----------------------------------------------------------------------------------------------------

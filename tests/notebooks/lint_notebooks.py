@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Holds notebooks to the rules under which they run on every interpreter of C++: xeus-cling, xeus-cpp and clang-repl.
+
+    lint_notebooks.py NOTEBOOK.ipynb...
+
+Prints a sentence for each fault and exits with 1 when there is one.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+FORBIDDEN = {
+    r"#\s*pragma": "pragmas belong in setup.hpp or in the library",
+    r"\bstd::(?:future|async|promise|packaged_task)\b": "futures need thread-locals, which interpreters don't have; use the library",
+    r"\bstd::call_once\b": "std::call_once needs thread-locals, which interpreters don't have; use the library",
+    r"\bthread_local\b": "interpreters don't have thread-locals; they live in the library",
+}
+CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
+DECLARATION = re.compile(r"^(?:(?:const|constexpr|static|inline)\s+)*[A-Za-z_][\w:]*(?:<[^;=]*?>)?(?:\s*[*&]+\s*(?:const\s+)?|\s+)"
+                         r"(?P<name>[A-Za-z_]\w*)\s*(?:$|[=({\[])")
+NO_TYPE = ("return", "using", "throw", "delete", "new", "goto", "else", "case", "namespace", "typedef", "friend")
+NAMED_TYPE = re.compile(r"^(?:template\s*<.*?>\s*)?(?:struct|class|enum class|enum|union)\s+(?P<name>\w+)", re.DOTALL)
+
+
+def without_words(code):
+    """The code without comments, and with nothing in its strings and characters."""
+    code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
+                  lambda found: "" if found.group(0).startswith("/") else '""', code, flags=re.DOTALL)
+    return code.strip()
+
+
+def pieces(code):
+    """Code cut where a `;` or a `}` ends something at the top: declarations, statements, functions."""
+    depth, begin, found = 0, 0, []
+    for at, sign in enumerate(code):
+        if sign in "({[":
+            depth += 1
+        elif sign in ")}]":
+            depth -= 1
+        rest = code[at + 1:].lstrip()
+        ends = sign == ";" or sign == "}" and not rest.startswith((";", ",", ")", ".", "else"))
+        if depth == 0 and ends:
+            found.append(code[begin:at + 1].strip())
+            begin = at + 1
+    if code[begin:].strip():
+        found.append(code[begin:].strip())
+    return found
+
+
+def name_declared(piece):
+    """The name that this piece of code declares, or an empty text."""
+    typed = NAMED_TYPE.match(piece)
+    if typed:
+        return typed.group("name")
+    head = re.split(r"[;]", piece)[0]
+    if head.split(None, 1) and head.split(None, 1)[0].split("(")[0] in NO_TYPE:
+        return ""
+    declared = DECLARATION.match(head)
+    return declared.group("name") if declared else ""
+
+
+def kind_of(code):
+    """includes, definitions or statements; None where a cell is none of these."""
+    lines = [line for line in code.splitlines() if line.strip()]
+    if all(line.startswith("#include ") for line in lines):
+        return "includes"
+    if any(line.lstrip().startswith("#") for line in lines):
+        return None
+    if code.startswith("namespace"):
+        return "definitions" if re.match(r"namespace \w+ \{", code) and len(pieces(code)) == 1 else None
+    for piece in pieces(code):
+        is_function = re.search(r"\)\s*(?:const\s*)?\{", piece) and name_declared(piece) and "=" not in piece.split("{")[0]
+        if NAMED_TYPE.match(piece) or piece.startswith(("template", "namespace")) or is_function:
+            return None
+        if not piece.endswith(";") and not CONTROL.match(piece):
+            return None
+    return "statements"
+
+
+def lambda_faults(code):
+    for found in re.finditer(r"\[([^\[\]]*)\]\s*(?:\([^()]*\)\s*(?:mutable\s*)?(?:->\s*[\w:]+\s*)?)?\{", code):
+        if re.match(r"\s*[&=]\s*(?:,|$)", found.group(1)):
+            yield "has a lambda that captures by default, which crashes clang-repl; pass a named function"
+        before = code[:found.start()]
+        if before.count("(") > before.count(")"):
+            yield "passes a lambda where it is written, which crashes clang-repl; pass a named function"
+
+
+def faults_of_cell(source, number, named):
+    """Sentences about one code cell; `named` collects what was named so far."""
+    code = without_words(source)
+    for line in source.splitlines():
+        if re.match(r"\s*(?:%|!|\?|\.[A-Za-z])", line):
+            yield f"has the magic {line.strip()!r}, which only one kernel knows"
+    for pattern, why in FORBIDDEN.items():
+        if re.search(pattern, code):
+            yield f"has {re.search(pattern, code).group(0)!r}: {why}"
+    if not code:
+        yield "is empty"
+        return
+    kind = kind_of(code)
+    if kind is None:
+        yield ("is of no kind: a cell is includes, or one namespace with nothing after it, or statements that end in ';' "
+               "(and define nothing)")
+        return
+    if kind == "definitions":
+        namespace = code.split()[1]
+        if number and namespace != f"nb{number}":
+            yield f"defines in namespace {namespace}; this notebook's is nb{number}"
+        body = code[code.index("{") + 1:code.rindex("}")]
+    elif kind == "statements":
+        yield from lambda_faults(code)
+        for piece in pieces(code):
+            if re.match(r"lesson\.(?:check|cost|answer)\(", piece):
+                yield f"does not look at what {piece.split('(')[0]} returns; wrap it in NB_CHECK"
+        body = code
+    else:
+        return
+    for piece in pieces(body):
+        name = name_declared(piece) if not CONTROL.match(piece) else ""
+        if name and name in named:
+            yield f"names {name} again; every name stands once, and throw-away variables stand in {{ … }}"
+        named.add(name)
+
+
+def faults(notebook, number=""):
+    """What is wrong with a notebook, a sentence each. `number` is the lesson's, as in nb05."""
+    if (notebook.get("nbformat"), notebook.get("nbformat_minor", 0) >= 5) != (4, True):
+        yield "the format is not 4.5 or newer, which has cell ids"
+    if notebook.get("metadata", {}).get("kernelspec", {}).get("name") != "xcpp17":
+        yield "the kernel is not xcpp17"
+    ids, named, code_cells = set(), set(), 0
+    for at, cell in enumerate(notebook["cells"]):
+        cell_id = cell.get("id", "")
+        where = f"cell {cell_id or at}"
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id):
+            yield f"{where} has no id (of letters, digits, - and _)"
+        if cell_id in ids:
+            yield f"{where} has the id of another cell"
+        ids.add(cell_id)
+        if cell["cell_type"] != "code":
+            if not "".join(cell["source"]).strip():
+                yield f"{where} is empty"
+            continue
+        source = "".join(cell["source"])
+        if cell.get("outputs") != [] or cell.get("execution_count") is not None:
+            yield f"{where} has stored outputs; clear them"
+        if code_cells == 0 and source.strip() != '#include "setup.hpp"':
+            yield f'{where} is the first one with code, and does something else than #include "setup.hpp"'
+        if code_cells > 0 and "setup.hpp" in source:
+            yield f"{where} includes setup.hpp, which the first cell has done"
+        code_cells += 1
+        yield from (f"{where} {fault}" for fault in faults_of_cell(source, number, named))
+    if not any("NB_CHECK(" in "".join(cell["source"]) for cell in notebook["cells"]):
+        yield "no cell has an NB_CHECK: the notebook could not fail"
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit("lint_notebooks: there is no notebook to look at; name at least one")
+    count = 0
+    for path in map(Path, sys.argv[1:]):
+        number = re.match(r"lesson_(\d\d)_", path.name)
+        for fault in faults(json.loads(path.read_text(encoding="utf-8")), number.group(1) if number else ""):
+            print(f"{path.name}: {fault}")
+            count += 1
+    print(f"{len(sys.argv) - 1} notebooks, {count} faults")
+    sys.exit(1 if count else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Each rule of lint_notebooks.py, broken once."""
+
+import copy
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from lint_notebooks import faults  # noqa: E402
+
+
+def code(cell_id, source):
+    return {"cell_type": "code", "id": cell_id, "metadata": {}, "source": [source], "outputs": [], "execution_count": None}
+
+
+GOOD = {
+    "cells": [
+        {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Title"]},
+        code("setup", '#include "setup.hpp"'),
+        code("includes", '#include <cmath>\n\n#include "sim/cluster/lesson.hpp"'),
+        code("names", "namespace nb05 {\nusing namespace muonwalk;\n}  // namespace nb05"),
+        code("use", "using namespace nb05;"),
+        code("define", "namespace nb05 {\n// A { in words.\nstruct Local { int x = 0; };\n\n"
+                       "int twice(int x) {\n  const auto f = [&](int y) { return x + y; };\n  return f(x);\n}\n\n"
+                       "const std::vector<int> kSome = {1, 2};\n}"),
+        code("run", 'LessonInfo info;\ninfo.name = "a; %b [&]";\nif (true) {\n  int z = 1;\n} else {\n  int z = 2;\n}'),
+        code("more", "{ int z = 3; }\nconst auto shift = [](int y) { return y + 1; };\nNB_CHECK(lesson.check(\"it\", shift));"),
+    ],
+    "metadata": {"kernelspec": {"name": "xcpp17"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+
+
+class Lint(unittest.TestCase):
+    def expect(self, words, change):
+        notebook = copy.deepcopy(GOOD)
+        change(notebook)
+        found = list(faults(notebook, "05"))
+        self.assertTrue(any(words in fault for fault in found), f"{words!r} is not among {found}")
+
+    def expect_of_cell(self, words, *sources):
+        self.expect(words, lambda notebook: notebook["cells"].extend(code(f"new-{i}", s) for i, s in enumerate(sources)))
+
+    def test_a_good_notebook_has_no_fault(self):
+        self.assertEqual(list(faults(GOOD, "05")), [])
+
+    def test_kernel_format_and_checks(self):
+        self.expect("the kernel is not xcpp17", lambda n: n["metadata"]["kernelspec"].update(name="python3"))
+        self.expect("the kernel is not xcpp17", lambda n: n.update(metadata={}))
+        self.expect("not 4.5 or newer", lambda n: n.update(nbformat_minor=4))
+        self.expect("no cell has an NB_CHECK", lambda n: n["cells"].pop())
+
+    def test_ids(self):
+        self.expect("has no id", lambda n: n["cells"][0].pop("id"))
+        self.expect("has no id", lambda n: n["cells"][3].update(id="with blank"))
+        self.expect("has the id of another cell", lambda n: n["cells"][3].update(id="title"))
+
+    def test_nothing_is_stored(self):
+        self.expect("has stored outputs", lambda n: n["cells"][4].update(outputs=[{"output_type": "stream"}]))
+        self.expect("has stored outputs", lambda n: n["cells"][4].update(execution_count=1))
+        self.expect("is empty", lambda n: n["cells"][0].update(source=[""]))
+
+    def test_the_first_code_cell_only_includes_setup(self):
+        self.expect("is the first one with code", lambda n: n["cells"].pop(1))
+        self.expect("is the first one with code", lambda n: n["cells"][1].update(source=['#include "setup.hpp"\n#include <map>']))
+        self.expect_of_cell("includes setup.hpp, which the first cell has done", '#include "setup.hpp"')
+
+    def test_a_cell_is_of_one_kind(self):
+        for mixed in ("#include <map>\nint x = 1;", "namespace nb05 { int a(); }\na();", "int a = 1;\nnamespace nb05 { }",
+                      "int b() { return 1; }", "struct B { int x; };", "template <class T> T c(T x) { return x; }",
+                      "a + b", "info.name"):
+            self.expect_of_cell("is of no kind", mixed)
+        self.expect_of_cell("is empty", "// only words")
+        self.expect_of_cell("defines in namespace nb06", "namespace nb06 { int a(); }")
+
+    def test_no_name_stands_twice(self):
+        self.expect_of_cell("names info again", "int info = 2;")
+        self.expect_of_cell("names twice again", "namespace nb05 { int twice() { return 2; } }")
+        self.expect_of_cell("names Local again", "namespace nb05 { struct Local {}; }")
+        self.expect_of_cell("names kSome again", "namespace nb05 { constexpr int kSome = 3; }")
+        self.expect_of_cell("names list again", "std::vector<int> list = {1};", "const std::vector<int>& list(info);")
+
+    def test_lambdas_at_cell_level(self):
+        self.expect_of_cell("captures by default", "auto f = [&](int x) { return x; };")
+        self.expect_of_cell("captures by default", "auto f = [=, &info] { return 1; };")
+        self.expect_of_cell("passes a lambda where it is written", "lesson.require([](const Seat& seat) { plan(seat); });")
+
+    def test_what_interpreters_lack(self):
+        for words in ("#pragma omp parallel for", "#pragma once"):
+            self.expect_of_cell("pragmas belong in setup.hpp", f"{words}\nint x = 1;")
+        self.expect_of_cell("use the library", "auto f = std::async(work);")
+        self.expect_of_cell("use the library", "namespace nb05 { std::future<int> later; }")
+        self.expect_of_cell("use the library", "std::call_once(flag, work);")
+        self.expect_of_cell("live in the library", "namespace nb05 { thread_local int mine; }")
+
+    def test_magics(self):
+        for magic in ("%%file x.cpp", "!ls", "?info", ".L library.so", "  %timeit work();"):
+            self.expect_of_cell("has the magic", magic)
+
+    def test_results_are_looked_at(self):
+        self.expect_of_cell("does not look at what lesson.check returns", 'lesson.check("it", &Local::x, reference);')
+        self.expect_of_cell("does not look at what lesson.cost returns", "lesson.cost(predict);")
+        self.expect_of_cell("does not look at what lesson.answer returns", 'lesson.answer("because");')
+
+
+if __name__ == "__main__":
+    unittest.main()

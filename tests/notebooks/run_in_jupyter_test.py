@@ -1,0 +1,78 @@
+"""tools/run_in_jupyter.py with a stand-in for Jupyter: what it asks for, and what it makes of the answers."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = ROOT / "tools" / "run_in_jupyter.py"
+NOTEBOOK = ROOT / "notebooks" / "lesson_05_tp_gather.ipynb"
+
+# Executes a notebook by numbering its code cells, where it is asked to as the real one is.
+STAND_IN = """\
+#!{python}
+import json, os, sys
+from pathlib import Path
+words = sys.argv[1:]
+if words == ["kernelspec", "list", "--json"]:
+    print(json.dumps({{"kernelspecs": {{name: {{}} for name in {kernels!r}}}}}))
+elif words == ["nbconvert", "--version"]:
+    sys.exit({nbconvert})
+elif words[:4] == ["nbconvert", "--to", "notebook", "--execute"]:
+    assert "--ExecutePreprocessor.kernel_name=xcpp17" in words
+    assert Path("setup.hpp").is_file() and os.environ["CPLUS_INCLUDE_PATH"].startswith({root!r})
+    notebook = json.loads(Path(words[-1]).read_text())
+    for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        cell["execution_count"] = number + 1
+        cell["outputs"] = {outputs!r}
+    (Path(words[words.index("--output-dir") + 1]) / Path(words[-1]).name).write_text(json.dumps(notebook))
+    print("nbconvert has spoken")
+    sys.exit({code})
+else:
+    sys.exit(99)
+"""
+
+
+class RunInJupyter(unittest.TestCase):
+    def run_with(self, jupyter=True, kernels=("python3", "xcpp17"), nbconvert=0, code=0, outputs=()):
+        with TemporaryDirectory() as folder:
+            if jupyter:
+                program = Path(folder) / "jupyter"
+                program.write_text(STAND_IN.format(python=sys.executable, kernels=list(kernels), nbconvert=nbconvert, code=code,
+                                                   outputs=list(outputs), root=str(ROOT)), encoding="utf-8")
+                program.chmod(0o755)
+            return subprocess.run([sys.executable, RUN, NOTEBOOK], capture_output=True, text=True, timeout=60, check=False,
+                                  env={**os.environ, "PATH": folder})
+
+    def expect_skip(self, why, **given):
+        done = self.run_with(**given)
+        self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, rf"^skipped: {why}.*; notebooks/README.md says how to get one\n0 passed, 0 failed, 1 skipped\n$")
+
+    def test_without_a_kernel_it_says_so_and_counts_the_notebooks_as_skipped(self):
+        self.expect_skip("there is no Jupyter here", jupyter=False)
+        self.expect_skip("Jupyter has no kernel xcpp17 here, only: ir, python3", kernels=["python3", "ir"])
+        self.expect_skip("Jupyter has no kernel xcpp17 here, only: none", kernels=[])
+        self.expect_skip("Jupyter has no nbconvert here", nbconvert=1)
+
+    def test_a_notebook_that_runs_passes(self):
+        done = self.run_with()
+        self.assertEqual((done.returncode, done.stdout), (0, "lesson_05_tp_gather: ran from top to bottom\n1 passed, 0 failed\n"))
+
+    def test_a_notebook_that_fails_is_told_with_what_nbconvert_said(self):
+        done = self.run_with(code=1)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nbconvert has spoken", done.stdout)
+        self.assertIn("lesson_05_tp_gather: FAILED\n0 passed, 1 failed", done.stdout)
+
+    def test_an_error_that_nbconvert_does_not_count_is_found(self):
+        error = json.loads('{"output_type": "error", "ename": "nb::CheckFailed", "evalue": "", "traceback": []}')
+        self.assertEqual(self.run_with(outputs=[error]).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

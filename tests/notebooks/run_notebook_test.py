@@ -1,0 +1,148 @@
+"""tools/run_notebook.py finds whatever can go wrong in a cell. Needs clang-repl-19; MUONWALK_LIBRARY names the library."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = ROOT / "tools" / "run_notebook.py"
+HERE = shutil.which("clang-repl-19") is not None
+LIBRARY = os.environ.get("MUONWALK_LIBRARY", str(ROOT / "build" / "lib" / "libmuonwalk.so"))
+
+
+def notebook(*cells):
+    return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell]} for i, cell in enumerate(cells)]}
+
+
+@unittest.skipUnless(HERE, "there is no clang-repl-19 here")
+class RunNotebook(unittest.TestCase):
+    def run_cells(self, *cells, limit="60", beside=None):
+        """Writes a notebook, beside the lessons' own where it needs setup.hpp, and executes it."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "tried.ipynb"
+            path.write_text(json.dumps(notebook(*cells)), encoding="utf-8")
+            if beside:
+                (Path(folder) / "setup.hpp").symlink_to(beside)
+            return subprocess.run([sys.executable, RUN, "--library", LIBRARY, "--limit", limit, path],
+                                  capture_output=True, text=True, timeout=240, check=False)
+
+    def expect_failure(self, words, *cells, **more):
+        done = self.run_cells(*cells, **more)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, words)
+        self.assertIn("0 passed, 1 failed", done.stdout)
+        return done.stdout
+
+    def test_cells_run_in_order_and_what_they_print_is_shown(self):
+        done = self.run_cells("#include <iostream>", "namespace nb {\nint number() {\n  return 6;\n}\n}",
+                              "int seven = nb::number() + 1;", "std::cout << 6 * seven << std::endl;")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertTrue(done.stdout.startswith("42\n"), done.stdout)
+        self.assertIn("1 passed, 0 failed", done.stdout)
+
+    def test_what_is_printed_without_flushing_is_shown_too(self):
+        self.assertIn("late", self.run_cells("#include <cstdio>", 'std::printf("late");', "int one = 1;").stdout)
+
+    def test_a_throwing_cell_fails(self):
+        said = self.expect_failure(r"FAILED in cell cell-1: the interpreter died of signal 6", "#include <stdexcept>",
+                                   'throw std::runtime_error("planted");', "int after = 1;")
+        self.assertIn("planted", said)
+
+    def test_a_compile_error_fails_and_stops_the_notebook(self):
+        said = self.expect_failure("FAILED in cell cell-1: an error", "#include <cstdio>", "int x = nowhere;", 'std::puts("after");')
+        self.assertIn("use of undeclared identifier 'nowhere'", said)
+        self.assertNotIn("after", said)
+
+    def test_an_unresolved_symbol_fails(self):
+        self.expect_failure("FAILED in cell cell-1: an error", "namespace nb { int missing(); }", "int x = nb::missing();")
+
+    def test_an_open_brace_fails(self):
+        self.expect_failure("FAILED in cell cell-0: an error", "namespace nb { int one();")
+
+    def test_a_crash_of_the_interpreter_fails(self):
+        self.expect_failure("FAILED in cell cell-1: the interpreter died of signal 11", "#include <csignal>",
+                            "std::raise(SIGSEGV);")
+
+    def test_an_interpreter_that_leaves_fails_even_with_code_0(self):
+        self.expect_failure("FAILED in cell cell-1: the interpreter ended with code 0", "#include <cstdlib>", "std::_Exit(0);")
+
+    def test_a_crash_at_the_end_of_the_session_fails(self):
+        self.expect_failure("FAILED in the interpreter died of signal 6 when it was asked to quit", "#include <cstdlib>",
+                            "std::atexit(std::abort);")
+
+    def test_an_endless_loop_fails(self):
+        self.expect_failure("FAILED in cell cell-1: no end after 3 seconds", "#include <unistd.h>",
+                            "while (true) usleep(1000);", limit="3")
+
+    def test_setup_loads_the_library_and_NB_CHECK_throws(self):
+        setup = ROOT / "notebooks" / "setup.hpp"
+        done = self.run_cells('#include "setup.hpp"', "NB_CHECK(muonwalk::shape_text(2, 3).size() > 4);", beside=setup)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.expect_failure(r"this does not hold: 1 \+ 1 == 3", '#include "setup.hpp"', "NB_CHECK(1 + 1 == 3);", beside=setup)
+
+    def test_a_planted_bug_stops_a_lesson_at_its_check(self):
+        made = json.loads((ROOT / "notebooks" / "lesson_05_tp_gather.ipynb").read_text(encoding="utf-8"))
+        sources = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]
+        planted = [source.replace('command_line("")', 'command_line("--bug forgotten_copy")') for source in sources]
+        self.assertNotEqual(sources, planted)
+        said = self.expect_failure(r'this does not hold: lesson.check\("the matrix split by columns"', *planted,
+                                   beside=ROOT / "notebooks" / "setup.hpp")
+        self.assertIn("elements differ", said)
+
+    def test_options_that_can_not_work_are_said(self):
+        setup = ROOT / "notebooks" / "setup.hpp"
+        for words, said in (("--world processes", "--world processes would fork the notebook's kernel"),
+                            ("--tp 0", "--tp 0 is too small"), ("--help", "this option only prints")):
+            self.expect_failure(said, '#include "setup.hpp"', "using namespace muonwalk;",
+                                f'nb::CommandLine line("{words}");',
+                                "auto options = nb::options(sim::LessonInfo(), Grid(), line.argc(), line.argv());", beside=setup)
+
+    def test_ranks_also_talk_over_gloo(self):
+        made = json.loads((ROOT / "notebooks" / "lesson_00_hello_ranks.ipynb").read_text(encoding="utf-8"))
+        sources = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]
+        sources = [source.replace('command_line("")', 'command_line("--transport gloo")') for source in sources]
+        done = self.run_cells(*sources, beside=ROOT / "notebooks" / "setup.hpp")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("4 threads over Gloo", done.stdout)
+
+    def test_a_library_that_is_not_there_is_said(self):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "tried.ipynb"
+            path.write_text(json.dumps(notebook('#include "setup.hpp"')), encoding="utf-8")
+            (Path(folder) / "setup.hpp").symlink_to(ROOT / "notebooks" / "setup.hpp")
+            environment = {**os.environ, "MUONWALK_LIBRARY": "/nowhere/lib.so"}
+            done = subprocess.run([sys.executable, RUN, path], capture_output=True, text=True, env=environment, timeout=240,
+                                  check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the shared library can't be loaded: /nowhere/lib.so", done.stdout)
+
+
+class Refusals(unittest.TestCase):
+    def run_with(self, *arguments):
+        return subprocess.run([sys.executable, RUN, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+    def test_without_an_interpreter_it_refuses_or_skips(self):
+        done = self.run_with("--interpreter", "no-such-repl", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("there is no no-such-repl here; install", done.stderr)
+        done = self.run_with("--may-skip", "--interpreter", "no-such-repl", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
+        self.assertEqual(done.returncode, 77)
+        self.assertIn("skipped: there is no no-such-repl here", done.stdout)
+
+    @unittest.skipUnless(HERE, "there is no clang-repl-19 here")
+    def test_a_notebook_or_a_library_that_is_not_there_is_refused(self):
+        done = self.run_with("/nowhere.ipynb")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nowhere.ipynb is no notebook", done.stderr)
+        done = self.run_with("--library", "/nowhere.so", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--library /nowhere.so is no file", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
