@@ -15,6 +15,8 @@ endfunction()
 #   .threads   ranks as threads, through memory, print the same as ranks as processes
 #   .worlds    ranks as threads, over Gloo, as well
 #   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail
+# and, by tests/lessons/check_recording.cpp:
+#   .record    --record and --svg write what it prints, what its ranks hold and what they send
 function(add_lesson_tests name)
   get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
   foreach(check anatomy expected bugs threads worlds options)
@@ -22,6 +24,8 @@ function(add_lesson_tests name)
       COMMAND check_lesson ${check} $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.expected ${arguments})
     set_tests_properties(${name}.${check} PROPERTIES TIMEOUT 1200)
   endforeach()
+  add_test(NAME ${name}.record COMMAND check_recording $<TARGET_FILE:${name}> ${arguments})
+  set_tests_properties(${name}.record PROPERTIES TIMEOUT 1200)
   # ThreadSanitizer sees neither into other processes nor into the system's Gloo: it is for ranks that are threads.
   set_tests_properties(${name}.threads PROPERTIES LABELS threads)
   add_dependencies(thread_tests check_lesson ${name})

@@ -5,7 +5,8 @@
 // `anatomy` reads the lesson's source, which lies beside its .expected; the other checks run the program.
 //
 // The arguments are handed to the lesson in all checks but `expected`, so that a lesson that works long can be checked in
-// a smaller size. With BLESS=1 in the environment, `expected` writes the file instead of comparing with it.
+// a smaller size. With BLESS=1 in the environment, `expected` and `bugs` write their file instead of comparing with it:
+// NAME.expected is what the lesson prints, NAME.bugs.expected what each planted bug changes in that.
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,12 +17,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/lessons/bug_excerpt.hpp"
 #include "tests/sim/run_program.hpp"
 
+using muonwalk::testing::bug_excerpt;
 using muonwalk::testing::end_text;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
 using muonwalk::testing::run_program;
+using muonwalk::testing::same_on_any_processor;
 
 namespace {
 
@@ -55,6 +59,7 @@ struct Lesson {
     return run_program(command, kLimitSeconds);
   }
   std::string said(const std::vector<std::string>& options) const { return join(options) + ": "; }
+  std::string bugs_expected() const { return std::filesystem::path(expected).replace_extension(".bugs.expected").string(); }
   bool may_be_long() const { return name.rfind("lesson_09", 0) == 0; }
 };
 
@@ -118,6 +123,25 @@ void expect_works_or_is_refused(const Lesson& lesson, const std::vector<std::str
   const Outcome outcome = lesson.run(options);
   if (outcome.exit_code == 2 && !outcome.timed_out) return expect_refusal(lesson, options, outcome);
   if (expect_code(lesson.said(options), outcome, 0)) expect_readable(lesson.said(options), outcome.out);
+}
+
+// With BLESS=1 in the environment, writes `text` to `path` and says so.
+bool blessed(const std::string& path, const std::string& text) {
+  const char* bless = std::getenv("BLESS");
+  if (bless == nullptr || std::string(bless) != "1") return false;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) fail(path + " could not be written");
+  else std::cout << "BLESSED: " << path << " was written anew; review the difference before committing it\n";
+  return true;
+}
+
+std::string read_or_fail(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(path + " does not exist; run this test with BLESS=1 in the environment to write it, and review it");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 // --- the source -------------------------------------------------------------------------------------------------------
@@ -223,20 +247,11 @@ void check_expected(const Lesson& lesson) {
     fail("it prints " + std::to_string(lines) + " lines; the limit is " + std::to_string(kMostLines));
   if (failures > 0) return;
 
-  if (const char* bless = std::getenv("BLESS"); bless != nullptr && std::string(bless) == "1") {
-    std::ofstream file(lesson.expected, std::ios::binary);
-    file << outcome.out;
-    if (!file.flush()) return fail(lesson.expected + " could not be written");
-    std::cout << "BLESSED: " << lesson.expected << " was written anew; review the difference before committing it\n";
-    return;
-  }
-  std::ifstream file(lesson.expected, std::ios::binary);
-  if (!file)
-    return fail(lesson.expected + " does not exist; run this test with BLESS=1 in the environment to write it, and review it");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!expect_same("", "expected", text.str(), "printed", outcome.out))
-    std::cout << "If what it prints now is right, run this test with BLESS=1 in the environment and review the difference.\n";
+  const std::string what_now = "If what it prints now is right, run this test with BLESS=1 in the environment and review the "
+                               "difference.\n";
+  if (blessed(lesson.expected, outcome.out)) return;
+  const std::string expected = read_or_fail(lesson.expected);
+  if (failures == 0 && !expect_same("", "expected", expected, "printed", outcome.out)) std::cout << what_now;
 }
 
 void check_bugs(const Lesson& lesson) {
@@ -244,6 +259,10 @@ void check_bugs(const Lesson& lesson) {
   if (!expect_code("--list-bugs: ", list, 0)) return;
   const std::vector<std::string> bugs = lines_of(list.out);
   if (bugs.empty()) return fail("a lesson plants at least one bug that its check catches, but --list-bugs names none");
+  const Outcome without = lesson.run({});
+  if (!expect_code("", without, 0)) return;
+  std::string excerpts = "What the planted bugs of " + lesson.name + " change in its output: the test " + lesson.name +
+                         ".bugs compares,\nand writes this file when it is run with BLESS=1 in the environment.\n";
   for (const std::string& line : bugs) {
     const std::string bug = line.substr(0, line.find(' '));
     const std::string what = "--bug " + bug + ": ";
@@ -254,7 +273,15 @@ void check_bugs(const Lesson& lesson) {
     if (!named) fail(what + "the output does not show a difference:\n" + outcome.out);
     if (outcome.out.find(lesson.name + ": FAILED\n") == std::string::npos) fail(what + "the last line does not say FAILED");
     expect_readable(what, outcome.out);
+    std::vector<std::string> command = {lesson.name};
+    command.insert(command.end(), lesson.arguments.begin(), lesson.arguments.end());
+    excerpts += "\nbug " + bug + ": " + line.substr(line.find_first_not_of(' ', bug.size())) + "\n$ " + join(command) + " --bug " +
+                bug + "\n" + bug_excerpt(without.out, outcome.out);
   }
+  if (failures > 0 || blessed(lesson.bugs_expected(), excerpts)) return;
+  const std::string expected = read_or_fail(lesson.bugs_expected());
+  if (failures == 0 && !same_on_any_processor(expected, excerpts))
+    expect_same("", "expected", expected, "printed", excerpts);
   std::cout << bugs.size() << " planted bugs were run\n";
 }
 
