@@ -73,6 +73,17 @@ if(NOT fmt_FOUND)
   FetchContent_MakeAvailable(fmt)
 endif()
 
+# Its own build makes a shared and a static library; the static one, with the header that it configures, is what is used.
+find_package(ZLIB QUIET)
+if(NOT ZLIB_FOUND)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  set(CMAKE_POLICY_VERSION_MINIMUM 3.5)
+  fetch_library(ZLIB https://github.com/madler/zlib.git v1.2.13)
+  FetchContent_MakeAvailable(ZLIB)
+  target_include_directories(zlibstatic SYSTEM INTERFACE ${zlib_SOURCE_DIR} ${zlib_BINARY_DIR})
+  add_library(ZLIB::ZLIB ALIAS zlibstatic)
+endif()
+
 find_package(Gloo QUIET)
 if(NOT Gloo_FOUND)
   # Gloo has no release tags; this is the commit that Debian 12 packages. It asks for a CMake older than today's.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "src/comm/ledger.hpp"
+#include "src/layout/grid.hpp"
+
+namespace muonwalk::sim {
+
+/// What a rank did for a while.
+enum class SpanKind : std::uint8_t {
+  step,   ///< a step of the lesson
+  phase,  ///< a part of it that has a name (Rank::phase)
+  call,   ///< one call on a communicator, from the call until it returns
+  sent,   ///< one message of a call, while the exchange that carried it lasted
+  received
+};
+
+/// One entry of a rank's SpanBuffer. It is copied as it is, from a rank that is a process to its parent.
+struct Span {
+  std::int64_t begin_ns = 0;  ///< on the monotonic clock, which all processes of a machine share
+  std::int64_t end_ns = 0;
+  std::int64_t bytes = 0;          ///< a call: all that the rank handed to the transport; a message: its size
+  std::int64_t message_bytes = 0;  ///< a call: its size as nccl-tests count it
+  std::int64_t held_at_begin = 0;  ///< elements in the rank's matrices and flat buffers; not for messages
+  std::int64_t held_at_end = 0;
+  std::int32_t name = -1;     ///< a step or phase: its number among the rank's names
+  std::int32_t messages = 0;  ///< a call: messages that the rank sent
+  std::int32_t peer = -1;     ///< a message: the other rank, as the world numbers it
+  std::int32_t number = 0;    ///< a message: how many went the same way in this group before it
+  SpanKind kind = SpanKind::step;
+  GroupKind group = GroupKind::dp;
+  CollectiveKind collective = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
+};
+static_assert(std::is_trivially_copyable_v<Span>, "spans go through a pipe as they lie in memory");
+
+}  // namespace muonwalk::sim

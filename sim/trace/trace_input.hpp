@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+
+namespace muonwalk::sim {
+
+/// The bytes of a file, plain or compressed with gzip, a piece at a time. Errors are UsageErrors that name the file.
+class TraceInput {
+ public:
+  /// Throws UsageError when the file is not there, is no regular file, can't be read or is empty.
+  explicit TraceInput(const std::string& path);
+  ~TraceInput();
+  TraceInput(const TraceInput&) = delete;
+  TraceInput& operator=(const TraceInput&) = delete;
+
+  /// No byte is left; reads the next piece when this one is used up.
+  bool at_end() { return at_ == end_ && !read_more(); }
+  char byte() const { return *at_; }
+  void next() { ++at_; }
+
+  /// Bytes read so far, decompressed.
+  std::int64_t position() const { return before_ + (at_ - begin_); }
+
+  /// The reader has understood another token. A token longer than `kMostTokenBytes` is refused, so that a file of one
+  /// endless string can't fill the memory.
+  void token_ended() { token_began_ = position(); }
+  static constexpr std::int64_t kMostTokenBytes = std::int64_t{64} << 20;
+
+ private:
+  bool read_more();
+
+  struct Stream;  // zlib's, kept out of this header
+  std::string path_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<char[]> buffer_;
+  const char* begin_ = nullptr;
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;
+  std::int64_t before_ = 0;
+  std::int64_t token_began_ = 0;
+};
+
+/// A TraceInput as a pair of iterators, which is what the JSON parser reads from.
+class TraceBytes {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  TraceBytes() = default;  ///< the end
+  explicit TraceBytes(TraceInput& input) : input_(&input) {}
+
+  char operator*() const { return input_->byte(); }
+  TraceBytes& operator++() {
+    input_->next();
+    return *this;
+  }
+  friend bool operator==(const TraceBytes& a, const TraceBytes& b) { return a.ended() == b.ended(); }
+  friend bool operator!=(const TraceBytes& a, const TraceBytes& b) { return !(a == b); }
+
+ private:
+  bool ended() const { return input_ == nullptr || input_->at_end(); }
+
+  TraceInput* input_ = nullptr;
+};
+
+}  // namespace muonwalk::sim
