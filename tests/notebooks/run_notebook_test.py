@@ -14,6 +14,24 @@ RUN = ROOT / "tools" / "run_notebook.py"
 HERE = shutil.which("clang-repl-19") is not None
 LIBRARY = os.environ.get("MUONWALK_LIBRARY", str(ROOT / "build" / "lib" / "libmuonwalk.so"))
 
+# What xeus-cling and xeus-cpp have under this name: a function that asks for a bundle and shows it.
+STAND_IN_DISPLAY = """
+#pragma once
+#include <cstdio>
+#include <nlohmann/json.hpp>
+namespace nl = nlohmann;
+namespace xcpp {
+template <class T>
+nl::json mime_bundle_repr(const T&) { return nl::json::object(); }
+template <class T>
+void display(const T& shown) {
+  using ::xcpp::mime_bundle_repr;
+  std::printf("shown %s\\n", nl::json(mime_bundle_repr(shown)).dump().c_str());
+  std::fflush(stdout);
+}
+}
+"""
+
 
 def notebook(*cells):
     return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell]} for i, cell in enumerate(cells)]}
@@ -21,15 +39,16 @@ def notebook(*cells):
 
 @unittest.skipUnless(HERE, "there is no clang-repl-19 here")
 class RunNotebook(unittest.TestCase):
-    def run_cells(self, *cells, limit="60", beside=None):
+    def run_cells(self, *cells, limit="60", beside=None, include=None):
         """Writes a notebook, beside the lessons' own where it needs setup.hpp, and executes it."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "tried.ipynb"
             path.write_text(json.dumps(notebook(*cells)), encoding="utf-8")
             if beside:
                 (Path(folder) / "setup.hpp").symlink_to(beside)
+            environment = {**os.environ, "CPLUS_INCLUDE_PATH": include} if include else None
             return subprocess.run([sys.executable, RUN, "--library", LIBRARY, "--limit", limit, path],
-                                  capture_output=True, text=True, timeout=240, check=False)
+                                  capture_output=True, text=True, timeout=240, check=False, env=environment)
 
     def expect_failure(self, words, *cells, **more):
         done = self.run_cells(*cells, **more)
@@ -109,6 +128,20 @@ class RunNotebook(unittest.TestCase):
         done = self.run_cells(*sources, beside=ROOT / "notebooks" / "setup.hpp")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("4 threads over Gloo", done.stdout)
+
+    def test_pictures_are_handed_to_a_kernel_that_shows_them_and_told_in_words_to_others(self):
+        picture = 'nb::show_svg("<svg><title>A map</title><desc>of it</desc></svg>");'
+        with TemporaryDirectory() as folder:
+            header = Path(folder) / "xcpp" / "xdisplay.hpp"
+            header.parent.mkdir()
+            header.write_text(STAND_IN_DISPLAY, encoding="utf-8")
+            done = self.run_cells(f'#include "{header}"', '#include "setup.hpp"', picture,
+                                  beside=ROOT / "notebooks" / "setup.hpp", include=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn('shown {"image/svg+xml":"<svg><title>A map</title><desc>of it</desc></svg>",'
+                      '"text/plain":"A map: of it"}', done.stdout)
+        done = self.run_cells('#include "setup.hpp"', picture, beside=ROOT / "notebooks" / "setup.hpp")
+        self.assertTrue(done.stdout.startswith("A map: of it\n"), done.stdout)
 
     def test_a_library_that_is_not_there_is_said(self):
         with TemporaryDirectory() as folder:
