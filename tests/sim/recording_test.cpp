@@ -1,0 +1,349 @@
+// The recording of a run, called from code as a notebook does, and its JSON and strips on recordings made by hand.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/cluster/recorder.hpp"
+#include "sim/recording/recording_json.hpp"
+#include "sim/recording/strip.hpp"
+#include "sim/recording/strip_svg.hpp"
+#include "sim/recording/strip_words.hpp"
+#include "src/errors.hpp"
+#include "tests/layout/well_formed_xml.hpp"
+#include "tests/sim/printed.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using muonwalk::testing::printed;
+using nlohmann::json;
+
+namespace {
+
+struct Local {
+  Flat slice;
+  Flat sum;
+};
+
+LessonInfo info() {
+  LessonInfo info;
+  info.name = "lesson_77_recording";
+  info.title = "A recording";
+  info.question = "is it kept?";
+  return info;
+}
+
+Options threads(const Grid& grid, bool recorded) {
+  Options options;
+  options.grid = grid;
+  options.world = WorldKind::threads;
+  options.transport = TransportKind::memory;
+  options.timeout_seconds = 20;
+  options.recorded = recorded;
+  return options;
+}
+
+void start(Rank& rank, Local& local) {
+  local.slice = Flat(2, 0.1f * static_cast<float>(rank.rank() + 1));
+  rank.show("w", local.slice).elements({2 * rank.place.dp, 2 * rank.place.dp + 2}, 2 * rank.grid.dp());
+}
+void gather(Rank& rank, Local& local) {
+  local.sum = rank.dp().all_gather(local.slice);
+  rank.show("w, gathered", local.sum).whole();
+}
+
+RecordedBlock block(const std::string& name, int tensor, const std::string& unit, Index begin, Index end, Index of) {
+  RecordedBlock block;
+  block.name = name;
+  block.tensor = tensor;
+  block.rows = 1;
+  block.cols = end - begin;
+  block.flat = true;
+  block.unit = unit;
+  block.begin = begin;
+  block.end = end;
+  block.of = of;
+  return block;
+}
+
+// Two ranks of a dp group, with the tensors a, b and c and no step yet.
+Recording two_ranks() {
+  Recording recording;
+  recording.title = "By hand";
+  recording.grid = Grid().dp(2);
+  recording.ranks = {{"rank 0  dp 0", Grid().dp(2).place(0)}, {"rank 1  dp 1", Grid().dp(2).place(1)}};
+  recording.tensors = {{"a", 0}, {"b", 1}, {"c", 2}};
+  return recording;
+}
+
+void add_step(Recording& recording, std::vector<std::vector<RecordedBlock>> holds, std::vector<RecordedMove> moves = {}) {
+  RecordedStep step;
+  step.number = static_cast<int>(recording.steps.size()) + 1;
+  step.title = "step";
+  step.holds = std::move(holds);
+  step.says.resize(recording.ranks.size());
+  step.moves = std::move(moves);
+  recording.steps.push_back(step);
+}
+
+std::vector<std::string> names(const std::vector<const RecordedBlock*>& blocks) {
+  std::vector<std::string> all;
+  for (const RecordedBlock* block : blocks) all.push_back(block->name);
+  return all;
+}
+
+Record shown(const std::string& name, const std::vector<float>& values) {
+  Record record;
+  record.kind = "show";
+  const long long count = static_cast<long long>(values.size());
+  record.fields = {{"name", name}, {"rows", 1}, {"cols", count}, {"bytes", 4 * count}, {"flat", true}};
+  record.payload.resize(values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(record.payload.data(), values.data(), record.payload.size());
+  return record;
+}
+
+Record phase(const std::string& name) { return {"phase", {{"name", name}, {"seconds", 0.5}}, {}}; }
+
+json recorded_json(const Recorder& recorder) { return json::parse(recording_json(recorder.recording())); }
+
+}  // namespace
+
+TEST_CASE("Lesson: a recorded run prints the same, moves the same, and ends with the same bits") {
+  const auto run = [](bool recorded, std::vector<Flat>& held, std::vector<Index>& sent) {
+    return printed([&] {
+      Lesson<Local> lesson(info(), threads(Grid().dp(3), recorded));
+      lesson.step("start", start);
+      lesson.step("gather", gather);
+      lesson.quiet_step("count", [&](Rank& rank, Local&) { sent[rank.rank()] = rank.ledger().total().bytes_sent; });
+      for (int rank = 0; rank < 3; ++rank) held.push_back(lesson.local(rank).sum);
+    });
+  };
+  std::vector<Flat> plain_held, recorded_held;
+  std::vector<Index> plain_sent(3), recorded_sent(3);
+  const std::string plain = run(false, plain_held, plain_sent);
+  const std::string recorded = run(true, recorded_held, recorded_sent);
+  CHECK(plain == recorded);
+  CHECK(plain_held == recorded_held);
+  CHECK(plain_sent == recorded_sent);
+  CHECK(plain_sent == std::vector<Index>{16, 16, 16});
+}
+
+TEST_CASE("Lesson: the picture and the words of the last step, and what a notebook is told where there are none") {
+  printed([&] {
+    Lesson<Local> silent(info(), threads(Grid().dp(2), false));
+    silent.step("start", start);
+    CHECK_THROWS_WITH_AS(silent.picture_of_last_step(), doctest::Contains("recorded"), UsageError);
+    CHECK_THROWS_AS(silent.words_of_last_step(), UsageError);
+
+    Lesson<Local> lesson(info(), threads(Grid().dp(2), true));
+    CHECK_THROWS_WITH_AS(lesson.picture_of_last_step(), doctest::Contains("first one has run"), UsageError);
+    lesson.step("start", start);
+    CHECK(lesson.words_of_last_step() ==
+          "Step 1: start; nothing travels.\nrank 0  dp 0: after: w (elements 0–1 of 4, 2, 8 B).\n"
+          "rank 1  dp 1: after: w (elements 2–3 of 4, 2, 8 B).");
+    lesson.step("gather", gather);
+    CHECK(lesson.words_of_last_step() ==
+          "Step 2: gather; all_gather over dp · 2 messages · 16 B.\n"
+          "rank 0  dp 0: before: w (elements 0–1 of 4, 2, 8 B); sends 8 B to rank 1; after: w, gathered (all of it, 4, 16 B).\n"
+          "rank 1  dp 1: before: w (elements 2–3 of 4, 2, 8 B); sends 8 B to rank 0; after: w, gathered (all of it, 4, 16 B).");
+    const std::string svg = lesson.picture_of_last_step();
+    CHECK(XmlReader(svg).complaint() == "");
+    CHECK(svg.find("rank 0 sends 8 B to rank 1 in 1 message") != std::string::npos);
+  });
+}
+
+TEST_CASE("Rank::recorded: on while a step is recorded, off in errands, later quiet steps and unrecorded runs") {
+  printed([&] {
+    const auto run = [](bool recorded) {
+      std::string seen;
+      const auto look = [&](Rank& rank, Local&) { seen += rank.recorded() ? "r" : "-"; };
+      Lesson<Local> lesson(info(), threads(Grid(), recorded));
+      lesson.step("one", look);
+      for (int quiet = 0; quiet < 4; ++quiet) lesson.quiet_step("quiet", look);
+      lesson.step("two", look);
+      return seen;
+    };
+    CHECK(run(true) == "rrr--r");
+    CHECK(run(false) == "------");
+  });
+}
+
+TEST_CASE("Recorder: values of up to 1024 elements are kept, of more their digest, of none nothing") {
+  Options options;
+  Recorder recorder(info(), options);
+  Record sizes = shown("only a shape", {});
+  recorder.step("show", {{shown("few", std::vector<float>(1024, 1.5f)), shown("many", std::vector<float>(1025, 1.5f)), sizes}});
+  const json holds = recorded_json(recorder)["steps"][0]["holds"][0];
+  CHECK(holds[0]["values"].size() == 1024);
+  CHECK(holds[0]["digest"].get<std::string>().size() == 16);
+  CHECK(holds[1]["values"].is_null());
+  CHECK(holds[1]["digest"].get<std::string>().size() == 16);
+  CHECK(holds[0]["digest"] != holds[1]["digest"]);
+  CHECK(holds[2]["values"].is_null());
+  CHECK(holds[2]["digest"].is_null());
+}
+
+TEST_CASE("recording_json: a float reads back as the same bits, in no more digits than it takes; NaN and infinities are words") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {0.1f, -0.0f, 1.0f / 3, 16777216.0f, 1e-45f, 3.4028235e38f, 0x1.000002p0f, 3.0f};
+  std::vector<float> all = values;
+  all.insert(all.end(), {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()});
+  Recorder recorder(info(), Options());
+  recorder.step("show", {{shown("w", all)}});
+  const std::string text = recording_json(recorder.recording());
+  const json kept = json::parse(text)["steps"][0]["holds"][0][0]["values"];
+  REQUIRE(kept.size() == all.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float read = static_cast<float>(kept[i].get<double>());
+    CHECK(std::memcmp(&read, &values[i], sizeof read) == 0);
+  }
+  CHECK(kept[8] == "inf");
+  CHECK(kept[9] == "-inf");
+  CHECK(kept[10] == "nan");
+  CHECK(text.find("[0.1,-0.0,0.33333334,") != std::string::npos);
+  CHECK(text.back() == '\n');
+}
+
+TEST_CASE("Recorder: a line belongs to the step that it follows, the last ones to what comes after; colours are dropped") {
+  Recorder recorder(info(), Options());
+  recorder.line("\033[1mheading\033[0m");
+  recorder.line("two\nlines");
+  recorder.step("first", {{}});
+  recorder.line("\033[1mstep 1\033[0m");
+  recorder.step_printed();
+  recorder.line("between");
+  recorder.step("second", {{}});
+  recorder.line("step 2");
+  recorder.step_printed();
+  recorder.line("the end");
+  recorder.finish(true);
+  const Recording& recording = recorder.recording();
+  CHECK(recording.heading == "heading");
+  CHECK(recording.before == std::vector<std::string>{"heading", "two", "lines"});
+  CHECK(recording.steps[0].lines == std::vector<std::string>{"step 1", "between"});
+  CHECK(recording.steps[1].lines == std::vector<std::string>{"step 2"});
+  CHECK(recording.after == std::vector<std::string>{"the end"});
+  CHECK(recording.ok);
+}
+
+TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes again is the same one") {
+  Options options;
+  options.grid = Grid().dp(2);
+  Recorder recorder(info(), options);
+  recorder.quiet_step("work", {{shown("a", {1}), phase("one"), shown("b", {1}), phase("two"), shown("c", {1}), phase("one")},
+                               {shown("a", {1}), phase("one"), phase("two"), shown("d", {1}), phase("three")}});
+  const auto& steps = recorder.recording().steps;
+  REQUIRE(steps.size() == 3);
+  CHECK(steps[0].title == "work: one");
+  CHECK(steps[1].title == "work: two");
+  CHECK(steps[2].title == "work: three");
+  CHECK(steps[0].holds[0].size() == 2);
+  CHECK(steps[0].holds[0][1].name == "c");
+  CHECK(steps[0].holds[1].size() == 1);
+  CHECK(steps[1].holds[0][0].name == "b");
+  CHECK(steps[2].holds[0].empty());
+  CHECK(steps[2].holds[1][0].name == "d");
+
+  recorder.quiet_step("no phases", {{shown("a", {1})}, {}});
+  CHECK(steps.back().title == "no phases");
+  CHECK(steps.back().number == 4);
+  recorder.quiet_step("nothing at all", {{}, {}});
+  CHECK(steps.back().title == "nothing at all");
+}
+
+TEST_CASE("Recorder: what stands before the comma names the tensor; matrices take colours from the front, runs from the back") {
+  Options options;
+  Recorder recorder(info(), options);
+  Record matrix = shown("m, orthogonal", {1, 2});
+  matrix.fields.erase("flat");
+  recorder.step("show", {{shown("run", {1}), matrix, shown("m", {1}), shown("run, again", {1})}});
+  const Recording& recording = recorder.recording();
+  REQUIRE(recording.tensors.size() == 2);
+  CHECK(recording.tensors[0].name == "run");
+  CHECK(recording.tensors[0].colour == 7);
+  CHECK(recording.tensors[1].name == "m");
+  CHECK(recording.tensors[1].colour == 0);
+  CHECK(recording.steps[0].holds[0][2].tensor == 1);
+  CHECK(recording.steps[0].holds[0][3].tensor == 0);
+}
+
+TEST_CASE("strip_of: before is what was last shown of the same tensor, or, where that is new, the step before") {
+  Recording recording = two_ranks();
+  add_step(recording, {{block("a", 0, "elements", 0, 2, 4), block("b", 1, "", 0, 1, 1)}, {block("a", 0, "elements", 2, 4, 4)}});
+  add_step(recording, {{block("b, changed", 1, "", 0, 1, 1)}, {}});
+  add_step(recording, {{block("a, gathered", 0, "", 0, 1, 1)}, {block("c", 2, "", 0, 1, 1)}});
+  add_step(recording, {{}, {}});
+  using Names = std::vector<std::string>;
+  CHECK(strip_of(recording, 0).before[0].empty());
+  CHECK(names(strip_of(recording, 1).before[0]) == Names{"b"});
+  CHECK(names(strip_of(recording, 1).before[1]) == Names{"a"});   // it shows nothing, so what it had
+  CHECK(names(strip_of(recording, 2).before[0]) == Names{"a"});   // from two steps earlier
+  CHECK(strip_of(recording, 2).before[1].empty());                // new, and nothing in the step before
+  CHECK(names(strip_of(recording, 3).before[1]) == Names{"c"});
+  recording.steps[2].holds[0][0].from = {1};
+  CHECK(names(strip_of(recording, 2).before[0]) == Names{"a", "b, changed"});
+}
+
+TEST_CASE("strip_of: a gathered block knows which part came from whom; a sum does not") {
+  Recording recording = two_ranks();
+  const std::vector<RecordedMove> both = {{0, 1, "dp", "all_gather", "float32", 2, 8, 0}, {1, 0, "dp", "all_gather", "float32", 2, 8, 0}};
+  add_step(recording, {{block("a", 0, "elements", 0, 2, 4)}, {block("a", 0, "elements", 2, 4, 4)}});
+  add_step(recording, {{block("a", 0, "", 0, 1, 1)}, {block("a", 0, "", 0, 1, 1)}}, both);
+  const Strip strip = strip_of(recording, 1);
+  const auto& seams = strip.seams.at(strip.after[1][0]);
+  REQUIRE(seams.size() == 2);
+  CHECK(seams[1].rank == 1);
+  CHECK(seams[1].begin == 2);
+  CHECK(seams[1].end == 4);
+  REQUIRE(strip.arrows.size() == 2);
+  CHECK(strip.arrows[0].bytes == 8);
+  CHECK(strip.traffic == "all_gather over dp · 2 messages · 16 B");
+
+  recording.steps[0].holds[0][0].end = recording.steps[0].holds[1][0].begin + 1;   // they overlap
+  CHECK(strip_of(recording, 1).seams.begin()->second.empty());
+  recording.steps[0].holds[0][0].end = 2;
+  recording.steps[1].moves.clear();                                                // nothing came
+  CHECK(strip_of(recording, 1).seams.begin()->second.empty());
+}
+
+TEST_CASE("strip_svg: any names, words and sizes give a picture that can be read") {
+  Recording recording = two_ranks();
+  recording.title = "<&>";
+  recording.tensors[0].name = "a<b";
+  RecordedBlock empty = block("c", 2, "elements", 5, 5, 5), nothing = block("nothing of nothing", 2, "rows", 0, 0, 0);
+  nothing.flat = false;
+  nothing.rows = nothing.cols = 0;
+  RecordedBlock huge = block("a name that goes on and on, and then on & on, ", 1, "elements", 1'000'000'000, 2'000'000'000, 4'000'000'000);
+  huge.note = "\"quoted\" \x01\xff";
+  add_step(recording, {{block("a<b", 0, "elements", 0, 2, 4), empty, nothing, huge}, {}},
+           {{0, 1, "dp", "send", "float32", 0, 0, 0}, {0, 1, "dp", "send", "bytes", 123456789, 123456789, 1}});
+  recording.steps[0].says[1] = {"", "x < y && \"z\"", std::string(300, 'w')};
+  recording.steps[0].title = std::string(200, 't') + " & so on";
+  add_step(recording, {{huge, huge, huge, huge, huge}, {nothing}});
+  for (int step = 0; step < 2; ++step) CHECK(XmlReader(strip_svg(recording, step)).complaint() == "");
+  CHECK(XmlReader(strips_svg(recording)).complaint() == "");
+  CHECK(strips_svg(recording).find("123,456,789 B to rank 1 in 2 messages") != std::string::npos);
+  CHECK(strip_words(recording, 0).find("sends 123,456,789 B to rank 1") != std::string::npos);
+
+  Recording none = two_ranks();
+  CHECK(XmlReader(strips_svg(none)).complaint() == "");
+}
+
+TEST_CASE("options: the paths of --record and --svg") {
+  Options options;
+  CHECK_FALSE(options.recording());
+  for (const char* path : {"a.svg", "pictures/", "/tmp/a/b.svg"}) {
+    options.svg_path = path;
+    CHECK_NOTHROW(require_valid(info(), options));
+    CHECK(options.recording());
+  }
+  for (const char* path : {"a.png", "pictures", ".svg", "a.svg.txt"}) {
+    options.svg_path = path;
+    CHECK_THROWS_WITH_AS(require_valid(info(), options), doctest::Contains(path), UsageError);
+  }
+}
