@@ -11,7 +11,7 @@ endfunction()
 # add_lesson_tests(lesson_NN_topic): what tests/lessons/check_lesson.cpp checks, as one test each:
 #   .anatomy   its source has the sections of every lesson, and enough prose
 #   .expected  prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
-#   .bugs      every planted bug is caught
+#   .bugs      every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
 #   .threads   ranks as threads, through memory, print the same as ranks as processes
 #   .worlds    ranks as threads, over Gloo, as well
 #   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail

@@ -33,6 +33,9 @@ constexpr double kLimitSeconds = 240;   // far more than any lesson needs, also 
 constexpr int kColumns = 100;
 constexpr std::size_t kMostLines = 80;
 
+const char* const kBlessIfRight =
+    "If what it prints now is right, run this test with BLESS=1 in the environment and review the difference.\n";
+
 int failures = 0;
 
 void fail(const std::string& what) {
@@ -247,11 +250,9 @@ void check_expected(const Lesson& lesson) {
     fail("it prints " + std::to_string(lines) + " lines; the limit is " + std::to_string(kMostLines));
   if (failures > 0) return;
 
-  const std::string what_now = "If what it prints now is right, run this test with BLESS=1 in the environment and review the "
-                               "difference.\n";
   if (blessed(lesson.expected, outcome.out)) return;
   const std::string expected = read_or_fail(lesson.expected);
-  if (failures == 0 && !expect_same("", "expected", expected, "printed", outcome.out)) std::cout << what_now;
+  if (failures == 0 && !expect_same("", "expected", expected, "printed", outcome.out)) std::cout << kBlessIfRight;
 }
 
 void check_bugs(const Lesson& lesson) {
@@ -280,8 +281,10 @@ void check_bugs(const Lesson& lesson) {
   }
   if (failures > 0 || blessed(lesson.bugs_expected(), excerpts)) return;
   const std::string expected = read_or_fail(lesson.bugs_expected());
-  if (failures == 0 && !same_on_any_processor(expected, excerpts))
+  if (failures == 0 && !same_on_any_processor(expected, excerpts)) {
     expect_same("", "expected", expected, "printed", excerpts);
+    std::cout << kBlessIfRight;
+  }
   std::cout << bugs.size() << " planted bugs were run\n";
 }
 

@@ -1,0 +1,75 @@
+"""The picture of the journey on the start page: what four ranks (dp 2 × tp 2) hold of one matrix before the optimizer's step
+and after each of its five stages."""
+
+import re
+from pathlib import Path
+
+# Four ranks; a matrix of four rows. TP rank t has the rows 2t and 2t + 1 of it, and DP rank d owns the d-th of them.
+_GRID = [(dp, tp) for dp in (0, 1) for tp in (0, 1)]
+_CELL, _LEFT, _TOP = 13, 8, 18
+
+
+def _shard(dp, tp):
+    return {2 * tp + dp}
+
+
+def _slice(dp, tp):
+    del dp
+    return {2 * tp, 2 * tp + 1}
+
+
+def _whole(dp, tp):
+    del dp, tp
+    return {0, 1, 2, 3}
+
+
+# Title, lesson, what happens, what a rank holds, orthogonal?, and that in words.
+_STAGES = [
+    ("Before", None, "A DP shard of the update: a run of elements.", _shard, False, "each rank holds another row"),
+    ("DP gather", "lesson_04_dp_gather", "Shards travel over dp: a TP slice.", _slice, False,
+     "each rank holds the half of its TP rank"),
+    ("TP gather", "lesson_05_tp_gather", "Slices travel over tp: the whole matrix.", _whole, False,
+     "each rank holds all four rows"),
+    ("Newton–Schulz", "lesson_06_newton_schulz", "All ranks do the same work, and nothing travels.", _whole, True,
+     "each rank holds all four rows, orthogonalized"),
+    ("TP shard", "lesson_07_tp_shard", "Each keeps its slice, and nothing travels.", _slice, True,
+     "each rank holds its half of the orthogonal matrix"),
+    ("DP shard", "lesson_08_dp_shard", "Each keeps its run, and changes its weights with it.", _shard, True,
+     "each rank holds its row of the orthogonal matrix"),
+]
+
+
+def _colours(root):
+    """The fills of src/layout/palette.hpp, light and dark."""
+    source = (Path(root) / "src/layout/palette.hpp").read_text(encoding="utf-8")
+    table = source[source.index("kParameterColours"):]
+    return re.findall(r'\{"(#[0-9a-f]{6})", "(#[0-9a-f]{6})"\}', table)[:5]
+
+
+def _picture(title, holds, orthogonal, words):
+    side = 4 * _CELL
+    parts = []
+    for dp, tp in _GRID:
+        x, y = _LEFT + tp * (side + 16), _TOP + dp * (side + 26)
+        parts.append(f'<text x="{x}" y="{y - 5}">dp {dp} tp {tp}</text>')
+        for row in range(4):
+            held = row in holds(dp, tp)
+            kind = ("mw-j4" if orthogonal else f"mw-j{row}") if held else "mw-jnone"
+            parts.append(f'<rect x="{x}" y="{y + row * _CELL}" width="{side}" height="{_CELL}" class="{kind}"/>')
+            if held:
+                parts += [f'<path d="M{x + i * _CELL} {y + row * _CELL}v{_CELL}" class="mw-jcells"/>' for i in (1, 2, 3)]
+    width, height = 2 * _LEFT + 2 * side + 16, _TOP + 2 * side + 26 + 6
+    return (f'<svg class="mw-journey-picture" role="img" viewBox="0 0 {width} {height}" aria-label="{title}: {words}">'
+            f'{"".join(parts)}</svg>')
+
+
+def journey(root):
+    colours = _colours(root)
+    light = "".join(f".mw-j{i}{{fill:{pair[0]}}}" for i, pair in enumerate(colours))
+    dark = "".join(f".mw-j{i}{{fill:{pair[1]}}}" for i, pair in enumerate(colours))
+    style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
+    items = []
+    for title, lesson, happens, holds, orthogonal, words in _STAGES:
+        name = f'<a href="{lesson}.html">{title}</a>' if lesson else title
+        items.append(f"<li><h3>{name}</h3>{_picture(title, holds, orthogonal, words)}<p>{happens}</p></li>")
+    return f'{style}<ol class="mw-journey" aria-label="The journey of a matrix through one optimizer step">{"".join(items)}</ol>'

@@ -1,0 +1,192 @@
+"""Completes the page that Doxygen made of a lesson: what the lesson prints, its pictures, its player, what its bugs print,
+hints that open on a click, and the answer."""
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import lesson_text  # noqa: E402
+from doxygen_filter import fragments, section_id  # noqa: E402
+from lesson_graph import builds_on, lesson_graph  # noqa: E402
+from lesson_source import LessonError  # noqa: E402
+
+_FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.DOTALL)
+_SECTION = re.compile(r'<h1><a class="anchor" id="(\w+)"></a>\s*(.*?)</h1>', re.DOTALL)
+_PLAYED = ("04", "05", "06", "07", "08", "09")
+
+
+def section(anchor, title, content):
+    return f'<h1><a class="anchor" id="{anchor}"></a>\n{title}</h1>\n{content}\n'
+
+
+def output_block(text, label):
+    """What a program prints: a <pre> whose text is exactly this; it scrolls by itself, also by keyboard."""
+    shown = html.escape(text, quote=False).rstrip("\n")
+    shown = shown.replace("✔", '<b class="mw-good">✔</b>').replace("✘", '<b class="mw-bad">✘</b>')
+    shown = re.sub(r"^(step \d+ · .*|Lesson \d\d · .*)$", r"<b>\1</b>", shown, flags=re.MULTILINE)
+    return f'<pre class="mw-output" tabindex="0" role="region" aria-label="{html.escape(label)}">{shown}\n</pre>'
+
+
+def picture(name, svg_name, svg):
+    """An SVG as an image with its own words as the text alternative."""
+    title = re.search(r"<title>(.*?)</title>", svg, re.DOTALL)
+    words = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
+    size = re.search(r'width="(\d+)" height="(\d+)"', svg)
+    if not (title and words and size):
+        raise LessonError(f"{svg_name} of {name} has no <title>, <desc> or size, which the page needs")
+    alt = html.escape(html.unescape(" ".join(f"{title.group(1)}. {words.group(1)}".split())))
+    return (f'<figure class="mw-picture"><a href="material/{name}/{svg_name}" title="Open the picture by itself">'
+            f'<img src="material/{name}/{svg_name}" alt="{alt}" width="{size.group(1)}" height="{size.group(2)}" '
+            f'loading="lazy"/></a></figure>')
+
+
+def _last_step_pictures(lesson, material, recorded):
+    """{function: HTML of the pictures of its steps}."""
+    figures = {}
+    for number, function in lesson_text.functions_of_steps(lesson, recorded).items():
+        name = f"step_{number}.svg"
+        figures.setdefault(function, []).append(picture(lesson.name, name, lesson_text.read(material / name)))
+    return {function: "\n".join(all_of_it) for function, all_of_it in figures.items()}
+
+
+def _tidy_fragment(fragment):
+    """Without the hidden tooltips, which need a script to be seen and would be read aloud and copied."""
+    return re.sub(r'<div class="ttc".*?</div></div>\n', "", fragment, flags=re.DOTALL)
+
+
+def _with_pictures(lesson, contents, pictures):
+    """Each picture behind the code of the function that made the step; returns that and {function: its code}."""
+    stretches = fragments(lesson)
+    made = _FRAGMENT.findall(contents)
+    if len(made) != len(stretches):
+        raise LessonError(f"{lesson.path}: the page has {len(made)} blocks of code instead of {len(stretches)}; does "
+                          "a drawing in the prose look like code?")
+    code, parts, at = {}, iter(zip(made, stretches)), 0
+
+    def replace(match):
+        nonlocal at
+        fragment, stretch = next(parts)
+        at += 1
+        shown = _tidy_fragment(fragment)
+        if stretch[0].kind == "include" and at == 1:
+            shown = f'<details class="mw-includes"><summary>What it includes</summary>{shown}</details>'
+        names = [block.name for block in stretch if block.kind == "declaration" and block.name in pictures]
+        for name in names:
+            code[name] = _tidy_fragment(fragment)
+        return shown + "".join(pictures[name] for name in names)
+
+    contents = _FRAGMENT.sub(replace, contents)
+    missing = sorted(set(pictures) - set(code))
+    if missing:
+        raise LessonError(f"{lesson.path}: the step {missing[0]} is no function of the lesson, so its picture has no "
+                          "place on the page")
+    return contents, code
+
+
+def script_json(identifier, value):
+    """Data for a script of the page. "<" is escaped, so that nothing in it can end the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{identifier}">{text}</script>'
+
+
+def player(lesson, recorded, code):
+    functions = lesson_text.functions_of_steps(lesson, recorded)
+    steps = [{"step": number, "html": code[function]} for number, function in functions.items()]
+    number = lesson.number
+    content = (f'<div class="muonwalk-player" data-recording="recording-{number}" data-code="code-{number}"></div>\n'
+               '<noscript><p>The player needs JavaScript; the pictures of the steps above show the same run.</p></noscript>\n'
+               f'{script_json(f"recording-{number}", recorded)}\n{script_json(f"code-{number}", steps)}\n'
+               '<script src="player.js"></script>')
+    return section(f"{lesson.name}_play", "Play the run", content)
+
+
+def bugs_section(lesson):
+    items = [f'<details class="mw-bug" id="{lesson.name}_bug_{bug.name}"><summary><code>--bug {bug.name}</code> '
+             f"{html.escape(bug.says, quote=False)}</summary>\n{output_block(bug.output, f'What --bug {bug.name} prints')}</details>"
+             for bug in lesson_text.bugs(lesson)]
+    intro = ("<p>Each of these mistakes is in the program and can be switched on. Open one to see what the check says of it: "
+             "the lines that differ from a run without it.</p>")
+    return section(f"{lesson.name}_bugs", "Planted bugs", intro + "\n" + "\n".join(items))
+
+
+def output_section(lesson):
+    intro = (f"<p><code>./walk {lesson.number}</code> prints this. A test compares it with the program's output, byte by "
+             "byte.</p>")
+    return section(f"{lesson.name}_output", "What it prints",
+                   intro + "\n" + output_block(lesson_text.expected_text(lesson), "What the lesson prints"))
+
+
+def _fold_hints(lesson, contents):
+    """"Hint: …" at the end of an exercise opens on a click."""
+    begin = contents.index(f'id="{section_id(lesson.name, "Exercises")}"')
+    head, exercises = contents[:begin], contents[begin:]
+    exercises, found = re.subn(r"Hint: (.*?)((?:</p>)?\s*</li>)",
+                               r'<details class="mw-hint"><summary>Hint</summary><p>\1</p></details>\2', exercises,
+                               flags=re.DOTALL)
+    # A <p> can't hold a <details>: what Doxygen wrapped in a paragraph is unwrapped.
+    exercises = re.sub(r"<li><p[^>]*>(.*?)</p>\s*</li>", r"<li>\1</li>", exercises, flags=re.DOTALL)
+    if found != 3:
+        raise LessonError(f"{lesson.path}: the page has {found} hints instead of 3; each exercise ends with \"Hint: …\"")
+    return head + exercises
+
+
+def table_of_contents(contents):
+    items = "\n".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in _SECTION.findall(contents))
+    return (f'<nav class="mw-contents" aria-label="On this page"><details open><summary>On this page</summary>'
+            f"<ul>{items}</ul></details></nav>")
+
+
+def navigation(lessons, lesson, where):
+    at = lessons.index(lesson)
+    parts = []
+    if at > 0:
+        before = lessons[at - 1]
+        parts.append(f'<a rel="prev" href="{before.name}.html"><span>Previous</span>{before.number} · {before.title}</a>')
+    else:
+        parts.append('<a href="index.html"><span>Back to</span>Start</a>')
+    if at + 1 < len(lessons):
+        after = lessons[at + 1]
+        parts.append(f'<a rel="next" href="{after.name}.html"><span>Next</span>{after.number} · {after.title}</a>')
+    else:
+        parts.append('<a href="index.html#lessons"><span>The end, for now</span>All lessons</a>')
+    return f'<nav class="mw-steps mw-{where}" aria-label="Lessons">{"".join(parts)}</nav>'
+
+
+def _before_section(contents, anchor, addition):
+    mark = f'<h1><a class="anchor" id="{anchor}"></a>'
+    if contents.count(mark) != 1:
+        raise LessonError(f"the page has no section {anchor}, before which something belongs")
+    return contents.replace(mark, addition + mark)
+
+
+def complete(lessons, lesson, contents, material):
+    """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures."""
+    recorded = lesson_text.recording(material)
+    contents, code = _with_pictures(lesson, contents, _last_step_pictures(lesson, material, recorded))
+    sections = [anchor for anchor, _ in _SECTION.findall(contents)]
+
+    # Pictures of the lesson's own stand at the end of the idea, the player at the end of the steps.
+    own = [path for path in sorted(material.glob("*.svg")) if not path.name.startswith("step_")]
+    pictures = "\n".join(picture(lesson.name, path.name, lesson_text.read(path)) for path in own)
+    contents = _before_section(contents, section_id(lesson.name, "The reference"), pictures)
+    if lesson.number in _PLAYED:
+        after_steps = sections[sections.index(section_id(lesson.name, "The steps")) + 1]
+        contents = _before_section(contents, after_steps, player(lesson, recorded, code))
+    contents = _before_section(contents, section_id(lesson.name, "Exercises"),
+                               output_section(lesson) + bugs_section(lesson))
+    contents = _fold_hints(lesson, contents)
+    answer = html.escape(lesson_text.answer(lesson), quote=False)
+    contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')
+
+    question = html.escape(lesson_text.question(lesson), quote=False)
+    question = f'<p class="mw-question"><b>Question</b> {question}</p>'
+    first = contents.index("<h1>")
+    intro = contents[:first] + lesson_graph(lessons, lesson) + table_of_contents(contents)
+    return (navigation(lessons, lesson, "top") + question + intro + contents[first:] +
+            navigation(lessons, lesson, "bottom"))
+
+
+__all__ = ["builds_on", "complete", "output_block"]

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Makes the site out of what Doxygen wrote and what the lessons drew.
+
+    make_pages.py ROOT DOXYGEN_HTML MATERIAL OUT
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import lesson_page  # noqa: E402
+import start_page  # noqa: E402
+from lesson_source import LessonError, lessons_in_order  # noqa: E402
+
+# The text of a page, between Doxygen's frame and the end of it.
+_TEXT = re.compile(r'(<div class="contents">\s*<div class="textblock">)(.*?)(</div></div><!-- (?:contents|PageDoc) -->)', re.DOTALL)
+
+
+def change_text(page, change):
+    """Puts change(text) in the place of the page's text."""
+    source = page.read_text(encoding="utf-8")
+    changed, found = _TEXT.subn(lambda match: match.group(1) + change(match.group(2)) + match.group(3), source)
+    if found != 1:
+        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its text was found {found} times")
+    page.write_text(changed, encoding="utf-8")
+
+
+def make_pages(root, doxygen_html, material, out):
+    root, material, out = Path(root), Path(material), Path(out)
+    lessons = lessons_in_order(root)
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(doxygen_html, out)
+    for lesson in lessons:
+        folder = material / lesson.name
+        shutil.copytree(folder, out / "material" / lesson.name, ignore=shutil.ignore_patterns("*.json", "*.stamp"))
+        change_text(out / f"{lesson.name}.html",
+                    lambda text, lesson=lesson, folder=folder: lesson_page.complete(lessons, lesson, text, folder))
+    change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
+
+
+if __name__ == "__main__":
+    try:
+        make_pages(*sys.argv[1:])
+    except LessonError as error:
+        print(f"make_pages.py: {error}", file=sys.stderr)
+        sys.exit(1)
