@@ -95,11 +95,7 @@
   // --- what travels ---------------------------------------------------------------------------------------------------
 
   const elementsOf = (block) => block.rows * block.cols;
-
-  // For each rank the blocks that it showed before step `index`, the latest of each tensor and size last.
-  function shownBefore(recording, index) {
-    return recording.ranks.map((_, rank) => recording.steps.slice(0, index).flatMap((step) => step.holds[rank]));
-  }
+  const isWhole = (block) => !block.unit || (block.begin === 0 && block.end === block.of);
 
   // Messages of equal kind as one entry each: {collective, group, type, moves, bytes}.
   function kindsOf(moves) {
@@ -124,46 +120,48 @@
     return fitting[Math.min(calls.indexOf(move.call), fitting.length - 1)] || null;
   }
 
-  // Where in the whole a rank's part of a gathered block lies: {unit, begin, end}, as fractions of the whole. The part's own
-  // range says it where the rank showed one; otherwise parts follow each other in the order of the group.
-  function placeOf(part, target, index, size) {
-    const along = target.flat ? "elements" : (part && part.unit) || target.unit || "rows";
-    if (part && part.unit && part.of)
-      return { unit: target.flat ? "elements" : part.unit, begin: part.begin / part.of, end: part.end / part.of };
-    const begin = target.unit ? target.begin / target.of : 0;
-    const end = target.unit ? target.end / target.of : 1;
-    const width = (end - begin) / size;
-    return { unit: along, begin: begin + index * width, end: begin + (index + 1) * width };
+  // Where a block lies in its whole: {unit, begin, end}, as fractions of the whole.
+  function heldPlace(block) {
+    if (!block.unit) return { unit: block.flat ? "elements" : "columns", begin: 0, end: 1 };
+    return { unit: block.unit, begin: block.begin / block.of, end: block.end / block.of };
+  }
+
+  // Where in an all-gathered block the part of one rank lies, or null where the recording doesn't say. A slice of a matrix
+  // lies where any step shows the rank's slice; parts of a flat run follow each other in the order of the group.
+  function partPlace(recording, rank, target, move) {
+    const parts = recording.steps.flatMap((step) => step.holds[rank]).filter((block) =>
+      block.tensor === target.tensor && block.unit && !isWhole(block) && elementsOf(block) === move.elements);
+    if (!target.flat) return parts.length ? heldPlace(parts[0]) : null;
+    const { begin, end } = heldPlace(target);
+    const width = (end - begin) / recording.grid[move.group];
+    const first = begin + recording.ranks[rank][move.group] * width;
+    return { unit: "elements", begin: first, end: first + width };
   }
 
   // What a frame of moves shows on every rank: items {block, target, pieces} (the block that the rank held before, or null;
-  // the one that it fills; the pieces of it with the rank that each comes from), and parcels {from, bytes} for messages of
+  // the one that it holds after; its pieces, with the rank that each comes from), and parcels {from, bytes} for messages of
   // which the recording doesn't say where they end up.
   function arrivals(recording, index) {
     const step = recording.steps[index];
-    const before = shownBefore(recording, index);
-    const sent = (rank, move, target) =>
-      before[rank].filter((block) => block.tensor === target.tensor && elementsOf(block) === move.elements).pop() || null;
+    const before = recording.ranks.map((_, rank) => recording.steps.slice(0, index).flatMap((earlier) => earlier.holds[rank]));
     return recording.ranks.map((_, rank) => {
       const items = new Map();
       const parcels = new Map();
       const received = step.moves.filter((move) => move.to === rank);
       for (const move of received) {
+        const gathers = move.collective === "all_gather";
         const target = targetOf(move, step.holds[rank], received, recording.grid);
-        if (!target) {
+        const place = target && (gathers ? partPlace(recording, move.from, target, move) : heldPlace(target));
+        if (!place) {
           parcels.set(move.from, (parcels.get(move.from) || 0) + move.bytes);
           continue;
         }
-        const size = move.collective === "all_gather" ? recording.grid[move.group] : 1;
-        const pieceOf = (from) => ({
-          from,
-          ...placeOf(sent(from, move, target), target, size === 1 ? 0 : recording.ranks[from][move.group], size),
-        });
         if (!items.has(target)) {
-          const pieces = move.collective === "all_gather" ? [pieceOf(rank)] : [];
-          items.set(target, { block: sent(rank, move, target), target, pieces });
+          const block = before[rank].filter((held) => held.tensor === target.tensor).pop() || null;
+          const own = gathers ? partPlace(recording, rank, target, move) : block && heldPlace(block);
+          items.set(target, { block, target, pieces: own ? [{ from: rank, ...own }] : [] });
         }
-        items.get(target).pieces.push(pieceOf(move.from));
+        items.get(target).pieces.push({ from: move.from, ...place });
       }
       return { items: [...items.values()], parcels: [...parcels].map(([from, bytes]) => ({ from, bytes })) };
     });
@@ -178,15 +176,30 @@
     return `${kind.collective} over ${kind.group} sends ${count(kind.moves.length, "message")}${each}${all}`;
   }
 
-  // What happened, in one sentence: for those who listen, and for those who look.
+  const joined = (words) =>
+    words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+
+  // What a rank holds after a step, in a few words; where it shows nothing, the words that it says.
+  function holdingText(step, rank) {
+    const blocks = step.holds[rank].map((block) => `${isWhole(block) ? "all" : "a part"} of ${block.name}`);
+    return blocks.length ? `holds ${joined([...new Set(blocks)])}` : step.says[rank].join("; ");
+  }
+
+  // What happened, in one sentence: for those who listen, and for those who look. Ranks that hold alike are named together.
   function sentenceOf(recording, frame) {
     const step = recording.steps[frame.step];
     if (frame.phase === "moves") return `${kindsOf(step.moves).map(kindText).join("; ")}.`;
-    const lists = step.holds.map((blocks, rank) => [...blocks.map(blockText), ...step.says[rank]].join("; "));
-    if (lists.every((list) => list === "")) return "In this step no rank shows what it holds.";
-    if (lists.length > 1 && lists.every((list) => list === lists[0])) return `Every rank holds ${lists[0]}.`;
-    const shown = lists.map((list, rank) => (list ? `rank ${rank} holds ${list}` : "")).filter(Boolean);
-    return `${capital(shown.join(". ").replace(/\. rank/g, ". Rank"))}.`;
+    const alike = new Map();
+    recording.ranks.forEach((_, rank) => {
+      const text = holdingText(step, rank);
+      if (text) alike.set(text, [...(alike.get(text) || []), rank]);
+    });
+    if (!alike.size) return "In this step no rank shows what it holds.";
+    const all = recording.ranks.length;
+    return `${capital([...alike].map(([text, ranks]) => {
+      if (ranks.length === all && all > 1) return `every rank ${text}`;
+      return ranks.length === 1 ? `rank ${ranks[0]} ${text}` : `ranks ${joined(ranks)} ${text.replace(/^holds/, "hold")}`;
+    }).join("; "))}.`;
   }
 
   // --- drawing --------------------------------------------------------------------------------------------------------
@@ -255,11 +268,6 @@
     return map;
   }
 
-  const heldPlace = (block) =>
-    block.unit && block.of
-      ? { unit: block.unit, begin: block.begin / block.of, end: block.end / block.of }
-      : { unit: "columns", begin: 0, end: 1 };
-
   // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in rows of kFlatRow.
   function drawNumbers(block, rank) {
     const size = elementsOf(block);
@@ -267,7 +275,8 @@
                        ` ${shapeText(block)} · ${bytesText(block.bytes)}`, block.note ? ` · ${block.note}` : "");
     if (!block.values)
       return [title, make("p", { class: "mw-quiet" },
-                          `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`)];
+                          block.digest ? `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`
+                                       : "It has a shape, and no numbers to show.")];
     const columns = block.flat ? Math.min(kFlatRow, size) : block.cols;
     const rows = Math.ceil(size / Math.max(1, columns));
     const firstRow = block.flat ? (block.unit === "elements" ? block.begin : 0) : block.unit === "rows" ? block.begin : 0;
@@ -328,6 +337,7 @@
       this.source = make("div", { class: "mw-scroll mw-code", tabindex: "0", role: "region", "aria-label": "code of this step" });
       this.sourcePanel = make("section", { class: "mw-panel" }, make("h4", { class: "mw-caption" }, "The code"), this.source);
       this.lines = make("pre", { class: "mw-scroll mw-lines", tabindex: "0", role: "region", "aria-label": "printed lines" });
+      this.linesPanel = make("section", { class: "mw-panel" }, make("h4", { class: "mw-caption" }, "What it prints"), this.lines);
       const layout = ["dp", "tp", "pp"].filter((kind) => grid[kind] > 1 || kind !== "pp").map((kind) => `${kind} ${grid[kind]}`);
       this.root.textContent = "";
       this.root.append(make("div", { class: "mw-body" },
@@ -336,9 +346,8 @@
           make("div", { class: "mw-steps", role: "group", "aria-label": "steps" }, ...this.stepButtons),
           this.progress),
         make("div", { class: "mw-words" }, this.title, this.said),
-        make("div", { class: "mw-left" }, this.stage, this.moves, this.numbers),
-        make("div", { class: "mw-right" }, this.sourcePanel,
-          make("section", { class: "mw-panel" }, make("h4", { class: "mw-caption" }, "What it prints"), this.lines))));
+        make("div", { class: "mw-left" }, this.stage, this.moves),
+        make("div", { class: "mw-right" }, this.sourcePanel, this.numbers, this.linesPanel)));
       Object.entries({
         role: "group", tabindex: "0", "aria-roledescription": "player", title: "",
         "aria-label": `a run of ${lesson ? `lesson ${lesson.number}, ${lesson.title}` : heading}: ${layout.join(" × ")}, ` +
@@ -421,6 +430,7 @@
       const first = frame.step === 0 ? [...before, ""] : [];
       const last = this.at === this.frames.length - 1 ? ["", ...after] : [];
       this.lines.textContent = [...first, ...step.lines, ...last].join("\n").trim();
+      this.linesPanel.hidden = this.lines.textContent === "";
     }
 
     // The lanes. A block that had the focus before has it after, too.
@@ -526,7 +536,7 @@
         `The run did not show what rank ${rank} held of ${target.name} before this step; the next frame shows the result.`)]));
     }
 
-    // Lets every piece travel from the lane that sent it to its place; returns the milliseconds that this takes.
+    // Lets every piece travel to its place, from the same place in the lane of the rank that sent it; returns the milliseconds that this takes.
     fly() {
       const middle = (box) => [box.left + box.width / 2, box.top + box.height / 2];
       const pieces = [...this.stage.querySelectorAll(".mw-arrives, .mw-parcel")];
@@ -534,9 +544,9 @@
         const from = Number(piece.dataset.from);
         const lane = this.stage.querySelector(`.mw-lane[data-rank="${from}"]`);
         const block = piece.closest(".mw-block");
-        const own = block && lane.querySelector(`.mw-block[data-tensor="${block.dataset.tensor}"] .mw-own`);
-        const [startX, startY] = middle((own || lane.querySelector(".mw-badge")).getBoundingClientRect());
-        const [endX, endY] = middle(piece.getBoundingClientRect());
+        const origin = block && lane.querySelector(`.mw-block[data-tensor="${block.dataset.tensor}"] .mw-map`);
+        const [endX, endY] = middle((origin ? piece.parentElement : piece).getBoundingClientRect());
+        const [startX, startY] = middle((origin || lane.querySelector(".mw-badge")).getBoundingClientRect());
         piece.animate(
           [{ transform: `translate(${startX - endX}px, ${startY - endY}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }],
           { duration: kFlight, delay: 150 + from * kNextSender, easing: "cubic-bezier(.45, .05, .3, 1)", fill: "backwards" });
