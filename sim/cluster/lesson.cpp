@@ -14,9 +14,11 @@
 #include "sim/cluster/cost_table.hpp"
 #include "sim/cluster/idle_threads.hpp"
 #include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/ledger_record.hpp"
 #include "sim/cluster/record.hpp"
 #include "sim/cluster/recorder.hpp"
 #include "sim/cluster/screen.hpp"
+#include "sim/cluster/tracer.hpp"
 #include "sim/cluster/world.hpp"
 #include "sim/recording/strip_svg.hpp"
 #include "sim/recording/strip_words.hpp"
@@ -42,23 +44,6 @@ NamedMatrix held_matrix(const Record& record) {
           record.fields.at("first_row"), record.fields.at("first_col")};
 }
 
-nlohmann::json ledger_fields(const Ledger& ledger) {
-  nlohmann::json lines = nlohmann::json::array();
-  for (const LedgerLine& line : ledger.lines())
-    lines.push_back({line.group, static_cast<int>(line.kind), static_cast<int>(line.type), line.calls,
-                     line.traffic.bytes_sent, line.traffic.bytes_received, line.traffic.messages_sent,
-                     line.traffic.messages_received});
-  return lines;
-}
-
-Ledger ledger_from(const nlohmann::json& lines) {
-  Ledger ledger;
-  for (const auto& line : lines)
-    ledger.add(line[0], static_cast<CollectiveKind>(line[1].get<int>()), static_cast<ElementType>(line[2].get<int>()), line[3],
-               Traffic{line[4], line[5], line[6], line[7]});
-  return ledger;
-}
-
 // "05" and "TP gather" as "Lesson 05 · TP gather".
 std::string heading(const LessonInfo& info) {
   return fmt::format("Lesson {} · {}", lesson_number(info), info.title);
@@ -73,7 +58,7 @@ std::string world_text(const Options& options) {
                      precision_name(options.precision));
 }
 
-// A program records one layout: a lesson that goes on with another one does not overwrite it.
+// A program records and traces one layout: a lesson that goes on with another one does not overwrite it.
 bool program_has_recorded = false;
 
 // Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
@@ -83,6 +68,7 @@ constexpr int kRecordedQuietSteps = 2;
 
 struct LessonCore::State {
   std::unique_ptr<Recorder> recorder;   // in the process that prints; none where nothing is recorded
+  std::unique_ptr<Tracer> tracer;       // the same for a trace
   int quiet_steps = 0;
   std::unique_ptr<World> world;
   Paint paint;
@@ -134,17 +120,20 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (program_has_recorded) options_.record_file = options_.svg_path = "";
+    if (program_has_recorded)
+      options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
   });
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
+  if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }
 
 LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
   require_valid(info_, options_);
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
+  if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }
 
 LessonCore::~LessonCore() = default;
@@ -170,8 +159,12 @@ void LessonCore::begin() {
 
 void LessonCore::start() {
   if (state_->world != nullptr) return;
-  guarded([&] { require_writable(options_); });
+  guarded([&] {
+    require_writable(options_);
+    require_trace_writable(options_);
+  });
   begin();
+  if (state_->tracer != nullptr) state_->tracer->begin();
   guarded([&] { state_->world = start_world(options_); });
 }
 
@@ -190,6 +183,7 @@ std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& tit
     body(rank);
   };
   guarded([&] { records = recorded ? state_->world->step(title, recorded_body) : state_->world->step(title, body); });
+  if (state_->tracer != nullptr) state_->tracer->step(records);   // in a process that is a rank there are none
   for (std::size_t rank = 0; rank < records.size(); ++rank)
     for (const Record& record : records[rank]) {
       if (record.kind != "phase") continue;
@@ -373,10 +367,12 @@ int LessonCore::answer(const std::string& text) {
 }
 
 void LessonCore::write_recording(bool ok) {
-  if (state_->recorder == nullptr) return;
-  state_->recorder->finish(ok);
-  state_->recorder->write();
-  program_has_recorded = program_;
+  if (state_->recorder != nullptr) {
+    state_->recorder->finish(ok);
+    state_->recorder->write();
+  }
+  if (state_->tracer != nullptr) state_->tracer->write(ok);
+  if (options_.recording() || options_.tracing()) program_has_recorded = program_;
 }
 
 void LessonCore::picture(const std::string& name, const std::string& svg) {

@@ -169,6 +169,12 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
       "--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
   const auto* svg_option = app.add_option(
       "--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture a step into FOLDER/");
+  const auto* trace_option = app.add_option(
+      "--trace", options.trace_file, "trace the run (of two layouts, the first) into this file, for Perfetto");
+  const auto* trace_folder_option = app.add_option(
+      "--trace-per-rank", options.trace_folder, "trace the run into this folder, a file a rank, as PyTorch does");
+  const auto* trace_events_option = app.add_option(
+      "--trace-events", options.trace_events, fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
   add_own_options(app, info);
 
   try {
@@ -216,6 +222,12 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError("--record '' names no file; try --record run.json");
   if (svg_option->count() > 0 && options.svg_path.empty())
     throw UsageError("--svg '' names no picture; try --svg run.svg, or --svg pictures/ for a picture a step");
+  if (trace_option->count() > 0 && options.trace_file.empty())
+    throw UsageError("--trace '' names no file; try --trace run.json");
+  if (trace_folder_option->count() > 0 && options.trace_folder.empty())
+    throw UsageError("--trace-per-rank '' names no folder; try --trace-per-rank traces/");
+  if (trace_events_option->count() > 0 && !options.tracing())
+    throw UsageError("--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
   if (bug_option->count() > 0) require_known_bug(info, options.bug);
   require_valid(info, options);
   return true;
@@ -227,6 +239,10 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (!(options.timeout_seconds >= 0.1) || options.timeout_seconds > 86400)
     throw UsageError(fmt::format("--timeout {} makes no sense; it takes seconds from 0.1 to 86400", options.timeout_seconds));
   if (options.threads != 0) require_between("--threads", options.threads, 1, kMostThreads);
+  require_between("--trace-events", options.trace_events, 1, kMostTraceEvents);
+  if (!options.trace_file.empty() && (options.trace_file == options.record_file || options.trace_file == options.svg_path))
+    throw UsageError(fmt::format("--trace {0} names a file that {1} is to write as well; give each a file of its own",
+                                 options.trace_file, options.trace_file == options.record_file ? "--record" : "--svg"));
   if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
     throw UsageError("--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
   if (!options.bug.empty()) require_known_bug(info, options.bug);

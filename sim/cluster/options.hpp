@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/cluster/seat.hpp"
+#include "sim/trace/span_buffer.hpp"
 
 namespace muonwalk::sim {
 
@@ -36,10 +37,15 @@ struct Options {
   Fault fault;
   std::string record_file;   ///< the file that the run is recorded in; empty for none
   std::string svg_path;      ///< the picture, or, with a / at its end, the folder of pictures; empty for none
+  std::string trace_file;    ///< the file for a trace of all ranks; empty for none
+  std::string trace_folder;  ///< the folder for a trace of each rank, in PyTorch's dialect; empty for none
+  int trace_events = kTraceEvents;   ///< the most events that are kept of a rank
   bool recorded = false;     ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.
   bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
+  /// True when the run is traced.
+  bool tracing() const { return !trace_file.empty() || !trace_folder.empty(); }
   /// The seat of one rank.
   Seat seat(int rank) const;
   /// OpenMP threads of each rank: as asked for, or max(1, cores / ranks).
@@ -75,6 +81,8 @@ std::string lesson_number(const LessonInfo& info);
 
 /// The most ranks that a lesson starts: what one machine should bear.
 constexpr int kMostRanks = 64;
+/// The most events that can be asked for in a trace: 1.3 GB of them a rank.
+constexpr int kMostTraceEvents = 1 << 24;
 /// The most OpenMP threads of one rank.
 constexpr int kMostThreads = 256;
 

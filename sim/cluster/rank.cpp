@@ -5,6 +5,7 @@
 
 #include "sim/cluster/fault.hpp"
 #include "sim/cluster/rank_session.hpp"
+#include "sim/cluster/tracer.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -28,6 +29,7 @@ struct Rank::State {
   bool recorded = false;                          // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
+  std::ptrdiff_t traced_phase = SpanBuffer::kNoRoom;   // its entry in the trace
 
   bool keeps_values() const { return prints_values || recorded; }
 };
@@ -85,6 +87,10 @@ void Rank::phase(const std::string& name) {
     add_record("phase").fields = {{"name", state_->phase}, {"seconds", now - state_->phase_began}};
   state_->phase = name;
   state_->phase_began = now;
+  if (SpanBuffer* trace = groups().trace.get()) {
+    trace->close(state_->traced_phase);
+    state_->traced_phase = name.empty() ? SpanBuffer::kNoRoom : trace->open_phase(name);
+  }
 }
 
 Shown& Shown::part(const char* unit, Range part, Index whole) {
@@ -114,6 +120,8 @@ Shown& Shown::bytes(Index count) {
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, ProgressBoard& progress)
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.seat(rank), *groups_) {
   rank_.state_->prints_values = options.verbose >= 2;
+  if (options.tracing())
+    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.trace_events), groups_->memory);
 }
 
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
@@ -141,14 +149,18 @@ std::vector<Record> RankSession::run(int step, const std::string& title, const R
   rank_.state_->recorded = false;   // until start_recording, which the body may begin with
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
+  SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;   // an errand is no part of the run
+  const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
   body(rank_);
   rank_.phase("");
+  if (trace != nullptr) trace->close(traced_step);
   const Traffic moved = groups_->ledger.total() - before;
   rank_.add_record("moved").fields = {{"sent", moved.bytes_sent}, {"received", moved.bytes_received},
                                       {"messages", moved.messages_sent}};
   std::vector<Record> records;
   for (auto& record : rank_.state_->records) records.push_back(std::move(*record));
   rank_.state_->records.clear();
+  if (trace != nullptr) records.push_back(trace_record(trace->take(), groups_->ledger));
   return records;
 }
 

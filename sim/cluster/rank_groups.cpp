@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "sim/cluster/traced_communicator.hpp"
+
 namespace muonwalk::sim {
 namespace {
 
-// Passes every exchange on and marks in the rank's progress slot that it waits for others meanwhile. Whoever records the
-// run is told of what was sent.
+// Passes every exchange on and marks in the rank's progress slot that it waits for others meanwhile. Whoever records or
+// traces the run is told of what was sent and received.
 class WatchedTransport : public Transport {
  public:
   WatchedTransport(std::unique_ptr<Transport> inner, ProgressSlot& slot, const RankGroups& groups, GroupKind kind,
@@ -17,15 +19,25 @@ class WatchedTransport : public Transport {
 
   void exchange(const Call& call, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
                 Ledger& ledger) override {
+    SpanBuffer* trace = groups_->trace.get();
+    const std::int64_t began = trace != nullptr ? SpanBuffer::now_ns() : 0;
     slot_->in_exchange = true;
     inner_->exchange(call, outgoing, incoming, ledger);
     slot_->in_exchange = false;
+    if (trace != nullptr) {
+      for (const Outgoing& message : outgoing)
+        trace->message(SpanKind::sent, kind_, member(message.peer), message.bytes, began);
+      for (const Incoming& message : incoming)
+        trace->message(SpanKind::received, kind_, member(message.peer), message.bytes, began);
+    }
     if (!groups_->on_sent) return;
     for (const Outgoing& message : outgoing)
-      groups_->on_sent({rank_, members_[static_cast<std::size_t>(message.peer)], kind_, call.kind, call.type, message.bytes});
+      groups_->on_sent({rank_, member(message.peer), kind_, call.kind, call.type, message.bytes});
   }
 
  private:
+  int member(int peer) const { return members_[static_cast<std::size_t>(peer)]; }
+
   std::unique_ptr<Transport> inner_;
   ProgressSlot* slot_;
   const RankGroups* groups_;
@@ -50,8 +62,8 @@ void add_group(RankGroups& groups, const Grid& grid, int rank, GroupKind kind, s
   const auto k = static_cast<std::size_t>(kind);
   groups.transports[k] =
       std::make_unique<WatchedTransport>(std::move(transport), slot, groups, kind, grid.group(kind, rank), rank);
-  groups.communicators[k] = std::make_unique<PointToPointCommunicator>(
-      group_name(kind), coordinate(grid.place(rank), kind), grid.size(kind), *groups.transports[k], groups.ledger);
+  groups.communicators[k] = std::make_unique<TracedCommunicator>(
+      kind, coordinate(grid.place(rank), kind), grid.size(kind), *groups.transports[k], groups.ledger, groups.trace);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "sim/cluster/options.hpp"
 #include "sim/cluster/progress.hpp"
+#include "sim/trace/span_buffer.hpp"
 #include "sim/transport/gloo_transport.hpp"
 #include "sim/transport/memory_transport.hpp"
 #include "src/comm/point_to_point.hpp"
@@ -31,6 +32,7 @@ struct RankGroups {
   std::array<std::unique_ptr<Communicator>, 3> communicators;
   std::array<GlooTransport*, 3> gloo = {};   ///< the same transports, where they are Gloo's
   std::unique_ptr<GlooDevice> device;
+  std::unique_ptr<SpanBuffer> trace;         ///< where its calls and messages are recorded; null unless the run is traced
   /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(const SentMessage&)> on_sent;
 

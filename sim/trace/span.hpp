@@ -22,7 +22,8 @@ struct Span {
   std::int64_t begin_ns = 0;  ///< on the monotonic clock, which all processes of a machine share
   std::int64_t end_ns = 0;
   std::int64_t bytes = 0;          ///< a call: all that the rank handed to the transport; a message: its size
-  std::int64_t message_bytes = 0;  ///< a call: its size as nccl-tests count it
+  std::int64_t elements_in = 0;    ///< a call: the elements that the rank puts in; 0 where nothing is put in
+  std::int64_t elements_out = 0;   ///< a call: those that it gets out
   std::int64_t held_at_begin = 0;  ///< elements in the rank's matrices and flat buffers; not for messages
   std::int64_t held_at_end = 0;
   std::int32_t name = -1;     ///< a step or phase: its number among the rank's names
@@ -33,6 +34,13 @@ struct Span {
   GroupKind group = GroupKind::dp;
   CollectiveKind collective = CollectiveKind::barrier;
   ElementType type = ElementType::bytes;
+
+  /// The size of a call as nccl-tests count it: of all_gather the gathered whole, of reduce_scatter and all_to_all all
+  /// that goes in, otherwise the buffer.
+  std::int64_t message_bytes() const {
+    const bool in = collective == CollectiveKind::all_to_all || elements_in > elements_out;
+    return (in ? elements_in : elements_out) * element_size(type);
+  }
 };
 static_assert(std::is_trivially_copyable_v<Span>, "spans go through a pipe as they lie in memory");
 

@@ -31,14 +31,15 @@ std::ptrdiff_t SpanBuffer::open_named(SpanKind kind, const std::string& name) {
   return open(span);
 }
 
-std::ptrdiff_t SpanBuffer::open_call(GroupKind group, CollectiveKind collective, ElementType type,
-                                     std::int64_t message_bytes) {
+std::ptrdiff_t SpanBuffer::open_call(GroupKind group, CollectiveKind collective, ElementType type, Index elements_in,
+                                     Index elements_out) {
   Span span;
   span.kind = SpanKind::call;
   span.group = group;
   span.collective = collective;
   span.type = type;
-  span.message_bytes = message_bytes;
+  span.elements_in = elements_in;
+  span.elements_out = elements_out;
   span.held_at_begin = memory_->live();
   span.begin_ns = now_ns();
   return open_call_ = open(span);

@@ -38,7 +38,8 @@ class SpanBuffer {
   std::ptrdiff_t open_step(const std::string& title) { return open_named(SpanKind::step, title); }
   std::ptrdiff_t open_phase(const std::string& name) { return open_named(SpanKind::phase, name); }
   /// Messages belong to the call that is open.
-  std::ptrdiff_t open_call(GroupKind group, CollectiveKind collective, ElementType type, std::int64_t message_bytes);
+  std::ptrdiff_t open_call(GroupKind group, CollectiveKind collective, ElementType type, Index elements_in,
+                           Index elements_out);
   void close(std::ptrdiff_t entry);
 
   /// A message of the open call to or from `peer`, a rank of the world, in an exchange that began at `began_ns` and has
