@@ -6,6 +6,7 @@
 #include "src/errors.hpp"
 #include "src/layout/buffer_map.hpp"
 #include "src/layout/palette.hpp"
+#include "src/layout/svg_parts.hpp"
 #include "src/layout/text_table.hpp"
 #include "src/layout/xml_text.hpp"
 
@@ -23,59 +24,37 @@ constexpr double kSmallLetterWidth = 6.4;  // of 10.5 units
 constexpr double kTellingShare = 0.6;      // a name shortened to less would say nothing
 constexpr double kLegendPitch = 22;
 
-// A rule for light pages and, in the second list, for dark ones.
-struct StyleSheet {
-  std::string light;
-  std::string dark;
-  void add(const std::string& selector, const char* property, Colour colour) {
-    light += fmt::format(".mw-map {}{{{}:{}}}\n", selector, property, colour.light);
-    dark += fmt::format(".mw-map {}{{{}:{}}}\n", selector, property, colour.dark);
-  }
-};
-
 std::string style() {
-  StyleSheet sheet;
-  sheet.add(".mw-paper", "fill", kPaper);
-  sheet.add("text", "fill", kInk);
-  sheet.add(".mw-quiet", "fill", kQuiet);
-  sheet.add(".mw-padding", "fill", kPadding);
-  sheet.add(".mw-hatch", "stroke", kHatch);
-  sheet.add(".mw-edge", "stroke", kQuiet);
-  sheet.add(".mw-gap", "stroke", kPaper);
-  sheet.add(".mw-boundary", "stroke", kInk);
+  SvgColours colours(".mw-map");
+  colours.add(".mw-paper", "fill", kPaper);
+  colours.add("text", "fill", kInk);
+  colours.add(".mw-quiet", "fill", kQuiet);
+  colours.add(".mw-padding", "fill", kPadding);
+  colours.add(".mw-hatch", "stroke", kHatch);
+  colours.add(".mw-edge", "stroke", kQuiet);
+  colours.add(".mw-gap", "stroke", kPaper);
+  colours.add(".mw-boundary", "stroke", kInk);
   for (int i = 0; i < kColours; ++i) {
-    sheet.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
-    sheet.add(fmt::format(".mw-halo{}", i), "stroke", parameter_colour(i));
-    sheet.add(fmt::format(".mw-r{}", i), "fill", rank_colour(i));
-    sheet.add(fmt::format(".mw-frame{}", i), "stroke", rank_colour(i));
+    colours.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
+    colours.add(fmt::format(".mw-halo{}", i), "stroke", parameter_colour(i));
+    colours.add(fmt::format(".mw-r{}", i), "fill", rank_colour(i));
+    colours.add(fmt::format(".mw-frame{}", i), "stroke", rank_colour(i));
   }
-  return "<style>\n"
-         ".mw-map text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
-         ".mw-map .mw-title{font:bold 17px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-map .mw-prose{font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-map .mw-strong{font-weight:bold}\n"
-         ".mw-map .mw-small{font-size:10.5px}\n"
-         ".mw-map .mw-middle{text-anchor:middle}\n"
-         ".mw-map .mw-none{fill:none}\n"
-         ".mw-map .mw-halo{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}\n" +
-         sheet.light + "@media (prefers-color-scheme:dark){\n" + sheet.dark + "}\n</style>\n";
-}
-
-std::string text_at(double x, double y, const std::string& classes, const std::string& text) {
-  return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>\n", x, y, classes, xml_text(text));
-}
-
-std::string rectangle(double x, double y, double width, double height, const std::string& attributes,
-                      const std::string& inside = "") {
-  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" {}>{}</rect>\n", x, y, width,
-                     height, attributes, inside);
+  return fmt::format(
+             ".mw-map text{{font:12px {1}}}\n"
+             ".mw-map .mw-title{{font:bold 17px {0}}}\n"
+             ".mw-map .mw-prose{{font:13px {0}}}\n"
+             ".mw-map .mw-strong{{font-weight:bold}}\n"
+             ".mw-map .mw-small{{font-size:10.5px}}\n"
+             ".mw-map .mw-middle{{text-anchor:middle}}\n"
+             ".mw-map .mw-none{{fill:none}}\n"
+             ".mw-map .mw-halo{{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}\n",
+             kSvgSans, kSvgMono) +
+         colours.rules();
 }
 
 std::string line_down(double x, double top, double bottom, double stroke_width) {
-  return fmt::format(
-      "<line x1=\"{0:.2f}\" y1=\"{1:.2f}\" x2=\"{0:.2f}\" y2=\"{2:.2f}\" class=\"mw-boundary\" "
-      "stroke-width=\"{3}\"/>\n",
-      x, top, bottom, stroke_width);
+  return svg_line(x, top, x, bottom, fmt::format("class=\"mw-boundary\" stroke-width=\"{}\"", stroke_width));
 }
 
 // Where the elements of one bucket stand: every bucket takes the whole width, so that the shards of a DP rank stand
@@ -113,13 +92,13 @@ class Drawing {
     const Bucket& bucket = buffer.buckets[bucket_idx];
     const Row row{bucket.range, left_, top};
     const double width = kRight - left_;
-    std::string svg = text_at(kMargin, top + 15, "mw-strong", fmt::format("bucket {}", bucket_idx)) +
-                      text_at(kMargin, top + 29, "mw-quiet mw-small", range_text(bucket.range));
+    std::string svg = svg_text(kMargin, top + 15, "mw-strong", fmt::format("bucket {}", bucket_idx)) +
+                      svg_text(kMargin, top + 29, "mw-quiet mw-small", range_text(bucket.range));
     // Padding is the ground; the parameters cover the rest.
-    svg += rectangle(left_, top, width, kRowHeight, "class=\"mw-padding\"");
-    svg += rectangle(left_, top, width, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
+    svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-padding\"");
+    svg += svg_rectangle(left_, top, width, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
     for (const int p : bucket.parameters) svg += parameter_run(buffer.parameters[p], row);
-    svg += rectangle(left_, top, width, kRowHeight, "class=\"mw-none mw-edge\" stroke-width=\"1\"");
+    svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-none mw-edge\" stroke-width=\"1\"");
     for (int rank = 1; rank < dp_; ++rank) {
       svg += line_down(row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin), top - 5, top + kRowHeight + 5,
                        width / dp_ > 12 ? 1.5 : 0.5);
@@ -127,7 +106,7 @@ class Drawing {
     for (const int p : bucket.parameters) svg += name_in_row(buffer.parameters[p], row);
     if (is_marked()) {
       const Range slice = layout_.dp_slice(buffer_idx, bucket_idx, marked_);
-      svg += rectangle(row.x(slice.begin), top - 5, row.x(slice.end) - row.x(slice.begin), kRowHeight + 10,
+      svg += svg_rectangle(row.x(slice.begin), top - 5, row.x(slice.end) - row.x(slice.begin), kRowHeight + 10,
                        fmt::format("rx=\"3\" class=\"mw-none mw-frame{}\" stroke-width=\"3.5\"", marked_ % kColours));
     }
     return svg;
@@ -139,13 +118,13 @@ class Drawing {
     const bool roomy = width >= 8 * kLetterWidth;
     int step = 1;
     while (width * step < 4 * kLetterWidth) ++step;
-    std::string svg = text_at(kMargin, y, "mw-quiet", "DP rank");
+    std::string svg = svg_text(kMargin, y, "mw-quiet", "DP rank");
     for (int rank = 0; rank < dp_; ++rank) {
       // The marked rank's number is always there; those that it would touch are not.
       const bool near_marked = is_marked() && std::abs(rank - marked_) < step;
       if (rank != marked_ && (rank % step != 0 || near_marked)) continue;
       svg +=
-          text_at(left_ + width * (rank + 0.5), y,
+          svg_text(left_ + width * (rank + 0.5), y,
                   rank == marked_ ? fmt::format("mw-middle mw-strong mw-r{}", rank % kColours) : "mw-middle mw-quiet",
                   (roomy ? "rank " : "") + std::to_string(rank));
     }
@@ -176,7 +155,7 @@ class Drawing {
   std::string parameter_run(const DistMeta& meta, const Row& row) const {
     const std::vector<int> ranks = layout_.owners(meta);
     const double left = row.x(meta.global_range.begin);
-    return rectangle(left, row.top, std::max(0.6, row.x(meta.global_range.end) - left), kRowHeight,
+    return svg_rectangle(left, row.top, std::max(0.6, row.x(meta.global_range.end) - left), kRowHeight,
                      fmt::format("class=\"mw-p{} mw-gap\"", meta.parameter % kColours),
                      fmt::format("<title>{}: TP slice {}, elements {}, DP ranks {}</title>", xml_text(meta.name),
                                  shape_text(meta.shape.rows, meta.shape.cols), range_text(meta.global_range),
@@ -197,7 +176,7 @@ class Drawing {
     };
     const Range place = room(longest) >= letters ? longest : meta.global_range;
     if (room(place) < kTellingShare * letters) return "";
-    return text_at((row.x(place.begin) + row.x(place.end)) / 2, row.top + kRowHeight / 2 + 4,
+    return svg_text((row.x(place.begin) + row.x(place.end)) / 2, row.top + kRowHeight / 2 + 4,
                    fmt::format("mw-middle mw-halo mw-halo{}", meta.parameter % kColours),
                    shorten(meta.name, room(place)));
   }
@@ -226,11 +205,11 @@ std::string legend(const std::vector<LegendEntry>& entries, int columns, double 
     const double y = top + kLegendPitch * static_cast<double>(i % lines);
     const int room = static_cast<int>((column_width - 22) / kLetterWidth) - text_width(entry.quiet) - 1;
     const std::string name = shorten(entry.name, room);
-    svg += rectangle(x, y, 14, 14, "rx=\"2\" class=\"mw-padding\"");
-    svg += rectangle(x, y, 14, 14, "rx=\"2\" " + entry.swatch_attributes);
-    svg += text_at(x + 22, y + 11, "mw-ink", name);
+    svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" class=\"mw-padding\"");
+    svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" " + entry.swatch_attributes);
+    svg += svg_text(x + 22, y + 11, "mw-ink", name);
     if (!entry.quiet.empty()) {
-      svg += text_at(x + 22 + kLetterWidth * (text_width(name) + 1), y + 11, "mw-quiet", entry.quiet);
+      svg += svg_text(x + 22 + kLetterWidth * (text_width(name) + 1), y + 11, "mw-quiet", entry.quiet);
     }
   }
   return svg;
@@ -259,8 +238,8 @@ std::string buffer_map_svg(const Layout& layout, int marked_dp_rank) {
                                  layout.grid.text(), layout.grid.dp() - 1));
   }
   const Drawing drawing(layout, marked_dp_rank);
-  std::string body = text_at(kMargin, 38, "mw-title", "Virtual buffer · " + layout.grid.text());
-  body += text_at(
+  std::string body = svg_text(kMargin, 38, "mw-title", "Virtual buffer · " + layout.grid.text());
+  body += svg_text(
       kMargin, 60, "mw-prose mw-quiet",
       layout.buffers.empty()
           ? "no parameters, so there is no buffer"
@@ -269,7 +248,7 @@ std::string buffer_map_svg(const Layout& layout, int marked_dp_rank) {
   double y = 92;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
-    body += text_at(kMargin, y, "mw-prose mw-strong",
+    body += svg_text(kMargin, y, "mw-prose mw-strong",
                     fmt::format("Buffer {} of group {} · {}, {} of them padding", b, buffer.group,
                                 count_text(buffer.size, "element"), buffer.padding));
     body += drawing.rank_labels(y + 24);
@@ -285,16 +264,12 @@ std::string buffer_map_svg(const Layout& layout, int marked_dp_rank) {
   body += legend(entries, columns, y - 14);
   y += kLegendPitch * static_cast<double>((entries.size() + columns - 1) / columns) + 4;
 
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mw-map\" role=\"img\" viewBox=\"0 0 {0} {1}\" "
-             "width=\"{0}\" height=\"{1}\">\n",
-             kWidth, y) +
-         "<title>" + xml_text("Map of the virtual buffer, " + layout.grid.text()) + "</title>\n<desc>" +
-         xml_text(description(layout, marked_dp_rank)) + "</desc>\n" + style() +
-         "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
-         "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" class=\"mw-hatch\" "
-         "stroke-width=\"3\"/></pattern></defs>\n" +
-         rectangle(0, 0, kWidth, y, "rx=\"8\" class=\"mw-paper\"") + body + "</svg>\n";
+  const std::string hatching =
+      "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
+      "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" class=\"mw-hatch\" "
+      "stroke-width=\"3\"/></pattern></defs>\n";
+  return svg_page("mw-map", kWidth, y, "Map of the virtual buffer, " + layout.grid.text(),
+                  description(layout, marked_dp_rank), style(), hatching + body);
 }
 
 }  // namespace muonwalk

@@ -4,6 +4,7 @@
 
 #include "src/layout/grid_map.hpp"
 #include "src/layout/palette.hpp"
+#include "src/layout/svg_parts.hpp"
 #include "src/layout/text_table.hpp"
 #include "src/layout/xml_text.hpp"
 
@@ -21,29 +22,21 @@ constexpr double kLabel = 44;     // "dp 0" before a panel
 constexpr double kStageGap = 26;  // between pipeline stages
 
 std::string style() {
-  std::string light;
-  std::string dark;
-  const auto add = [&](const std::string& selector, const char* property, Colour colour) {
-    light += fmt::format(".mw-grid {}{{{}:{}}}\n", selector, property, colour.light);
-    dark += fmt::format(".mw-grid {}{{{}:{}}}\n", selector, property, colour.dark);
-  };
-  add(".mw-paper", "fill", kPaper);
-  add("text", "fill", kInk);
-  add(".mw-quiet", "fill", kQuiet);
-  for (int i = 0; i < kColours; ++i) add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
-  return "<style>\n"
-         ".mw-grid text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
-         ".mw-grid .mw-title{font:bold 17px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-grid .mw-prose{font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-grid .mw-strong{font-weight:bold}\n"
-         ".mw-grid .mw-rank{font-size:15px;font-weight:bold}\n"
-         ".mw-grid .mw-small{font-size:10px}\n"
-         ".mw-grid .mw-middle{text-anchor:middle}\n" +
-         light + "@media (prefers-color-scheme:dark){\n" + dark + "}\n</style>\n";
-}
-
-std::string text_at(double x, double y, const std::string& classes, const std::string& text) {
-  return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>\n", x, y, classes, xml_text(text));
+  SvgColours colours(".mw-grid");
+  colours.add(".mw-paper", "fill", kPaper);
+  colours.add("text", "fill", kInk);
+  colours.add(".mw-quiet", "fill", kQuiet);
+  for (int i = 0; i < kColours; ++i) colours.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
+  return fmt::format(
+             ".mw-grid text{{font:12px {1}}}\n"
+             ".mw-grid .mw-title{{font:bold 17px {0}}}\n"
+             ".mw-grid .mw-prose{{font:13px {0}}}\n"
+             ".mw-grid .mw-strong{{font-weight:bold}}\n"
+             ".mw-grid .mw-rank{{font-size:15px;font-weight:bold}}\n"
+             ".mw-grid .mw-small{{font-size:10px}}\n"
+             ".mw-grid .mw-middle{{text-anchor:middle}}\n",
+             kSvgSans, kSvgMono) +
+         colours.rules();
 }
 
 // The rank's box in the colour of its group of this kind, number `group_idx` among them.
@@ -55,8 +48,8 @@ std::string rank_box(const Grid& grid, GroupKind kind, int group_idx, int rank, 
              "{}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title></rect>\n",
              x, y, kBoxWidth, kBoxHeight, group_idx % kColours, rank, place.dp, place.tp, place.pp, group_name(kind),
              group_idx, fmt::join(members, ", ")) +
-         text_at(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
-         text_at(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", group_idx));
+         svg_text(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
+         svg_text(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", group_idx));
 }
 
 double stage_width(const Grid& grid) { return kPitchX * grid.tp() + kStageGap; }
@@ -68,10 +61,10 @@ std::string coloured_grid(const Grid& grid, GroupKind kind, double top) {
     const double left = kMargin + kLabel + stage_width(grid) * pp;
     for (int tp = 0; tp < grid.tp(); ++tp) {
       const std::string label = grid.pp() > 1 ? fmt::format("tp {} pp {}", tp, pp) : fmt::format("tp {}", tp);
-      svg += text_at(left + kPitchX * tp + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small", label);
+      svg += svg_text(left + kPitchX * tp + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small", label);
     }
     for (int dp = 0; pp == 0 && dp < grid.dp(); ++dp) {
-      svg += text_at(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
+      svg += svg_text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
     }
   }
   const std::vector<std::vector<int>> groups = grid.groups(kind);
@@ -102,8 +95,8 @@ std::string what_it_joins(GroupKind kind) {
 std::string grid_map_svg(const Grid& grid) {
   const double width =
       std::max(kFewestWidth, 2 * kMargin + kLabel + stage_width(grid) * grid.pp() - kStageGap - (kPitchX - kBoxWidth));
-  std::string body = text_at(kMargin, 38, "mw-title", "Grid of ranks · " + grid.text());
-  body += text_at(kMargin, 60, "mw-prose mw-quiet", "The same grid three times: ranks of one colour form a group.");
+  std::string body = svg_text(kMargin, 38, "mw-title", "Grid of ranks · " + grid.text());
+  body += svg_text(kMargin, 60, "mw-prose mw-quiet", "The same grid three times: ranks of one colour form a group.");
   std::string description = fmt::format("{} in a grid, {}.", count_text(grid.size(), "rank"), grid.text());
   double y = 96;
   for (const GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) {
@@ -111,7 +104,7 @@ std::string grid_map_svg(const Grid& grid) {
     const std::string heading =
         fmt::format("{} · {} of {}", group_name(kind), count_text(static_cast<Index>(groups.size()), "group"),
                     grid.size(kind));
-    body += text_at(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(kind));
+    body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(kind));
     description += " " + heading + ":";
     for (const std::vector<int>& group : groups) description += fmt::format(" {{{}}}", fmt::join(group, " "));
     description += ".";
@@ -119,14 +112,7 @@ std::string grid_map_svg(const Grid& grid) {
     y += 36 + kPitchY * grid.dp() + 30;
   }
   y -= 22;
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mw-grid\" role=\"img\" viewBox=\"0 0 {0} {1}\" "
-             "width=\"{0}\" height=\"{1}\">\n",
-             width, y) +
-         "<title>" + xml_text("Grid of ranks, " + grid.text()) + "</title>\n<desc>" + xml_text(description) +
-         "</desc>\n" + style() +
-         fmt::format("<rect x=\"0\" y=\"0\" width=\"{}\" height=\"{}\" rx=\"8\" class=\"mw-paper\"/>\n", width, y) +
-         body + "</svg>\n";
+  return svg_page("mw-grid", width, y, "Grid of ranks, " + grid.text(), description, style(), body);
 }
 
 }  // namespace muonwalk
