@@ -15,7 +15,6 @@
   const kNextSender = 180;     // milliseconds after which the next rank's pieces start
   const kReadingTime = 2600;   // milliseconds that a frame stays while the player plays by itself
   const kListedMessages = 8;   // more messages than this are folded away
-  const kFlatRow = 8;          // numbers of a flat run in one row of the table
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let players = 0;
 
@@ -223,7 +222,7 @@
 
   // The whole that a block is a part of, in rows and columns; a flat run is one row.
   function wholeOf(block) {
-    if (block.flat || block.unit === "elements") return { rows: 1, cols: block.of || elementsOf(block), flat: true };
+    if (block.flat || block.unit === "elements") return { rows: 1, cols: block.unit ? block.of : elementsOf(block), flat: true };
     return {
       rows: block.unit === "rows" ? block.of : block.rows,
       cols: block.unit === "columns" ? block.of : block.cols,
@@ -268,7 +267,8 @@
     return map;
   }
 
-  // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in rows of kFlatRow.
+  // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in lines of eight short numbers
+  // or four long ones.
   function drawNumbers(block, rank) {
     const size = elementsOf(block);
     const title = make("p", { class: "mw-about" }, make("b", {}, `rank ${rank} · ${nameText(block)}`),
@@ -276,8 +276,9 @@
     if (!block.values)
       return [title, make("p", { class: "mw-quiet" },
                           block.digest ? `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`
-                                       : "It has a shape, and no numbers to show.")];
-    const columns = block.flat ? Math.min(kFlatRow, size) : block.cols;
+                                       : "The run shows its shape and not its numbers.")];
+    const long = block.values.some((value) => numberText(value).length > 4);
+    const columns = block.flat ? Math.min(long ? 4 : 8, size) : block.cols;
     const rows = Math.ceil(size / Math.max(1, columns));
     const firstRow = block.flat ? (block.unit === "elements" ? block.begin : 0) : block.unit === "rows" ? block.begin : 0;
     const firstColumn = block.unit === "columns" ? block.begin : 0;
@@ -402,10 +403,19 @@
       this.frame = frame;
       this.arriving = frame.phase === "moves" ? arrivals(this.recording, frame.step) : null;
       Object.assign(this.root.dataset, { frame: at, step: step.number, phase: frame.phase });
+      this.stickToTop();
       this.showWords(frame, step);
       this.showStage(frame, step);
       this.showNumbers();
       this.flight = frame.phase === "moves" && !still.matches ? this.fly() : 0;
+    }
+
+    // The controls stick to the top of what scrolls. Browsers keep the padding of a scrolling element above what sticks, so
+    // that other lines would show there; --above takes it back.
+    stickToTop() {
+      let scrolling = this.root.parentElement;
+      while (scrolling && !/auto|scroll/.test(getComputedStyle(scrolling).overflowY)) scrolling = scrolling.parentElement;
+      this.root.style.setProperty("--above", scrolling ? `-${getComputedStyle(scrolling).paddingTop}` : "0px");
     }
 
     showWords(frame, step) {
@@ -429,7 +439,7 @@
       this.sourcePanel.hidden = this.source.textContent === "";
       const first = frame.step === 0 ? [...before, ""] : [];
       const last = this.at === this.frames.length - 1 ? ["", ...after] : [];
-      this.lines.textContent = [...first, ...step.lines, ...last].join("\n").trim();
+      this.lines.textContent = [...first, ...step.lines, ...last].join("\n").replace(/\n{3,}/g, "\n\n").trim();
       this.linesPanel.hidden = this.lines.textContent === "";
     }
 
