@@ -486,7 +486,7 @@
         : [{ ...heldPlace(block), properties: {} }];
       const named = block || target;
       const arrives = item.pieces ? item.pieces.filter((piece) => piece.from !== rank).map((piece) => piece.from) : [];
-      const label = `rank ${rank}: ${block ? blockText(block) : `${target.name}, not shown before`}` +
+      const label = `rank ${rank}: ${block ? blockText(block) : `${target.name}, which becomes ${shapeText(target)}, ${bytesText(target.bytes)}`}` +
                     (block && block.unit ? `, of ${block.of}` : "") + (block && block.note ? `, ${block.note}` : "") +
                     (arrives.length ? `; pieces arrive from ${arrives.length === 1 ? "rank" : "ranks"} ${arrives.join(", ")}` : "");
       return make("button", {
@@ -500,7 +500,7 @@
           make("b", {}, named.name),
           block && block.unit ? make("span", { class: "mw-range" }, `${block.unit} ${rangeText(block)}`) : null,
           make("span", { class: "mw-quiet" },
-               block ? `${shapeText(block)} · ${bytesText(block.bytes)}` : "not shown before"),
+               `${block ? "" : "becomes "}${shapeText(named)} · ${bytesText(named.bytes)}`),
           block && block.note ? make("span", { class: "mw-quiet" }, block.note) : null));
     }
 
