@@ -27,7 +27,10 @@ def section_id(lesson_name, heading):
 
 
 def fragments(lesson):
-    """The stretches of code between two pieces of prose, as lists of blocks. Each is one code block of the page."""
+    """The stretches of code between two pieces of prose, as lists of blocks. Each is one code block of the page.
+
+    What follows the exercises only returns the answer, with which the page ends anyway; it is not shown.
+    """
     stretches, open_stretch = [], False
     for block in lesson.blocks:
         if block.kind == "prose":
@@ -37,19 +40,23 @@ def fragments(lesson):
             stretches.append([])
             open_stretch = True
         stretches[-1].append(block)
-    return stretches
+    end = [block.text.strip().split(maxsplit=1)[0] for block in stretches[-1]]
+    if end != ["return", "}"]:
+        raise LessonError(f"{lesson.path}:{stretches[-1][0].first_line}: behind the exercises, the last prose of a "
+                          "lesson, its main only returns")
+    return stretches[:-1]
 
 
 def _shown_lines(stretch):
-    """The lines of a stretch of code as the page shows them, without the answer: it stands at the end of the page and
-    nowhere before. What this saves in lines is empty lines at the end."""
+    """The lines of a stretch of code as the page shows them: without the answer, with which the page ends. What this saves
+    in lines is empty lines at the end."""
     first = stretch[0].first_line
     lines = [""] * (stretch[-1].first_line + len(stretch[-1].lines) - first)
     saved = 0
     for block in stretch:
         text = block.text
-        if re.search(r"\blesson\.answer\(\s*\"|\bkAnswer =\s*\"", text):
-            text = re.sub(r"(\(|= ?)\s*(\"…\")", r"\1\2", _LITERALS.sub('"…"', text))
+        if block.name == "kAnswer":
+            text = re.sub(r"=\s*\"…\"", '= "…"', _LITERALS.sub('"…"', text))
         shown = text.split("\n")
         begin = block.first_line - first - saved
         lines[begin:begin + len(shown)] = shown

@@ -205,8 +205,24 @@ test_brew() {
 
 test_packages_have_purposes() {
   : "every package in the list says what it is for"
-  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +[A-Za-z]' "$source_root/tools/packages.txt" ||
-    fail "each line needs: Debian's name, Homebrew's name, purpose"
+  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +(build|docs|notebooks|test) +[A-Za-z]' "$source_root/tools/packages.txt" ||
+    fail "each line needs: Debian's name, Homebrew's name, who needs it (build, docs, notebooks or test), purpose"
+}
+
+test_packages_for_a_purpose() {
+  : "a lesson installs no browser and no Doxygen; docs and notebooks install what they need, and test everything"
+  printf '%s\n' cmake clang-tools-19 doxygen chromium >"$absent"
+  stub id 'echo 0'
+  stub apt-cache
+  stub apt-get 'exit 100'
+  walk 05
+  expect_call "$apt_install cmake"
+  walk docs
+  expect_call "$apt_install cmake doxygen"
+  walk notebooks
+  expect_call "$apt_install cmake clang-tools-19"
+  walk test
+  expect_call "$apt_install cmake clang-tools-19 doxygen chromium"
 }
 
 # --- building and running ---------------------------------------------------------------------------------------------
@@ -283,6 +299,27 @@ test_broken_cmake() {
   walk 05
   expect_status 3
   expect_err "walk: CMake could not configure the build"
+}
+
+test_docs() {
+  : "docs builds the target of that name and prints where the site is, also in a folder that was configured before Doxygen came"
+  # shellcheck disable=SC2016
+  echo 'if(DEFINED ENV{DOXYGEN_IS_THERE})
+  add_custom_target(docs COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/site)
+endif()' >"$project/tests/tests.cmake"
+  stub doxygen
+  walk 05
+  DOXYGEN_IS_THERE=yes walk docs
+  expect_status 0
+  expect_out "$project/build/docs/html/index.html"
+  [[ -f $project/build/site ]] || fail "the target docs should have been built"
+}
+
+test_docs_refused() {
+  : "a site that can't be built ends in one sentence after ninja's own, exit 3"
+  walk docs
+  expect_status 3
+  expect_err "walk: the build stopped"
 }
 
 test_bench() {

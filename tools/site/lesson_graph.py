@@ -20,13 +20,22 @@ def builds_on(lesson):
     return [name for name in re.findall(r"\\ref (lesson_\d\d_\w+)", paragraph) if name < lesson.name]
 
 
+def _two_lines(title):
+    """A title of several words in two lines, so that the picture is narrow enough to be read."""
+    words = title.split()
+    if len(words) == 1:
+        return title
+    middle = min(range(1, len(words)), key=lambda at: max(len(" ".join(words[:at])), len(" ".join(words[at:]))))
+    return " ".join(words[:middle]) + "\\n" + " ".join(words[middle:])
+
+
 def _dot(lessons, marked):
-    lines = ["digraph lessons {", "rankdir=LR; bgcolor=transparent; ranksep=0.32; nodesep=0.14; margin=0;",
-             'node [shape=box, style="rounded", fontname="sans-serif", fontsize=11, height=0.34, margin="0.1,0.03"];',
+    lines = ["digraph lessons {", "rankdir=LR; bgcolor=transparent; ranksep=0.22; nodesep=0.12; margin=0;",
+             'node [shape=box, style="rounded", fontname="sans-serif", fontsize=13, height=0.4, margin="0.07,0.03"];',
              "edge [arrowsize=0.6];"]
     for lesson in lessons:
         here = "mw-here" if lesson is marked else "mw-lesson"
-        lines.append(f'{lesson.name} [label="{lesson.number} {lesson.title}", class="{here}", id="graph_{lesson.number}", '
+        lines.append(f'{lesson.name} [label="{lesson.number}\\n{_two_lines(lesson.title)}", class="{here}", id="graph_{lesson.number}", '
                      f'URL="{lesson.name}.html", target="_self", tooltip="{lesson.number} {lesson.title}"];')
     for lesson in lessons:
         for before in builds_on(lesson):

@@ -43,7 +43,7 @@ def picture(name, svg_name, svg):
             f'loading="lazy"/></a></figure>')
 
 
-def _last_step_pictures(lesson, material, recorded):
+def _pictures_of_steps(lesson, material, recorded):
     """{function: HTML of the pictures of its steps}."""
     figures = {}
     for number, function in lesson_text.functions_of_steps(lesson, recorded).items():
@@ -57,25 +57,24 @@ def _tidy_fragment(fragment):
     return re.sub(r'<div class="ttc".*?</div></div>\n', "", fragment, flags=re.DOTALL)
 
 
-def _with_pictures(lesson, contents, pictures):
+def _with_pictures(lesson, contents, pictures, links):
     """Each picture behind the code of the function that made the step; returns that and {function: its code}."""
     stretches = fragments(lesson)
     made = _FRAGMENT.findall(contents)
     if len(made) != len(stretches):
         raise LessonError(f"{lesson.path}: the page has {len(made)} blocks of code instead of {len(stretches)}; does "
                           "a drawing in the prose look like code?")
-    code, parts, at = {}, iter(zip(made, stretches)), 0
+    own_names = {block.name for block in lesson.blocks}
+    code, left = {}, iter(stretches)
 
     def replace(match):
-        nonlocal at
-        fragment, stretch = next(parts)
-        at += 1
-        shown = _tidy_fragment(fragment)
-        if stretch[0].kind == "include" and at == 1:
-            shown = f'<details class="mw-includes"><summary>What it includes</summary>{shown}</details>'
+        stretch = next(left)
+        shown = links.link(_tidy_fragment(match.group(0)), own_names)
         names = [block.name for block in stretch if block.kind == "declaration" and block.name in pictures]
         for name in names:
-            code[name] = _tidy_fragment(fragment)
+            code[name] = shown
+        if stretch is stretches[0]:
+            shown = f'<details class="mw-includes"><summary>What it includes</summary>{shown}</details>'
         return shown + "".join(pictures[name] for name in names)
 
     contents = _FRAGMENT.sub(replace, contents)
@@ -162,10 +161,10 @@ def _before_section(contents, anchor, addition):
     return contents.replace(mark, addition + mark)
 
 
-def complete(lessons, lesson, contents, material):
+def complete(lessons, lesson, contents, material, links):
     """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures."""
     recorded = lesson_text.recording(material)
-    contents, code = _with_pictures(lesson, contents, _last_step_pictures(lesson, material, recorded))
+    contents, code = _with_pictures(lesson, contents, _pictures_of_steps(lesson, material, recorded), links)
     sections = [anchor for anchor, _ in _SECTION.findall(contents)]
 
     # Pictures of the lesson's own stand at the end of the idea, the player at the end of the steps.
@@ -182,11 +181,11 @@ def complete(lessons, lesson, contents, material):
     contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')
 
     question = html.escape(lesson_text.question(lesson), quote=False)
-    question = f'<p class="mw-question"><b>Question</b> {question}</p>'
-    first = contents.index("<h1>")
-    intro = contents[:first] + lesson_graph(lessons, lesson) + table_of_contents(contents)
-    return (navigation(lessons, lesson, "top") + question + intro + contents[first:] +
-            navigation(lessons, lesson, "bottom"))
+    question = f'<div class="mw-question"><b>Question</b><p>{question}</p></div>'
+    # Before the first piece of code, the includes, stands what the reader needs to know.
+    first_code = contents.index('<details class="mw-includes">')
+    return (navigation(lessons, lesson, "top") + question + contents[:first_code] + lesson_graph(lessons, lesson) +
+            table_of_contents(contents) + contents[first_code:] + navigation(lessons, lesson, "bottom"))
 
 
 __all__ = ["builds_on", "complete", "output_block"]

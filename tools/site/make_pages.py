@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the site out of what Doxygen wrote and what the lessons drew.
 
-    make_pages.py ROOT DOXYGEN_HTML MATERIAL OUT
+    make_pages.py ROOT DOXYGEN_HTML TAG_FILE MATERIAL OUT
 """
 
 import re
@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import lesson_page  # noqa: E402
 import start_page  # noqa: E402
+from api_links import ApiLinks  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
 
 # The text of a page, between Doxygen's frame and the end of it.
@@ -28,16 +29,17 @@ def change_text(page, change):
     page.write_text(changed, encoding="utf-8")
 
 
-def make_pages(root, doxygen_html, material, out):
+def make_pages(root, doxygen_html, tag_file, material, out):
     root, material, out = Path(root), Path(material), Path(out)
     lessons = lessons_in_order(root)
+    links = ApiLinks(tag_file)
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(doxygen_html, out)
     for lesson in lessons:
         folder = material / lesson.name
         shutil.copytree(folder, out / "material" / lesson.name, ignore=shutil.ignore_patterns("*.json", "*.stamp"))
         change_text(out / f"{lesson.name}.html",
-                    lambda text, lesson=lesson, folder=folder: lesson_page.complete(lessons, lesson, text, folder))
+                    lambda text, lesson=lesson, folder=folder: lesson_page.complete(lessons, lesson, text, folder, links))
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
 
 
