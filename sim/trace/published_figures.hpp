@@ -13,7 +13,7 @@ struct PublishedFigure {
   std::string what;                 ///< "communication, Muon"
   std::string unit;                 ///< "ms", "calls", "%", "" for a ratio
   std::optional<double> published;  ///< nothing: only what it should be compared with was published
-  double recounted = 0;             ///< from the files, counted as it was published
+  std::optional<double> recounted;  ///< from the files, counted as it was published
   int decimals = 0;                 ///< digits after the point that were published
   double corrected = 0;
   int corrected_decimals = 0;
