@@ -12,7 +12,9 @@ bool computes(const TraceFile& file, const TraceEvent& event) {
   return name.rfind("c10d::", 0) != 0 && name != "record_param_comms";
 }
 
-TimeBasis basis_of(const TraceFile& file, int rank) {
+}  // namespace
+
+TimeBasis time_basis(const TraceFile& file, int rank) {
   bool collectives = false;
   for (const TraceEvent& event : file.events) {
     if (file.rank_of(event) != rank) continue;
@@ -24,7 +26,15 @@ TimeBasis basis_of(const TraceFile& file, int rank) {
   return collectives ? TimeBasis::host : TimeBasis::none;
 }
 
-}  // namespace
+CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
+  if (basis == TimeBasis::none) return CountedAs::nothing;
+  if (event.event_class == communication_class(basis)) return CountedAs::communication;
+  if (event.event_class == EventClass::copy) return CountedAs::copy;
+  if (basis != TimeBasis::host)
+    return event.event_class == EventClass::computation ? CountedAs::computation : CountedAs::nothing;
+  return event.event_class == EventClass::host_operator && computes(file, event) ? CountedAs::computation
+                                                                                 : CountedAs::nothing;
+}
 
 EventClass communication_class(TimeBasis basis) {
   return basis == TimeBasis::host ? EventClass::host_collective : EventClass::communication;
@@ -32,23 +42,20 @@ EventClass communication_class(TimeBasis basis) {
 
 RankTimes rank_times(const TraceFile& file, int rank) {
   RankTimes times;
-  times.basis = basis_of(file, rank);
+  times.basis = time_basis(file, rank);
   if (times.basis == TimeBasis::none) return times;
-  const bool host = times.basis == TimeBasis::host;
   std::vector<Interval> computation, communication, copies;
   times.begin_ns = std::numeric_limits<std::int64_t>::max();
   times.end_ns = std::numeric_limits<std::int64_t>::min();
   for (const TraceEvent& event : file.events) {
     if (file.rank_of(event) != rank) continue;
-    std::vector<Interval>* into = nullptr;
-    if (event.event_class == communication_class(times.basis))
-      into = &communication;
-    else if (event.event_class == (host ? EventClass::host_operator : EventClass::computation))
-      into = host && !computes(file, event) ? nullptr : &computation;
-    else if (event.event_class == EventClass::copy)
-      into = &copies;
-    if (into == nullptr) continue;
-    into->push_back({event.begin_ns, event.end_ns()});
+    const Interval interval{event.begin_ns, event.end_ns()};
+    switch (counted_as(file, event, times.basis)) {
+      case CountedAs::computation: computation.push_back(interval); break;
+      case CountedAs::communication: communication.push_back(interval); break;
+      case CountedAs::copy: copies.push_back(interval); break;
+      case CountedAs::nothing: continue;
+    }
     times.begin_ns = std::min(times.begin_ns, event.begin_ns);
     times.end_ns = std::max(times.end_ns, event.end_ns());
   }
