@@ -150,8 +150,10 @@ void LessonCore::print(const std::string& line) {
 }
 
 void LessonCore::begin() {
+  const std::string first = left_and_right(state_->paint.bold(heading(info_)), world_text(options_));
+  if (state_->recorder != nullptr) state_->recorder->heading(first);
   if (options_.verbose == 0) return;
-  print(left_and_right(state_->paint.bold(heading(info_)), world_text(options_)));
+  print(first);
   if (!info_.question.empty())
     for (const std::string& line : wrap_text("Question: " + info_.question, 10)) print(line);
   print();

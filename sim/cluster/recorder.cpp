@@ -62,6 +62,8 @@ Recorder::Recorder(const LessonInfo& info, const Options& options)
     recording_.ranks.push_back({rank_label(options.grid, rank), options.grid.place(rank)});
 }
 
+void Recorder::heading(const std::string& printed) { recording_.heading = without_colours(printed); }
+
 void Recorder::line(const std::string& printed) {
   std::vector<std::string>& lines = recording_.steps.empty() ? recording_.before : recording_.steps.back().lines;
   std::size_t at = 0;
@@ -70,7 +72,6 @@ void Recorder::line(const std::string& printed) {
     end = plain.find('\n', at);
     lines.push_back(plain.substr(at, end == std::string::npos ? end : end - at));
   }
-  if (recording_.heading.empty()) recording_.heading = lines.front();
 }
 
 int Recorder::tensor(const std::string& name, bool flat) {

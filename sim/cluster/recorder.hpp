@@ -16,6 +16,9 @@ class Recorder {
  public:
   Recorder(const LessonInfo& info, const Options& options);
 
+  /// The first line of the output, also where nothing of it is printed.
+  void heading(const std::string& printed);
+
   /// A line that was printed, without its colours. It belongs to the last step so far, or stands before all of them.
   void line(const std::string& printed);
 

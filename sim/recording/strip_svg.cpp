@@ -154,7 +154,7 @@ Piece strip_piece(const Recording& recording, int step, double top) {
 
   Piece piece;
   double y = top + 20;
-  for (const std::string& words : wrap_text(fmt::format("{} · {}", recorded.number, recorded.title), 4, 62)) {
+  for (const std::string& words : wrap_text(fmt::format("{} · {}", recorded.number, recorded.title), 4, 58)) {
     piece.svg += svg_text(kMargin, y, "mw-title", words);
     y += 19;
   }

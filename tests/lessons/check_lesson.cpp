@@ -341,7 +341,7 @@ void check_options(const Lesson& lesson) {
   const Outcome help = lesson.run({"--help"});
   if (expect_code("--help: ", help, 0)) {
     for (const char* option : {"--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose", "--bug", "--list-bugs",
-                               "--timeout", "--world", "--transport", "--fault", "--help"})
+                               "--timeout", "--world", "--transport", "--fault", "--record", "--svg", "--help"})
       if (help.out.find(option) == std::string::npos) fail(std::string("--help: does not explain ") + option);
     for (const std::string& line : lines_of(help.out))
       if (width_of(line) > kColumns) fail("--help: a line is wider than 100 columns:\n    " + line);

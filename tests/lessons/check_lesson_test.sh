@@ -28,7 +28,7 @@ while [[ $# -gt 0 ]]; do
       exit 0 ;;
     --help)
       if [[ $WRONG != short_help ]]; then echo "--dp --tp --pp --threads --seed --precision --verbose --bug --list-bugs"; fi
-      echo "--timeout --world --transport --fault --help"
+      echo "--timeout --world --transport --fault --record --svg --help"
       exit 0 ;;
     --fault | --no-such-option | no_such_word) refuse "$option" ;;
     --bug) [[ $value == planted ]] || refuse "$option" && bug=$value ;;

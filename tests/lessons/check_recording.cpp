@@ -377,6 +377,15 @@ void check(const Lesson& lesson) {
   for (std::size_t step = 0; step < recording["steps"].size(); ++step)
     for (const char* key : {"holds", "says", "moves"})
       expect(recording["steps"][step][key] == values["steps"][step][key], fmt::format("--verbose 2 changes what a rank {}", key));
+  // With nothing printed but the result, all the rest is there.
+  lesson.run({"--record", folder.file("brief.json"), "--verbose", "0"});
+  json brief = parsed(folder.file("brief.json")), no_lines = recording;
+  for (json* each : {&brief, &no_lines}) {
+    (*each)["before"] = (*each)["after"] = json::array();
+    for (json& step : (*each)["steps"]) step["lines"] = json::array();
+  }
+  expect(brief == no_lines, "--verbose 0 records something else than lines that are not printed");
+
   const Outcome threads = lesson.run({"--record", folder.file("threads.json"), "--world", "threads", "--transport", "memory"});
   if (threads.exit_code == 2) std::cout << "refused: " << threads.err;
   else expect(without_world(recording) == without_world(parsed(folder.file("threads.json"))), "ranks as threads are recorded differently");

@@ -187,7 +187,7 @@ TEST_CASE("parse_options: --help names every option and fits on the screen; --li
     const std::string text = printed([&] { runs = parse({help}, options, info); });
     CHECK_FALSE(runs);
     for (const char* word : {"what do options do?", "--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose",
-                             "--bug", "--list-bugs", "--timeout", "--world", "--transport", "--fault", "--help", "--own-flag",
+                             "--bug", "--list-bugs", "--timeout", "--world", "--transport", "--fault", "--record", "--svg", "--help", "--own-flag",
                              "--own-number", "a flag of this lesson"}) {
       CAPTURE(word);
       CHECK(text.find(word) != std::string::npos);

@@ -211,6 +211,7 @@ TEST_CASE("recording_json: a float reads back as the same bits, in no more digit
 
 TEST_CASE("Recorder: a line belongs to the step that it follows, the last ones to what comes after; colours are dropped") {
   Recorder recorder(info(), Options());
+  recorder.heading("\033[1mheading\033[0m");
   recorder.line("\033[1mheading\033[0m");
   recorder.line("two\nlines");
   recorder.step("first", {{}});
