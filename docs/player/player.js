@@ -236,7 +236,7 @@
     const share = place.end - place.begin;
     const percent = (fraction) => `${100 * fraction}%`;
     const piece = make("span", {
-      class: "mw-piece",
+      class: "player-piece",
       "--across": Math.max(1, Math.round(across ? share * whole.cols : whole.cols)),
       "--down": Math.max(1, Math.round(across ? whole.rows : share * whole.rows)),
       ...properties,
@@ -255,7 +255,7 @@
     const cell = exact >= 4 ? Math.floor(exact) : exact;
     const cells = whole.flat ? whole.cols <= 96 : cell >= 4;
     const map = make("span", {
-      class: `mw-map${whole.flat ? " mw-flat" : ""}${cells ? " mw-cells" : ""}`,
+      class: `player-map${whole.flat ? " player-flat" : ""}${cells ? " player-cells" : ""}`,
       "aria-hidden": "true",
       "--across": whole.cols,
       "--down": whole.rows,
@@ -271,10 +271,10 @@
   // or four long ones.
   function drawNumbers(block, rank) {
     const size = elementsOf(block);
-    const title = make("p", { class: "mw-about" }, make("b", {}, `rank ${rank} · ${nameText(block)}`),
+    const title = make("p", { class: "player-about" }, make("b", {}, `rank ${rank} · ${nameText(block)}`),
                        ` ${shapeText(block)} · ${bytesText(block.bytes)}`, block.note ? ` · ${block.note}` : "");
     if (!block.values)
-      return [title, make("p", { class: "mw-quiet" },
+      return [title, make("p", { class: "player-quiet" },
                           block.digest ? `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`
                                        : "The run shows its shape and not its numbers.")];
     const long = block.values.some((value) => numberText(value).length > 4);
@@ -286,7 +286,7 @@
     const part = block.unit ? `; ${block.unit} ${rangeText(block)} of ${block.of}` : "; the whole";
     const described = block.flat ? `${count(size, "number")} in a flat run, ${columns} in a line${part}`
                                  : `${count(block.rows, "row")} and ${count(block.cols, "column")}${part}`;
-    const table = make("table", { class: "mw-numbers", "aria-label": `numbers of ${nameText(block)} on rank ${rank}`,
+    const table = make("table", { class: "player-numbers", "aria-label": `numbers of ${nameText(block)} on rank ${rank}`,
                                   "aria-description": described },
       make("thead", {}, make("tr", {}, make("td"), ...range(columns).map((column) =>
         make("th", { scope: "col" }, block.flat ? `+${column}` : `${firstColumn + column}`)))),
@@ -295,8 +295,8 @@
         ...block.values.slice(row * columns, (row + 1) * columns).map((value) =>
           make("td", { title: value, "data-value": value }, numberText(value)))))));
     const hint = block.flat ? "line + column: place in the run" : "row and column: place in the whole";
-    return [title, make("div", { class: "mw-scroll", tabindex: "0", role: "region", "aria-label": described }, table),
-            make("p", { class: "mw-quiet mw-hint" }, `${described}. ${capital(hint)}.`)];
+    return [title, make("div", { class: "player-scroll", tabindex: "0", role: "region", "aria-label": described }, table),
+            make("p", { class: "player-quiet player-hint" }, `${described}. ${capital(hint)}.`)];
   }
 
   // --- one player -----------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@
       this.pinned = { rank: 0, item: 0 };  // whose numbers are shown: chosen by click, touch or focus …
       this.hovered = null;                 // … or, as long as the pointer is over it, by the pointer
       this.timer = null;
-      this.build(`mw-${++players}`);
+      this.build(`player-${++players}`);
       this.show(0);
     }
 
@@ -319,36 +319,36 @@
     build(id) {
       const { heading, lesson, grid, ranks, steps } = this.recording;
       const button = (name, label, sign, action) =>
-        make("button", { type: "button", class: `mw-button mw-${name}`, "aria-label": label, title: label, onclick: action }, sign);
+        make("button", { type: "button", class: `player-button player-${name}`, "aria-label": label, title: label, onclick: action }, sign);
       this.playButton = button("play", "play", "", () => (this.timer ? this.pause() : this.play()));
       this.firstButton = button("first", "first frame (Home)", "⇤", () => this.show(0));
       this.backButton = button("back", "back (left arrow key)", "←", () => this.show(this.at - 1));
       this.forwardButton = button("forward", "forward (right arrow key)", "→", () => this.show(this.at + 1));
       this.lastButton = button("last", "last frame (End)", "⇥", () => this.show(this.frames.length - 1));
       this.stepButtons = steps.map((step, index) =>
-        make("button", { type: "button", class: "mw-tick", "aria-label": `step ${step.number}: ${step.title}`, title: step.title,
+        make("button", { type: "button", class: "player-tick", "aria-label": `step ${step.number}: ${step.title}`, title: step.title,
                          onclick: () => this.show(this.frames.findIndex((frame) => frame.step === index)) },
              `${step.number}`));
-      this.progress = make("p", { class: "mw-progress" });
-      this.title = make("p", { class: "mw-title", id: `${id}-title` });
-      this.said = make("p", { class: "mw-said", "aria-live": "polite" });
-      this.stage = make("div", { class: "mw-stage", onpointerleave: () => this.hover(null) });
-      this.moves = make("div", { class: "mw-moves" });
-      this.numbers = make("section", { class: "mw-panel mw-inspector", "aria-label": "numbers" });
-      this.source = make("div", { class: "mw-scroll mw-code", tabindex: "0", role: "region", "aria-label": "code of this step" });
-      this.sourcePanel = make("section", { class: "mw-panel" }, make("h4", { class: "mw-caption" }, "The code"), this.source);
-      this.lines = make("pre", { class: "mw-scroll mw-lines", tabindex: "0", role: "region", "aria-label": "printed lines" });
-      this.linesPanel = make("section", { class: "mw-panel" }, make("h4", { class: "mw-caption" }, "What it prints"), this.lines);
+      this.progress = make("p", { class: "player-progress" });
+      this.title = make("p", { class: "player-title", id: `${id}-title` });
+      this.said = make("p", { class: "player-said", "aria-live": "polite" });
+      this.stage = make("div", { class: "player-stage", onpointerleave: () => this.hover(null) });
+      this.moves = make("div", { class: "player-moves" });
+      this.numbers = make("section", { class: "player-panel player-inspector", "aria-label": "numbers" });
+      this.source = make("div", { class: "player-scroll player-code", tabindex: "0", role: "region", "aria-label": "code of this step" });
+      this.sourcePanel = make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, "The code"), this.source);
+      this.lines = make("pre", { class: "player-scroll player-lines", tabindex: "0", role: "region", "aria-label": "printed lines" });
+      this.linesPanel = make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, "What it prints"), this.lines);
       const layout = ["dp", "tp", "pp"].filter((kind) => grid[kind] > 1 || kind !== "pp").map((kind) => `${kind} ${grid[kind]}`);
       this.root.textContent = "";
-      this.root.append(make("div", { class: "mw-body" },
-        make("div", { class: "mw-bar" },
-          make("div", { class: "mw-buttons" }, this.firstButton, this.backButton, this.playButton, this.forwardButton, this.lastButton),
-          make("div", { class: "mw-steps", role: "group", "aria-label": "steps" }, ...this.stepButtons),
+      this.root.append(make("div", { class: "player-body" },
+        make("div", { class: "player-bar" },
+          make("div", { class: "player-buttons" }, this.firstButton, this.backButton, this.playButton, this.forwardButton, this.lastButton),
+          make("div", { class: "player-steps", role: "group", "aria-label": "steps" }, ...this.stepButtons),
           this.progress),
-        make("div", { class: "mw-words" }, this.title, this.said),
-        make("div", { class: "mw-left" }, this.stage, this.moves),
-        make("div", { class: "mw-right" }, this.sourcePanel, this.numbers, this.linesPanel)));
+        make("div", { class: "player-words" }, this.title, this.said),
+        make("div", { class: "player-left" }, this.stage, this.moves),
+        make("div", { class: "player-right" }, this.sourcePanel, this.numbers, this.linesPanel)));
       Object.entries({
         role: "group", tabindex: "0", "aria-roledescription": "player", title: "",
         "aria-label": `a run of ${lesson ? `lesson ${lesson.number}, ${lesson.title}` : heading}: ${layout.join(" × ")}, ` +
@@ -362,7 +362,7 @@
     // their meaning.
     key(event) {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      if (event.target.closest(".mw-scroll, input, textarea, select, [contenteditable]")) return;
+      if (event.target.closest(".player-scroll, input, textarea, select, [contenteditable]")) return;
       const frame = { ArrowRight: this.at + 1, ArrowLeft: this.at - 1, Home: 0, End: this.frames.length - 1 }[event.key];
       if (frame === undefined) return;
       event.preventDefault();
@@ -425,7 +425,7 @@
       this.title.textContent = step.title;
       this.said.textContent = sentenceOf(this.recording, frame);
       this.stepButtons.forEach((button, index) => {
-        button.classList.toggle("mw-done", index < frame.step);
+        button.classList.toggle("player-done", index < frame.step);
         if (index === frame.step) button.setAttribute("aria-current", "step");
         else button.removeAttribute("aria-current");
       });
@@ -448,26 +448,26 @@
       const { ranks, palette } = this.recording;
       const focused = this.stage.contains(document.activeElement) && document.activeElement.dataset.key;
       this.stage.replaceChildren(...ranks.map((rank, number) =>
-        make("div", { class: "mw-lane", "data-rank": number, "--rank": colourOf(palette.ranks, number) },
-          make("div", { class: "mw-badge" }, ...rank.label.split(/\s{2,}/).map((part) => make("span", {}, part))),
-          make("div", { class: "mw-blocks" }, ...this.drawLane(frame, step, number)))));
+        make("div", { class: "player-lane", "data-rank": number, "--rank": colourOf(palette.ranks, number) },
+          make("div", { class: "player-badge" }, ...rank.label.split(/\s{2,}/).map((part) => make("span", {}, part))),
+          make("div", { class: "player-blocks" }, ...this.drawLane(frame, step, number)))));
       if (focused) (this.stage.querySelector(`[data-key="${focused}"]`) || this.root).focus({ preventScroll: true });
       this.moves.replaceChildren(...(frame.phase === "moves" ? this.drawMoves(step) : []));
     }
 
     drawLane(frame, step, rank) {
-      const says = step.says[rank].map((line) => make("p", { class: "mw-word" }, line));
+      const says = step.says[rank].map((line) => make("p", { class: "player-word" }, line));
       const items = this.itemsOf(rank);
       if (frame.phase === "holds") {
-        if (!items.length && !says.length) says.push(make("p", { class: "mw-word mw-quiet" }, "shows nothing"));
+        if (!items.length && !says.length) says.push(make("p", { class: "player-word player-quiet" }, "shows nothing"));
         return [...items.map((item, index) => this.drawItem(rank, item, index)), ...says];
       }
       const parcels = this.arriving[rank].parcels.map(({ from, bytes }) =>
-        make("span", { class: "mw-parcel", "data-from": from, "--rank": colourOf(this.recording.palette.ranks, from) },
+        make("span", { class: "player-parcel", "data-from": from, "--rank": colourOf(this.recording.palette.ranks, from) },
              `from rank ${from}: ${bytesText(bytes)}`));
-      if (!items.length && !parcels.length) return [make("p", { class: "mw-word mw-quiet" }, "receives nothing")];
+      if (!items.length && !parcels.length) return [make("p", { class: "player-word player-quiet" }, "receives nothing")];
       return [...items.map((item, index) => this.drawItem(rank, item, index)),
-              parcels.length ? make("div", { class: "mw-parcels" }, ...parcels) : null].filter(Boolean);
+              parcels.length ? make("div", { class: "player-parcels" }, ...parcels) : null].filter(Boolean);
     }
 
     // What a rank's lane shows as blocks in this frame.
@@ -481,7 +481,7 @@
       const { block, target } = item;
       const pieces = item.pieces
         ? item.pieces.map((piece) => ({ ...piece, properties: {
-            class: piece.from === rank ? "mw-piece mw-own" : "mw-piece mw-arrives", "data-from": piece.from,
+            class: piece.from === rank ? "player-piece player-own" : "player-piece player-arrives", "data-from": piece.from,
             "--rank": colourOf(palette.ranks, piece.from) } }))
         : [{ ...heldPlace(block), properties: {} }];
       const named = block || target;
@@ -490,29 +490,29 @@
                     (block && block.unit ? `, of ${block.of}` : "") + (block && block.note ? `, ${block.note}` : "") +
                     (arrives.length ? `; pieces arrive from ${arrives.length === 1 ? "rank" : "ranks"} ${arrives.join(", ")}` : "");
       return make("button", {
-        type: "button", class: `mw-block${wholeOf(target).flat ? " mw-long" : ""}`, "data-key": `${rank}/${index}`,
+        type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "data-key": `${rank}/${index}`,
         "data-tensor": target.tensor, "aria-label": label, "--fill": colourOf(palette.tensors, tensors[target.tensor].colour),
         onclick: () => this.pin(rank, index), onfocus: () => this.pin(rank, index),
         onpointerenter: (event) => event.pointerType === "mouse" && this.hover({ rank, item: index }),
       },
         drawMap(target, ranks.length, pieces),
-        make("span", { class: "mw-label" },
+        make("span", { class: "player-label" },
           make("b", {}, named.name),
-          block && block.unit ? make("span", { class: "mw-range" }, `${block.unit} ${rangeText(block)}`) : null,
-          make("span", { class: "mw-quiet" },
+          block && block.unit ? make("span", { class: "player-range" }, `${block.unit} ${rangeText(block)}`) : null,
+          make("span", { class: "player-quiet" },
                `${block ? "" : "becomes "}${shapeText(named)} · ${bytesText(named.bytes)}`),
-          block && block.note ? make("span", { class: "mw-quiet" }, block.note) : null));
+          block && block.note ? make("span", { class: "player-quiet" }, block.note) : null));
     }
 
     drawMoves(step) {
       const messages = (moves) => make("ul", {}, ...moves.map((move) => make("li", {},
-        `rank ${move.from} → rank ${move.to}`, make("span", { class: "mw-quiet" },
+        `rank ${move.from} → rank ${move.to}`, make("span", { class: "player-quiet" },
         ` ${count(move.elements, "element")} · ${bytesText(move.bytes)}`))));
       return kindsOf(step.moves).map((kind) => {
         const caption = `${kind.collective} over ${kind.group} · ${kind.type} · ${count(kind.moves.length, "message")} · ` +
                         bytesText(kind.bytes);
         return kind.moves.length <= kListedMessages
-          ? make("div", {}, make("p", { class: "mw-caption" }, caption), messages(kind.moves))
+          ? make("div", {}, make("p", { class: "player-caption" }, caption), messages(kind.moves))
           : make("details", {}, make("summary", {}, caption), messages(kind.moves));
       });
     }
@@ -533,30 +533,30 @@
       const wanted = this.hovered || this.pinned;
       const ranks = [wanted.rank, ...this.recording.ranks.keys()];
       const rank = ranks.find((candidate) => this.itemsOf(candidate).length);
-      this.stage.querySelectorAll(".mw-block").forEach((block) => block.setAttribute("aria-pressed", "false"));
+      this.stage.querySelectorAll(".player-block").forEach((block) => block.setAttribute("aria-pressed", "false"));
       if (rank === undefined) {
-        this.numbers.replaceChildren(make("p", { class: "mw-quiet" }, "In this frame no rank shows numbers."));
+        this.numbers.replaceChildren(make("p", { class: "player-quiet" }, "In this frame no rank shows numbers."));
         return;
       }
       const items = this.itemsOf(rank);
       const index = Math.min(wanted.item, items.length - 1);
       this.stage.querySelector(`[data-key="${rank}/${index}"]`).setAttribute("aria-pressed", "true");
       const { block, target } = items[index];
-      this.numbers.replaceChildren(...(block ? drawNumbers(block, rank) : [make("p", { class: "mw-quiet" },
+      this.numbers.replaceChildren(...(block ? drawNumbers(block, rank) : [make("p", { class: "player-quiet" },
         `The run did not show what rank ${rank} held of ${target.name} before this step; the next frame shows the result.`)]));
     }
 
     // Lets every piece travel to its place, from the same place in the lane of the rank that sent it; returns the milliseconds that this takes.
     fly() {
       const middle = (box) => [box.left + box.width / 2, box.top + box.height / 2];
-      const pieces = [...this.stage.querySelectorAll(".mw-arrives, .mw-parcel")];
+      const pieces = [...this.stage.querySelectorAll(".player-arrives, .player-parcel")];
       for (const piece of pieces) {
         const from = Number(piece.dataset.from);
-        const lane = this.stage.querySelector(`.mw-lane[data-rank="${from}"]`);
-        const block = piece.closest(".mw-block");
-        const origin = block && lane.querySelector(`.mw-block[data-tensor="${block.dataset.tensor}"] .mw-map`);
+        const lane = this.stage.querySelector(`.player-lane[data-rank="${from}"]`);
+        const block = piece.closest(".player-block");
+        const origin = block && lane.querySelector(`.player-block[data-tensor="${block.dataset.tensor}"] .player-map`);
         const [endX, endY] = middle((origin ? piece.parentElement : piece).getBoundingClientRect());
-        const [startX, startY] = middle((origin || lane.querySelector(".mw-badge")).getBoundingClientRect());
+        const [startX, startY] = middle((origin || lane.querySelector(".player-badge")).getBoundingClientRect());
         piece.animate(
           [{ transform: `translate(${startX - endX}px, ${startY - endY}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }],
           { duration: kFlight, delay: 150 + from * kNextSender, easing: "cubic-bezier(.45, .05, .3, 1)", fill: "backwards" });
@@ -572,7 +572,7 @@
       try {
         new Player(root);
       } catch (error) {
-        root.replaceChildren(make("p", { class: "mw-broken", role: "status" },
+        root.replaceChildren(make("p", { class: "player-broken", role: "status" },
           `This run can't be replayed: ${error.message}; building the site again with ./walk docs makes a new recording.`));
         root.dataset.broken = "yes";
       }
