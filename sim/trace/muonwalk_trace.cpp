@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/cluster/screen.hpp"
+#include "sim/trace/pictures/picture_files.hpp"
 #include "sim/trace/published_figures.hpp"
 #include "sim/trace/trace_comparison.hpp"
 #include "sim/trace/trace_csv.hpp"
@@ -27,6 +28,7 @@ constexpr const char* kName = "muonwalk-trace";
 struct Wish {
   bool json = false;
   bool csv = false;
+  PicturePaths pictures;                 // of summary and compare
   std::vector<std::string> files;        // of summary
   std::string a, b;                      // of compare
   std::string muon, adamw;               // of published
@@ -44,7 +46,10 @@ void print_document(std::string text) {
 }
 
 int print_summary(const Wish& wish) {
-  const Summary summary = summarize(read_traces(wish.files));
+  PictureFiles pictures(wish.pictures, wish.files);
+  const std::vector<TraceFile> files = read_traces(wish.files);
+  const Summary summary = summarize(files);
+  if (wish.pictures.any()) pictures.write({{picture_run(files, summary)}, {}});
   if (wish.json)
     print_document(summary_json(summary));
   else if (wish.csv)
@@ -55,7 +60,11 @@ int print_summary(const Wish& wish) {
 }
 
 int print_comparison(const Wish& wish) {
-  const Comparison comparison = compare(summarize({read_trace(wish.a)}), summarize({read_trace(wish.b)}));
+  PictureFiles pictures(wish.pictures, {wish.a, wish.b});
+  const std::vector<TraceFile> a = {read_trace(wish.a)}, b = {read_trace(wish.b)};
+  const Comparison comparison = compare(summarize(a), summarize(b));
+  if (wish.pictures.any())
+    pictures.write({{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings});
   if (wish.json)
     print_document(comparison_json(comparison));
   else if (wish.csv)
@@ -95,6 +104,18 @@ void add_formats(CLI::App& command, Wish& wish) {
   command.add_flag("--csv", wish.csv, "print CSV: the figures alone")->excludes(json);
 }
 
+void add_pictures(CLI::App& command, Wish& wish) {
+  const auto not_empty = [](const std::string& path) {
+    return path.empty() ? std::string("needs the name of a file") : std::string();
+  };
+  command.add_option("--html", wish.pictures.html, "also write a page: timeline and bars, to zoom in and to point at")
+      ->type_name("FILE")
+      ->check(not_empty);
+  command.add_option("--svg", wish.pictures.svg, "also write a static picture of the same")
+      ->type_name("FILE")
+      ->check(not_empty);
+}
+
 std::string one_sentence(std::string reason) {
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.')) reason.pop_back();
   return reason;
@@ -117,6 +138,7 @@ int run(int argc, char** argv) {
   published->add_option("--async", wish.async_files, "the traces with async_op=True: Muon's, then AdamW's")
       ->expected(2);
   for (CLI::App* command : {summary, comparison, published}) add_formats(*command, wish);
+  for (CLI::App* command : {summary, comparison}) add_pictures(*command, wish);
 
   try {
     app.parse(argc, argv);
