@@ -124,6 +124,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
+    options_.traced = info_.traced;
   });
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
@@ -132,6 +133,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
 LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
   require_valid(info_, options_);
+  options_.traced = options_.traced || info_.traced;
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }
@@ -268,6 +270,40 @@ bool LessonCore::run_check(const std::string& what, const Held& held, const Expe
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
   for (const std::string& line : comparison.first) print("        " + line);
   return equal;
+}
+
+bool LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {
+  start();
+  if (!reporting()) return true;
+  const std::string difference = first_difference(read, expected);
+  const bool equal = difference.empty() && !expected.empty();
+  if (!equal) ++state_->failed_checks;
+  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print();
+  const Paint& paint = state_->paint;
+  for (const std::string& line :
+       aligned_lines(fmt::format("check   {}", what),
+                     equal ? fmt::format("{} numbers, all equal   {}", number_text(static_cast<long long>(expected.size())),
+                                         paint.good("✔"))
+                           : fmt::format("not equal   {}", paint.bad("✘"))))
+    print(line);
+  if (!equal)
+    for (const std::string& line :
+         wrap_text("        first difference: " + (expected.empty() ? "there is nothing to compare with" : difference), 10))
+      print(line);
+  return equal;
+}
+
+const RunTrace& LessonCore::trace() const {
+  if (state_->tracer == nullptr)
+    throw UsageError("there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to true");
+  return state_->tracer->run();
+}
+
+void LessonCore::trains(const std::vector<Parameter>& parameters) {
+  if (state_->tracer == nullptr) return;
+  std::vector<TrainedMatrix> matrices;
+  for (const Parameter& each : parameters) matrices.push_back({each.name, each.shape.rows, each.shape.cols});
+  state_->tracer->trains(matrices);
 }
 
 void LessonCore::in_parent(const std::function<void()>& work) {

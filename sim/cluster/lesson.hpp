@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "sim/cluster/options.hpp"
+#include "sim/cluster/named_numbers.hpp"
 #include "sim/cluster/rank.hpp"
 #include "src/optim/muon_settings.hpp"
 
 namespace muonwalk::sim {
 
 struct Recording;
+struct RunTrace;
 
 /// What a lesson predicts for one rank, before anything is sent.
 struct Prediction {
@@ -53,6 +55,17 @@ class LessonCore {
   /// Throws UsageError when nothing was recorded; Options::recorded switches it on.
   std::string picture_of_last_step() const;
   std::string words_of_last_step() const;
+
+  /// Compares numbers that the process that prints has read, by name, with those that they should be. Returns false, and the
+  /// lesson will fail, when one differs, is missing, or is too many, and where there is nothing to compare with.
+  bool check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected);
+
+  /// What the ranks recorded so far, in the process that prints. Throws UsageError where the run is not traced;
+  /// LessonInfo::traced switches it on.
+  const RunTrace& trace() const;
+
+  /// Says which matrices the run trains, for its trace.
+  void trains(const std::vector<Parameter>& parameters);
 
   /// Runs `work` in the process that prints and nowhere else; what it throws ends the program as an error of a step does.
   void in_parent(const std::function<void()>& work);

@@ -40,12 +40,13 @@ struct Options {
   std::string trace_file;    ///< the file for a trace of all ranks; empty for none
   std::string trace_folder;  ///< the folder for a trace of each rank, in PyTorch's dialect; empty for none
   int trace_events = kTraceEvents;   ///< the most events that are kept of a rank
+  bool traced = false;       ///< keeps a trace in memory, for a lesson that reads its own
   bool recorded = false;     ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.
   bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
   /// True when the run is traced.
-  bool tracing() const { return !trace_file.empty() || !trace_folder.empty(); }
+  bool tracing() const { return traced || !trace_file.empty() || !trace_folder.empty(); }
   /// The seat of one rank.
   Seat seat(int rank) const;
   /// OpenMP threads of each rank: as asked for, or max(1, cores / ranks).
@@ -74,6 +75,7 @@ struct LessonInfo {
   std::vector<std::string> also_try = {};     ///< further command lines for the reader, e.g. "--tp 4"
   std::vector<LessonOption> options = {};
   bool fp32_only = false;                     ///< it rounds nothing, so --precision bf16 is refused
+  bool traced = false;                        ///< it reads the trace of its own run (LessonCore::trace)
 };
 
 /// The "05" of "lesson_05_tp_gather".

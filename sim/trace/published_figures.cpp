@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cctype>
 #include <cmath>
 
 #include "sim/trace/event_class.hpp"
+#include "sim/trace/name_match.hpp"
 #include "sim/trace/trace_summary.hpp"
 
 namespace muonwalk::sim {
@@ -14,38 +13,6 @@ namespace {
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double ratio(double a, double b) { return b != 0 ? a / b : 0; }
-
-// Letters in lower case, without underscores: "all_gather", "allgather_" and "AllGather" are the same to it.
-std::string plain(const std::string& name) {
-  std::string text;
-  for (const char c : name)
-    if (c != '_') text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-// All events whose name holds a collective's name, of any class: the published way of counting communication.
-struct NameMatch {
-  NameTally all;
-  std::array<NameTally, kEventClasses> of_class;
-};
-
-NameMatch match_names(const TraceFile& file, const std::string& collective) {
-  NameMatch match;
-  std::vector<bool> matches;
-  for (std::size_t name = 0; name < file.names.size(); ++name) {
-    matches.push_back(plain(file.names[name]).find(plain(collective)) != std::string::npos);
-    if (!matches.back()) continue;
-    match.all.events += file.tallies[name].events;
-    match.all.total_ns += file.tallies[name].total_ns;
-  }
-  for (const TraceEvent& event : file.events) {
-    if (!matches[static_cast<std::size_t>(event.name)]) continue;
-    NameTally& tally = match.of_class[static_cast<std::size_t>(event.event_class)];
-    ++tally.events;
-    tally.total_ns += event.duration_ns;
-  }
-  return match;
-}
 
 std::string evidence_of(const std::string& who, const NameMatch& match) {
   std::string text = who + ":";

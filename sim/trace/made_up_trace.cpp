@@ -1,0 +1,107 @@
+#include "sim/trace/made_up_trace.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "sim/trace/event_class.hpp"
+#include "sim/trace/figure_table.hpp"
+#include "sim/trace/temporary_file.hpp"
+#include "sim/trace/trace_file_writer.hpp"
+#include "sim/trace/trace_reader.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+int ranks_of(const std::vector<MadeUpEvent>& events) {
+  int ranks = 0;
+  for (const MadeUpEvent& event : events) ranks = std::max(ranks, event.rank + 1);
+  return ranks;
+}
+
+bool is_call(const MadeUpEvent& event) { return event.category == "kernel" && event.name.rfind("nccl", 0) == 0; }
+
+std::string call_arguments(const MadeUpEvent& event, int ranks) {
+  std::vector<int> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
+  return fmt::format(R"("Collective name":{},"Group size":{},"Process Group Name":"{}","Process Group Ranks":"[{}]")",
+                     quoted(event.name), ranks, event.stream, fmt::join(members, ", "));
+}
+
+void write_rank(const std::string& path, const std::vector<MadeUpEvent>& events, int rank, int ranks) {
+  TraceFileWriter file(
+      path, fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}})", rank, ranks));
+  for (const MadeUpEvent& event : events)
+    if (event.rank == rank)
+      file.event(fmt::format(
+          R"({{"ph":"X","pid":{},"tid":{},"cat":{},"name":{},"ts":{},"dur":{},"args":{{{}}}}})",
+          event.stream > 0 ? rank : 1000 + rank, event.stream, quoted(event.category), quoted(event.name),
+          1000 * event.begin, 1000 * event.duration, is_call(event) ? call_arguments(event, ranks) : ""));
+  file.finish();
+  file.commit();
+}
+
+// A row of the picture: events that share it.
+struct Row {
+  int rank;
+  std::string on;  // "host range", "kernel, stream 7"
+  std::string name;
+  std::string bar;
+};
+
+std::string on_text(const MadeUpEvent& event) {
+  if (event.category == "kernel") return fmt::format("kernel, stream {}", event.stream);
+  return event_class_name(classify(TraceDialect::pytorch, event.category, event.name));
+}
+
+// Two columns a millisecond: "··██··".
+void paint_event(std::vector<std::string>& cells, const MadeUpEvent& event) {
+  for (int ms = event.begin; ms < event.end(); ++ms) cells[static_cast<std::size_t>(ms)] = "██";
+  // Of events that touch, the next one can be told by a gap.
+  if (event.duration > 0) cells[static_cast<std::size_t>(event.end() - 1)] = "█▌";
+}
+
+}  // namespace
+
+std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events) {
+  const int ranks = ranks_of(events);
+  std::vector<std::unique_ptr<TemporaryFile>> files;
+  std::vector<std::string> paths;
+  for (int rank = 0; rank < ranks; ++rank) {
+    files.push_back(std::make_unique<TemporaryFile>());
+    paths.push_back(files.back()->path());
+    write_rank(paths.back(), events, rank, ranks);
+  }
+  return read_traces(paths);
+}
+
+std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
+  int end = 0;
+  for (const MadeUpEvent& event : events) end = std::max(end, event.end());
+  std::vector<std::pair<Row, std::vector<std::string>>> rows;
+  for (const MadeUpEvent& event : events) {
+    const std::string on = on_text(event);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& each) {
+      return each.first.rank == event.rank && each.first.on == on && each.first.name == event.name;
+    });
+    if (row == rows.end())
+      row = rows.insert(rows.end(), {{event.rank, on, event.name, ""},
+                                     std::vector<std::string>(static_cast<std::size_t>(end), "  ")});
+    paint_event(row->second, event);
+  }
+  std::string scale;
+  for (int ms = 0; ms <= end; ms += 5) scale += fmt::format("{:<10}", ms);
+  std::vector<std::vector<std::string>> table = {{"milliseconds", "", "", scale}};
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Row& row = rows[r].first;
+    const bool first = r == 0 || rows[r - 1].first.rank != row.rank;
+    table.push_back({first ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
+                     fmt::format("{}", fmt::join(rows[r].second, ""))});
+  }
+  return figure_table(table, 4);
+}
+
+}  // namespace muonwalk::sim

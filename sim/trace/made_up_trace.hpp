@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/trace/event.hpp"
+
+namespace muonwalk::sim {
+
+/// An event of a trace that is written down by hand, in whole milliseconds, to learn reading from.
+struct MadeUpEvent {
+  int rank = 0;
+  std::string category;  ///< as PyTorch's profiler has it: "kernel", "cpu_op", … (trace_dialects.hpp)
+  std::string name;
+  int stream = 0;  ///< of the device; 0: the host
+  int begin = 0;
+  int duration = 0;
+
+  int end() const { return begin + duration; }
+};
+
+/// The events as PyTorch's profiler would have written them, a file a rank, and read back as any trace is. A kernel
+/// whose name begins with "nccl" is a call in which all ranks take part, in a group that belongs to its stream. Throws
+/// RunError where there is no room for a temporary file.
+std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events);
+
+/// The events as a picture of letters: a row for each rank, class of events, name and stream, and under a scale two
+/// columns a millisecond.
+std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events);
+
+}  // namespace muonwalk::sim
