@@ -76,7 +76,7 @@ def _references(lesson, line):
         name = match.group(1)
         source = lesson.path.parent.parent / name / f"{name}.cpp"
         if source.exists():
-            title = source.open(encoding="utf-8").readline().strip().removeprefix("// # Lesson ")
+            title = source.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("// # Lesson ")
             return f'\\ref {name} "{title}"'
         if name.startswith("lesson_"):
             return match.group(0)  # Doxygen says that there is no such page.

@@ -30,12 +30,20 @@
   const nameText = (block) => (block.unit ? `${block.name}[${block.unit} ${rangeText(block)}]` : block.name);
   const blockText = (block) => `${nameText(block)}, ${shapeText(block)}, ${bytesText(block.bytes)}`;
 
+  // Four significant digits and an exponent. What lies in the middle goes to the even digit, as in C; toExponential alone
+  // rounds it up.
+  function fourDigits(value) {
+    const exact = value.toExponential(60);
+    const isMiddle = /^-?\d\.\d\d[02468]50*e/.test(exact);
+    return isMiddle ? exact.replace(/50*e/, "e") : value.toExponential(3);
+  }
+
   // A number as the program prints it: four significant digits, as printf's %.4g writes them.
   function numberText(value) {
     if (typeof value !== "number") return String(value);  // "nan", "inf", "-inf"
     if (value === 0) return Object.is(value, -0) ? "-0" : "0";
-    const [digits, exponent] = value.toExponential(3).split("e");
-    if (exponent >= -4 && exponent < 4) return String(Number(value.toPrecision(4)));
+    const [digits, exponent] = fourDigits(Math.fround(value)).split("e");
+    if (exponent >= -4 && exponent < 4) return String(Number(`${digits}e${exponent}`));
     return `${Number(digits)}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
   }
 
@@ -493,7 +501,7 @@
         type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "data-key": `${rank}/${index}`,
         "data-tensor": target.tensor, "aria-label": label, "--fill": colourOf(palette.tensors, tensors[target.tensor].colour),
         onclick: () => this.pin(rank, index), onfocus: () => this.pin(rank, index),
-        onpointerenter: (event) => event.pointerType === "mouse" && this.hover({ rank, item: index }),
+        onpointermove: (event) => event.pointerType === "mouse" && this.hover({ rank, item: index }),
       },
         drawMap(target, ranks.length, pieces),
         make("span", { class: "player-label" },
@@ -523,7 +531,9 @@
       this.showNumbers();
     }
 
+    // Moving the pointer counts, not that a block comes to lie under it when the page scrolls.
     hover(place) {
+      if (place && this.hovered && place.rank === this.hovered.rank && place.item === this.hovered.item) return;
       this.hovered = place;
       this.showNumbers();
     }

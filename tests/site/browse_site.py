@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Opens the built site in a real browser, as a reader would: every page of a lesson, on a desktop and on a phone.
+
+    browse_site.py SITE_DIR BUILD_BIN [--screenshots DIR]
+
+It fails when the console shows an error, a request fails or leaves the site's files, a page scrolls sideways, a hint does not
+open on a click, a player is missing or can't be played to its end with the keyboard, or the last frame of lesson 05 shows
+other numbers than the program prints.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
+
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PLAYED = range(4, 10)             # lessons whose pages have a player
+COMPARED = "lesson_05_tp_gather"  # the lesson whose last frame is compared with what it prints
+RIGHT, HOME, TAB = "\ue014", "\ue011", "\ue004"
+
+
+class Visit:
+    """What was checked, and what was wrong, each with the page and the size at which it was."""
+
+    def __init__(self, browser, screenshots):
+        self.browser, self.screenshots = browser, screenshots
+        self.where, self.faults = "", []
+        self.counts = dict.fromkeys(("pages", "hints", "players", "frames", "numbers"), 0)
+
+    def fault(self, sentence):
+        self.faults.append(f"{self.where}: {sentence}")
+
+    def open(self, page, size):
+        self.where = f"{page.name}, {size}"
+        set_size(self.browser, *SIZES[size])
+        self.browser.get(page.as_uri())
+        self.counts["pages"] += 1
+
+    def close(self, page, size):
+        """What holds for every page, after all that was done on it."""
+        for element in too_wide(self.browser):
+            self.fault(f"the page scrolls sideways because of {element}")
+        for message in console_faults(self.browser):
+            self.fault(f"the console says: {message}")
+        for sentence in request_faults(self.browser):
+            self.fault(sentence)
+        if self.screenshots:
+            self.browser.save_screenshot(str(self.screenshots / f"{page.stem}_{size}.png"))
+
+    def open_hints(self):
+        for hint in self.browser.find_elements("css selector", "details:not([open])"):
+            summary = hint.find_element("css selector", "summary")
+            if not summary.is_displayed():
+                continue
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", summary)
+            summary.click()
+            self.counts["hints"] += 1
+            if hint.get_attribute("open") is None:
+                self.fault(f'"{summary.text}" does not open on a click')
+
+    def play(self):
+        """Plays the page's player from its first to its last frame with the keyboard; returns it, or None."""
+        players = self.browser.find_elements("css selector", ".muonwalk-player")
+        if len(players) != 1:
+            self.fault(f"there should be one player, and there are {len(players)}")
+            return None
+        player = players[0]
+        if player.get_dom_attribute("data-frames") is None:
+            self.fault(f"the player is not ready: {player.text or 'it is empty'}")
+            return None
+        recording = json.loads(self.browser.execute_script(
+            "return document.getElementById(arguments[0].dataset.recording).textContent", player))
+        expected = [(step["number"], phase) for step in recording["steps"]
+                    for phase in (["moves"] if step["moves"] else []) + ["holds"]]
+        self.browser.execute_script("arguments[0].focus()", player)
+        seen = []
+        for key in [HOME] + [RIGHT] * (len(expected) - 1):
+            self.browser.switch_to.active_element.send_keys(key)
+            seen.append((int(player.get_dom_attribute("data-step")), player.get_dom_attribute("data-phase")))
+            for element in too_wide(self.browser):
+                self.fault(f"frame {seen[-1]} of the player scrolls the page sideways because of {element}")
+        if seen != expected:
+            self.fault(f"the player's frames should be {expected}, and it showed {seen}")
+        shown = self.browser.execute_script("return document.querySelector('.player-lines').textContent")
+        for line in recording["steps"][-1]["lines"]:
+            if line.strip() and line.strip() not in shown:
+                self.fault(f'the last frame does not show the printed line "{line}"')
+        self.counts["players"] += 1
+        self.counts["frames"] += len(seen)
+        if self.screenshots:
+            self.browser.execute_script("arguments[0].scrollIntoView()", player)
+            self.browser.save_screenshot(str(self.screenshots / f"{self.where.replace('.html, ', '_')}_player.png"))
+        return player
+
+    def compare_last_frame(self, printed):
+        """Goes from block to block with the tab key and compares the numbers of each with what its rank printed."""
+        shown = {}
+        for _ in range(40):
+            self.browser.switch_to.active_element.send_keys(TAB)
+            key = self.browser.switch_to.active_element.get_dom_attribute("data-key")
+            if key:
+                shown[int(key.split("/")[0])] = self.browser.execute_script("""
+                  return [...document.querySelectorAll(".player-numbers tbody tr")].map(
+                    (line) => [...line.querySelectorAll("td")].map((cell) => cell.textContent))""")
+        if shown != printed:
+            self.fault(f"the last frame shows {shown}, and the program prints {printed}")
+        self.counts["numbers"] += sum(len(line) for lines in printed.values() for line in lines)
+
+
+def printed_numbers(program):
+    """What each rank holds after the last step, as the program prints it: {rank: [[number of a line, ...], ...]}."""
+    run = subprocess.run([program, "--verbose", "2"], capture_output=True, text=True, timeout=300)
+    if run.returncode:
+        sys.exit(f"browse_site.py: {program} --verbose 2 ended with exit code {run.returncode}: {run.stderr}")
+    last_step = re.split(r"^step \d+ .*$", run.stdout, flags=re.MULTILINE)[-1]
+    ranks, rank = {}, None
+    for line in last_step.split("\n\n")[0].splitlines():
+        if found := re.match(r"  rank (\d+)", line):
+            rank = int(found.group(1))
+            ranks[rank] = []
+        elif rank is not None and re.fullmatch(r"[\s\d.e+-]+", line):
+            ranks[rank].append(line.split())
+    if not ranks or not all(ranks.values()):
+        sys.exit(f"browse_site.py: {program} --verbose 2 prints no numbers in its last step")
+    return ranks
+
+
+def browse(site, bin_folder, screenshots):
+    lessons = sorted(page for page in site.glob("lesson_*.html") if re.fullmatch(r"lesson_\d\d_\w+\.html", page.name))
+    missing = {f"{number:02}" for number in PLAYED} - {page.name[7:9] for page in lessons}
+    if missing or not (site / "index.html").exists():
+        sys.exit(f"browse_site.py: {site} has no site with the pages of lessons {', '.join(sorted(missing)) or '04 to 09'}; "
+                 "./walk docs builds it")
+    printed = printed_numbers(bin_folder / COMPARED)
+    with headless_browser() as browser:
+        visit = Visit(browser, screenshots)
+        for size in SIZES:
+            for page in [site / "index.html", *lessons]:
+                set_media(browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
+                visit.open(page, size)
+                visit.open_hints()
+                if page != site / "index.html" and int(page.name[7:9]) in PLAYED:
+                    player = visit.play()
+                    if player and page.stem == COMPARED:
+                        visit.compare_last_frame(printed)
+                visit.close(page, size)
+    for sentence in visit.faults:
+        print(sentence)
+    print("browsed " + ", ".join(f"{count} {what}" for what, count in visit.counts.items()) +
+          f" at {' and '.join(f'{wide} × {high}' for wide, high in SIZES.values())}: {len(visit.faults)} faults")
+    return 1 if visit.faults else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("site", type=Path)
+    parser.add_argument("bin", type=Path)
+    parser.add_argument("--screenshots", type=Path)
+    options = parser.parse_args()
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
+    sys.exit(browse(options.site.resolve(), options.bin.resolve(), options.screenshots))

@@ -1,0 +1,197 @@
+"""What is promised to be caught is caught: each mistake is made in a copy, and the check that should notice it is asked.
+
+    caught_test.py ROOT BUILD      BUILD has the programs in bin/ and the site in docs/html
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from check_site import check_site  # noqa: E402
+
+ROOT, BUILD = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+LESSON = "lesson_05_tp_gather"
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def lesson_copy(self):
+        return Path(shutil.copytree(ROOT / "lessons" / LESSON, self.folder / "lessons" / LESSON))
+
+    @staticmethod
+    def edit(path, pattern, replacement):
+        """Exactly one place changes, so that a test can't pass by changing nothing."""
+        text, found = re.subn(pattern, replacement, path.read_text(encoding="utf-8"), count=1, flags=re.DOTALL)
+        if found != 1:
+            raise AssertionError(f"{path} has nothing like {pattern}")
+        path.write_text(text, encoding="utf-8")
+
+
+class BeforeAPageIsMade(Folder):
+    """A lesson that the tests have not checked never gets a page."""
+
+    def material(self, lesson):
+        return subprocess.run([sys.executable, ROOT / "tools/site/make_material.py", BUILD / "bin" / LESSON, lesson,
+                               self.folder / "material"], capture_output=True, text=True)
+
+    def test_untouched(self):
+        run = self.material(self.lesson_copy())
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_wrong_number_in_expected(self):
+        lesson = self.lesson_copy()
+        self.edit(lesson / f"{LESSON}.expected", "256 B", "257 B")
+        run = self.material(lesson)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(f"{LESSON} prints something else than its {LESSON}.expected", run.stderr)
+        self.assertIn("257 B", run.stderr)
+
+    def test_answer_removed_from_expected(self):
+        lesson = self.lesson_copy()
+        self.edit(lesson / f"{LESSON}.expected", r"Answer: [^\n]*\n(  [^\n]*\n)+", "")
+        self.assertIn("prints something else", self.material(lesson).stderr)
+
+    def test_no_expected(self):
+        lesson = self.lesson_copy()
+        (lesson / f"{LESSON}.expected").unlink()
+        run = self.material(lesson)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("BLESS=1", run.stderr)
+
+
+class WhileDoxygenRuns(Folder):
+    """Doxygen, on one lesson and the headers that it needs, stops at what it can't resolve, and names the right line."""
+
+    def doxygen(self, lesson):
+        settings = (BUILD / "docs/Doxyfile").read_text(encoding="utf-8")
+        settings += f'''
+OUTPUT_DIRECTORY = "{self.folder}"
+GENERATE_TAGFILE =
+INPUT = "{lesson}" "{ROOT}/lessons/lesson_02_collectives" "{ROOT}/lessons/lesson_04_dp_gather" \\
+        "{ROOT}/lessons/lesson_01_grid" "{ROOT}/lessons/lesson_00_hello_ranks" "{ROOT}/lessons/lesson_03_virtual_buffer" \\
+        "{ROOT}/lessons/lesson_08_dp_shard" "{ROOT}/lessons/lesson_07_tp_shard" "{ROOT}/lessons/lesson_06_newton_schulz" \\
+        "{ROOT}/src" "{ROOT}/docs/namespaces.dox"
+USE_MDFILE_AS_MAINPAGE =
+LAYOUT_FILE =
+'''
+        return subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True)
+
+    def test_untouched(self):
+        run = self.doxygen(self.lesson_copy())
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_broken_reference(self):
+        lesson = self.lesson_copy()
+        self.edit(lesson / f"{LESSON}.cpp", r"\\ref lesson_02_collectives", r"\\ref lesson_02_colectives")
+        run = self.doxygen(lesson)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertRegex(run.stderr, rf"{LESSON}.cpp:7: .*unable to resolve reference to 'lesson_02_colectives'")
+
+
+class WhenTheSiteIsThere(Folder):
+    API = ("search", "*_8hpp*", "*_8dox*", "class*", "struct*", "namespace*", "functions*", "dir_*")
+
+    @classmethod
+    def setUpClass(cls):
+        # What the copy lacks, most of the API, is no mistake that a test here makes.
+        with tempfile.TemporaryDirectory() as folder:
+            cls.before = set(check_site(ROOT, cls.copy_to(folder)))
+
+    @classmethod
+    def copy_to(cls, folder):
+        return Path(shutil.copytree(BUILD / "docs/html", Path(folder) / "html", ignore=shutil.ignore_patterns(*cls.API)))
+
+    def setUp(self):
+        super().setUp()
+        self.site = self.copy_to(self.folder)
+        self.page = self.site / f"{LESSON}.html"
+
+    def problems(self):
+        return sorted(set(check_site(ROOT, self.site)) - self.before)
+
+    def assert_caught(self, words):
+        problems = self.problems()
+        self.assertTrue(any(words in problem for problem in problems), problems)
+
+    def test_untouched(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_answer_removed_from_page(self):
+        self.edit(self.page, r'<p class="mw-answer">.*?</p>', "")
+        self.assert_caught("should show the answer of the .expected once, but shows []")
+
+    def test_question_changed(self):
+        self.edit(self.page, "how does a rank get back", "how can a rank get back")
+        self.assert_caught("should show the question")
+
+    def test_wrong_number_in_output(self):
+        self.edit(self.page, r'(<pre class="mw-output"[^>]*>[^<]*<b>Lesson 05.*?)256 B', r"\1 257 B")
+        self.assert_caught("does not show the .expected")
+
+    def test_wrong_number_in_bug(self):
+        self.edit(self.page, "62 of 128", "61 of 128")
+        self.assert_caught("stale_slice")
+
+    def test_dead_link(self):
+        self.edit(self.page, r'href="lesson_04_dp_gather.html"', 'href="lesson_04_db_gather.html"')
+        self.assert_caught('links to "lesson_04_db_gather.html", but there is no such file')
+
+    def test_dead_anchor(self):
+        self.edit(self.page, 'href="#lesson_05_tp_gather_the_idea"', 'href="#lesson_05_tp_gather_no_idea"')
+        self.assert_caught("has no such place")
+
+    def test_missing_picture(self):
+        (self.site / "material" / LESSON / "step_2.svg").unlink()
+        self.assert_caught(f'loads "material/{LESSON}/step_2.svg", which does not exist')
+
+    def test_picture_not_shown(self):
+        self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
+        self.assert_caught("shows step_3.svg 0 times")
+
+    def test_missing_script(self):
+        (self.site / "player.js").unlink()
+        self.assert_caught('loads "player.js"')
+
+    def test_network(self):
+        self.edit(self.page, "</body>", '<script src="https://example.org/x.js"></script></body>')
+        self.assert_caught("from a network")
+        with open(self.site / "player.css", "a", encoding="utf-8") as sheet:
+            sheet.write("@import '//example.org/font.css';")
+        self.assert_caught("player.css: loads")
+
+    def test_open_hint(self):
+        self.edit(self.page, '<details class="mw-hint">', '<details class="mw-hint" open>')
+        self.assert_caught("open from the start")
+
+    def test_missing_hint(self):
+        self.edit(self.page, r'<details class="mw-hint">.*?</details>', "")
+        self.assert_caught("should have 3 hints")
+
+    def test_damaged_recording(self):
+        self.edit(self.page, '"format":"muonwalk-recording"', '"format:"muonwalk-recording"')
+        self.assert_caught("no readable data recording-05")
+
+    def test_missing_page(self):
+        self.page.unlink()
+        self.assert_caught(f"{LESSON}: has no page")
+
+    def test_wrong_neighbour(self):
+        self.edit(self.page, 'rel="next" href="lesson_06_newton_schulz.html"', 'rel="next" href="lesson_07_tp_shard.html"')
+        self.assert_caught("its link next should lead to lesson_06_newton_schulz")
+
+    def test_lesson_missing_on_start_page(self):
+        self.edit(self.site / "index.html", r'<li><a href="lesson_05_tp_gather.html">.*?</li>', "")
+        self.assert_caught("should list all lessons")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

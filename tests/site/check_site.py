@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Holds the built site to what a reader relies on: every link leads somewhere, nothing is loaded from a network, and each lesson
+has its page with everything on it.
+
+    check_site.py ROOT SITE
+
+Prints one line for each thing that is wrong, and fails if there is any. It reads the lessons' files anew and shares no code
+with what makes the pages, but for the list of lessons.
+"""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+_PLAYED = {"04", "05", "06", "07", "08", "09"}
+_OWN_PICTURES = {"01": "grid.svg", "03": "buffer.svg"}
+
+
+@dataclass
+class Element:
+    tag: str
+    attributes: dict
+    parts: list = field(default_factory=list)  # texts and elements
+
+    @property
+    def text(self):
+        return "".join(part if isinstance(part, str) else part.text for part in self.parts)
+
+    def all(self):
+        yield self
+        for part in self.parts:
+            if isinstance(part, Element):
+                yield from part.all()
+
+    def find(self, tag=None, **attributes):
+        """Elements of this tag with these attributes; for `cls`, one of the classes."""
+        cls = attributes.pop("cls", None)
+        return [element for element in self.all()
+                if (tag is None or element.tag == tag)
+                and (cls is None or cls in (element.attributes.get("class") or "").split())
+                and all(element.attributes.get(key) == value for key, value in attributes.items())]
+
+
+class Page(HTMLParser):
+    """One page as a tree."""
+
+    def __init__(self, path):
+        super().__init__(convert_charrefs=True)
+        self.name = path.name
+        self.root = Element("page", {})
+        self._open = [self.root]
+        self.feed(path.read_text(encoding="utf-8"))
+        self.ids = {element.attributes[key] for element in self.root.all() for key in ("id", "name")
+                    if element.attributes.get(key)}
+
+    def handle_starttag(self, tag, attrs):
+        element = Element(tag, dict(attrs))
+        self._open[-1].parts.append(element)
+        if tag not in _VOID:
+            self._open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self._open[-1].parts.append(Element(tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        for at in range(len(self._open) - 1, 0, -1):
+            if self._open[at].tag == tag:
+                del self._open[at:]
+                return
+
+    def handle_data(self, data):
+        self._open[-1].parts.append(data)
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+class Site:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.pages = {path.name: Page(path) for path in sorted(self.folder.glob("*.html"))}
+        self.problems = []
+
+    def say(self, where, what):
+        self.problems.append(f"{where}: {what}")
+
+    # --- links and what is loaded ---------------------------------------------------------------------------------------
+
+    def check_link(self, page, href):
+        if re.match(r"(https?|mailto|javascript):", href):
+            return
+        path, _, anchor = unquote(href).partition("#")
+        target = page.name if path == "" else path
+        if not (self.folder / target).exists():
+            self.say(page.name, f'links to "{href}", but there is no such file')
+        elif anchor and target in self.pages and anchor not in self.pages[target].ids:
+            self.say(page.name, f'links to "{href}", but {target} has no such place')
+
+    def check_loaded(self, where, address):
+        if re.match(r"(https?:)?//", address):
+            self.say(where, f'loads "{address}" from a network')
+        elif not address.startswith(("data:", "javascript:")) and not (self.folder / unquote(address.split("?")[0])).exists():
+            self.say(where, f'loads "{address}", which does not exist')
+
+    def check_links(self):
+        for page in self.pages.values():
+            for element in page.root.all():
+                attributes = element.attributes
+                if element.tag in ("a", "area") and attributes.get("href"):
+                    self.check_link(page, attributes["href"])
+                if element.tag == "link" and attributes.get("href"):
+                    self.check_loaded(page.name, attributes["href"])
+                if attributes.get("src"):
+                    self.check_loaded(page.name, attributes["src"])
+            ids = [element.attributes["id"] for element in page.root.all() if element.attributes.get("id")]
+            for twice in sorted({name for name in ids if ids.count(name) > 1}):
+                self.say(page.name, f'has the id "{twice}" more than once')
+        for sheet in self.folder.glob("*.css"):
+            text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
+            for address in re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(r"@import\s+['\"]([^'\"]+)", text):
+                self.check_loaded(sheet.name, address)
+
+    # --- lessons --------------------------------------------------------------------------------------------------------
+
+    def check_lessons(self, root):
+        root = Path(root)
+        listed = (root / "lessons/CMakeLists.txt").read_text(encoding="utf-8")
+        names = re.findall(r"^add_lesson\((lesson_\w+)", listed, re.MULTILINE)
+        if not names:
+            self.say("lessons/CMakeLists.txt", "names no lesson")
+        for at, name in enumerate(names):
+            page = self.pages.get(f"{name}.html")
+            if page is None:
+                self.say(name, "has no page")
+                continue
+            expected = (root / "lessons" / name / f"{name}.expected").read_text(encoding="utf-8")
+            bugs = (root / "lessons" / name / f"{name}.bugs.expected").read_text(encoding="utf-8")
+            self.check_words(page, expected)
+            self.check_bugs(page, name, bugs)
+            self.check_pictures(page, name, expected)
+            self.check_neighbours(page, names, at)
+        self.check_start(root, names)
+
+    def paragraph(self, page, expected, label):
+        match = re.search(rf"^{label}: (.*(?:\n  .*)*)", expected, re.MULTILINE)
+        if not match:
+            self.say(page.name, f'the .expected has no "{label}: "')
+            return None
+        return squeezed(match.group(1))
+
+    def check_words(self, page, expected):
+        for label, cls in (("Question", "mw-question"), ("Answer", "mw-answer")):
+            wanted = self.paragraph(page, expected, label)
+            shown = [squeezed(element.text).removeprefix(label + " ") for element in page.root.find(cls=cls)]
+            shown = [text.removeprefix(label) for text in shown]
+            if wanted is not None and shown != [wanted]:
+                self.say(page.name, f"should show the {label.lower()} of the .expected once, but shows {shown}")
+        outputs = [element.text for element in page.root.find("pre", cls="mw-output")
+                   if element.attributes.get("aria-label") == "What the lesson prints"]
+        if outputs != [expected]:
+            self.say(page.name, "does not show the .expected as the lesson's output")
+        hints = page.root.find("details", cls="mw-hint")
+        if len(hints) != 3 or any(len(squeezed(hint.text)) < len("Hint") + 10 for hint in hints):
+            self.say(page.name, f"should have 3 hints that open on a click, but has {len(hints)}")
+        if any("open" in hint.attributes for hint in hints):
+            self.say(page.name, "has a hint that is open from the start")
+        sections = [squeezed(element.text) for element in page.root.find("h1")]
+        order = ["The idea", "The reference", "The steps", "The cost", "What it prints", "Planted bugs", "Exercises", "Answer"]
+        if [section for section in sections if section in order] != order or sections[-1] != "Answer":
+            self.say(page.name, f"has its sections in another order: {sections}")
+
+    def check_bugs(self, page, name, bugs):
+        wanted = {}
+        for part in bugs.rstrip("\n").split("\n\n")[1:]:
+            heading, _, output = part.partition("\n")
+            wanted[heading.removeprefix("bug ").split(":")[0]] = output + "\n"
+        shown = {}
+        for element in page.root.find("details", cls="mw-bug"):
+            output = element.find("pre", cls="mw-output")
+            bug = (element.attributes.get("id") or "").removeprefix(f"{name}_bug_")
+            shown[bug] = output[0].text if output else ""
+        if not wanted or shown != wanted:
+            different = sorted(bug for bug in wanted.keys() | shown.keys() if wanted.get(bug) != shown.get(bug))
+            self.say(page.name, f"does not show what its planted bugs print, as .bugs.expected has it: {different}")
+
+    def data(self, page, identifier):
+        scripts = page.root.find("script", id=identifier)
+        try:
+            return json.loads(scripts[0].text)
+        except (IndexError, ValueError):
+            self.say(page.name, f"has no readable data {identifier} for its player")
+            return None
+
+    def check_pictures(self, page, name, expected):
+        number = name.split("_")[1]
+        steps = len(re.findall(r"^step \d+ · ", expected, re.MULTILINE))
+        if number in _PLAYED:
+            steps = self.check_player(page, number, expected) or steps
+        pictures = [f"step_{step}.svg" for step in range(1, steps + 1)]
+        pictures += [_OWN_PICTURES[number]] if number in _OWN_PICTURES else []
+        shown = page.root.find("img")
+        for picture in pictures:
+            source = f"material/{name}/{picture}"
+            found = [image for image in shown if image.attributes.get("src") == source]
+            if len(found) != 1:
+                self.say(page.name, f"shows {picture} {len(found)} times instead of once")
+            elif len(found[0].attributes.get("alt") or "") < 20:
+                self.say(page.name, f"has no text for those who can't see {picture}")
+            file = self.folder / source
+            if not file.exists() or "prefers-color-scheme" not in file.read_text(encoding="utf-8"):
+                self.say(page.name, f"its picture {picture} is missing or has no dark colours")
+        if not steps:
+            self.say(page.name, "has no step to show a picture of")
+        graphs = page.root.find("svg", cls="mw-graph")
+        here = [squeezed(node.text) for graph in graphs for node in graph.find("g", cls="mw-here")]
+        if len(here) != 1 or not here[0].startswith(number):
+            self.say(page.name, f"should have one picture of what builds on what with {number} marked, but has {here}")
+
+    def check_player(self, page, number, expected):
+        players = page.root.find("div", cls="muonwalk-player")
+        if [(p.attributes.get("data-recording"), p.attributes.get("data-code")) for p in players] != [
+                (f"recording-{number}", f"code-{number}")]:
+            self.say(page.name, "should have one player with its recording and its code")
+        recording, code = self.data(page, f"recording-{number}"), self.data(page, f"code-{number}")
+        if recording is None or code is None:
+            return 0
+        printed = set(expected.split("\n"))
+        for line in recording["before"] + recording["after"] + [line for step in recording["steps"] for line in step["lines"]]:
+            if "optimizer step" not in line and number != "09" and line not in printed:
+                self.say(page.name, f'its recording has a line that the lesson does not print: "{line}"')
+                break
+        numbers = [step["number"] for step in recording["steps"]]
+        if [part["step"] for part in code] != numbers or any("class=\"line\"" not in part["html"] for part in code):
+            self.say(page.name, "its player lacks the code of a step")
+        return len(numbers)
+
+    def check_neighbours(self, page, names, at):
+        for rel, wanted in (("prev", names[at - 1] if at else None), ("next", names[at + 1] if at + 1 < len(names) else None)):
+            links = {element.attributes.get("href") for element in page.root.find("a", rel=rel)}
+            if links != ({f"{wanted}.html"} if wanted else set()):
+                self.say(page.name, f"its link {rel} should lead to {wanted}, but leads to {sorted(links)}")
+
+    def check_start(self, root, names):
+        start = self.pages.get("index.html")
+        if start is None:
+            self.say("index.html", "is missing")
+            return
+        lists = start.root.find("ol", cls="mw-lessons")
+        links = [link.attributes.get("href") for part in lists for link in part.find("a")]
+        if links != [f"{name}.html" for name in names]:
+            self.say("index.html", f"should list all lessons in order, but lists {links}")
+        for name in names:
+            question = self.paragraph(start, (root / "lessons" / name / f"{name}.expected").read_text(encoding="utf-8"), "Question")
+            if question not in squeezed(start.root.text):
+                self.say("index.html", f"does not have the question of {name}")
+        if len(start.root.find("svg", cls="mw-journey-picture")) != 6:
+            self.say("index.html", "does not have the six pictures of the journey")
+
+
+def check_site(root, folder):
+    site = Site(folder)
+    if not site.pages:
+        return [f"{folder} has no pages; build the target docs first"]
+    site.check_links()
+    site.check_lessons(root)
+    return site.problems
+
+
+if __name__ == "__main__":
+    found = check_site(*sys.argv[1:])
+    for problem in found:
+        print(problem)
+    print(f"{len(found)} things are wrong" if found else "every link leads somewhere, and every lesson has its page")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,104 @@
+"""A Chromium without a window, for tests. Where Selenium or a browser is missing, a test ends with SKIPPED and a sentence."""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+SKIPPED = 77  # what CMake knows as SKIP_RETURN_CODE
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+except ImportError:
+    webdriver = None
+
+
+def _missing():
+    if webdriver is None:
+        return "python3 has no module selenium (Debian's package python3-selenium)"
+    for variable, name, package in (("MUONWALK_CHROMIUM", "chromium", "chromium"),
+                                    ("MUONWALK_CHROMEDRIVER", "chromedriver", "chromium-driver")):
+        if not _program(variable, name):
+            return f"there is no {name} (Debian's package {package})"
+    return None
+
+
+def _program(variable, name):
+    """What the build found, or else what the path holds."""
+    return os.environ.get(variable) or shutil.which(name)
+
+
+@contextlib.contextmanager
+def headless_browser():
+    """The browser, with the logs of its console and of its requests. Its profile is new, and gone afterwards."""
+    missing = _missing()
+    if missing:
+        print(f"skipped: {missing}")
+        sys.exit(SKIPPED)
+    options = webdriver.ChromeOptions()
+    options.binary_location = _program("MUONWALK_CHROMIUM", "chromium")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        for argument in ("--headless=new", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                         "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
+            options.add_argument(argument)
+        if os.geteuid() == 0:
+            options.add_argument("--no-sandbox")  # Chromium refuses to run as root within its sandbox
+        browser = webdriver.Chrome(service=Service(_program("MUONWALK_CHROMEDRIVER", "chromedriver")), options=options)
+        try:
+            yield browser
+        finally:
+            browser.quit()
+
+
+def set_size(browser, width, height):
+    """The size of the page, as a desktop's or, below 500 pixels, as a phone's."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+
+
+def set_media(browser, **features):
+    """What the reader prefers: set_media(browser, prefers_color_scheme="dark"). What isn't named is the browser's own."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+        {"name": name.replace("_", "-"), "value": value} for name, value in features.items()]})
+
+
+def console_faults(browser):
+    """What the console shows as severe since it was last asked."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def request_faults(browser):
+    """Requests of our pages since it was last asked that failed, or that left this machine's files. What the browser asks
+    for its own pages, before it opens the first of ours, is none of them."""
+    faults, addresses = [], {}
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        parameters = message["params"]
+        if message["method"] == "Network.requestWillBeSent" and parameters["documentURL"].startswith("file:"):
+            address = parameters["request"]["url"]
+            addresses[parameters["requestId"]] = address
+            if not address.startswith(("file:", "data:")):
+                faults.append(f"a request leaves the machine's files: {address}")
+        if message["method"] == "Network.loadingFailed" and parameters["requestId"] in addresses:
+            faults.append(f"a request failed: {addresses[parameters['requestId']]} ({parameters['errorText']})")
+    return faults
+
+
+def too_wide(browser):
+    """The elements that make the page scroll sideways, or an empty list."""
+    return browser.execute_script("""
+      const scrollers = [document.documentElement, document.getElementById("doc-content")].filter(Boolean);
+      if (scrollers.every((element) => element.scrollWidth <= Math.min(element.clientWidth, window.innerWidth))) return [];
+      const clipped = (element) => {
+        for (let parent = element.parentElement; parent && !scrollers.includes(parent); parent = parent.parentElement)
+          if (getComputedStyle(parent).overflowX !== "visible") return true;
+        return false;
+      };
+      const wide = [...document.querySelectorAll("body *")].filter((element) =>
+        element.getBoundingClientRect().right > window.innerWidth + 1 && !clipped(element));
+      return wide.length ? wide.slice(0, 3).map((element) => `${element.tagName} ${element.className}`) : ["the page"];
+    """)

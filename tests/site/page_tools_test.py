@@ -1,0 +1,211 @@
+"""Tests of what takes a lesson apart and makes its page, on small lessons written here."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tools"), str(ROOT / "tools/site")]
+import doxygen_filter  # noqa: E402
+import lesson_graph  # noqa: E402
+import lesson_page  # noqa: E402
+import lesson_text  # noqa: E402
+from api_links import ApiLinks  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, read_lesson  # noqa: E402
+
+SOURCE = '''// # Lesson 77 · Stand-in
+//
+// What it is about. With --tp 2 it is about `--tp 2`.
+//
+// You need to know nothing, or \\ref lesson_76_before: all of it.
+
+#include "sim/cluster/lesson.hpp"
+
+// ## The idea
+//
+// A drawing:
+//
+//     a ── b
+//
+//     c
+//
+// And \\ref full_step.
+void start(Rank& rank) {
+  rank.say("{");  // a brace in a string
+}
+
+const char* const kAnswer =
+    "because "
+    "it is so";
+
+int main(int argc, char** argv) {
+  Lesson<Local> lesson(info, Grid(), argc, argv);
+  lesson.step("start", start);
+  for (int i = 0; i < 2; ++i) lesson.step(fmt::format("again {}", i), start);
+
+  // ## Exercises
+  //
+  // 1. Why? Hint: because.
+  return lesson.answer(kAnswer);
+}
+'''
+
+
+class Lessons(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.write("lesson_76_before.cpp", "// # Lesson 76 · Before\n")
+
+    def write(self, name, text):
+        path = self.folder / name.split(".")[0] / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def lesson(self, source=SOURCE):
+        return read_lesson(self.write("lesson_77_stand_in.cpp", source))
+
+
+class Filter(Lessons):
+    def page(self, source=SOURCE):
+        return doxygen_filter.page_of(self.lesson(source)).split("\n")[:-1]
+
+    def test_keeps_every_line_in_its_place(self):
+        page, source = self.page(), SOURCE.split("\n")[:-1]
+        self.assertEqual(len(page), len(source))
+        for words in ("rank.say", "A drawing:", "1. Why?"):
+            at = next(at for at, line in enumerate(source) if words in line)
+            self.assertIn(words, page[at])
+
+    def test_every_lesson_of_the_project(self):
+        for lesson in lessons_in_order(ROOT):
+            page = doxygen_filter.page_of(lesson)
+            self.assertEqual(page.count("\n"), len(lesson.lines), lesson.name)
+            self.assertEqual(page.count("@code{.cpp}"), page.count("@endcode"), lesson.name)
+            self.assertEqual(page.count("@code{.cpp}"), len(doxygen_filter.fragments(lesson)), lesson.name)
+            self.assertEqual(page.count("@verbatim"), page.count("@endverbatim"), lesson.name)
+
+    def test_title_and_sections(self):
+        page = self.page()
+        self.assertEqual(page[0], "/** \\page lesson_77_stand_in 77 · Stand-in")
+        self.assertIn("\\section lesson_77_stand_in_the_idea The idea", page)
+
+    def test_options_are_no_dashes(self):
+        self.assertIn("What it is about. With \\--tp 2 it is about `--tp 2`.", self.page())
+
+    def test_references_have_words(self):
+        page = "\n".join(self.page())
+        self.assertIn('\\ref lesson_76_before "76 · Before": all of it', page)
+        self.assertIn('\\ref muonwalk::full_step "full_step"', page)
+
+    def test_an_unknown_lesson_is_left_to_doxygen(self):
+        self.assertIn("\\ref lesson_75_none.", "\n".join(self.page(SOURCE.replace("\\ref full_step", "\\ref lesson_75_none"))))
+
+    def test_drawings_stay_as_they_are(self):
+        page = "\n".join(self.page())
+        self.assertIn("A drawing:\n@verbatim\na ── b\n\nc\n@endverbatim\nAnd", page)
+
+    def test_the_answer_is_not_given_away(self):
+        page = "\n".join(self.page())
+        self.assertNotIn("it is so", page)
+        self.assertIn('const char* const kAnswer = "…";', page)
+        self.assertNotIn("return lesson.answer", page)
+
+    def test_end_of_comment_is_refused(self):
+        with self.assertRaisesRegex(LessonError, 'cpp:19: "\\*/" would end the page'):
+            self.page(SOURCE.replace("a brace in a string", "a */ in a comment"))
+
+    def test_code_behind_the_exercises_is_refused(self):
+        with self.assertRaisesRegex(LessonError, "only returns"):
+            self.page(SOURCE.replace("  return lesson.answer", "  rank.go();\n  return lesson.answer"))
+
+
+class Source(Lessons):
+    def test_steps_and_their_titles(self):
+        literal, made_up = self.lesson().steps
+        self.assertTrue(literal.covers("start") and not literal.covers("starting"))
+        self.assertTrue(made_up.covers("again 1: momentum") and not made_up.covers("start"))
+
+    def test_steps_of_a_run(self):
+        run = {"steps": [{"number": 1, "title": "start"}, {"number": 2, "title": "again 0"}, {"number": 3, "title": "again 1"}]}
+        self.assertEqual(lesson_text.functions_of_steps(self.lesson(), run), {1: "start", 2: "start", 3: "start"})
+        with self.assertRaisesRegex(LessonError, 'has a step "other"'):
+            lesson_text.functions_of_steps(self.lesson(), {"steps": [{"number": 1, "title": "other"}]})
+
+    def test_question_and_answer(self):
+        lesson = self.lesson()
+        self.write("lesson_77_stand_in.expected", "Lesson 77\nQuestion: who\n          is it?\n\nAnswer: it is\n        I.\nOK\n")
+        self.assertEqual(lesson_text.question(lesson), "who is it?")
+        self.assertEqual(lesson_text.answer(lesson), "it is I.")
+        self.write("lesson_77_stand_in.expected", "Lesson 77\nQuestion: who\n")
+        with self.assertRaisesRegex(LessonError, 'no line that begins with "Answer: "'):
+            lesson_text.answer(lesson)
+
+    def test_bugs(self):
+        lesson = self.lesson(SOURCE.replace("Lesson<Local>", 'info.bugs = {{"one", "first"}, {"two", "second"}};\n  Lesson<Local>'))
+        both = "about\n\nbug one: first\n$ run --bug one\n…\nFAILED\n\nbug two: second\n$ run --bug two\nFAILED\n"
+        self.write("lesson_77_stand_in.bugs.expected", both)
+        one, two = lesson_text.bugs(lesson)
+        self.assertEqual((one.name, one.says, one.output), ("one", "first", "$ run --bug one\n…\nFAILED\n"))
+        self.assertEqual(two.output, "$ run --bug two\nFAILED\n")
+        self.write("lesson_77_stand_in.bugs.expected", both[:both.index("\n\nbug two")] + "\n")
+        with self.assertRaisesRegex(LessonError, "but the lesson plants"):
+            lesson_text.bugs(lesson)
+
+    def test_builds_on(self):
+        self.assertEqual(lesson_graph.builds_on(self.lesson()), ["lesson_76_before"])
+        with self.assertRaisesRegex(LessonError, "You need to know"):
+            lesson_graph.builds_on(self.lesson(SOURCE.replace("You need to know", "Know")))
+
+
+class Pieces(unittest.TestCase):
+    def test_data_can_not_end_its_script(self):
+        self.assertEqual(lesson_page.script_json("x", {"a": "</script>"}),
+                         '<script type="application/json" id="x">{"a":"\\u003c/script>"}</script>')
+
+    def test_output_is_shown_letter_by_letter(self):
+        block = lesson_page.output_block("a <b> & ✔\n  c\n", "What")
+        self.assertIn('a &lt;b&gt; &amp; <b class="mw-good">✔</b>\n  c\n</pre>', block)
+
+    def test_a_picture_without_words_is_refused(self):
+        with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>"):
+            lesson_page.picture("lesson_77", "step_1.svg", '<svg width="1" height="1"></svg>')
+
+
+class Links(unittest.TestCase):
+    TAGS = '''<tagfile>
+      <compound kind="namespace"><name>n</name><filename>n.html</filename>
+        <member kind="function"><name>tp_slice</name><anchorfile>n.html</anchorfile><anchor>a1</anchor></member>
+        <member kind="typedef"><name>Flat</name><anchorfile>n.html</anchorfile><anchor>a2</anchor></member>
+        <member kind="function"><name>plan</name><anchorfile>n.html</anchorfile><anchor>a3</anchor></member></compound>
+      <compound kind="class"><name>n::Rank</name><filename>r.html</filename>
+        <member kind="function"><name>show</name><anchorfile>r.html</anchorfile><anchor>b1</anchor></member>
+        <member kind="function"><name>size</name><anchorfile>r.html</anchorfile><anchor>b2</anchor></member></compound>
+    </tagfile>'''
+
+    def setUp(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".tag") as file:
+            file.write(self.TAGS)
+            file.flush()
+            self.links = ApiLinks(file.name)
+
+    def test_what_is_linked(self):
+        link = '<a class="code" href="{}">{}</a>'
+        for code, expected in {
+            "tp_slice(x)": link.format("n.html#a1", "tp_slice") + "(x)",
+            "Flat f;": link.format("n.html#a2", "Flat") + " f;",
+            "rank.show(x)": "rank." + link.format("r.html#b1", "show") + "(x)",
+            "x.size()": "x.size()",                     # anything may have a size
+            "tp_slice = 3": "tp_slice = 3",             # a variable of the same name
+            "plan(seat)": "plan(seat)",                 # the lesson's own function
+            '<span class="comment">// tp_slice(x)</span>': '<span class="comment">// tp_slice(x)</span>',
+            '<a class="code" href="z">tp_slice</a>(x)': '<a class="code" href="z">tp_slice</a>(x)',
+        }.items():
+            self.assertEqual(self.links.link(code, {"plan"}), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

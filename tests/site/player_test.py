@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+"""Tests of docs/player in a real browser, with recordings that the lessons write.
+
+    player_test.py PLAYER_DIR BUILD_BIN [unittest argument...]
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
+
+PLAYER = BIN = FOLDER = BROWSER = None
+RUNS = {"05": ("lesson_05_tp_gather",), "04": ("lesson_04_dp_gather",), "08": ("lesson_08_dp_shard",),
+        "09": ("lesson_09_full_step", "--small", "--steps", "1")}
+LONG_NAME = "transformer.layers.11.self_attention.query_key_value_projection.weight"
+
+
+def record(number):
+    """What this lesson records, as Python reads it."""
+    path = FOLDER / f"{number}.json"
+    if not path.exists():
+        name, *options = RUNS[number]
+        subprocess.run([BIN / name, *options, "--record", path], check=True, capture_output=True, timeout=300)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def frames_of(recording):
+    """The frames that a reader should see: a step's messages, where it sends any, and what is held after it."""
+    return [(step["number"], phase) for step in recording["steps"]
+            for phase in (["moves"] if step["moves"] else []) + ["holds"]]
+
+
+def printed(value):
+    """A number as the lessons print it."""
+    return value if isinstance(value, str) else "%.4g" % value
+
+
+class PlayerTest(unittest.TestCase):
+    def setUp(self):
+        set_size(BROWSER, 1280, 900)
+        set_media(BROWSER, prefers_color_scheme="light", prefers_reduced_motion="reduce")
+
+    def tearDown(self):
+        self.assertEqual(console_faults(BROWSER), [])
+        self.assertEqual(request_faults(BROWSER), [])
+
+    def open(self, *recordings, head="", code=None):
+        """A page with a player of each recording (a string is put into the page as it is); returns the players."""
+        parts = []
+        for at, recording in enumerate(recordings):
+            text = recording if isinstance(recording, str) else json.dumps(recording)
+            steps = code or [{"step": 1, "html": "<pre>first(<b>rank</b>);</pre>"}, {"step": 2, "html": "<pre>second();</pre>"}]
+            parts.append(f'<div class="muonwalk-player" data-recording="recording-{at}" data-code="code-{at}"></div>'
+                         f'<script type="application/json" id="recording-{at}">{text.replace("<", chr(92) + "u003c")}</script>'
+                         f'<script type="application/json" id="code-{at}">{json.dumps(steps).replace("<", chr(92) + "u003c")}'
+                         "</script>")
+        page = FOLDER / "page.html"
+        page.write_text('<!doctype html><html lang="en"><meta charset="utf-8"><title>a test</title>'
+                        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+                        f'<link rel="stylesheet" href="{PLAYER}/player.css">{head}<script src="{PLAYER}/player.js" defer></script>'
+                        f'<body><input id="elsewhere">{"".join(parts)}</body></html>', encoding="utf-8")
+        BROWSER.get(page.as_uri())
+        return self.all(".muonwalk-player")
+
+    def all(self, selector, within=None):
+        return (within or BROWSER).find_elements("css selector", selector)
+
+    def one(self, selector, within=None):
+        found = self.all(selector, within)
+        self.assertEqual(len(found), 1, f"{selector} is there {len(found)} times")
+        return found[0]
+
+    def press(self, key):
+        BROWSER.switch_to.active_element.send_keys({"right": "\ue014", "left": "\ue012", "home": "\ue011", "end": "\ue010"}[key])
+
+    def focus(self, element):
+        BROWSER.execute_script("arguments[0].focus()", element)
+
+    def frame(self, player):
+        return int(player.get_dom_attribute("data-step")), player.get_dom_attribute("data-phase")
+
+    def numbers(self, player):
+        """The table of numbers: its lines as they are read, and the exact values."""
+        lines = BROWSER.execute_script("""return [...arguments[0].querySelectorAll(".player-numbers tbody tr")].map(
+          (line) => [...line.querySelectorAll("td")].map((cell) => [cell.textContent, cell.dataset.value]))""", player)
+        return [[text for text, _ in line] for line in lines], [value for line in lines for _, value in line]
+
+    # --- frames ---
+
+    def test_the_arrow_keys_go_through_all_frames_and_back(self):
+        for number in RUNS:
+            with self.subTest(lesson=number):
+                recording = record(number)
+                player = self.open(recording)[0]
+                self.focus(player)
+                expected = frames_of(recording)
+                seen = [self.frame(player)]
+                for _ in expected[1:]:
+                    self.press("right")
+                    seen.append(self.frame(player))
+                self.assertEqual(seen, expected)
+                self.press("right")
+                self.assertEqual(self.frame(player), expected[-1], "beyond the end nothing comes")
+                for frame in reversed(expected[:-1]):
+                    self.press("left")
+                    self.assertEqual(self.frame(player), frame)
+                self.press("left")
+                self.assertEqual(self.frame(player), expected[0], "before the start nothing comes")
+
+    def test_home_and_end_go_to_the_first_and_the_last_frame(self):
+        recording = record("04")
+        player = self.open(recording)[0]
+        self.focus(player)
+        self.press("end")
+        self.assertEqual(self.frame(player), frames_of(recording)[-1])
+        self.press("home")
+        self.assertEqual(self.frame(player), frames_of(recording)[0])
+
+    def test_buttons_do_what_the_keys_do_and_say_where_we_are(self):
+        recording = record("05")
+        player = self.open(recording)[0]
+        expected = frames_of(recording)
+        progress = self.one(".player-progress", player)
+        self.assertIn("step 1 of 4", progress.text)
+        self.assertEqual(self.one(".player-back", player).get_attribute("aria-disabled"), "true")
+        for frame in expected[1:]:
+            self.one(".player-forward", player).click()
+            self.assertEqual(self.frame(player), frame)
+        self.assertIn("step 4 of 4", progress.text)
+        self.assertEqual(self.one(".player-forward", player).get_attribute("aria-disabled"), "true")
+        self.one(".player-back", player).click()
+        self.assertEqual(self.frame(player), expected[-2])
+        self.one(".player-first", player).click()
+        self.assertEqual(self.frame(player), expected[0])
+        self.one(".player-last", player).click()
+        self.assertEqual(self.frame(player), expected[-1])
+        self.all(".player-tick", player)[1].click()
+        self.assertEqual(self.frame(player), (2, "moves"))
+        self.assertEqual(self.one(".player-tick[aria-current=step]", player).text, "2")
+
+    def test_play_goes_to_the_end_by_itself_stops_there_and_starts_again(self):
+        recording = record("05")
+        hurry = "<script>const wait = setTimeout; setTimeout = (call, time) => wait(call, time / 50);</script>"
+        player = self.open(recording, head=hurry)[0]
+        button = self.one(".player-play", player)
+        seen = BROWSER.execute_async_script("""
+          const [player, button, done] = arguments, seen = [];
+          new MutationObserver(() => {
+            const frame = `${player.dataset.step} ${player.dataset.phase}`;
+            if (seen[seen.length - 1] !== frame) seen.push(frame);
+            if (seen.length > 1 && player.dataset.playing === "no") done(seen);
+          }).observe(player, { attributes: true });
+          button.click();""", player, button)
+        self.assertEqual(seen, [f"{step} {phase}" for step, phase in frames_of(recording)][-len(seen):])
+        self.assertEqual(self.frame(player), frames_of(recording)[-1])
+        self.assertEqual(button.text, "Play")
+        button.click()
+        self.assertEqual(button.text, "Pause")
+        button.click()
+        self.assertEqual(player.get_dom_attribute("data-playing"), "no")
+
+    # --- what a frame shows ---
+
+    def test_every_block_is_named_placed_and_shows_its_numbers(self):
+        for number in RUNS:
+            recording = record(number)
+            player = self.open(recording)[0]
+            for step in recording["steps"]:
+                self.all(".player-tick", player)[step["number"] - 1].click()
+                self.focus(player)
+                if step["moves"]:
+                    self.press("right")
+                for rank, blocks in enumerate(step["holds"]):
+                    shown = self.all(f'.player-lane[data-rank="{rank}"] .player-block', player)
+                    self.assertEqual(len(shown), len(blocks))
+                    for element, block in zip(shown, blocks):
+                        with self.subTest(lesson=number, step=step["number"], rank=rank, block=block["name"]):
+                            self.check_block(player, element, block, rank)
+
+    def check_block(self, player, element, block, rank):
+        self.assertEqual(self.one("b", element).text, block["name"])
+        self.assertIn(f"rank {rank}: {block['name']}", element.get_attribute("aria-label"))
+        self.assertIn(f"{block['bytes']:,} B", element.text)
+        whole, held = BROWSER.execute_script("""
+          const box = (selector) => { const b = arguments[0].querySelector(selector).getBoundingClientRect();
+                                      return {left: b.left, top: b.top, width: b.width, height: b.height}; };
+          return [box(".player-map"), box(".player-piece")];""", element)
+        begin, end = (block["begin"] / block["of"], block["end"] / block["of"]) if block["unit"] else (0, 1)
+        start, size = ("top", "height") if block["unit"] == "rows" else ("left", "width")
+        self.assertAlmostEqual((held[start] - whole[start]) / whole[size], begin, delta=0.01)
+        self.assertAlmostEqual(held[size] / whole[size], end - begin, delta=0.01)
+        self.focus(element)
+        self.assertEqual(element.get_attribute("aria-pressed"), "true")
+        self.assertIn(f"rank {rank} · {block['name']}", self.one(".player-about", player).text)
+        lines, exact = self.numbers(player)
+        if block["values"] is None:
+            self.assertEqual(lines, [])
+            return
+        self.assertEqual(exact, [BROWSER.execute_script("return String(arguments[0])", value) for value in block["values"]])
+        if not block["flat"]:
+            self.assertEqual(lines, [[printed(value) for value in block["values"][row * block["cols"]:][:block["cols"]]]
+                                     for row in range(block["rows"])])
+        first = self.one(".player-numbers tbody tr:first-child th", player).text
+        self.assertEqual(first, str(block["begin"] if block["unit"] in ("rows", "elements") else 0))
+        self.assertTrue(self.one(".player-numbers", player).get_attribute("aria-description"))
+
+    def test_numbers_read_as_the_program_prints_them(self):
+        recording = record("05")
+        values = [0, -0.0, 1, -1, 0.5, 123.4, 1234, 12345, 123456.7, 99995, 9999.4, 9999.6, 0.001, 0.0001, 0.00001, 1e-7, 3.1415927,
+                  -2.7182817, 1e10, 3.4028235e38, 1.1754944e-38, "nan", "inf", "-inf", 0.00099996, 999.96, 0.1, 1 / 3, 2.5, 1000,
+                  10000, 100000]
+        recording["steps"][0]["holds"][0][0].update(values=values, rows=4, cols=8)
+        player = self.open(recording)[0]
+        self.assertEqual([text for line in self.numbers(player)[0] for text in line], [printed(value) for value in values])
+
+    def test_pieces_arrive_where_their_sender_held_them(self):
+        for number, step_number in (("05", 2), ("05", 3), ("04", 2), ("04", 4), ("08", 4), ("09", 5), ("09", 11)):
+            recording = record(number)
+            player = self.open(recording)[0]
+            self.all(".player-tick", player)[step_number - 1].click()
+            self.assertEqual(self.frame(player), (step_number, "moves"))
+            step = recording["steps"][step_number - 1]
+            for rank, blocks in enumerate(step["holds"]):
+                senders = sorted({move["from"] for move in step["moves"] if move["to"] == rank})
+                pieces = BROWSER.execute_script("""
+                  return [...document.querySelectorAll(`.player-lane[data-rank="${arguments[0]}"] .player-arrives`)].map((piece) => {
+                    const at = piece.getBoundingClientRect(), whole = piece.parentElement.getBoundingClientRect();
+                    return {from: Number(piece.dataset.from), left: (at.left - whole.left) / whole.width,
+                            right: (at.right - whole.left) / whole.width, top: (at.top - whole.top) / whole.height,
+                            bottom: (at.bottom - whole.top) / whole.height}; })""", rank)
+                with self.subTest(lesson=number, step=step_number, rank=rank):
+                    self.assertEqual(sorted(piece["from"] for piece in pieces), senders)
+                    for piece in pieces:
+                        held = [block for earlier in recording["steps"][:step_number - 1]
+                                for block in earlier["holds"][piece["from"]] if block["tensor"] == blocks[0]["tensor"]][-1]
+                        rows = held["unit"] == "rows"
+                        self.assertAlmostEqual(piece["top" if rows else "left"], held["begin"] / held["of"], delta=0.01)
+                        self.assertAlmostEqual(piece["bottom" if rows else "right"], held["end"] / held["of"], delta=0.01)
+
+    def test_slices_arrive_as_rows_or_columns_even_where_the_run_shows_them_only_later(self):
+        recording = record("09")
+        player = self.open(recording)[0]
+        self.all(".player-tick", player)[5].click()
+        sizes = BROWSER.execute_script("""return [...document.querySelectorAll('.player-lane[data-rank="0"] .player-block')].map(
+          (block) => [block.querySelector("b").textContent, block.querySelector(".player-arrives").style.height])""")
+        self.assertEqual(sizes, [["w0", "50%"], ["w1", "100%"], ["w3", "100%"]])
+
+    def test_messages_are_listed_and_summed(self):
+        player = self.open(record("05"))[0]
+        self.all(".player-tick", player)[1].click()
+        self.assertEqual([item.text for item in self.all(".player-moves li", player)],
+                         ["rank 0 → rank 1 32 elements · 128 B", "rank 1 → rank 0 32 elements · 128 B"])
+        said = self.one("[aria-live=polite]", player)
+        self.assertEqual(said.text, "all_gather over tp sends 2 messages of 128 B, 256 B in all.")
+        self.one(".player-forward", player).click()
+        self.assertEqual(said.text, "Every rank holds all of w_rows.")
+
+    def test_the_code_and_the_lines_of_the_step_stand_beside_it(self):
+        recording = record("05")
+        player = self.open(recording)[0]
+        self.assertEqual(self.one(".player-code", player).text, "first(rank);")
+        lines = self.one(".player-lines", player)
+        for line in recording["steps"][0]["lines"]:
+            self.assertIn(line, lines.get_attribute("textContent"))
+        stage, code = self.one(".player-stage", player).rect, self.one(".player-code", player).rect
+        self.assertGreater(code["x"], stage["x"] + stage["width"] - 1)
+        self.focus(player)
+        self.press("end")
+        self.assertFalse(self.one(".player-code", player).is_displayed(), "step 4 was given no code")
+        self.assertIn(recording["after"][-1], lines.get_attribute("textContent"))
+
+    def test_the_pointer_shows_numbers_as_long_as_it_stays(self):
+        player = self.open(record("05"))[0]
+        about = self.one(".player-about", player).text
+        second = self.all(".player-block", player)[3]
+        for kind, target in (("pointermove", second), ("pointerleave", self.one(".player-stage", player))):
+            BROWSER.execute_script("arguments[0].dispatchEvent(new PointerEvent(arguments[1], {pointerType: 'mouse'}))", target, kind)
+            shown = self.one(".player-about", player).text
+            self.assertIn("rank 1 · w_columns" if kind == "pointermove" else about, shown)
+        second.click()
+        self.assertIn("rank 1 · w_columns", self.one(".player-about", player).text)
+
+    # --- keys and focus ---
+
+    def test_keys_elsewhere_are_left_alone(self):
+        player = self.open(record("05"))[0]
+        self.focus(self.one("#elsewhere"))
+        for key in ("right", "end"):
+            self.press(key)
+        self.assertEqual(self.frame(player), (1, "holds"))
+        self.focus(self.one(".player-lines", player))
+        self.press("right")
+        self.assertEqual(self.frame(player), (1, "holds"), "inside what scrolls, arrow keys scroll")
+
+    def test_a_block_keeps_the_focus_from_frame_to_frame(self):
+        player = self.open(record("05"))[0]
+        self.focus(self.all('.player-block[data-key="1/0"]', player)[0])
+        self.press("right")
+        self.assertEqual(self.frame(player), (2, "moves"))
+        self.assertEqual(BROWSER.switch_to.active_element.get_dom_attribute("data-key"), "1/0")
+        self.focus(self.all('.player-block[data-key="1/0"]', player)[0])
+        self.press("home")
+        self.focus(self.all('.player-block[data-key="1/1"]', player)[0])
+        self.press("right")
+        self.assertEqual(BROWSER.switch_to.active_element, player, "where the block is gone, the player itself has it")
+
+    def test_every_block_can_be_reached_with_the_tab_key(self):
+        player = self.open(record("05"))[0]
+        self.focus(player)
+        reached = set()
+        for _ in range(30):
+            BROWSER.switch_to.active_element.send_keys("\ue004")
+            reached.add(BROWSER.switch_to.active_element.get_dom_attribute("data-key"))
+        self.assertLessEqual({"0/0", "0/1", "1/0", "1/1"}, reached)
+
+    def test_two_players_of_a_page_are_independent(self):
+        first, second = self.open(record("05"), record("04"))
+        self.focus(second)
+        self.press("right")
+        self.assertEqual((self.frame(first), self.frame(second)), ((1, "holds"), (2, "moves")))
+        self.focus(first)
+        self.press("end")
+        self.assertEqual((self.frame(first), self.frame(second)), ((4, "holds"), (2, "moves")))
+
+    # --- motion, colours, sizes ---
+
+    def test_pieces_travel_unless_the_reader_prefers_reduced_motion(self):
+        for preference, travels in (("reduce", False), ("no-preference", True)):
+            set_media(BROWSER, prefers_reduced_motion=preference)
+            for number in RUNS:
+                recording = record(number)
+                player = self.open(recording)[0]
+                for step in recording["steps"]:
+                    if not step["moves"]:
+                        continue
+                    with self.subTest(motion=preference, lesson=number, step=step["number"]):
+                        flights, pieces = BROWSER.execute_script("""
+                          document.querySelectorAll(".player-tick")[arguments[0]].click();
+                          return [document.getAnimations().map((flight) => flight.effect.target.dataset.from),
+                                  document.querySelectorAll(".player-arrives, .player-parcel").length];""", step["number"] - 1)
+                        self.assertGreater(pieces, 0)
+                        self.assertEqual(len(flights), pieces if travels else 0)
+
+    def test_a_piece_starts_in_the_lane_of_its_sender(self):
+        set_media(BROWSER, prefers_reduced_motion="no-preference")
+        self.open(record("04"))
+        starts = BROWSER.execute_script("""
+          document.querySelectorAll(".player-tick")[1].click();
+          return document.getAnimations().map((flight) => {
+            flight.pause(); flight.currentTime = flight.effect.getTiming().delay;
+            const piece = flight.effect.target, at = piece.getBoundingClientRect();
+            const lane = document.querySelector(`.player-lane[data-rank="${piece.dataset.from}"]`).getBoundingClientRect();
+            return at.top >= lane.top && at.bottom <= lane.bottom; });""")
+        self.assertEqual(starts, [True] * 12)
+
+    def test_colours_follow_the_reader_and_the_switch_of_the_page(self):
+        light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
+        recording = record("05")
+        colours = recording["palette"]["tensors"][recording["tensors"][0]["colour"]]
+        for prefers, switched, paper in (("light", "", light), ("dark", "", dark), ("dark", "light-mode", light),
+                                         ("light", "dark-mode", dark)):
+            with self.subTest(prefers=prefers, switched=switched):
+                set_media(BROWSER, prefers_color_scheme=prefers)
+                self.open(recording)
+                found = BROWSER.execute_script("""
+                  if (arguments[0]) document.documentElement.classList.add(arguments[0]);
+                  const colour = (selector) => getComputedStyle(document.querySelector(selector)).backgroundColor;
+                  return [colour(".player-body"), colour(".player-piece")];""", switched)
+                fill = colours["light" if paper == light else "dark"]
+                self.assertEqual(found, [paper, "rgb(%d, %d, %d)" % tuple(bytes.fromhex(fill[1:]))])
+
+    def test_nothing_scrolls_the_page_sideways_on_a_phone(self):
+        set_size(BROWSER, 360, 740)
+        for number in RUNS:
+            recording = record(number)
+            for blocks in recording["steps"][-1]["holds"]:
+                for block in blocks:
+                    block["name"] = LONG_NAME
+            player = self.open(recording)[0]
+            self.focus(player)
+            for frame in frames_of(recording):
+                with self.subTest(lesson=number, frame=frame):
+                    self.assertEqual(too_wide(BROWSER), [])
+                self.press("right")
+        self.one(".player-first", player).click()
+        stage, code = self.one(".player-stage", player).rect, self.one(".player-code", player).rect
+        self.assertGreaterEqual(code["y"], stage["y"] + stage["height"], "on a phone the code stands below")
+
+    # --- what is wrong ---
+
+    def test_a_broken_recording_is_a_sentence_and_leaves_other_players_alone(self):
+        good = json.dumps(record("05"))
+
+        def changed(change):
+            recording = json.loads(good)
+            change(recording)
+            return recording
+
+        cases = [("{not json", "damaged"), ("null", "not the recording of a lesson"), ("[]", "not the recording of a lesson"),
+                 (changed(lambda r: r.update(version=2)), "has version 2, and this player reads version 1"),
+                 (changed(lambda r: r.update(format="other")), "not the recording of a lesson"),
+                 (changed(lambda r: r.update(steps=[])), "no step or no rank"),
+                 (changed(lambda r: r.pop("palette")), "no palette"),
+                 (changed(lambda r: r.pop("grid")), "no grid"),
+                 (changed(lambda r: r["steps"][0]["holds"].pop()), "for each of 2 ranks"),
+                 (changed(lambda r: r["steps"][1]["holds"][0][0]["values"].pop()), "not as many numbers of w_rows"),
+                 (changed(lambda r: r["steps"][1]["moves"][0].update(to=2)), "a rank that is not there"),
+                 (changed(lambda r: r["steps"][1]["holds"][0][0].update(tensor=9)), "a tensor that is not in the list")]
+        for broken, sentence in cases:
+            with self.subTest(sentence=sentence):
+                first, second = self.open(broken, good)
+                self.assertIn(sentence, first.text)
+                self.assertIn("This run can't be replayed: ", first.text)
+                self.focus(second)
+                self.press("end")
+                self.assertEqual(self.frame(second), (4, "holds"))
+
+    def test_text_of_a_recording_is_never_markup(self):
+        recording = record("05")
+        markup = "<img src=nowhere onerror=document.title='broken'>"
+        for block in recording["steps"][0]["holds"][0]:
+            block.update(name=markup, note=markup)
+        recording["steps"][0].update(title=markup, lines=[markup], says=[[markup], [markup]])
+        recording["ranks"][0]["label"] = markup
+        player = self.open(recording)[0]
+        self.assertEqual(self.all("img", player), [])
+        self.assertEqual(self.one(".player-title", player).text, markup)
+        self.assertEqual(BROWSER.title, "a test")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__.strip())
+    PLAYER, BIN = (Path(argument).resolve() for argument in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as folder, headless_browser() as BROWSER:
+        FOLDER = Path(folder)
+        unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
