@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "sim/cluster/screen.hpp"
 #include "sim/trace/event_class.hpp"
 #include "sim/trace/figure_table.hpp"
 #include "sim/trace/pictures/span_parts.hpp"
@@ -53,10 +54,10 @@ std::vector<std::string> collective_cells(const std::string& heading, const Coll
           collective_text(line.collective),
           line.type.empty() ? "not said" : line.type,
           group,
-          fmt::format("{}", line.calls),
+          number_text(line.calls),
           ms_text(line.time_ns) + " ms",
-          line.message_bytes ? fmt::format("{} B", *line.message_bytes) : "not said",
-          line.sent_bytes ? fmt::format("{} B", *line.sent_bytes) : "not said",
+          line.message_bytes ? bytes_text(*line.message_bytes) : "not said",
+          line.sent_bytes ? bytes_text(*line.sent_bytes) : "not said",
           bandwidth_text(line.algorithm_bandwidth()),
           bandwidth_text(line.bus_bandwidth())};
 }
@@ -90,13 +91,13 @@ const char* basis_text(TimeBasis basis) {
 std::string span_table(const TracePicture& picture) {
   std::vector<std::string> headings = {"rank", "span"};
   for (int part = 0; part < kSpanParts; ++part) headings.push_back(span_part_text(static_cast<SpanPart>(part)));
-  headings.push_back("of the communication, overlapped");
+  headings.push_back("share of communication overlapped");
   std::string rows;
   for (const PictureRun& run : picture.runs) {
     for (const RankSummary& rank : run.summary.ranks)
       rows += row_html(span_cells(rank_heading(picture, run, rank.label), rank));
     if (run.summary.ranks.size() > 1)
-      rows += row_html(span_cells(rank_heading(picture, run, run.summary.together.label), run.summary.together));
+      rows += row_html(span_cells(rank_heading(picture, run, run.summary.together.label + ", added up"), run.summary.together));
   }
   return table_html("figures", "Where the time of each rank goes", headings, rows);
 }
@@ -129,7 +130,7 @@ std::string lanes_table(const TracePicture& picture) {
           }
         }
         rows += row_html({fmt::format("{}, {}", rank_heading(picture, run, rank.label), lane_kind_text(lane.kind)),
-                          fmt::format("{}", events), fmt::format("{}", slices), slice_text(run.timeline, *longest)});
+                          number_text(events), number_text(slices), slice_text(run.timeline, *longest)});
       }
     }
   }
@@ -149,12 +150,13 @@ std::string counted_list(const TracePicture& picture) {
       const std::int64_t events = summary.counted.of_class[static_cast<std::size_t>(i)];
       if (events > 0)
         sentences.push_back(
-            fmt::format("Events of class {}: {}", event_class_name(static_cast<EventClass>(i)), events));
+            fmt::format("Events of class {}: {}", event_class_name(static_cast<EventClass>(i)), number_text(events)));
     }
     for (const auto& [why, events] : summary.counted.left_out)
-      sentences.push_back(fmt::format("Left out: {} events ({})", events, why));
+      sentences.push_back(fmt::format("Left out: {} events ({})", number_text(events), why));
     sentences.insert(sentences.end(), summary.notes.begin(), summary.notes.end());
-    if (picture.runs.size() > 1) html += "<h3>" + xml_text(run.name) + "</h3>\n";
+    if (picture.runs.size() > 1) 
+      html += fmt::format("<h3>{}: {}</h3>\n", run_letter(picture, run), xml_text(run.name));
     html += list_html(&run == &picture.runs.front() ? "counted" : "counted-of-the-other", sentences);
   }
   return html;

@@ -23,8 +23,9 @@ std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, 
     case CountedAs::nothing: break;
   }
   if (event.event_class == EventClass::device_range) return LaneKind::device_ranges;
-  if (event.event_class == EventClass::host_range || event.event_class == EventClass::step)
-    return LaneKind::host_ranges;
+  if (event.event_class == EventClass::step) return LaneKind::steps;
+  if (event.event_class == EventClass::host_range)
+    return file.dialect == TraceDialect::muonwalk ? LaneKind::steps : LaneKind::host_ranges;
   return std::nullopt;
 }
 
@@ -78,7 +79,7 @@ class TimelineBuilder {
       const auto rank = static_cast<std::size_t>(file.rank_of(event));
       const auto kind = lane_of(file, event, bases[rank]);
       if (!kind) {
-        ++timeline_.not_drawn[fmt::format("{} events", event_class_name(event.event_class))];
+        ++timeline_.not_drawn[fmt::format("{}s", event_class_name(event.event_class))];
         continue;
       }
       place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event, numbers));
@@ -136,9 +137,10 @@ const char* lane_kind_text(LaneKind kind) {
     case LaneKind::communication: return "communication";
     case LaneKind::copies: return "copies";
     case LaneKind::device_ranges: return "device ranges";
-    case LaneKind::host_ranges: break;
+    case LaneKind::host_ranges: return "host ranges";
+    case LaneKind::steps: break;
   }
-  return "host ranges";
+  return "steps, phases";
 }
 
 std::int64_t Timeline::slices() const {

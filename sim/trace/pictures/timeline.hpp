@@ -11,10 +11,10 @@
 namespace muonwalk::sim {
 
 /// What a lane of the timeline shows of a rank.
-enum class LaneKind { computation, communication, copies, device_ranges, host_ranges };
-constexpr int kLaneKinds = 5;
+enum class LaneKind { computation, communication, copies, device_ranges, host_ranges, steps };
+constexpr int kLaneKinds = 6;
 
-/// "computation", …, "ranges on the host": a kind in the words of the pictures.
+/// "computation", …, "host ranges", "steps, phases": a kind in the words of the pictures.
 const char* lane_kind_text(LaneKind kind);
 
 /// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all of

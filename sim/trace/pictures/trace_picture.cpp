@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/cluster/screen.hpp"
 #include "sim/trace/figure_table.hpp"
 
 namespace muonwalk::sim {
@@ -36,14 +37,20 @@ std::vector<PictureLine> picture_lines(const TracePicture& picture) {
   return lines;
 }
 
+char run_letter(const TracePicture& picture, const PictureRun& run) {
+  return static_cast<char>('A' + (&run - picture.runs.data()));
+}
+
 std::string rank_heading(const TracePicture& picture, const PictureRun& run, const std::string& label) {
-  return picture.runs.size() == 1 ? label : fmt::format("{} · {}", run.name, label);
+  return picture.runs.size() == 1 ? label : fmt::format("{} · {}", run_letter(picture, run), label);
 }
 
 std::string picture_title(const TracePicture& picture) {
+  if (picture.runs.size() == 1) return "Trace of " + picture.runs.front().name;
   std::string names;
-  for (const PictureRun& run : picture.runs) names += (names.empty() ? "" : " and ") + run.name;
-  return picture.runs.size() == 1 ? "Trace of " + names : names + ", on one time scale";
+  for (const PictureRun& run : picture.runs)
+    names += fmt::format("{}{}: {}", names.empty() ? "" : " · ", run_letter(picture, run), run.name);
+  return names;
 }
 
 std::string drawn_text(const TracePicture& picture, std::int64_t drawn_as) {
@@ -53,11 +60,11 @@ std::string drawn_text(const TracePicture& picture, std::int64_t drawn_as) {
     events += run.timeline.events;
     for (const auto& [which, many] : run.timeline.not_drawn) not_drawn[which] += many;
   }
-  std::string text = drawn_as == events ? fmt::format("{} events, each drawn.", events)
+  std::string text = drawn_as == events ? fmt::format("{} events, each drawn.", number_text(events))
                                         : fmt::format("{} events, drawn as {}: neighbours that are too short to be "
                                                       "told apart are drawn as one.",
-                                                      events, drawn_as);
-  for (const auto& [which, many] : not_drawn) text += fmt::format(" Not drawn: {} {}.", many, which);
+                                                      number_text(events), number_text(drawn_as));
+  for (const auto& [which, many] : not_drawn) text += fmt::format(" Not drawn: {} {}.", number_text(many), which);
   return text;
 }
 
@@ -69,8 +76,8 @@ std::string slice_text(const Timeline& timeline, const TimelineSlice& slice) {
   if (slice.busy_ns != slice.duration_ns) words += fmt::format(", {} ms of it covered", ms_text(slice.busy_ns));
   if (slice.type >= 0) words += ", " + text(slice.type);
   if (slice.group >= 0) words += ", group " + text(slice.group);
-  if (slice.message_bytes >= 0) words += fmt::format(", message {} B", slice.message_bytes);
-  if (slice.sent_bytes >= 0) words += fmt::format(", sent {} B", slice.sent_bytes);
+  if (slice.message_bytes >= 0) words += ", message " + bytes_text(slice.message_bytes);
+  if (slice.sent_bytes >= 0) words += ", sent " + bytes_text(slice.sent_bytes);
   return words;
 }
 
@@ -86,7 +93,8 @@ Colour lane_kind_colour(LaneKind kind) {
     case LaneKind::communication: return span_part_colour(SpanPart::communication_alone);
     case LaneKind::copies: return span_part_colour(SpanPart::copies_alone);
     case LaneKind::device_ranges: return parameter_colour(5);
-    case LaneKind::host_ranges: break;
+    case LaneKind::host_ranges:
+    case LaneKind::steps: break;
   }
   return parameter_colour(7);
 }

@@ -47,10 +47,13 @@ struct PictureLine {
 /// The lines of a picture from top to bottom: per rank a heading, and the rows of its lanes.
 std::vector<PictureLine> picture_lines(const TracePicture& picture);
 
-/// "rank 3", or with several runs "muon.json · rank 3".
+/// 'A', 'B': which of the runs, as a comparison calls them. `run` is one of the picture's.
+char run_letter(const TracePicture& picture, const PictureRun& run);
+
+/// "rank 3", or with several runs "A · rank 3".
 std::string rank_heading(const TracePicture& picture, const PictureRun& run, const std::string& label);
 
-/// "Trace of lesson_09_full_step", "muon.json and adamw.json, side by side".
+/// "Trace of lesson_09_full_step", "A: muon.json · B: adamw.json".
 std::string picture_title(const TracePicture& picture);
 
 /// "1,234 events, drawn as 567": how many, and which are not drawn at all. `drawn_as` is the number of slices.

@@ -37,8 +37,8 @@ std::string style() {
     const auto shade = [&](Colour colour) { return dark ? colour.dark : colour.light; };
     return fmt::format(
                ".mw-trace .mw-paper{{fill:{}}}\n.mw-trace text{{fill:{}}}\n.mw-trace .mw-quiet{{fill:{}}}\n"
-               ".mw-trace .mw-ground{{fill:{}}}\n.mw-trace .mw-tick{{stroke:{}}}\n",
-               shade(kPaper), shade(kInk), shade(kQuiet), shade(kPadding), shade(kHatch)) +
+               ".mw-trace .mw-ground{{fill:{}}}\n.mw-trace .mw-tick{{stroke:{}}}\n.mw-trace .mw-halo{{stroke:{}}}\n",
+               shade(kPaper), shade(kInk), shade(kQuiet), shade(kPadding), shade(kHatch), shade(kPaper)) +
            colour_rules([](int i) { return lane_kind_colour(static_cast<LaneKind>(i)); }, kLaneKinds, "lane", dark) +
            colour_rules([](int i) { return span_part_colour(static_cast<SpanPart>(i)); }, kSpanParts, "part", dark);
   };
@@ -47,6 +47,7 @@ std::string style() {
          ".mw-trace .mw-title{font:bold 17px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
          ".mw-trace .mw-prose{font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
          ".mw-trace .mw-strong{font-weight:bold}\n"
+         ".mw-trace .mw-halo{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}\n"
          ".mw-trace .mw-middle{text-anchor:middle}\n"
          ".mw-trace .mw-end{text-anchor:end}\n" +
          rules(false) + "@media (prefers-color-scheme:dark){\n" + rules(true) + "}\n</style>\n";
@@ -84,7 +85,8 @@ class TraceDrawing {
     std::string body = text_at(kMargin, 34, "mw-title", picture_title(picture_));
     y_ = 58;
     body += prose(drawn_text(picture_, slices()));
-    body += timeline() + bars();
+    body += timeline();
+    body += bars();  // below it
     const double height = y_ + kMargin;
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mw-trace\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
@@ -133,7 +135,7 @@ class TraceDrawing {
     for (const PictureLine& line : picture_lines(picture_)) {
       if (line.row == nullptr) {
         y_ += kHeadingPitch;
-        lanes += text_at(kMargin, y_ - 6, "mw-strong", shorten(line.text, 120));
+        lanes += text_at(kMargin, y_ - 6, "mw-strong mw-halo", shorten(line.text, 120));
         continue;
       }
       lanes += text_at(kMargin, y_ + 12, "mw-quiet", line.text);

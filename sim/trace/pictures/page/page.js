@@ -26,6 +26,7 @@ prefersDark.addEventListener("change", () => {
 });
 new ResizeObserver(() => {
   timeline.chart.resize();
+  timeline.paint(shades());
   bars.chart.resize();
   bars.paint(shades());
 }).observe(document.querySelector("main"));

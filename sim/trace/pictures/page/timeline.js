@@ -6,9 +6,14 @@ const LINE = 0, BEGIN = 1, DURATION = 2, COVERED = 3, EVENTS = 4, NAME = 5, TYPE
 const LINE_HEIGHT = 20, TOP = 30, BOTTOM = 46;
 const SMALLEST_VIEW_MS = 0.0005;
 
-// "248.45": four digits after the point below a millisecond, as in the tables.
+// "248.45": four digits after the point below a tenth of a millisecond, as in the tables.
 function msText(ns) {
-  return (ns / 1e6).toFixed(ns !== 0 && Math.abs(ns) < 1e6 ? 4 : 2);
+  return (ns / 1e6).toFixed(ns !== 0 && Math.abs(ns) < 1e5 ? 4 : 2);
+}
+
+// "93,257,200 B".
+function bytesText(bytes) {
+  return `${bytes.toLocaleString("en-US")} B`;
 }
 
 // A slice in words, a line each.
@@ -19,8 +24,8 @@ function sliceFacts(data, slice) {
   let duration = `takes ${msText(slice[DURATION])} ms`;
   if (slice[COVERED] !== slice[DURATION]) duration += `, ${msText(slice[COVERED])} ms of it covered`;
   facts.push(duration);
-  if (slice[MESSAGE] >= 0) facts.push(`message of ${slice[MESSAGE]} B`);
-  if (slice[SENT] >= 0) facts.push(`sent ${slice[SENT]} B`);
+  if (slice[MESSAGE] >= 0) facts.push(`message of ${bytesText(slice[MESSAGE])}`);
+  if (slice[SENT] >= 0) facts.push(`sent ${bytesText(slice[SENT])}`);
   if (slice[TYPE] >= 0) facts.push(data.texts[slice[TYPE]]);
   if (slice[GROUP] >= 0) facts.push(`group ${data.texts[slice[GROUP]]}`);
   return facts;
@@ -85,14 +90,14 @@ function drawHeading(params, api, headings, shade) {
   return {
     type: "text",
     style: {
-      text: line.text, x: 4, y: api.coord([0, line.number])[1] + 3, fill: shade.ink, verticalAlign: "middle",
+      text: line.text, stroke: shade.paper, lineWidth: 4, x: 4, y: api.coord([0, line.number])[1] + 3, fill: shade.ink, verticalAlign: "middle",
       font: "600 13px system-ui, sans-serif",
     },
     silent: true,
   };
 }
 
-function timelineOption(data, shade, selected) {
+function timelineOption(data, shade, selected, width) {
   const span = Math.max(SMALLEST_VIEW_MS, data.span_ns / 1e6);
   const headings = data.lines.map((line, number) => ({ text: line.text, number, kind: line.kind }))
     .filter((line) => line.kind === null);
@@ -101,7 +106,7 @@ function timelineOption(data, shade, selected) {
     backgroundColor: shade.paper,
     grid: { left: 106, right: 14, top: TOP, bottom: BOTTOM },
     xAxis: {
-      type: "value", min: 0, max: span, position: "top", splitNumber: 6,
+      type: "value", min: 0, max: span, position: "top", splitNumber: width < 600 ? 3 : 6,
       axisLabel: { color: shade.quiet, hideOverlap: true, showMaxLabel: false,
         formatter: (ms) => `${Number(ms.toPrecision(12))} ms` },
       axisLine: { lineStyle: { color: shade.edge } },
@@ -151,7 +156,7 @@ class TimelineChart {
   }
 
   paint(shade) {
-    this.chart.setOption(timelineOption(this.data, shade, () => this.selected), true);
+    this.chart.setOption(timelineOption(this.data, shade, () => this.selected, this.box.clientWidth), true);
     this.show(...this.view);
   }
 
