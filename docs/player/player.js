@@ -506,7 +506,7 @@
         drawMap(target, ranks.length, pieces),
         make("span", { class: "player-label" },
           make("b", {}, named.name),
-          block && block.unit ? make("span", { class: "player-range" }, `${block.unit} ${rangeText(block)}`) : null,
+          block && !isWhole(block) ? make("span", { class: "player-range" }, `${block.unit} ${rangeText(block)}`) : null,
           make("span", { class: "player-quiet" },
                `${block ? "" : "becomes "}${shapeText(named)} · ${bytesText(named.bytes)}`),
           block && block.note ? make("span", { class: "player-quiet" }, block.note) : null));

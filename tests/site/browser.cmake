@@ -1,0 +1,24 @@
+# Tests in a real browser. Exit code 77 says that something for them is missing here; the test's output says what.
+find_program(MUONWALK_CHROMIUM NAMES chromium chromium-browser google-chrome)
+find_program(MUONWALK_CHROMEDRIVER NAMES chromedriver)
+# The module selenium belongs to the system's Python, where another one may come first.
+find_program(MUONWALK_SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT MUONWALK_SYSTEM_PYTHON)
+  find_program(MUONWALK_SYSTEM_PYTHON python3 REQUIRED)
+endif()
+
+function(add_browser_test name)
+  add_test(NAME ${name} COMMAND ${MUONWALK_SYSTEM_PYTHON} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS site SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT
+    "MUONWALK_CHROMIUM=$<$<BOOL:${MUONWALK_CHROMIUM}>:${MUONWALK_CHROMIUM}>;MUONWALK_CHROMEDRIVER=$<$<BOOL:${MUONWALK_CHROMEDRIVER}>:${MUONWALK_CHROMEDRIVER}>")
+endfunction()
+
+add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SOURCE_DIR}/docs/player
+  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+if(TARGET docs)
+  add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html
+    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(docs.browse PROPERTIES FIXTURES_REQUIRED docs_site)
+else()
+  skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse)
+endif()
