@@ -17,6 +17,8 @@ endfunction()
 #   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail
 # and, by tests/lessons/check_recording.cpp:
 #   .record    --record and --svg write what it prints, what its ranks hold and what they send
+# and, by tests/lessons/check_trace.cpp:
+#   .trace     --trace and --trace-per-rank are sound, and tell of the bytes that the transports counted
 function(add_lesson_tests name)
   get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
   foreach(check anatomy expected bugs threads worlds options)
@@ -26,6 +28,8 @@ function(add_lesson_tests name)
   endforeach()
   add_test(NAME ${name}.record COMMAND check_recording $<TARGET_FILE:${name}> ${arguments})
   set_tests_properties(${name}.record PROPERTIES TIMEOUT 1200)
+  add_test(NAME ${name}.trace COMMAND check_trace $<TARGET_FILE:${name}> ${arguments})
+  set_tests_properties(${name}.trace PROPERTIES TIMEOUT 1200)
   # ThreadSanitizer sees neither into other processes nor into the system's Gloo: it is for ranks that are threads.
   set_tests_properties(${name}.threads PROPERTIES LABELS threads)
   add_dependencies(thread_tests check_lesson ${name})

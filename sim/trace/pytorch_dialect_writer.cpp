@@ -71,21 +71,21 @@ class Writer {
         rank, run.ranks.size(), groups, quoted(run.name), run.ranks[static_cast<std::size_t>(rank)].dropped);
   }
 
-  void metadata(int process, int thread, const char* what, const std::string& key, const std::string& text) {
-    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"{}":{}}}}})", process, thread, what,
-                             key, quoted(text)));
+  void name(const char* what, int process, int thread, const std::string& text, int place) {
+    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_name","args":{{"name":{}}}}})", process, thread,
+                             what, quoted(text)));
+    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_sort_index","args":{{"sort_index":{}}}}})",
+                             process, thread, what, place));
   }
 
   void names() {
-    metadata(kHostProcesses + rank_, 0, "process_name", "name", of_rank_.label);
-    metadata(kHostProcesses + rank_, 0, "process_labels", "labels", "host");
-    metadata(kHostProcesses + rank_, 1, "thread_name", "name", "steps and phases");
-    metadata(rank_, 0, "process_name", "name", of_rank_.label);
-    metadata(rank_, 0, "process_labels", "labels", "the processor, as a device");
-    metadata(rank_, kComputationStream, "thread_name", "name",
-             fmt::format("stream {} computation", kComputationStream));
-    metadata(rank_, kCommunicationStream, "thread_name", "name",
-             fmt::format("stream {} communication", kCommunicationStream));
+    const int host = kHostProcesses + rank_;
+    name("process", host, 0, of_rank_.label + ", what the program does", 0);
+    name("thread", host, 1, "steps and phases", 1);
+    name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
+    for (const auto& [stream, work] :
+         {std::pair(kComputationStream, "computation"), std::pair(kCommunicationStream, "communication")})
+      name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
   }
 
   void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin,
