@@ -51,6 +51,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
 
   // Of a file that could not be parsed: where, and what the parser says.
   std::optional<std::pair<std::size_t, std::string>> failure;
+  // The value that a file consists of has ended; what follows is too much.
+  bool whole = false;
 
   bool null() override { return scalar({}); }
   bool boolean(bool) override { return scalar({}); }
@@ -118,6 +120,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
   bool close() {
     input_.token_ended();
     places_.pop_back();
+    whole = places_.back() == Place::outside;
     return true;
   }
 
@@ -369,7 +372,7 @@ RawTrace read_raw_trace(const std::string& path) {
   TraceListener listener(path, input, trace);
   if (!Json::sax_parse(TraceBytes(input), TraceBytes(), &listener)) {
     const auto& [position, what] = *listener.failure;
-    if (input.at_end())
+    if (!listener.whole && input.at_end())
       throw UsageError(
           fmt::format("{} is cut off: its JSON ends after {} bytes in the middle of a value, with {} events read; "
                       "a trace counts only when it is whole, so record it again and let the program end",

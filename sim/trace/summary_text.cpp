@@ -127,7 +127,11 @@ std::vector<std::string> optimizer(const Summary& summary) {
     row(rank->basis == TimeBasis::device ? "device" : "rank", rank->optimizer_device, true);
     row("host", rank->optimizer_host, false);
   }
-  if (rows.size() == 1) return {"optimizer: no range Optimizer.step# was found, so its share is not known."};
+  if (rows.size() == 1)
+    return paragraph(
+        "optimizer: no range is named as the optimizer (Optimizer.step#… in PyTorch, optimizer… in lessons), so its "
+        "share is not known.",
+        0, 2);
   std::vector<std::string> lines = figure_table(rows, 2);
   if (summary.together.basis == TimeBasis::device)
     append(lines, paragraph("On the device: ranges Optimizer.step# of the span. On the host: the time to start that "
