@@ -139,8 +139,11 @@ class Site:
             if page is None:
                 self.say(name, "has no page")
                 continue
-            expected = (root / "lessons" / name / f"{name}.expected").read_text(encoding="utf-8")
-            bugs = (root / "lessons" / name / f"{name}.bugs.expected").read_text(encoding="utf-8")
+            files = [root / "lessons" / name / f"{name}{ending}" for ending in (".expected", ".bugs.expected")]
+            if not all(file.exists() for file in files):
+                self.say(name, "lacks its .expected or its .bugs.expected; BLESS=1 in the environment of its tests writes them")
+                continue
+            expected, bugs = (file.read_text(encoding="utf-8") for file in files)
             self.check_words(page, expected)
             self.check_bugs(page, name, bugs)
             self.check_pictures(page, name, expected)
@@ -256,7 +259,8 @@ class Site:
         if links != [f"{name}.html" for name in names]:
             self.say("index.html", f"should list all lessons in order, but lists {links}")
         for name in names:
-            question = self.paragraph(start, (root / "lessons" / name / f"{name}.expected").read_text(encoding="utf-8"), "Question")
+            expected = root / "lessons" / name / f"{name}.expected"
+            question = self.paragraph(start, expected.read_text(encoding="utf-8"), "Question") if expected.exists() else ""
             if question not in squeezed(start.root.text):
                 self.say("index.html", f"does not have the question of {name}")
         if len(start.root.find("svg", cls="mw-journey-picture")) != 6:

@@ -22,7 +22,8 @@ def read(path):
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise LessonError(f"{path} can't be read: {error.strerror}") from error
+        raise LessonError(f"{path} can't be read: {error.strerror}; BLESS=1 in the environment of the lesson's tests writes "
+                          "what is expected of it") from error
 
 
 def expected_text(lesson):
