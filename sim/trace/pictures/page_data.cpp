@@ -1,8 +1,7 @@
 #include "sim/trace/pictures/page_data.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/trace/pictures/span_parts.hpp"
 
@@ -80,8 +79,11 @@ std::string page_data(const TracePicture& picture) {
   }
   for (int kind = 0; kind < kLaneKinds; ++kind)
     data["lane_colours"].push_back(colour_json(lane_kind_colour(static_cast<LaneKind>(kind))));
-  data["colours"] = {{"paper", colour_json(kPaper)},     {"ink", colour_json(kInk)},     {"quiet", colour_json(kQuiet)},
-                     {"ground", colour_json(kPadding)}, {"edge", colour_json(kHatch)}};
+  data["colours"] = {{"paper", colour_json(kPaper)},
+                     {"ink", colour_json(kInk)},
+                     {"quiet", colour_json(kQuiet)},
+                     {"ground", colour_json(kPadding)},
+                     {"edge", colour_json(kHatch)}};
   // Names may hold anything: bytes that are no UTF-8 are replaced, and no name can end the script.
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");

@@ -81,7 +81,8 @@ const char* basis_text(TimeBasis basis) {
       return "There are no kernels: operators on the CPU count as computation, Gloo's collectives as communication.";
     case TimeBasis::recorded:
       return "Computation and communication are what the lesson recorded, by the clock of the machine it ran on.";
-    case TimeBasis::none: break;
+    case TimeBasis::none:
+      break;
   }
   return "There is nothing that could be timed.";
 }
@@ -97,7 +98,8 @@ std::string span_table(const TracePicture& picture) {
     for (const RankSummary& rank : run.summary.ranks)
       rows += row_html(span_cells(rank_heading(picture, run, rank.label), rank));
     if (run.summary.ranks.size() > 1)
-      rows += row_html(span_cells(rank_heading(picture, run, run.summary.together.label + ", added up"), run.summary.together));
+      rows += row_html(
+          span_cells(rank_heading(picture, run, run.summary.together.label + ", added up"), run.summary.together));
   }
   return table_html("figures", "Where the time of each rank goes", headings, rows);
 }
@@ -155,8 +157,7 @@ std::string counted_list(const TracePicture& picture) {
     for (const auto& [why, events] : summary.counted.left_out)
       sentences.push_back(fmt::format("Left out: {} events ({})", number_text(events), why));
     sentences.insert(sentences.end(), summary.notes.begin(), summary.notes.end());
-    if (picture.runs.size() > 1) 
-      html += fmt::format("<h3>{}: {}</h3>\n", run_letter(picture, run), xml_text(run.name));
+    if (picture.runs.size() > 1) html += fmt::format("<h3>{}: {}</h3>\n", run_letter(picture, run), xml_text(run.name));
     html += list_html(&run == &picture.runs.front() ? "counted" : "counted-of-the-other", sentences);
   }
   return html;
@@ -172,8 +173,7 @@ std::string lane_legend(const TracePicture& picture) {
   for (const PictureLine& line : picture_lines(picture))
     if (line.row != nullptr) kinds.insert(line.kind);
   std::string html = "<ul class=\"legend\">\n";
-  for (const LaneKind kind : kinds)
-    html += swatch(fmt::format("lane{}", static_cast<int>(kind)), lane_kind_text(kind));
+  for (const LaneKind kind : kinds) html += swatch(fmt::format("lane{}", static_cast<int>(kind)), lane_kind_text(kind));
   return html + "</ul>\n";
 }
 

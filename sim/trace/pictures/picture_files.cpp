@@ -20,8 +20,8 @@ std::unique_ptr<FileBeside> opened(const std::string& path, const char* option,
   if (path.empty()) return nullptr;
   for (const std::string& input : inputs)
     if (same_file(path, input))
-      throw UsageError(fmt::format(
-          "{} {} would replace a trace that is to be read; name another file for the picture", option, path));
+      throw UsageError(fmt::format("{} {} would replace a trace that is to be read; name another file for the picture",
+                                   option, path));
   return std::make_unique<FileBeside>(path);
 }
 

@@ -17,10 +17,14 @@ namespace {
 // The lane of an event, or nothing when it is not drawn.
 std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
   switch (counted_as(file, event, basis)) {
-    case CountedAs::computation: return LaneKind::computation;
-    case CountedAs::communication: return LaneKind::communication;
-    case CountedAs::copy: return LaneKind::copies;
-    case CountedAs::nothing: break;
+    case CountedAs::computation:
+      return LaneKind::computation;
+    case CountedAs::communication:
+      return LaneKind::communication;
+    case CountedAs::copy:
+      return LaneKind::copies;
+    case CountedAs::nothing:
+      break;
   }
   if (event.event_class == EventClass::device_range) return LaneKind::device_ranges;
   if (event.event_class == EventClass::step) return LaneKind::steps;
@@ -133,12 +137,18 @@ class TimelineBuilder {
 
 const char* lane_kind_text(LaneKind kind) {
   switch (kind) {
-    case LaneKind::computation: return "computation";
-    case LaneKind::communication: return "communication";
-    case LaneKind::copies: return "copies";
-    case LaneKind::device_ranges: return "device ranges";
-    case LaneKind::host_ranges: return "host ranges";
-    case LaneKind::steps: break;
+    case LaneKind::computation:
+      return "computation";
+    case LaneKind::communication:
+      return "communication";
+    case LaneKind::copies:
+      return "copies";
+    case LaneKind::device_ranges:
+      return "device ranges";
+    case LaneKind::host_ranges:
+      return "host ranges";
+    case LaneKind::steps:
+      break;
   }
   return "steps, phases";
 }

@@ -17,8 +17,8 @@ constexpr int kLaneKinds = 6;
 /// "computation", …, "host ranges", "steps, phases": a kind in the words of the pictures.
 const char* lane_kind_text(LaneKind kind);
 
-/// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all of
-/// one name where `name` is one, in one group where `group` is one, and so on.
+/// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all
+/// of one name where `name` is one, in one group where `group` is one, and so on.
 struct TimelineSlice {
   std::int64_t begin_ns = 0;  ///< since Timeline::begin_ns
   std::int64_t duration_ns = 0;

@@ -30,8 +30,10 @@ std::string colour_properties(bool dark) {
 std::string style() {
   std::string css = ":root { " + colour_properties(false) + "}\n@media (prefers-color-scheme: dark) {\n  :root { " +
                     colour_properties(true) + "}\n}\n";
-  for (int kind = 0; kind < kLaneKinds; ++kind) css += fmt::format(".lane{0} {{ background: var(--lane{0}); }}\n", kind);
-  for (int part = 0; part < kSpanParts; ++part) css += fmt::format(".part{0} {{ background: var(--part{0}); }}\n", part);
+  for (int kind = 0; kind < kLaneKinds; ++kind)
+    css += fmt::format(".lane{0} {{ background: var(--lane{0}); }}\n", kind);
+  for (int part = 0; part < kSpanParts; ++part)
+    css += fmt::format(".part{0} {{ background: var(--part{0}); }}\n", part);
   return css + page_texts::page_css;
 }
 

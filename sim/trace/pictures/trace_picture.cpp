@@ -61,9 +61,10 @@ std::string drawn_text(const TracePicture& picture, std::int64_t drawn_as) {
     for (const auto& [which, many] : run.timeline.not_drawn) not_drawn[which] += many;
   }
   std::string text = drawn_as == events ? fmt::format("{} events, each drawn.", number_text(events))
-                                        : fmt::format("{} events, drawn as {}: neighbours that are too short to be "
-                                                      "told apart are drawn as one.",
-                                                      number_text(events), number_text(drawn_as));
+                                        : fmt::format(
+                                              "{} events, drawn as {}: neighbours that are too short to be "
+                                              "told apart are drawn as one.",
+                                              number_text(events), number_text(drawn_as));
   for (const auto& [which, many] : not_drawn) text += fmt::format(" Not drawn: {} {}.", number_text(many), which);
   return text;
 }
@@ -89,23 +90,33 @@ std::int64_t longest_span(const TracePicture& picture) {
 
 Colour lane_kind_colour(LaneKind kind) {
   switch (kind) {
-    case LaneKind::computation: return span_part_colour(SpanPart::computation_alone);
-    case LaneKind::communication: return span_part_colour(SpanPart::communication_alone);
-    case LaneKind::copies: return span_part_colour(SpanPart::copies_alone);
-    case LaneKind::device_ranges: return parameter_colour(5);
+    case LaneKind::computation:
+      return span_part_colour(SpanPart::computation_alone);
+    case LaneKind::communication:
+      return span_part_colour(SpanPart::communication_alone);
+    case LaneKind::copies:
+      return span_part_colour(SpanPart::copies_alone);
+    case LaneKind::device_ranges:
+      return parameter_colour(5);
     case LaneKind::host_ranges:
-    case LaneKind::steps: break;
+    case LaneKind::steps:
+      break;
   }
   return parameter_colour(7);
 }
 
 Colour span_part_colour(SpanPart part) {
   switch (part) {
-    case SpanPart::computation_alone: return parameter_colour(0);
-    case SpanPart::overlap: return parameter_colour(2);
-    case SpanPart::communication_alone: return parameter_colour(4);
-    case SpanPart::copies_alone: return parameter_colour(3);
-    case SpanPart::idle: break;
+    case SpanPart::computation_alone:
+      return parameter_colour(0);
+    case SpanPart::overlap:
+      return parameter_colour(2);
+    case SpanPart::communication_alone:
+      return parameter_colour(4);
+    case SpanPart::copies_alone:
+      return parameter_colour(3);
+    case SpanPart::idle:
+      break;
   }
   return kPadding;
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace/pictures/timeline.hpp"
 #include "sim/trace/pictures/span_parts.hpp"
+#include "sim/trace/pictures/timeline.hpp"
 #include "sim/trace/trace_summary.hpp"
 #include "src/layout/palette.hpp"
 
@@ -27,12 +27,13 @@ struct TracePicture {
 PictureRun picture_run(const std::vector<TraceFile>& files, const Summary& summary);
 
 /// A static picture, light or dark by what its reader prefers: the lanes of all ranks, and how each rank's span divides
-/// into computation, communication, their overlap, copies and idle time. Events shorter than a pixel are drawn together.
+/// into computation, communication, their overlap, copies and idle time. Events shorter than a pixel are drawn
+/// together.
 std::string trace_svg(const TracePicture& picture);
 
 /// A page that needs no other file and no network: the same to zoom in and to be asked for every event, with tables of
-/// all figures and what was counted. It has at most `most_slices` slices: where there are more events, the shortest ones
-/// are drawn together, and the page says so.
+/// all figures and what was counted. It has at most `most_slices` slices: where there are more events, the shortest
+/// ones are drawn together, and the page says so.
 std::string trace_page(const TracePicture& picture, std::int64_t most_slices = 12'000);
 
 /// A line of the picture: a heading, or a row of a lane.

@@ -60,8 +60,8 @@ std::string text_at(double x, double y, const std::string& classes, const std::s
 std::string rectangle(double x, double y, double width, double height, const std::string& classes,
                       const std::string& title = "") {
   const std::string inside = title.empty() ? "" : "<title>" + xml_text(title) + "</title>";
-  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"{}\">{}</rect>\n", x, y,
-                     width, height, classes, inside);
+  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"{}\">{}</rect>\n", x,
+                     y, width, height, classes, inside);
 }
 
 // A round step that cuts the span into at most eight parts, in nanoseconds.
@@ -125,7 +125,8 @@ class TraceDrawing {
   }
 
   double x(std::int64_t ns) const {
-    return kLeft + (kRight - kLeft) * static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(1, span_ns_));
+    return kLeft +
+           (kRight - kLeft) * static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(1, span_ns_));
   }
 
   std::string timeline() {
@@ -148,8 +149,9 @@ class TraceDrawing {
 
   std::string slice_at(const PictureLine& line, const TimelineSlice& slice) const {
     const double width = std::max(0.4, x(slice.end_ns()) - x(slice.begin_ns) - 0.2);
-    std::string svg = rectangle(x(slice.begin_ns), y_, width, kRowHeight,
-                                fmt::format("mw-lane{}", static_cast<int>(line.kind)), slice_text(*line.timeline, slice));
+    std::string svg =
+        rectangle(x(slice.begin_ns), y_, width, kRowHeight, fmt::format("mw-lane{}", static_cast<int>(line.kind)),
+                  slice_text(*line.timeline, slice));
     const int room = static_cast<int>((width - 6) / kLetterWidth);
     if (slice.name < 0 || room < 4) return svg;
     const std::string& name = line.timeline->texts[static_cast<std::size_t>(slice.name)];
@@ -208,8 +210,9 @@ class TraceDrawing {
 
   // What the picture shows, in sentences for those who can't see it.
   std::string description() const {
-    std::string text = "Lanes for each rank show when it computed, communicated and copied, and the ranges that the "
-                       "program named. Bars show how the span of each rank divides.";
+    std::string text =
+        "Lanes for each rank show when it computed, communicated and copied, and the ranges that the "
+        "program named. Bars show how the span of each rank divides.";
     for (const PictureRun& run : picture_.runs) {
       for (const RankSummary& rank : run.summary.ranks) {
         text += fmt::format(" {}: span {} ms", rank_heading(picture_, run, rank.label), ms_text(rank.span_ns));

@@ -118,8 +118,7 @@ function timelineOption(data, shade, selected, width) {
       axisLabel: { color: shade.quiet, interval: 0, fontSize: 12 },
     },
     dataZoom: [
-      { type: "inside", filterMode: "none", minValueSpan: SMALLEST_VIEW_MS, zoomOnMouseWheel: "ctrl",
-        preventDefaultMouseMove: false },
+      { type: "inside", filterMode: "none", minValueSpan: SMALLEST_VIEW_MS, preventDefaultMouseMove: false },
       { type: "slider", filterMode: "none", minValueSpan: SMALLEST_VIEW_MS, height: 22, bottom: 10,
         showDataShadow: false, showDetail: false, brushSelect: false, borderColor: shade.edge,
         backgroundColor: shade.ground, textStyle: { color: shade.quiet } },
@@ -149,19 +148,18 @@ class TimelineChart {
     this.paint(shade);
     this.chart.on("datazoom", () => this.readView());
     this.chart.on("click", { seriesIndex: 0 }, (point) => this.select(point.dataIndex));
-    // A page that scrolls must not stop at the timeline: the wheel zooms it only once it is chosen.
-    box.addEventListener("focus", () => this.wheelZooms(true));
-    box.addEventListener("blur", () => this.wheelZooms("ctrl"));
+    // A page that scrolls must not stop at the timeline: the wheel reaches it only once it is chosen. ECharts takes
+    // every turn of the wheel that it sees, so it must not see the others.
+    for (const type of ["wheel", "mousewheel"])
+      box.addEventListener(type, (event) => {
+        if (!event.ctrlKey && document.activeElement !== box) event.stopPropagation();
+      }, { capture: true, passive: true });
     box.addEventListener("keydown", (event) => this.key(event));
   }
 
   paint(shade) {
     this.chart.setOption(timelineOption(this.data, shade, () => this.selected, this.box.clientWidth), true);
     this.show(...this.view);
-  }
-
-  wheelZooms(when) {
-    this.chart.setOption({ dataZoom: [{ zoomOnMouseWheel: when }] });
   }
 
   readView() {
