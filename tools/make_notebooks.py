@@ -115,7 +115,7 @@ def dedented(lines):
     return [line[2:] if line.startswith("  ") else line for line in lines]
 
 
-_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> lesson\(info, )(.+)(, argc, argv\);)$")
+_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> \w+\(info, )(.+)(, argc, argv\);)$")
 
 
 def for_notebook(lines):

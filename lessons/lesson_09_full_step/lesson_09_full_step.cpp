@@ -14,6 +14,7 @@
 #include "sim/cluster/shown_phases.hpp"
 #include "src/errors.hpp"
 #include "src/io/training_files.hpp"
+#include "src/layout/ownership_table.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/training_data.hpp"
@@ -35,8 +36,7 @@ using namespace muonwalk::sim;
 //       │ all-gather of weights
 //     new weights        ████████  ████████
 
-// What was asked for, beyond the options that every lesson takes. The defaults are those of the proof of concept's own
-// test.
+// What was asked for, beyond the options of every lesson. The defaults are those of the proof of concept's own test.
 struct Request {
   MuonSettings muon;
   bool no_nesterov = false;
@@ -174,20 +174,7 @@ Prediction predict(const Seat& seat) {
 // done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. Lesson 16
 // looks at layouts that divide the work.
 //
-// How many ranks orthogonalize each matrix: its owners, times a TP group. Only as many matrices as fit into the line.
-std::string who_does_what(const Layout& layout) {
-  std::string words;
-  for (const DistMeta& meta : layout.buffers[0].parameters) {
-    const std::size_t ranks = layout.owners(meta).size() * layout.grid.tp();
-    const std::string word =
-        words.empty() ? fmt::format("{} {} ranks", meta.name, ranks) : fmt::format(", {} {}", meta.name, ranks);
-    if (words.size() + word.size() > 36) return words + ", …";
-    words += word;
-  }
-  return words;
-}
-
-// The sums of both: what one process does in a step, and what all ranks do.
+// Both sums: what one process does in a step, and what all ranks do.
 std::string redundant_work(const Options& options) {
   const int ns_steps = request.muon.ns_steps;
   double serial = 0, all = 0;
@@ -201,14 +188,13 @@ std::string redundant_work(const Options& options) {
   return fmt::format(
       "work    Newton–Schulz a step: {:.2f} GFLOP in one process, {:.2f} GFLOP in all ranks: {:.2f} × the work\n"
       "        each matrix is done by every rank that owns an element: {}",
-      serial / 1e9, all / 1e9, all / serial, who_does_what(layout_of(options.seat(0))));
+      serial / 1e9, all / 1e9, all / serial, holders_text(layout_of(options.seat(0)), 45));
 }
 
 // ## Your own weights
 //
 // With `--params`, `--grads` and `--out` the same steps run on your files. At the end the whole matrices are put
-// together from the slices of DP rank 0, which have just been compared with the reference, and written in the type they
-// had.
+// together from the slices of DP rank 0, which have just been compared with the reference, and written in their type.
 void write_result(Lesson<Local>& lesson, const FileTraining& files) {
   const auto held = lesson.collect(held_slices);   // [rank][parameter of its stage]
   lesson.in_parent([&] {
@@ -250,35 +236,36 @@ void prepare(const Seat& seat) {
   if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, muon);
 }
 
-const char* const kAnswer =
-    "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
-    "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole matrix, "
-    "and all else is done element by element. The price is on the table: the bytes of three collectives a bucket and "
-    "of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.";
-
 // ## One layout, all steps
 //
-// Each optimizer step is followed by its check. The ranks do not wait for it: they go on while the reference is
-// computed.
-int walk(const LessonInfo& info, const Grid& grid, int argc, char** argv, bool& last_layout) {
-  Lesson<Local> lesson(info, grid, argc, argv);
-  lesson.require(prepare);
-  lesson.say(layout_of(lesson.seat()).text());
-  lesson.quiet_step("lay out the parameters", start);
+// Each optimizer step is followed by its check. The ranks do not wait for it: they go on while the parent computes.
+bool check_step(Lesson<Local>& lesson, int step) {
+  return lesson.check(fmt::format("weights after step {}", step), held_slices,
+                      [step](const Seat& seat) { return expected_slices(seat, step); });
+}
+
+// The steps from number `first` on.
+bool take_steps(Lesson<Local>& lesson, int first) {
   bool equal = true;
-  for (int step = 1; step <= data->steps(); ++step) {
+  for (int step = first; step <= data->steps(); ++step) {
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
-    equal &= lesson.check(fmt::format("weights after step {}", step), held_slices,
-                          [step](const Seat& seat) { return expected_slices(seat, step); });
+    equal &= check_step(lesson, step);
   }
-  // What it cost, and what to do with the result.
+  return equal;
+}
+
+// What it cost, and what to do with the result. The answer comes after the last layout.
+int finish(Lesson<Local>& lesson, bool equal, bool last_layout) {
   lesson.cost(predict);
   lesson.say(redundant_work(lesson.options()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
   if (files != nullptr && equal) write_result(lesson, *files);
-  last_layout = last_layout || files != nullptr || lesson.options().grid_given;
-  return lesson.answer(last_layout ? kAnswer : "");
+  return lesson.answer(!last_layout ? "" :
+      "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
+      "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
+      "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives a "
+      "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
 }
 
 // Both layouts, or the one that was asked for.
@@ -311,12 +298,25 @@ int main(int argc, char** argv) {
                   {"--out", "the safetensors file that the new weights are written to", &request.files.out},
                   {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.tp_dims}};
 
-  bool last_layout = false;
-  int code = walk(info, Grid().dp(4).tp(2), argc, argv, last_layout);
-  if (!last_layout) {
-    last_layout = true;
+  // The first layout: ten steps, each with its check.
+  Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
+  lesson.require(prepare);
+  lesson.say(layout_of(lesson.seat()).text());
+  lesson.quiet_step("lay out the parameters", start);
+  lesson.quiet_step("optimizer step 1", optimizer_step);
+  bool equal = check_step(lesson, 1);
+  equal &= take_steps(lesson, 2);
+  bool one_layout = lesson.options().grid_given || !request.files.params.empty();
+  int code = finish(lesson, equal, one_layout);
+
+  // The second one, unless the reader asked for a layout.
+  if (!one_layout) {
     info.question.clear();   // it was asked
-    code = std::max(code, walk(info, Grid().dp(2).tp(4), argc, argv, last_layout));
+    Lesson<Local> other(info, Grid().dp(2).tp(4), argc, argv);
+    other.require(prepare);
+    other.say(layout_of(other.seat()).text());
+    other.quiet_step("lay out the parameters", start);
+    code = std::max(code, finish(other, take_steps(other, 1), true));
   }
 
   // ## Exercises

@@ -78,7 +78,7 @@ class LessonCore {
   void timings();
 
   /// The end: prints what to try, the answer, and whether all checks held. Returns the exit code: 0, or 1 when one did not.
-  /// With an empty text nothing is printed: the lesson goes on with another layout.
+  /// With an empty text nothing is printed: the lesson goes on with another layout. A rank that is a process ends here.
   int answer(const std::string& text);
 
  protected:

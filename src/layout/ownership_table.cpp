@@ -52,4 +52,17 @@ std::string ownership_table(const Layout& layout, int columns) {
   }
 }
 
+std::string holders_text(const Layout& layout, int columns) {
+  const std::string more = ", …";
+  std::string text;
+  for (const DistMeta& meta : layout.buffers[0].parameters) {
+    const std::string ranks = std::to_string(layout.owners(meta).size() * static_cast<std::size_t>(layout.grid.tp()));
+    const std::string words = text.empty() ? meta.name + " " + ranks + " ranks" : ", " + meta.name + " " + ranks;
+    const bool last = &meta == &layout.buffers[0].parameters.back();
+    if (text_width(text + words + (last ? "" : more)) > columns) return text.empty() ? "…" : text + more;
+    text += words;
+  }
+  return text;
+}
+
 }  // namespace muonwalk

@@ -73,3 +73,16 @@ TEST_CASE("ownership_table: any layout: fits the columns, and every cell is the 
     }
   }
 }
+
+TEST_CASE("holders_text: owners in dp times tp, for as many parameters as fit") {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  const Layout layout = plan_layout({{"up", {4, 4}, SplitDim::rows, 0}, {"wq", {2, 2}, SplitDim::none, 0},
+                                     {"down", {4, 4}, SplitDim::columns, 0}},
+                                    Grid().dp(2).tp(2), options);
+  CHECK(holders_text(layout, 40) == "up 2 ranks, wq 4, down 2");
+  CHECK(holders_text(layout, 24) == "up 2 ranks, wq 4, down 2");
+  CHECK(holders_text(layout, 23) == "up 2 ranks, wq 4, …");
+  CHECK(holders_text(layout, 18) == "up 2 ranks, …");
+  CHECK(holders_text(layout, 12) == "…");
+}
