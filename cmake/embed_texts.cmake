@@ -1,5 +1,5 @@
-# embed_texts(target name file [name file]...): an object library in which muonwalk::sim::page_texts::name is the text of
-# the file. It is generated when the files change. Raw string literals serve every compiler, where objcopy, ld -b binary
+# embed_texts(target name file [name file]...): an object library in which muonwalk::sim::page_texts::name is the text
+# of the file. It is generated when the files change. Raw string literals serve every compiler, where objcopy, ld -b binary
 # and .incbin depend on the system. No file may hold the delimiter, or a zero byte.
 set(MUONWALK_EMBED_TEXTS ${CMAKE_CURRENT_LIST_DIR}/write_texts.cmake)
 

@@ -6,9 +6,11 @@ while(TEXTS)
   file(READ ${file} text)
   string(FIND "${text}" ")${delimiter}\"" at)
   if(NOT at EQUAL -1)
-    message(FATAL_ERROR "${file} holds )${delimiter}\", which ends a literal: take another delimiter in write_texts.cmake.")
+    message(FATAL_ERROR "${file} holds )${delimiter}\", which ends a literal: "
+      "take another delimiter in write_texts.cmake.")
   endif()
-  string(APPEND source "extern const char* const ${name};\nconst char* const ${name} = R\"${delimiter}(${text})${delimiter}\";\n")
+  string(APPEND source "extern const char* const ${name};\n"
+    "const char* const ${name} = R\"${delimiter}(${text})${delimiter}\";\n")
 endwhile()
 string(APPEND source "}\n")
 file(WRITE ${OUTPUT} "${source}")

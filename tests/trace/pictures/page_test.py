@@ -3,9 +3,10 @@
 
     page_test.py MUONWALK_TRACE PUBLISHED_TRACES
 
-Pages of a small trace written here, of two runs compared, and of a published trace where its folder is there. A page fails when
-the console shows an error, a request leaves the machine's files, it scrolls sideways on a phone, pointing at an event shows
-other figures than the trace has, buttons or keys do not change what is shown, or the figures are not those of summary --json.
+Pages of a small trace written here, of two runs compared, and of a published trace where its folder is there. A page
+fails when the console shows an error, a request leaves the machine's files, it scrolls sideways on a phone, pointing at
+an event shows other figures than the trace has, buttons or keys do not change what is shown, or the figures are not
+those of summary --json.
 """
 
 import json
@@ -31,7 +32,8 @@ PARTS = ["computation alone", "overlap", "communication alone", "copies alone", 
 
 
 def kernel(name, begin, duration, **arguments):
-    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": duration, "args": arguments}
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": duration,
+            "args": arguments}
 
 
 def all_reduce(begin, duration):
@@ -45,15 +47,16 @@ def rank_trace(rank, slow):
     return {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}, "traceEvents": [
         kernel(NASTY, 1000, 2000), all_reduce(2000 + slow, 2000 - slow),
         {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoD", "pid": 0, "tid": 7, "ts": 4500, "dur": 250},
-        {"ph": "X", "cat": "gpu_user_annotation", "name": "Optimizer.step#Muon.step", "pid": 0, "tid": 7, "ts": 2000, "dur": 2750},
+        {"ph": "X", "cat": "gpu_user_annotation", "name": "Optimizer.step#Muon.step", "pid": 0, "tid": 7,
+         "ts": 2000, "dur": 2750},
         kernel("short", 5000, 12.5)]}
 
 
 def parts_ms(rank):
     """What the bars of a rank must say, out of what summary --json says."""
     both = rank["computation_ms"] + rank["communication_ms"] - rank["overlap_ms"]
-    return [rank["computation_ms"] - rank["overlap_ms"], rank["overlap_ms"], rank["communication_ms"] - rank["overlap_ms"],
-            rank["span_ms"] - rank["idle_ms"] - both, rank["idle_ms"]]
+    return [rank["computation_ms"] - rank["overlap_ms"], rank["overlap_ms"],
+            rank["communication_ms"] - rank["overlap_ms"], rank["span_ms"] - rank["idle_ms"] - both, rank["idle_ms"]]
 
 
 def ms_text(ms):
@@ -89,8 +92,8 @@ class PageTest(unittest.TestCase):
         self.browser.get(page.as_uri())
 
     def script(self, text, *arguments):
-        return self.browser.execute_script("const chart = (id) => echarts.getInstanceByDom(document.getElementById(id));" + text,
-                                           *arguments)
+        chart = "const chart = (id) => echarts.getInstanceByDom(document.getElementById(id));"
+        return self.browser.execute_script(chart + text, *arguments)
 
     def data(self):
         return self.script("return JSON.parse(document.getElementById('data').textContent);")
@@ -101,7 +104,8 @@ class PageTest(unittest.TestCase):
     def view(self):
         """What the timeline shows, by its time axis: the milliseconds at its left and right edge."""
         return self.script("""
-          const timeline = chart("timeline"), grid = timeline.getModel().getComponent("grid").coordinateSystem.getRect();
+          const timeline = chart("timeline");
+          const grid = timeline.getModel().getComponent("grid").coordinateSystem.getRect();
           const at = (x) => timeline.convertFromPixel({gridIndex: 0}, [x, grid.y + 1])[0];
           return [at(grid.x), at(grid.x + grid.width)];""")
 
@@ -153,8 +157,8 @@ class PageTest(unittest.TestCase):
     def test_pointing_at_an_event_shows_what_the_trace_says(self):
         self.open_summary(*self.ranks)
         self.point_at_slice(self.slices_named(self.data(), "nccl")[1])
-        self.assertEqual(self.tip(), ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "rank 1, communication", "begins at 1.50 ms",
-                                      "takes 1.50 ms", "message of 1,000,000 B", "float32", "group [0, 1]"])
+        self.assertEqual(self.tip(), ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "rank 1, communication",
+                                      "begins at 1.50 ms", "takes 1.50 ms", "message of 1,000,000 B", "float32", "group [0, 1]"])
         self.point_at_slice(self.slices_named(self.data(), "gemm")[0])
         self.assertEqual(self.tip(), [NASTY, "rank 0, computation", "begins at 0.00 ms", "takes 2.00 ms"])
 
@@ -170,8 +174,8 @@ class PageTest(unittest.TestCase):
         self.open_summary(*self.ranks)
         span = 4.0125
         for name, shown in (("zoom-in", (span / 4, 3 * span / 4)), ("earlier", (span / 8, 5 * span / 8)),
-                            ("later", (span / 4, 3 * span / 4)), ("zoom-out", (0, span)), ("zoom-in", (span / 4, 3 * span / 4)),
-                            ("whole", (0, span))):
+                            ("later", (span / 4, 3 * span / 4)), ("zoom-out", (0, span)),
+                            ("zoom-in", (span / 4, 3 * span / 4)), ("whole", (0, span))):
             self.box(name).click()
             for edge, expected in zip(self.view(), shown):
                 self.assertAlmostEqual(edge, expected, places=3, msg=f"after {name}")
@@ -185,7 +189,8 @@ class PageTest(unittest.TestCase):
         timeline.send_keys("0")
         self.assertAlmostEqual(self.view()[1], 4.0125, places=3)
         # The first event; the one after it, below it the nearest of the next lanes, and back up.
-        for key, words in (("\ue014", NASTY), ("\ue014", "short · rank 0, computation · begins at 4.00 ms · takes 0.0125 ms"),
+        for key, words in (("\ue014", NASTY),
+                           ("\ue014", "short · rank 0, computation · begins at 4.00 ms · takes 0.0125 ms"),
                            ("\ue014", "short"), ("\ue015", "ncclDevKernel_AllReduce_Sum_f32_RING_LL · rank 0"),
                            ("\ue015", "Memcpy DtoD"), ("\ue015", "Optimizer.step#Muon.step · rank 0"),
                            ("\ue015", f"{NASTY} · rank 1"), ("\ue013", "Optimizer.step#Muon.step · rank 0")):
@@ -209,7 +214,8 @@ class PageTest(unittest.TestCase):
         before, scrolled = self.view(), self.script(scroll)
         ActionChains(self.browser).scroll_from_origin(place, 0, -100).perform()
         self.assertEqual(self.view(), before)
-        WebDriverWait(self.browser, 10).until(lambda _: self.script(scroll) < scrolled, "the page stopped at the timeline")
+        WebDriverWait(self.browser, 10).until(lambda _: self.script(scroll) < scrolled,
+                                              "the page stopped at the timeline")
         ActionChains(self.browser).move_to_element(timeline).click().perform()
         self.assertEqual(self.script("return document.activeElement.id;"), "timeline")
         scrolled = self.script(scroll)
@@ -222,7 +228,8 @@ class PageTest(unittest.TestCase):
         self.box("zoom-in").click()
         begin, end = self.view()
         self.script("arguments[0].scrollIntoView({block: 'center'});", self.box("timeline"))
-        ActionChains(self.browser).move_to_element(self.box("timeline")).click_and_hold().move_by_offset(100, 0).release().perform()
+        mouse = ActionChains(self.browser).move_to_element(self.box("timeline"))
+        mouse.click_and_hold().move_by_offset(100, 0).release().perform()
         moved = self.view()
         self.assertLess(moved[0], begin - 0.05)
         self.assertAlmostEqual(moved[1] - moved[0], end - begin, places=3)
@@ -234,18 +241,17 @@ class PageTest(unittest.TestCase):
         self.assertEqual(too_wide(self.browser), [])
         self.assertLessEqual(self.box("timeline").size["width"], 360)
         set_size(self.browser, 1200, 900)  # and back: the pictures follow
-        self.assertGreater(self.script("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => "
-                                       "done(chart('timeline').getWidth()))));"), 1000)
+        WebDriverWait(self.browser, 10).until(lambda _: self.script("return chart('timeline').getWidth();") > 1000)
 
     def test_dark_pages_are_dark(self):
         self.open_summary(*self.ranks)
-        corner = "return [...document.querySelector('#timeline canvas').getContext('2d').getImageData(1, 1, 1, 1).data];"
+        corner = ("const canvas = document.querySelector('#timeline canvas');"
+                  "return [...canvas.getContext('2d').getImageData(1, 1, 1, 1).data];")
         self.assertEqual(self.script(corner), [255, 255, 255, 255])
         set_media(self.browser, prefers_color_scheme="dark")
         self.addCleanup(set_media, self.browser, prefers_color_scheme="light")
-        self.assertEqual(self.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done("
-                                     "getComputedStyle(document.body).backgroundColor), 50)));"), "rgb(20, 23, 28)")
-        self.assertEqual(self.script(corner), [20, 23, 28, 255])
+        WebDriverWait(self.browser, 10).until(lambda _: self.script(corner) == [20, 23, 28, 255])
+        self.assertEqual(self.script("return getComputedStyle(document.body).backgroundColor;"), "rgb(20, 23, 28)")
 
     def test_two_runs_stand_below_each_other_on_one_time_scale(self):
         page = self.folder / "compared.html"
@@ -260,7 +266,8 @@ class PageTest(unittest.TestCase):
         self.assertLess(a[0], b[0])
 
     def test_a_run_that_could_not_be_timed_has_a_page(self):
-        trace = {"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "r", "pid": 0, "tid": 1, "ts": 0, "dur": 5}]}
+        trace = {"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "range", "pid": 0, "tid": 1,
+                                  "ts": 0, "dur": 5}]}
         (self.folder / "untimed.json").write_text(json.dumps(trace), encoding="utf-8")
         self.open_summary(self.folder / "untimed.json")
         self.assertIn("nothing that could be timed", self.box("figures").text)
@@ -286,10 +293,10 @@ class PageTest(unittest.TestCase):
         summary = self.open_summary(trace)
         self.check_figures(summary)
         data = self.data()
-        self.assertEqual(round(sum(s[2] for s in self.slices_named(data, "nccl") if data["lines"][s[0]]["kind"] == 1) / 1e6, 2),
-                         68.73)
-        self.point_at_slice(self.slices_named(data, "nccl")[0])
-        self.assertEqual(self.tip()[0], data["texts"][self.slices_named(data, "nccl")[0][5]])
+        communication = [s for s in self.slices_named(data, "nccl") if data["lines"][s[0]]["kind"] == 1]
+        self.assertEqual(round(sum(s[2] for s in communication) / 1e6, 2), 68.73)
+        self.point_at_slice(communication[0])
+        self.assertEqual(self.tip()[0], data["texts"][communication[0][5]])
         self.open(self.folder / "page.html", 360, 740)
         self.assertEqual(too_wide(self.browser), [])
 

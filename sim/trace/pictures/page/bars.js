@@ -36,7 +36,8 @@ function barsOption(data, shade, width) {
       formatter: (point) => {
         const bar = data.bars[point.dataIndex];
         const ns = bar.parts_ns[point.seriesIndex];
-        return tip([data.parts[point.seriesIndex], bar.text, `${msText(ns)} ms, ${shareText(ns, bar.span_ns)} of the span`]);
+        return tip([data.parts[point.seriesIndex], bar.text,
+          `${msText(ns)} ms, ${shareText(ns, bar.span_ns)} of the span`]);
       } },
     series: data.parts.map((name, part) => ({
       type: "bar", name, stack: "span", barWidth: BAR_HEIGHT, cursor: "default",

@@ -90,7 +90,8 @@ function drawHeading(params, api, headings, shade) {
   return {
     type: "text",
     style: {
-      text: line.text, stroke: shade.paper, lineWidth: 4, x: 4, y: api.coord([0, line.number])[1] + 3, fill: shade.ink, verticalAlign: "middle",
+      text: line.text, x: 4, y: api.coord([0, line.number])[1] + 3, verticalAlign: "middle",
+      fill: shade.ink, stroke: shade.paper, lineWidth: 4,
       font: "600 13px system-ui, sans-serif",
     },
     silent: true,
@@ -212,9 +213,8 @@ class TimelineChart {
   // Slices are in the order of their lines, and of their begin in a line.
   neighbour(step) {
     if (this.selected < 0) return 0;
-    const index = this.selected + step;
-    const slices = this.data.slices;
-    return index >= 0 && index < slices.length && slices[index][LINE] === slices[this.selected][LINE] ? index : this.selected;
+    const next = this.data.slices[this.selected + step];
+    return next && next[LINE] === this.data.slices[this.selected][LINE] ? this.selected + step : this.selected;
   }
 
   // The slice of the line above or below that is nearest to the chosen one.
