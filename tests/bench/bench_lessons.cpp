@@ -14,6 +14,7 @@
 
 #include "sim/cluster/world.hpp"
 #include "src/optim/training_data.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
 using namespace muonwalk;
@@ -73,6 +74,23 @@ double repeated_work(const Grid& grid) {
   return all / serial;
 }
 
+// The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle ones.
+void cost_of_tracing() {
+  const TemporaryFolder folder;
+  std::vector<double> plain, traced;
+  for (int run = 0; run < 7; ++run) {
+    plain.push_back(seconds([] { run_lesson("lesson_09_full_step", {"--dp", "4", "--tp", "2"}); }));
+    traced.push_back(seconds([&] {
+      run_lesson("lesson_09_full_step", {"--dp", "4", "--tp", "2", "--trace", folder.file("run.json")});
+    }));
+  }
+  std::sort(plain.begin(), plain.end());
+  std::sort(traced.begin(), traced.end());
+  fmt::print("  --trace, dp 4 × tp 2: {:.3f} × the time without it (target 1.02); the slowest run without it is {:.3f} × the "
+             "fastest\n",
+             traced[traced.size() / 2] / plain[plain.size() / 2], plain.back() / plain.front());
+}
+
 }  // namespace
 
 int main() {
@@ -97,6 +115,7 @@ int main() {
   const double repeated = repeated_work(Grid().dp(4).tp(2)) + repeated_work(Grid().dp(2).tp(4)) + 1;
   fmt::print("  fp32: {:.2f} × the time that its {:.2f} × serial work takes when {} cores do nothing else\n",
              whole / (serial * repeated / cores), repeated, cores);
+  cost_of_tracing();
   fmt::print("  bf16: {:.3f} s (no target)\n", middle_of(3, [] { run_lesson("lesson_09_full_step", {"--precision", "bf16"}); }));
   return 0;
 }

@@ -69,7 +69,8 @@ std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
   for (const std::string& name : numbers_in("/proc")) {
     std::ifstream file("/proc/" + name + "/stat");
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::string text;
+    std::getline(file, text, '\0');
     const std::size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) continue;
     std::istringstream fields(text.substr(name_end + 1));

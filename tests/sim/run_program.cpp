@@ -140,7 +140,9 @@ std::vector<pid_t> processes_of_session(pid_t session) {
     const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
     if (pid <= 0) continue;
     std::ifstream file("/proc/" + std::string(entry->d_name) + "/stat");
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    // A process may end while it is read: getline then finds nothing, where an iterator would throw.
+    std::string text;
+    std::getline(file, text, '\0');
     const std::size_t name_end = text.rfind(')');   // the name in parentheses may hold anything
     if (name_end == std::string::npos) continue;
     std::istringstream fields(text.substr(name_end + 1));
