@@ -24,7 +24,7 @@ namespace muonwalk::sim {
 ///   Arguments of a communication kernel, as PyTorch writes them: "stream" (an integer), "Collective name"
 ///   ("allreduce", "_allgather_base", …), "In msg nelems", "Out msg nelems", "dtype" ("Float", "BFloat16", …), "Group
 ///   size", "Process Group Name" and "Process Group Ranks" ("[0, 2]", a string). A step is a host range
-///   "ProfilerStep#N", or where there is none, "Optimizer.step#…". The optimizer is what ranges named "Optimizer.step#…"
+///   "ProfilerStep#N", or else "Optimizer.step#…". The optimizer is what ranges named "Optimizer.step#…"
 ///   span, on the device and on the host.
 ///
 /// ── muonwalk ── what a lesson writes with --trace: all ranks in one file, on one clock.

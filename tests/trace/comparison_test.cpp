@@ -60,7 +60,8 @@ TEST_CASE("compare: a warning for each way in which two runs are not comparable"
     CHECK_FALSE(warns(equal, part));
   CHECK(warns(equal, "One rank only in both"));
   CHECK(warns(equal, "do not say which matrices"));
-  CHECK(warns(equal, "ranges and operators beside"));
+  CHECK(warns(equal, "A has 1 ranges and operators beside its 2 kernels"));
+  CHECK(warns(equal, "B has 1 ranges and operators beside its 2 kernels"));
 
   const TraceWriting base = TraceWriting(0, 2).event("user_annotation", "ProfilerStep#1", 0, 40).kernel("gemm", 0, 20);
   const auto with = [&](const char* name, double begin, double duration, const char* type, const char* ranks,
