@@ -41,7 +41,9 @@ TEST_CASE("trace_svg: well-formed, whatever names hold") {
 }
 
 TEST_CASE("trace_svg: bars are as long as the summary says, and their figures are the summary's") {
-  const TracePicture picture = picture_of({lesson_trace()});
+  const TracePicture picture = picture_of(
+      {TraceWriting(0, 2).kernel("gemm", 0, 500).collective("allreduce", 400, 300, 8, "Float", "[0, 1]", 2).json(),
+       TraceWriting(1, 2).kernel("gemm", 0, 100).event("gpu_memcpy", "Memcpy DtoD", 150, 50).json()});
   const std::string svg = trace_svg(picture);
   const Summary& summary = picture.runs[0].summary;
   std::int64_t longest = 0;
