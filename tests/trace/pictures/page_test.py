@@ -184,10 +184,13 @@ class PageTest(unittest.TestCase):
     def test_keys_zoom_and_choose_events(self):
         self.open_summary(*self.ranks)
         timeline = self.box("timeline")
-        timeline.send_keys("+")
-        self.assertAlmostEqual(self.view()[1] - self.view()[0], 4.0125 / 2, places=3)
-        timeline.send_keys("0")
-        self.assertAlmostEqual(self.view()[1], 4.0125, places=3)
+        span = 4.0125
+        for key, shown in (("+", (span / 4, 3 * span / 4)), ("]", (3 * span / 8, 7 * span / 8)),
+                           ("[", (span / 4, 3 * span / 4)), ("-", (0, span)), ("+", (span / 4, 3 * span / 4)),
+                           ("0", (0, span))):
+            timeline.send_keys(key)
+            for edge, expected in zip(self.view(), shown):
+                self.assertAlmostEqual(edge, expected, places=3, msg=f"after {key}")
         # The first event; the one after it, below it the nearest of the next lanes, and back up.
         for key, words in (("\ue014", NASTY),
                            ("\ue014", "short · rank 0, computation · begins at 4.00 ms · takes 0.0125 ms"),
