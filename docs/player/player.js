@@ -1,16 +1,18 @@
 // Replays a recorded run of a lesson: what every rank holds, and what travels between them, step by step.
 //
-// A page holds <div class="muonwalk-player" data-recording="ID" data-code="ID"> and two <script type="application/json">
-// with these ids: the file that a lesson writes with --record, and the source of its steps, [{"step": 1, "html": "…"}].
-// The script needs no network and no other script; every player of a page stands for itself.
+// A page holds <div class="muonwalk-player" data-recording="ID" data-code="ID"> and two <script
+// type="application/json"> with these ids: the file that a lesson writes with --record, and the source of its steps,
+// [{"step": 1, "html": "…"}]. The script needs no network and no other script; every player of a page stands for
+// itself.
 //
-// A step gives one or two frames: "moves" (only where something travels) shows the pieces on their way, "holds" what the
-// ranks hold when the step has ended.
+// A step gives one or two frames: "moves" (only where something travels) shows the pieces on their way, "holds" what
+// the ranks hold when the step has ended.
 (function () {
   "use strict";
 
   const kFormat = "muonwalk-recording";
   const kVersion = 1;
+  const kBeforeFlight = 150;   // milliseconds before the first piece starts
   const kFlight = 800;         // milliseconds that one piece travels
   const kNextSender = 180;     // milliseconds after which the next rank's pieces start
   const kReadingTime = 2600;   // milliseconds that a frame stays while the player plays by itself
@@ -18,20 +20,21 @@
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let players = 0;
 
-  // --- words ----------------------------------------------------------------------------------------------------------
+  // --- words ---------------------------------------------------------------------------------------------------------
 
   const count = (number, thing) => `${grouped(number)} ${thing}${number === 1 ? "" : "s"}`;
   const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
   const bytesText = (bytes) => `${grouped(bytes)} B`;
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-  const shapeText = (block) => (block.flat ? count(block.cols * block.rows, "element") : `${block.rows} × ${block.cols}`);
+  const shapeText = (block) =>
+    block.flat ? count(block.cols * block.rows, "element") : `${block.rows} × ${block.cols}`;
   const rangeText = (block) =>
     block.end - block.begin === 1 ? `${block.begin}` : `${block.begin}–${block.end - 1}`;
   const nameText = (block) => (block.unit ? `${block.name}[${block.unit} ${rangeText(block)}]` : block.name);
   const blockText = (block) => `${nameText(block)}, ${shapeText(block)}, ${bytesText(block.bytes)}`;
 
-  // Four significant digits and an exponent. What lies in the middle goes to the even digit, as in C; toExponential alone
-  // rounds it up.
+  // Four significant digits and an exponent. What lies in the middle goes to the even digit, as in C; toExponential
+  // alone rounds it up.
   function fourDigits(value) {
     const exact = value.toExponential(60);
     const isMiddle = /^-?\d\.\d\d[02468]50*e/.test(exact);
@@ -47,7 +50,7 @@
     return `${Number(digits)}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
   }
 
-  // --- the recording --------------------------------------------------------------------------------------------------
+  // --- the recording -------------------------------------------------------------------------------------------------
 
   // The JSON of the page's script element with this id. What can't be read is an Error with a sentence for the reader.
   function readJson(id, what) {
@@ -99,7 +102,7 @@
       (step.moves.length ? ["moves", "holds"] : ["holds"]).map((phase) => ({ step: index, phase })));
   }
 
-  // --- what travels ---------------------------------------------------------------------------------------------------
+  // --- what travels --------------------------------------------------------------------------------------------------
 
   const elementsOf = (block) => block.rows * block.cols;
   const isWhole = (block) => !block.unit || (block.begin === 0 && block.end === block.of);
@@ -116,13 +119,14 @@
     return [...kinds.values()];
   }
 
-  // The block of `after` that a message ends up in, or null. An all-gather fills a block that is as large as all messages of
-  // its group together; other collectives fill one of the message's own size. Of several such blocks, the first call fills
-  // the first, and so on.
+  // The block of `after` that a message ends up in, or null. An all-gather fills a block that is as large as all
+  // messages of its group together; other collectives fill one of the message's own size. Of several such blocks, the
+  // first call fills the first, and so on.
   function targetOf(move, after, moves, grid) {
     const size = move.collective === "all_gather" ? move.elements * grid[move.group] : move.elements;
     const fitting = after.filter((block) => elementsOf(block) === size);
-    const alike = moves.filter((other) => other.from === move.from && other.to === move.to && other.elements === move.elements);
+    const alike = moves.filter((other) =>
+      other.from === move.from && other.to === move.to && other.elements === move.elements);
     const calls = [...new Set(alike.map((other) => other.call))].sort((a, b) => a - b);
     return fitting[Math.min(calls.indexOf(move.call), fitting.length - 1)] || null;
   }
@@ -133,8 +137,8 @@
     return { unit: block.unit, begin: block.begin / block.of, end: block.end / block.of };
   }
 
-  // Where in an all-gathered block the part of one rank lies, or null where the recording doesn't say. A slice of a matrix
-  // lies where any step shows the rank's slice; parts of a flat run follow each other in the order of the group.
+  // Where in an all-gathered block the part of one rank lies, or null where the recording doesn't say. A slice of a
+  // matrix lies where any step shows the rank's slice; parts of a flat run follow each other in the order of the group.
   function partPlace(recording, rank, target, move) {
     const parts = recording.steps.flatMap((step) => step.holds[rank]).filter((block) =>
       block.tensor === target.tensor && block.unit && !isWhole(block) && elementsOf(block) === move.elements);
@@ -145,12 +149,12 @@
     return { unit: "elements", begin: first, end: first + width };
   }
 
-  // What a frame of moves shows on every rank: items {block, target, pieces} (the block that the rank held before, or null;
-  // the one that it holds after; its pieces, with the rank that each comes from), and parcels {from, bytes} for messages of
-  // which the recording doesn't say where they end up.
+  // What a frame of moves shows on every rank: items {block, target, pieces} (the block that the rank held before, or
+  // null; the one that it holds after; its pieces, with the rank that each comes from), and parcels {from, bytes} for
+  // messages of which the recording doesn't say where they end up.
   function arrivals(recording, index) {
     const step = recording.steps[index];
-    const before = recording.ranks.map((_, rank) => recording.steps.slice(0, index).flatMap((earlier) => earlier.holds[rank]));
+    const earlier = recording.steps.slice(0, index);
     return recording.ranks.map((_, rank) => {
       const items = new Map();
       const parcels = new Map();
@@ -164,7 +168,8 @@
           continue;
         }
         if (!items.has(target)) {
-          const block = before[rank].filter((held) => held.tensor === target.tensor).pop() || null;
+          const before = earlier.flatMap((step) => step.holds[rank]).filter((held) => held.tensor === target.tensor);
+          const block = before.pop() || null;
           const own = gathers ? partPlace(recording, rank, target, move) : block && heldPlace(block);
           items.set(target, { block, target, pieces: own ? [{ from: rank, ...own }] : [] });
         }
@@ -174,7 +179,7 @@
     });
   }
 
-  // --- sentences ------------------------------------------------------------------------------------------------------
+  // --- sentences -----------------------------------------------------------------------------------------------------
 
   function kindText(kind) {
     const sizes = [...new Set(kind.moves.map((move) => move.bytes))];
@@ -192,7 +197,8 @@
     return blocks.length ? `holds ${joined([...new Set(blocks)])}` : step.says[rank].join("; ");
   }
 
-  // What happened, in one sentence: for those who listen, and for those who look. Ranks that hold alike are named together.
+  // What happened, in one sentence: for those who listen, and for those who look. Ranks that hold alike are named
+  // together.
   function sentenceOf(recording, frame) {
     const step = recording.steps[frame.step];
     if (frame.phase === "moves") return `${kindsOf(step.moves).map(kindText).join("; ")}.`;
@@ -205,11 +211,12 @@
     const all = recording.ranks.length;
     return `${capital([...alike].map(([text, ranks]) => {
       if (ranks.length === all && all > 1) return `every rank ${text}`;
-      return ranks.length === 1 ? `rank ${ranks[0]} ${text}` : `ranks ${joined(ranks)} ${text.replace(/^holds/, "hold")}`;
+      if (ranks.length === 1) return `rank ${ranks[0]} ${text}`;
+      return `ranks ${joined(ranks)} ${text.replace(/^holds/, "hold")}`;
     }).join("; "))}.`;
   }
 
-  // --- drawing --------------------------------------------------------------------------------------------------------
+  // --- drawing -------------------------------------------------------------------------------------------------------
 
   // An element with properties (class, data and aria attributes, style variables) and children; text is never markup.
   function make(tag, properties = {}, ...children) {
@@ -223,6 +230,13 @@
     return element;
   }
 
+  // Something that may be too large for its place, and can be scrolled by keyboard as well.
+  const scrollable = (tag, name, label, ...children) =>
+    make(tag, { class: `player-scroll ${name}`, tabindex: "0", role: "region", "aria-label": label }, ...children);
+
+  const panel = (caption, content) =>
+    make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, caption), content);
+
   const colourOf = (colours, index) => {
     const colour = colours[index % colours.length];
     return `light-dark(${colour.light}, ${colour.dark})`;
@@ -230,7 +244,8 @@
 
   // The whole that a block is a part of, in rows and columns; a flat run is one row.
   function wholeOf(block) {
-    if (block.flat || block.unit === "elements") return { rows: 1, cols: block.unit ? block.of : elementsOf(block), flat: true };
+    if (block.flat || block.unit === "elements")
+      return { rows: 1, cols: block.unit ? block.of : elementsOf(block), flat: true };
     return {
       rows: block.unit === "rows" ? block.of : block.rows,
       cols: block.unit === "columns" ? block.of : block.cols,
@@ -275,27 +290,28 @@
     return map;
   }
 
-  // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in lines of eight short numbers
-  // or four long ones.
+  // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in lines of eight short
+  // numbers or four long ones.
   function drawNumbers(block, rank) {
     const size = elementsOf(block);
     const title = make("p", { class: "player-about" }, make("b", {}, `rank ${rank} · ${nameText(block)}`),
                        ` ${shapeText(block)} · ${bytesText(block.bytes)}`, block.note ? ` · ${block.note}` : "");
-    if (!block.values)
-      return [title, make("p", { class: "player-quiet" },
-                          block.digest ? `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`
-                                       : "The run shows its shape and not its numbers.")];
+    if (!block.values) {
+      const instead = block.digest ? `${count(size, "number")}: too many to show here; their digest is ${block.digest}.`
+                                   : "The run shows its shape and not its numbers.";
+      return [title, make("p", { class: "player-quiet" }, instead)];
+    }
     const long = block.values.some((value) => numberText(value).length > 4);
     const columns = block.flat ? Math.min(long ? 4 : 8, size) : block.cols;
     const rows = Math.ceil(size / Math.max(1, columns));
-    const firstRow = block.flat ? (block.unit === "elements" ? block.begin : 0) : block.unit === "rows" ? block.begin : 0;
+    const firstRow = block.unit === (block.flat ? "elements" : "rows") ? block.begin : 0;
     const firstColumn = block.unit === "columns" ? block.begin : 0;
     const range = (length) => Array.from({ length }, (_, at) => at);
     const part = block.unit ? `; ${block.unit} ${rangeText(block)} of ${block.of}` : "; the whole";
     const described = block.flat ? `${count(size, "number")} in a flat run, ${columns} in a line${part}`
                                  : `${count(block.rows, "row")} and ${count(block.cols, "column")}${part}`;
-    const table = make("table", { class: "player-numbers", "aria-label": `numbers of ${nameText(block)} on rank ${rank}`,
-                                  "aria-description": described },
+    const label = `numbers of ${nameText(block)} on rank ${rank}`;
+    const table = make("table", { class: "player-numbers", "aria-label": label, "aria-description": described },
       make("thead", {}, make("tr", {}, make("td"), ...range(columns).map((column) =>
         make("th", { scope: "col" }, block.flat ? `+${column}` : `${firstColumn + column}`)))),
       make("tbody", {}, ...range(rows).map((row) => make("tr", {},
@@ -303,11 +319,11 @@
         ...block.values.slice(row * columns, (row + 1) * columns).map((value) =>
           make("td", { title: value, "data-value": value }, numberText(value)))))));
     const hint = block.flat ? "line + column: place in the run" : "row and column: place in the whole";
-    return [title, make("div", { class: "player-scroll", tabindex: "0", role: "region", "aria-label": described }, table),
+    return [title, scrollable("div", "", described, table),
             make("p", { class: "player-quiet player-hint" }, `${described}. ${capital(hint)}.`)];
   }
 
-  // --- one player -----------------------------------------------------------------------------------------------------
+  // --- one player ----------------------------------------------------------------------------------------------------
 
   class Player {
     constructor(root) {
@@ -327,15 +343,17 @@
     build(id) {
       const { heading, lesson, grid, ranks, steps } = this.recording;
       const button = (name, label, sign, action) =>
-        make("button", { type: "button", class: `player-button player-${name}`, "aria-label": label, title: label, onclick: action }, sign);
+        make("button", { type: "button", class: `player-button player-${name}`, "aria-label": label, title: label,
+                         onclick: action }, sign);
       this.playButton = button("play", "play", "", () => (this.timer ? this.pause() : this.play()));
       this.firstButton = button("first", "first frame (Home)", "⇤", () => this.show(0));
       this.backButton = button("back", "back (left arrow key)", "←", () => this.show(this.at - 1));
       this.forwardButton = button("forward", "forward (right arrow key)", "→", () => this.show(this.at + 1));
       this.lastButton = button("last", "last frame (End)", "⇥", () => this.show(this.frames.length - 1));
+      const goTo = (step) => this.show(this.frames.findIndex((frame) => frame.step === step));
       this.stepButtons = steps.map((step, index) =>
-        make("button", { type: "button", class: "player-tick", "aria-label": `step ${step.number}: ${step.title}`, title: step.title,
-                         onclick: () => this.show(this.frames.findIndex((frame) => frame.step === index)) },
+        make("button", { type: "button", class: "player-tick", "aria-label": `step ${step.number}: ${step.title}`,
+                         title: step.title, onclick: () => goTo(index) },
              `${step.number}`));
       this.progress = make("p", { class: "player-progress" });
       this.title = make("p", { class: "player-title", id: `${id}-title` });
@@ -343,25 +361,25 @@
       this.stage = make("div", { class: "player-stage", onpointerleave: () => this.hover(null) });
       this.moves = make("div", { class: "player-moves" });
       this.numbers = make("section", { class: "player-panel player-inspector", "aria-label": "numbers" });
-      this.source = make("div", { class: "player-scroll player-code", tabindex: "0", role: "region", "aria-label": "code of this step" });
-      this.sourcePanel = make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, "The code"), this.source);
-      this.lines = make("pre", { class: "player-scroll player-lines", tabindex: "0", role: "region", "aria-label": "printed lines" });
-      this.linesPanel = make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, "What it prints"), this.lines);
-      const layout = ["dp", "tp", "pp"].filter((kind) => grid[kind] > 1 || kind !== "pp").map((kind) => `${kind} ${grid[kind]}`);
+      this.source = scrollable("div", "player-code", "code of this step");
+      this.sourcePanel = panel("The code", this.source);
+      this.lines = scrollable("pre", "player-lines", "printed lines");
+      this.linesPanel = panel("What it prints", this.lines);
       this.root.textContent = "";
       this.root.append(make("div", { class: "player-body" },
         make("div", { class: "player-bar" },
-          make("div", { class: "player-buttons" }, this.firstButton, this.backButton, this.playButton, this.forwardButton, this.lastButton),
+          make("div", { class: "player-buttons" },
+               this.firstButton, this.backButton, this.playButton, this.forwardButton, this.lastButton),
           make("div", { class: "player-steps", role: "group", "aria-label": "steps" }, ...this.stepButtons),
           this.progress),
         make("div", { class: "player-words" }, this.title, this.said),
         make("div", { class: "player-left" }, this.stage, this.moves),
         make("div", { class: "player-right" }, this.sourcePanel, this.numbers, this.linesPanel)));
-      Object.entries({
-        role: "group", tabindex: "0", "aria-roledescription": "player", title: "",
-        "aria-label": `a run of ${lesson ? `lesson ${lesson.number}, ${lesson.title}` : heading}: ${layout.join(" × ")}, ` +
-                      `${count(ranks.length, "rank")}; left and right arrow keys go through its ${count(steps.length, "step")}`,
-      }).forEach(([name, value]) => value && this.root.setAttribute(name, value));
+      const run = lesson ? `lesson ${lesson.number}, ${lesson.title}` : heading;
+      const label = `a run of ${run}: dp ${grid.dp} × tp ${grid.tp} × pp ${grid.pp}, ${count(ranks.length, "rank")}; ` +
+                    `left and right arrow keys go through its ${count(steps.length, "step")}`;
+      const attributes = { role: "group", tabindex: "0", "aria-roledescription": "player", "aria-label": label };
+      for (const [name, value] of Object.entries(attributes)) this.root.setAttribute(name, value);
       this.root.addEventListener("keydown", (event) => this.key(event));
       this.root.dataset.frames = this.frames.length;
     }
@@ -371,7 +389,8 @@
     key(event) {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       if (event.target.closest(".player-scroll, input, textarea, select, [contenteditable]")) return;
-      const frame = { ArrowRight: this.at + 1, ArrowLeft: this.at - 1, Home: 0, End: this.frames.length - 1 }[event.key];
+      const last = this.frames.length - 1;
+      const frame = { ArrowRight: this.at + 1, ArrowLeft: this.at - 1, Home: 0, End: last }[event.key];
       if (frame === undefined) return;
       event.preventDefault();
       this.pause();
@@ -418,11 +437,12 @@
       this.flight = frame.phase === "moves" && !still.matches ? this.fly() : 0;
     }
 
-    // The controls stick to the top of what scrolls. Browsers keep the padding of a scrolling element above what sticks, so
-    // that other lines would show there; --above takes it back.
+    // The controls stick to the top of what scrolls. Browsers keep the padding of a scrolling element above what
+    // sticks, so that other lines would show there; --above takes it back.
     stickToTop() {
       let scrolling = this.root.parentElement;
-      while (scrolling && !/auto|scroll/.test(getComputedStyle(scrolling).overflowY)) scrolling = scrolling.parentElement;
+      while (scrolling && !/auto|scroll/.test(getComputedStyle(scrolling).overflowY))
+        scrolling = scrolling.parentElement;
       this.root.style.setProperty("--above", scrolling ? `-${getComputedStyle(scrolling).paddingTop}` : "0px");
     }
 
@@ -443,7 +463,8 @@
         button.setAttribute("aria-disabled", this.at === this.frames.length - 1);
       this.showPlayButton();
       // The site wrote and escaped the code; all else is set as text.
-      this.source.innerHTML = this.code.filter((entry) => entry.step === step.number).map((entry) => entry.html).join("");
+      const ofStep = this.code.filter((entry) => entry.step === step.number);
+      this.source.innerHTML = ofStep.map((entry) => entry.html).join("");
       this.sourcePanel.hidden = this.source.textContent === "";
       const first = frame.step === 0 ? [...before, ""] : [];
       const last = this.at === this.frames.length - 1 ? ["", ...after] : [];
@@ -451,12 +472,16 @@
       this.linesPanel.hidden = this.lines.textContent === "";
     }
 
+    rankColour(rank) {
+      return colourOf(this.recording.palette.ranks, rank);
+    }
+
     // The lanes. A block that had the focus before has it after, too.
     showStage(frame, step) {
-      const { ranks, palette } = this.recording;
+      const { ranks } = this.recording;
       const focused = this.stage.contains(document.activeElement) && document.activeElement.dataset.key;
       this.stage.replaceChildren(...ranks.map((rank, number) =>
-        make("div", { class: "player-lane", "data-rank": number, "--rank": colourOf(palette.ranks, number) },
+        make("div", { class: "player-lane", "data-rank": number, "--rank": this.rankColour(number) },
           make("div", { class: "player-badge" }, ...rank.label.split(/\s{2,}/).map((part) => make("span", {}, part))),
           make("div", { class: "player-blocks" }, ...this.drawLane(frame, step, number)))));
       if (focused) (this.stage.querySelector(`[data-key="${focused}"]`) || this.root).focus({ preventScroll: true });
@@ -471,9 +496,10 @@
         return [...items.map((item, index) => this.drawItem(rank, item, index)), ...says];
       }
       const parcels = this.arriving[rank].parcels.map(({ from, bytes }) =>
-        make("span", { class: "player-parcel", "data-from": from, "--rank": colourOf(this.recording.palette.ranks, from) },
+        make("span", { class: "player-parcel", "data-from": from, "--rank": this.rankColour(from) },
              `from rank ${from}: ${bytesText(bytes)}`));
-      if (!items.length && !parcels.length) return [make("p", { class: "player-word player-quiet" }, "receives nothing")];
+      if (!items.length && !parcels.length)
+        return [make("p", { class: "player-word player-quiet" }, "receives nothing")];
       return [...items.map((item, index) => this.drawItem(rank, item, index)),
               parcels.length ? make("div", { class: "player-parcels" }, ...parcels) : null].filter(Boolean);
     }
@@ -489,24 +515,29 @@
       const { block, target } = item;
       const pieces = item.pieces
         ? item.pieces.map((piece) => ({ ...piece, properties: {
-            class: piece.from === rank ? "player-piece player-own" : "player-piece player-arrives", "data-from": piece.from,
-            "--rank": colourOf(palette.ranks, piece.from) } }))
+            class: `player-piece ${piece.from === rank ? "player-own" : "player-arrives"}`, "data-from": piece.from,
+            "--rank": this.rankColour(piece.from) } }))
         : [{ ...heldPlace(block), properties: {} }];
       const named = block || target;
-      const arrives = item.pieces ? item.pieces.filter((piece) => piece.from !== rank).map((piece) => piece.from) : [];
-      const label = `rank ${rank}: ${block ? blockText(block) : `${target.name}, which becomes ${shapeText(target)}, ${bytesText(target.bytes)}`}` +
-                    (block && block.unit ? `, of ${block.of}` : "") + (block && block.note ? `, ${block.note}` : "") +
-                    (arrives.length ? `; pieces arrive from ${arrives.length === 1 ? "rank" : "ranks"} ${arrives.join(", ")}` : "");
+      const from = pieces.map((piece) => piece.from).filter((sender) => sender !== undefined && sender !== rank);
+      const becomes = `${target.name}, which becomes ${shapeText(target)}, ${bytesText(target.bytes)}`;
+      const label = [
+        `rank ${rank}: ${block ? blockText(block) : becomes}`,
+        block && block.unit ? `, of ${block.of}` : "",
+        block && block.note ? `, ${block.note}` : "",
+        from.length ? `; pieces arrive from ${from.length === 1 ? "rank" : "ranks"} ${joined(from)}` : "",
+      ].join("");
       return make("button", {
-        type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "data-key": `${rank}/${index}`,
-        "data-tensor": target.tensor, "aria-label": label, "--fill": colourOf(palette.tensors, tensors[target.tensor].colour),
+        type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "aria-label": label,
+        "data-key": `${rank}/${index}`, "data-tensor": target.tensor,
+        "--fill": colourOf(palette.tensors, tensors[target.tensor].colour),
         onclick: () => this.pin(rank, index), onfocus: () => this.pin(rank, index),
         onpointermove: (event) => event.pointerType === "mouse" && this.hover({ rank, item: index }),
       },
         drawMap(target, ranks.length, pieces),
         make("span", { class: "player-label" },
           make("b", {}, named.name),
-          block && !isWhole(block) ? make("span", { class: "player-range" }, `${block.unit} ${rangeText(block)}`) : null,
+          block && !isWhole(block) ? make("span", {}, `${block.unit} ${rangeText(block)}`) : null,
           make("span", { class: "player-quiet" },
                `${block ? "" : "becomes "}${shapeText(named)} · ${bytesText(named.bytes)}`),
           block && block.note ? make("span", { class: "player-quiet" }, block.note) : null));
@@ -517,8 +548,8 @@
         `rank ${move.from} → rank ${move.to}`, make("span", { class: "player-quiet" },
         ` ${count(move.elements, "element")} · ${bytesText(move.bytes)}`))));
       return kindsOf(step.moves).map((kind) => {
-        const caption = `${kind.collective} over ${kind.group} · ${kind.type} · ${count(kind.moves.length, "message")} · ` +
-                        bytesText(kind.bytes);
+        const caption = [`${kind.collective} over ${kind.group}`, kind.type, count(kind.moves.length, "message"),
+                         bytesText(kind.bytes)].join(" · ");
         return kind.moves.length <= kListedMessages
           ? make("div", {}, make("p", { class: "player-caption" }, caption), messages(kind.moves))
           : make("details", {}, make("summary", {}, caption), messages(kind.moves));
@@ -552,11 +583,14 @@
       const index = Math.min(wanted.item, items.length - 1);
       this.stage.querySelector(`[data-key="${rank}/${index}"]`).setAttribute("aria-pressed", "true");
       const { block, target } = items[index];
-      this.numbers.replaceChildren(...(block ? drawNumbers(block, rank) : [make("p", { class: "player-quiet" },
-        `The run did not show what rank ${rank} held of ${target.name} before this step; the next frame shows the result.`)]));
+      const unknown = `The run did not show what rank ${rank} held of ${target.name} before this step; ` +
+                      "the next frame shows the result.";
+      const shown = block ? drawNumbers(block, rank) : [make("p", { class: "player-quiet" }, unknown)];
+      this.numbers.replaceChildren(...shown);
     }
 
-    // Lets every piece travel to its place, from the same place in the lane of the rank that sent it; returns the milliseconds that this takes.
+    // Lets every piece travel to its place, from the same place in the lane of the rank that sent it; returns the
+    // milliseconds that this takes.
     fly() {
       const middle = (box) => [box.left + box.width / 2, box.top + box.height / 2];
       const pieces = [...this.stage.querySelectorAll(".player-arrives, .player-parcel")];
@@ -567,23 +601,26 @@
         const origin = block && lane.querySelector(`.player-block[data-tensor="${block.dataset.tensor}"] .player-map`);
         const [endX, endY] = middle((origin ? piece.parentElement : piece).getBoundingClientRect());
         const [startX, startY] = middle((origin || lane.querySelector(".player-badge")).getBoundingClientRect());
-        piece.animate(
-          [{ transform: `translate(${startX - endX}px, ${startY - endY}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }],
-          { duration: kFlight, delay: 150 + from * kNextSender, easing: "cubic-bezier(.45, .05, .3, 1)", fill: "backwards" });
+        const start = `translate(${startX - endX}px, ${startY - endY}px)`;
+        piece.animate([{ transform: start, zIndex: 3 }, { transform: "none", zIndex: 3 }], {
+          duration: kFlight, delay: kBeforeFlight + from * kNextSender, easing: "cubic-bezier(.45, .05, .3, 1)",
+          fill: "backwards",
+        });
       }
-      return pieces.length ? 150 + this.recording.ranks.length * kNextSender + kFlight : 0;
+      return pieces.length ? kBeforeFlight + this.recording.ranks.length * kNextSender + kFlight : 0;
     }
   }
 
-  // --- all players of the page ----------------------------------------------------------------------------------------
+  // --- all players of the page ---------------------------------------------------------------------------------------
 
   function start() {
     for (const root of document.querySelectorAll(".muonwalk-player")) {
       try {
         new Player(root);
       } catch (error) {
-        root.replaceChildren(make("p", { class: "player-broken", role: "status" },
-          `This run can't be replayed: ${error.message}; building the site again with ./walk docs makes a new recording.`));
+        const sentence = `This run can't be replayed: ${error.message}; ` +
+                         "building the site again with ./walk docs makes a new recording.";
+        root.replaceChildren(make("p", { class: "player-broken", role: "status" }, sentence));
         root.dataset.broken = "yes";
       }
     }

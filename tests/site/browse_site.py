@@ -3,9 +3,9 @@
 
     browse_site.py SITE_DIR BUILD_BIN [--screenshots DIR]
 
-It fails when the console shows an error, a request fails or leaves the site's files, a page scrolls sideways, a hint does not
-open on a click, a player is missing or can't be played to its end with the keyboard, or the last frame of lesson 05 shows
-other numbers than the program prints.
+It fails when the console shows an error, a request fails or leaves the site's files, a page is wider than the window, a
+hint does not open on a click, a player is missing or can't be played to its end with the keyboard, or the last frame of
+lesson 05 shows other numbers than the program prints.
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Visit:
     def close(self, page, size):
         """What holds for every page, after all that was done on it."""
         for element in too_wide(self.browser):
-            self.fault(f"the page scrolls sideways because of {element}")
+            self.fault(f"the page is too wide because of {element}")
         for message in console_faults(self.browser):
             self.fault(f"the console says: {message}")
         for sentence in request_faults(self.browser):
@@ -82,7 +82,7 @@ class Visit:
             self.browser.switch_to.active_element.send_keys(key)
             seen.append((int(player.get_dom_attribute("data-step")), player.get_dom_attribute("data-phase")))
             for element in too_wide(self.browser):
-                self.fault(f"frame {seen[-1]} of the player scrolls the page sideways because of {element}")
+                self.fault(f"frame {seen[-1]} of the player makes the page too wide because of {element}")
         if seen != expected:
             self.fault(f"the player's frames should be {expected}, and it showed {seen}")
         shown = self.browser.execute_script("return document.querySelector('.player-lines').textContent")
@@ -133,8 +133,8 @@ def browse(site, bin_folder, screenshots):
     lessons = sorted(page for page in site.glob("lesson_*.html") if re.fullmatch(r"lesson_\d\d_\w+\.html", page.name))
     missing = {f"{number:02}" for number in PLAYED} - {page.name[7:9] for page in lessons}
     if missing or not (site / "index.html").exists():
-        sys.exit(f"browse_site.py: {site} has no site with the pages of lessons {', '.join(sorted(missing)) or '04 to 09'}; "
-                 "./walk docs builds it")
+        what = f"pages of lessons {', '.join(sorted(missing))}" if missing else "start page"
+        sys.exit(f"browse_site.py: {site} has no {what}; ./walk docs builds the site")
     printed = printed_numbers(bin_folder / COMPARED)
     with headless_browser() as browser:
         visit = Visit(browser, screenshots)

@@ -7,10 +7,20 @@ if(NOT MUONWALK_SYSTEM_PYTHON)
   find_program(MUONWALK_SYSTEM_PYTHON python3 REQUIRED)
 endif()
 
+# What was found, for the tests; what was not is empty.
+set(browser_environment)
+foreach(program MUONWALK_CHROMIUM MUONWALK_CHROMEDRIVER)
+  if(${program})
+    list(APPEND browser_environment "${program}=${${program}}")
+  else()
+    list(APPEND browser_environment "${program}=")
+  endif()
+endforeach()
+
 function(add_browser_test name)
   add_test(NAME ${name} COMMAND ${MUONWALK_SYSTEM_PYTHON} ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS site SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT
-    "MUONWALK_CHROMIUM=$<$<BOOL:${MUONWALK_CHROMIUM}>:${MUONWALK_CHROMIUM}>;MUONWALK_CHROMEDRIVER=$<$<BOOL:${MUONWALK_CHROMEDRIVER}>:${MUONWALK_CHROMEDRIVER}>")
+  set_tests_properties(${name} PROPERTIES LABELS site SKIP_RETURN_CODE 77 TIMEOUT 600
+    ENVIRONMENT "${browser_environment}")
 endfunction()
 
 add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SOURCE_DIR}/docs/player

@@ -1,4 +1,4 @@
-"""A Chromium without a window, for tests. Where Selenium or a browser is missing, a test ends with SKIPPED and a sentence."""
+"""A Chromium without a window, for tests. Where it or Selenium is missing, a test ends with SKIPPED and says so."""
 
 import contextlib
 import json
@@ -42,8 +42,8 @@ def headless_browser():
     options.binary_location = _program("MUONWALK_CHROMIUM", "chromium")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        for argument in ("--headless=new", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                         "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
+        for argument in ("--headless=new", "--disable-background-networking", "--disable-component-update",
+                         "--disable-sync", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"):
             options.add_argument(argument)
         if os.geteuid() == 0:
             options.add_argument("--no-sandbox")  # Chromium refuses to run as root within its sandbox
@@ -61,7 +61,7 @@ def set_size(browser, width, height):
 
 
 def set_media(browser, **features):
-    """What the reader prefers: set_media(browser, prefers_color_scheme="dark"). What isn't named is the browser's own."""
+    """What the reader prefers: set_media(browser, prefers_color_scheme="dark"). The rest is the browser's own."""
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
         {"name": name.replace("_", "-"), "value": value} for name, value in features.items()]})
 
@@ -72,8 +72,8 @@ def console_faults(browser):
 
 
 def request_faults(browser):
-    """Requests of our pages since it was last asked that failed, or that left this machine's files. What the browser asks
-    for its own pages, before it opens the first of ours, is none of them."""
+    """Requests of our pages since it was last asked that failed, or that left this machine's files. What the browser
+    asks for its own pages, before it opens the first of ours, is none of them."""
     faults, addresses = [], {}
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -89,16 +89,21 @@ def request_faults(browser):
 
 
 def too_wide(browser):
-    """The elements that make the page scroll sideways, or an empty list."""
+    """What makes the page scroll sideways or is cut off at its side, up to three elements, or an empty list."""
     return browser.execute_script("""
-      const scrollers = [document.documentElement, document.getElementById("doc-content")].filter(Boolean);
-      if (scrollers.every((element) => element.scrollWidth <= Math.min(element.clientWidth, window.innerWidth))) return [];
+      const content = document.getElementById("doc-content") || document.body;
       const clipped = (element) => {
-        for (let parent = element.parentElement; parent && !scrollers.includes(parent); parent = parent.parentElement)
+        for (let parent = element.parentElement; parent && parent !== content; parent = parent.parentElement)
           if (getComputedStyle(parent).overflowX !== "visible") return true;
         return false;
       };
-      const wide = [...document.querySelectorAll("body *")].filter((element) =>
-        element.getBoundingClientRect().right > window.innerWidth + 1 && !clipped(element));
-      return wide.length ? wide.slice(0, 3).map((element) => `${element.tagName} ${element.className}`) : ["the page"];
+      const left = content.getBoundingClientRect().left - 1, right = window.innerWidth + 1;
+      const wide = [...content.querySelectorAll("*")].filter((element) => {
+        const box = element.getBoundingClientRect();
+        return box.width > 0 && (box.left < left || box.right > right) && !clipped(element);
+      });
+      if (wide.length) return wide.slice(0, 3).map((element) => `${element.tagName} ${element.className}`);
+      const scrolls = [document.documentElement, content].some((element) =>
+        element.scrollWidth > Math.min(element.clientWidth, window.innerWidth));
+      return scrolls ? ["the page"] : [];
     """)

@@ -15,8 +15,10 @@ from pathlib import Path
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 
 PLAYER = BIN = FOLDER = BROWSER = None
+CODE = [{"step": 1, "html": "<pre>first(<b>rank</b>);</pre>"}, {"step": 2, "html": "<pre>second();</pre>"}]
 RUNS = {"05": ("lesson_05_tp_gather",), "04": ("lesson_04_dp_gather",), "08": ("lesson_08_dp_shard",),
         "09": ("lesson_09_full_step", "--small", "--steps", "1")}
+KEYS = {"right": "\ue014", "left": "\ue012", "home": "\ue011", "end": "\ue010", "tab": "\ue004"}
 LONG_NAME = "transformer.layers.11.self_attention.query_key_value_projection.weight"
 
 
@@ -35,6 +37,11 @@ def frames_of(recording):
             for phase in (["moves"] if step["moves"] else []) + ["holds"]]
 
 
+def script_json(identifier, text):
+    """JSON as a page holds it for its scripts."""
+    return f'<script type="application/json" id="{identifier}">' + text.replace("<", "\\u003c") + "</script>"
+
+
 def printed(value):
     """A number as the lessons print it: they hold it as float32, of which the recording has the shortest digits."""
     return value if isinstance(value, str) else "%.4g" % struct.unpack("f", struct.pack("f", value))
@@ -49,20 +56,18 @@ class PlayerTest(unittest.TestCase):
         self.assertEqual(console_faults(BROWSER), [])
         self.assertEqual(request_faults(BROWSER), [])
 
-    def open(self, *recordings, head="", code=None):
+    def open(self, *recordings, head=""):
         """A page with a player of each recording (a string is put into the page as it is); returns the players."""
         parts = []
         for at, recording in enumerate(recordings):
             text = recording if isinstance(recording, str) else json.dumps(recording)
-            steps = code or [{"step": 1, "html": "<pre>first(<b>rank</b>);</pre>"}, {"step": 2, "html": "<pre>second();</pre>"}]
-            parts.append(f'<div class="muonwalk-player" data-recording="recording-{at}" data-code="code-{at}"></div>'
-                         f'<script type="application/json" id="recording-{at}">{text.replace("<", chr(92) + "u003c")}</script>'
-                         f'<script type="application/json" id="code-{at}">{json.dumps(steps).replace("<", chr(92) + "u003c")}'
-                         "</script>")
+            parts.append(f'<div class="muonwalk-player" data-recording="recording-{at}" data-code="code-{at}"></div>' +
+                         script_json(f"recording-{at}", text) + script_json(f"code-{at}", json.dumps(CODE)))
         page = FOLDER / "page.html"
         page.write_text('<!doctype html><html lang="en"><meta charset="utf-8"><title>a test</title>'
                         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-                        f'<link rel="stylesheet" href="{PLAYER}/player.css">{head}<script src="{PLAYER}/player.js" defer></script>'
+                        f'<link rel="stylesheet" href="{PLAYER}/player.css">{head}'
+                        f'<script src="{PLAYER}/player.js" defer></script>'
                         f'<body><input id="elsewhere">{"".join(parts)}</body></html>', encoding="utf-8")
         BROWSER.get(page.as_uri())
         return self.all(".muonwalk-player")
@@ -76,7 +81,7 @@ class PlayerTest(unittest.TestCase):
         return found[0]
 
     def press(self, key):
-        BROWSER.switch_to.active_element.send_keys({"right": "\ue014", "left": "\ue012", "home": "\ue011", "end": "\ue010"}[key])
+        BROWSER.switch_to.active_element.send_keys(KEYS[key])
 
     def focus(self, element):
         BROWSER.execute_script("arguments[0].focus()", element)
@@ -86,8 +91,9 @@ class PlayerTest(unittest.TestCase):
 
     def numbers(self, player):
         """The table of numbers: its lines as they are read, and the exact values."""
-        lines = BROWSER.execute_script("""return [...(arguments[0] || document).querySelectorAll(".player-numbers tbody tr")].map(
-          (line) => [...line.querySelectorAll("td")].map((cell) => [cell.textContent, cell.dataset.value]))""", player)
+        lines = BROWSER.execute_script("""
+          return [...(arguments[0] || document).querySelectorAll(".player-numbers tbody tr")].map((line) =>
+            [...line.querySelectorAll("td")].map((cell) => [cell.textContent, cell.dataset.value]))""", player)
         return [[text for text, _ in line] for line in lines], [value for line in lines for _, value in line]
 
     # --- frames ---
@@ -187,11 +193,12 @@ class PlayerTest(unittest.TestCase):
           const block = arguments[0], player = block.closest(".muonwalk-player");
           const box = (selector) => { const b = block.querySelector(selector).getBoundingClientRect();
                                       return {left: b.left, top: b.top, width: b.width, height: b.height}; };
-          const text = (selector) => { const found = player.querySelector(selector); return found && found.textContent; };
+          const text = (selector) => player.querySelector(selector)?.textContent;
           block.focus();
           const table = player.querySelector(".player-numbers");
-          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-label"), text: block.textContent,
-                  whole: box(".player-map"), held: box(".player-piece"), pressed: block.getAttribute("aria-pressed"),
+          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-label"),
+                  text: block.textContent, whole: box(".player-map"), held: box(".player-piece"),
+                  pressed: block.getAttribute("aria-pressed"),
                   about: text(".player-about"), first: text(".player-numbers tbody th"),
                   description: table && table.getAttribute("aria-description")};""", element)
         self.assertEqual(shown["name"], block["name"])
@@ -217,12 +224,13 @@ class PlayerTest(unittest.TestCase):
 
     def test_numbers_read_as_the_program_prints_them(self):
         recording = record("05")
-        values = [0, -0.0, 1, -1, 0.5, 123.4, 1234, 12345, 123456.7, 99995, 9999.4, 9999.6, 0.001, 0.0001, 0.00001, 1e-7, 3.1415927,
-                  -2.7182817, 1e10, 3.4028235e38, 1.1754944e-38, "nan", "inf", "-inf", 0.00099996, 999.96, 0.1, 1 / 3, 2.5, 1000,
-                  10000, 100000]
+        values = [0, -0.0, 1, -1, 0.5, 123.4, 1234, 12345, 123456.7, 99995, 9999.4, 9999.6, 0.001, 0.0001, 0.00001,
+                  1e-7, 3.1415927, -2.7182817, 1e10, 3.4028235e38, 1.1754944e-38, "nan", "inf", "-inf", 0.00099996, 999.96,
+                  0.1, 1 / 3, 2.5, 1000, 10000, 100000]
         recording["steps"][0]["holds"][0][0].update(values=values, rows=4, cols=8)
         player = self.open(recording)[0]
-        self.assertEqual([text for line in self.numbers(player)[0] for text in line], [printed(value) for value in values])
+        shown = [text for line in self.numbers(player)[0] for text in line]
+        self.assertEqual(shown, [printed(value) for value in values])
 
     def test_pieces_arrive_where_their_sender_held_them(self):
         for number, step_number in (("05", 2), ("05", 3), ("04", 2), ("04", 4), ("08", 4), ("09", 5), ("09", 11)):
@@ -234,7 +242,8 @@ class PlayerTest(unittest.TestCase):
             for rank, blocks in enumerate(step["holds"]):
                 senders = sorted({move["from"] for move in step["moves"] if move["to"] == rank})
                 pieces = BROWSER.execute_script("""
-                  return [...document.querySelectorAll(`.player-lane[data-rank="${arguments[0]}"] .player-arrives`)].map((piece) => {
+                  const lane = document.querySelector(`.player-lane[data-rank="${arguments[0]}"]`);
+                  return [...lane.querySelectorAll(".player-arrives")].map((piece) => {
                     const at = piece.getBoundingClientRect(), whole = piece.parentElement.getBoundingClientRect();
                     return {from: Number(piece.dataset.from), left: (at.left - whole.left) / whole.width,
                             right: (at.right - whole.left) / whole.width, top: (at.top - whole.top) / whole.height,
@@ -243,17 +252,19 @@ class PlayerTest(unittest.TestCase):
                     self.assertEqual(sorted(piece["from"] for piece in pieces), senders)
                     for piece in pieces:
                         held = [block for earlier in recording["steps"][:step_number - 1]
-                                for block in earlier["holds"][piece["from"]] if block["tensor"] == blocks[0]["tensor"]][-1]
-                        rows = held["unit"] == "rows"
-                        self.assertAlmostEqual(piece["top" if rows else "left"], held["begin"] / held["of"], delta=0.01)
-                        self.assertAlmostEqual(piece["bottom" if rows else "right"], held["end"] / held["of"], delta=0.01)
+                                for block in earlier["holds"][piece["from"]]
+                                if block["tensor"] == blocks[0]["tensor"]][-1]
+                        first, last = ("top", "bottom") if held["unit"] == "rows" else ("left", "right")
+                        self.assertAlmostEqual(piece[first], held["begin"] / held["of"], delta=0.01)
+                        self.assertAlmostEqual(piece[last], held["end"] / held["of"], delta=0.01)
 
     def test_slices_arrive_as_rows_or_columns_even_where_the_run_shows_them_only_later(self):
         recording = record("09")
         player = self.open(recording)[0]
         self.all(".player-tick", player)[5].click()
-        sizes = BROWSER.execute_script("""return [...document.querySelectorAll('.player-lane[data-rank="0"] .player-block')].map(
-          (block) => [block.querySelector("b").textContent, block.querySelector(".player-arrives").style.height])""")
+        sizes = BROWSER.execute_script("""
+          return [...document.querySelectorAll('.player-lane[data-rank="0"] .player-block')].map((block) => [
+            block.querySelector("b").textContent, block.querySelector(".player-arrives").style.height])""")
         self.assertEqual(sizes, [["w0", "50%"], ["w1", "100%"], ["w3", "100%"]])
 
     def test_messages_are_listed_and_summed(self):
@@ -285,7 +296,8 @@ class PlayerTest(unittest.TestCase):
         about = self.one(".player-about", player).text
         second = self.all(".player-block", player)[3]
         for kind, target in (("pointermove", second), ("pointerleave", self.one(".player-stage", player))):
-            BROWSER.execute_script("arguments[0].dispatchEvent(new PointerEvent(arguments[1], {pointerType: 'mouse'}))", target, kind)
+            BROWSER.execute_script(
+                "arguments[0].dispatchEvent(new PointerEvent(arguments[1], {pointerType: 'mouse'}))", target, kind)
             shown = self.one(".player-about", player).text
             self.assertIn("rank 1 · w_columns" if kind == "pointermove" else about, shown)
         second.click()
@@ -320,7 +332,7 @@ class PlayerTest(unittest.TestCase):
         self.focus(player)
         reached = set()
         for _ in range(30):
-            BROWSER.switch_to.active_element.send_keys("\ue004")
+            self.press("tab")
             reached.add(BROWSER.switch_to.active_element.get_dom_attribute("data-key"))
         self.assertLessEqual({"0/0", "0/1", "1/0", "1/1"}, reached)
 
@@ -348,7 +360,8 @@ class PlayerTest(unittest.TestCase):
                         flights, pieces = BROWSER.execute_script("""
                           document.querySelectorAll(".player-tick")[arguments[0]].click();
                           return [document.getAnimations().map((flight) => flight.effect.target.dataset.from),
-                                  document.querySelectorAll(".player-arrives, .player-parcel").length];""", step["number"] - 1)
+                                  document.querySelectorAll(".player-arrives, .player-parcel").length];
+                          """, step["number"] - 1)
                         self.assertGreater(pieces, 0)
                         self.assertEqual(len(flights), pieces if travels else 0)
 
@@ -360,7 +373,8 @@ class PlayerTest(unittest.TestCase):
           return document.getAnimations().map((flight) => {
             flight.pause(); flight.currentTime = flight.effect.getTiming().delay;
             const piece = flight.effect.target, at = piece.getBoundingClientRect();
-            const lane = document.querySelector(`.player-lane[data-rank="${piece.dataset.from}"]`).getBoundingClientRect();
+            const sender = document.querySelector(`.player-lane[data-rank="${piece.dataset.from}"]`);
+            const lane = sender.getBoundingClientRect();
             return at.top >= lane.top && at.bottom <= lane.bottom; });""")
         self.assertEqual(starts, [True] * 12)
 
@@ -407,7 +421,8 @@ class PlayerTest(unittest.TestCase):
             change(recording)
             return recording
 
-        cases = [("{not json", "damaged"), ("null", "not the recording of a lesson"), ("[]", "not the recording of a lesson"),
+        cases = [("{not json", "damaged"), ("null", "not the recording of a lesson"),
+                 ("[]", "not the recording of a lesson"),
                  (changed(lambda r: r.update(version=2)), "has version 2, and this player reads version 1"),
                  (changed(lambda r: r.update(format="other")), "not the recording of a lesson"),
                  (changed(lambda r: r.update(steps=[])), "no step or no rank"),
