@@ -225,8 +225,8 @@ class PlayerTest(unittest.TestCase):
     def test_numbers_read_as_the_program_prints_them(self):
         recording = record("05")
         values = [0, -0.0, 1, -1, 0.5, 123.4, 1234, 12345, 123456.7, 99995, 9999.4, 9999.6, 0.001, 0.0001, 0.00001,
-                  1e-7, 3.1415927, -2.7182817, 1e10, 3.4028235e38, 1.1754944e-38, "nan", "inf", "-inf", 0.00099996, 999.96,
-                  0.1, 1 / 3, 2.5, 1000, 10000, 100000]
+                  1e-7, 3.1415927, -2.7182817, 1e10, 3.4028235e38, 1.1754944e-38, "nan", "inf", "-inf", 0.00099996,
+                  999.96, 0.1, 1 / 3, 2.5, 1000, 10000, 100000]
         recording["steps"][0]["holds"][0][0].update(values=values, rows=4, cols=8)
         player = self.open(recording)[0]
         shown = [text for line in self.numbers(player)[0] for text in line]
