@@ -127,7 +127,7 @@ function timelineOption(data, shade, selected, width) {
     tooltip: { ...tooltipStyle(shade), trigger: "item",
       formatter: (point) => (point.seriesIndex === 0 ? tip(sliceFacts(data, data.slices[point.dataIndex])) : "") },
     series: [
-      { type: "custom", encode: { x: [1, 2], y: 0 },
+      { type: "custom", clip: true, encode: { x: [1, 2], y: 0 },
         data: data.slices.map((s) => [s[LINE], s[BEGIN] / 1e6, (s[BEGIN] + s[DURATION]) / 1e6]),
         renderItem: (params, api) => drawSlice(params, api, data, shade, selected()) },
       { type: "custom", silent: true, encode: { x: 1, y: 0 }, data: headings.map((line) => [line.number, 0]),
