@@ -60,6 +60,8 @@ std::string world_text(const Options& options) {
 
 // A program records and traces one layout: a lesson that goes on with another one does not overwrite it.
 bool program_has_recorded = false;
+// And it has failed when a check of any of its layouts did.
+bool program_has_failed = false;
 
 // Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
 constexpr int kRecordedQuietSteps = 2;
@@ -288,8 +290,9 @@ bool LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
     print(line);
   if (!equal)
     for (const std::string& line :
-         wrap_text("        first difference: " + (expected.empty() ? "there is nothing to compare with" : difference), 10))
-      print(line);
+         wrap_text("first difference: " + (expected.empty() ? "there is nothing to compare with" : difference), 2,
+                   kColumns - 8))
+      print("        " + line);
   return equal;
 }
 
@@ -377,7 +380,8 @@ void LessonCore::timings() {
 
 int LessonCore::answer(const std::string& text) {
   start();
-  const bool ok = state_->failed_checks == 0 && !state_->cost_failed;
+  program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0 || state_->cost_failed);
+  const bool ok = state_->failed_checks == 0 && !state_->cost_failed && !program_has_failed;
   if (!reporting()) {
     state_->world.reset();   // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;

@@ -45,6 +45,8 @@ struct Options {
 
   /// True when the run is recorded, into a file or in memory.
   bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
+  /// The most events that a rank keeps: at least the default where a lesson reads its own trace, whatever is written of it.
+  int kept_trace_events() const { return traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
   bool tracing() const { return traced || !trace_file.empty() || !trace_folder.empty(); }
   /// The seat of one rank.

@@ -121,7 +121,7 @@ RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankG
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.seat(rank), *groups_) {
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
-    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.trace_events), groups_->memory);
+    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
 }
 
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.

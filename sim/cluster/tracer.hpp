@@ -28,6 +28,8 @@ class Tracer {
   const RunTrace& run() const { return run_; }
 
  private:
+  void keep_what_was_asked_for();
+
   std::string file_;
   std::string folder_;
   int room_;

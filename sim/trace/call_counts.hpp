@@ -15,8 +15,8 @@ NamedNumbers call_counts(const Summary& summary);
 /// with.
 NamedNumbers ledger_counts(const RunTrace& run);
 
-/// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see. The
-/// file is temporary. Throws RunError where there is no room for it.
+/// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see, but
+/// without a file.
 TraceFile written_and_read(const RunTrace& run);
 
 }  // namespace muonwalk::sim

@@ -58,7 +58,9 @@ std::string fields_of(const RunTrace& run) {
 
 class Writer {
  public:
-  Writer(const std::string& path, const RunTrace& run) : run_(run), file_(path, fields_of(run)) {}
+  // Into a file, by its path, or into a text, by a pointer to it.
+  template <class Into>
+  Writer(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run)) {}
 
   void write() {
     for (std::size_t rank = 0; rank < run_.ranks.size(); ++rank) {
@@ -201,5 +203,11 @@ class Writer {
 }  // namespace
 
 void write_chrome_trace(const std::string& path, const RunTrace& run) { Writer(path, run).write(); }
+
+std::string chrome_trace_text(const RunTrace& run) {
+  std::string text;
+  Writer(&text, run).write();
+  return text;
+}
 
 }  // namespace muonwalk::sim

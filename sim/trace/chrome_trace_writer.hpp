@@ -15,4 +15,7 @@ namespace muonwalk::sim {
 /// Throws UsageError as FileBeside does.
 void write_chrome_trace(const std::string& path, const RunTrace& run);
 
+/// What write_chrome_trace writes.
+std::string chrome_trace_text(const RunTrace& run);
+
 }  // namespace muonwalk::sim

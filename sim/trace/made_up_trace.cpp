@@ -4,12 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "sim/trace/event_class.hpp"
 #include "sim/trace/figure_table.hpp"
-#include "sim/trace/temporary_file.hpp"
 #include "sim/trace/trace_file_writer.hpp"
 #include "sim/trace/trace_reader.hpp"
 
@@ -31,9 +29,10 @@ std::string call_arguments(const MadeUpEvent& event, int ranks) {
                      quoted(event.name), ranks, event.stream, fmt::join(members, ", "));
 }
 
-void write_rank(const std::string& path, const std::vector<MadeUpEvent>& events, int rank, int ranks) {
+std::string text_of_rank(const std::vector<MadeUpEvent>& events, int rank, int ranks) {
+  std::string text;
   TraceFileWriter file(
-      path, fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}})", rank, ranks));
+      &text, fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}})", rank, ranks));
   for (const MadeUpEvent& event : events)
     if (event.rank == rank)
       file.event(fmt::format(
@@ -41,7 +40,7 @@ void write_rank(const std::string& path, const std::vector<MadeUpEvent>& events,
           event.stream > 0 ? rank : 1000 + rank, event.stream, quoted(event.category), quoted(event.name),
           1000 * event.begin, 1000 * event.duration, is_call(event) ? call_arguments(event, ranks) : ""));
   file.finish();
-  file.commit();
+  return text;
 }
 
 // A row of the picture: events that share it.
@@ -68,14 +67,10 @@ void paint_event(std::vector<std::string>& cells, const MadeUpEvent& event) {
 
 std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events) {
   const int ranks = ranks_of(events);
-  std::vector<std::unique_ptr<TemporaryFile>> files;
-  std::vector<std::string> paths;
-  for (int rank = 0; rank < ranks; ++rank) {
-    files.push_back(std::make_unique<TemporaryFile>());
-    paths.push_back(files.back()->path());
-    write_rank(paths.back(), events, rank, ranks);
-  }
-  return read_traces(paths);
+  std::vector<TraceFile> files;
+  for (int rank = 0; rank < ranks; ++rank)
+    files.push_back(read_trace_text(fmt::format("the made-up trace of rank {}", rank), text_of_rank(events, rank, ranks)));
+  return files;
 }
 
 std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
@@ -94,7 +89,7 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
   }
   std::string scale;
   for (int ms = 0; ms <= end; ms += 5) scale += fmt::format("{:<10}", ms);
-  std::vector<std::vector<std::string>> table = {{"milliseconds", "", "", scale}};
+  std::vector<std::vector<std::string>> table = {{"ms", "", "", scale}};
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r].first;
     const bool first = r == 0 || rows[r - 1].first.rank != row.rank;
@@ -102,6 +97,21 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
                      fmt::format("{}", fmt::join(rows[r].second, ""))});
   }
   return figure_table(table, 4);
+}
+
+NamedNumbers in_milliseconds(const Summary& summary) {
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  NamedNumbers ms;
+  for (const RankSummary& rank : summary.ranks) {
+    const std::string who = fmt::format("rank {}: ", rank.rank);
+    ms[who + "computation"] = rank.computation_ns / kMillisecond;
+    ms[who + "communication"] = rank.communication_ns / kMillisecond;
+    ms[who + "overlap"] = rank.overlap_ns / kMillisecond;
+    ms[who + "optimizer"] = rank.optimizer_device.time_ns / kMillisecond;
+    ms[who + "waiting"] = rank.waiting.waiting_ns / kMillisecond;
+    ms[who + "calls"] = rank.collective_calls;
+  }
+  return ms;
 }
 
 }  // namespace muonwalk::sim

@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace/event.hpp"
+#include "sim/cluster/named_numbers.hpp"
+#include "sim/trace/trace_summary.hpp"
 
 namespace muonwalk::sim {
 
@@ -20,12 +21,15 @@ struct MadeUpEvent {
 };
 
 /// The events as PyTorch's profiler would have written them, a file a rank, and read back as any trace is. A kernel
-/// whose name begins with "nccl" is a call in which all ranks take part, in a group that belongs to its stream. Throws
-/// RunError where there is no room for a temporary file.
+/// whose name begins with "nccl" is a call in which all ranks take part, in a group that belongs to its stream.
 std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events);
 
 /// The events as a picture of letters: a row for each rank, class of events, name and stream, and under a scale two
 /// columns a millisecond.
 std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events);
+
+/// What a summary says of each rank, in whole milliseconds: "rank 0: computation", "communication", "overlap",
+/// "optimizer" (on the device) and "waiting"; and how many calls: "rank 0: calls".
+NamedNumbers in_milliseconds(const Summary& summary);
 
 }  // namespace muonwalk::sim

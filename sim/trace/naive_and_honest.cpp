@@ -45,6 +45,28 @@ NameTally tally_by_name(const TraceFile& file, const RankSummary& rank) {
   return tally;
 }
 
+void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary) {
+  for (RankSummary& rank : summary.ranks) {
+    const TraceFile& file = file_of(files, rank);
+    for (CollectiveLine& line : rank.collectives) {
+      RankSummary alone = rank;
+      alone.collectives = {line};
+      line.calls = tally_by_name(file, alone).events;
+    }
+    rank.collective_calls = tally_by_name(file, rank).events;
+  }
+}
+
+RunTotals totals_of(const TraceFile& file, const Summary& summary) {
+  RunTotals totals;
+  for (const RankSummary& rank : summary.ranks) {
+    totals.calls += rank.collective_calls;
+    totals.events_by_name += tally_by_name(file, rank).events;
+    for (const CollectiveLine& line : rank.collectives) totals.sent_bytes += line.sent_bytes.value_or(0);
+  }
+  return totals;
+}
+
 std::vector<std::string> naive_and_honest(const std::vector<TraceFile>& files, const Summary& summary) {
   if (files.empty() || summary.ranks.empty()) return {};
   const RankSummary& rank = summary.ranks.front();

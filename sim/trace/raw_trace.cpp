@@ -366,8 +366,9 @@ std::vector<std::string> NameTable::take() {
   return all;
 }
 
-RawTrace read_raw_trace(const std::string& path) {
-  TraceInput input(path);
+namespace {
+
+RawTrace read_input(const std::string& path, TraceInput& input) {
   RawTrace trace;
   TraceListener listener(path, input, trace);
   if (!Json::sax_parse(TraceBytes(input), TraceBytes(), &listener)) {
@@ -388,6 +389,18 @@ RawTrace read_raw_trace(const std::string& path) {
                     path));
   trace.bytes = input.position();
   return trace;
+}
+
+}  // namespace
+
+RawTrace read_raw_trace(const std::string& path) {
+  TraceInput input(path);
+  return read_input(path, input);
+}
+
+RawTrace read_raw_trace(const std::string& name, std::string text) {
+  TraceInput input(name, std::move(text));
+  return read_input(name, input);
 }
 
 }  // namespace muonwalk::sim

@@ -65,6 +65,8 @@ struct RawTrace {
 /// Reads a file in one pass. Throws UsageError, one sentence, when it is no JSON, is cut off, has no "traceEvents", or
 /// holds more than fits into bounded memory.
 RawTrace read_raw_trace(const std::string& path);
+/// The same from a text in memory; `name` stands for it in errors.
+RawTrace read_raw_trace(const std::string& name, std::string text);
 
 /// The most events, and bytes of different names, that are kept of one file: about 1.2 GB in all.
 constexpr std::size_t kMostKeptEvents = std::size_t{16} << 20;

@@ -6,7 +6,11 @@
 
 namespace muonwalk::sim {
 
-TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields) : file_(path) {
+TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields) : file_(path) { begin(fields); }
+
+TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields) : text_(text) { begin(fields); }
+
+void TraceFileWriter::begin(const std::string& fields) {
   unwritten_ = fmt::format("{{{},\n\"traceEvents\":[", fields);
 }
 
@@ -24,7 +28,10 @@ void TraceFileWriter::finish() {
 }
 
 void TraceFileWriter::flush() {
-  file_.write(unwritten_.data(), unwritten_.size());
+  if (file_)
+    file_->write(unwritten_.data(), unwritten_.size());
+  else
+    *text_ += unwritten_;
   unwritten_.clear();
 }
 

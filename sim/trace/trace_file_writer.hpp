@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "src/io/file_beside.hpp"
@@ -14,17 +15,24 @@ class TraceFileWriter {
   /// `fields` are what stands beside the events: `"key":value,"key":value`.
   TraceFileWriter(const std::string& path, const std::string& fields);
 
+  /// The same into `text`, which must outlive the writer; it has no place to take.
+  TraceFileWriter(std::string* text, const std::string& fields);
+
   /// One event, a JSON object.
   void event(const std::string& json);
   /// All events were written.
   void finish();
   /// Puts the finished file in its place.
-  void commit() { file_.commit(); }
+  void commit() {
+    if (file_) file_->commit();
+  }
 
  private:
+  void begin(const std::string& fields);
   void flush();
 
-  FileBeside file_;
+  std::optional<FileBeside> file_;
+  std::string* text_ = nullptr;
   std::string unwritten_;
   bool first_ = true;
 };

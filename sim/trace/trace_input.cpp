@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "src/errors.hpp"
 
@@ -25,8 +26,15 @@ UsageError unreadable(const std::string& path, const std::string& reason) {
 }  // namespace
 
 struct TraceInput::Stream {
-  gzFile file = nullptr;
+  gzFile file = nullptr;  // none for a text in memory
+  std::string text;
 };
+
+TraceInput::TraceInput(const std::string& name, std::string text) : path_(name), stream_(std::make_unique<Stream>()) {
+  stream_->text = std::move(text);
+  begin_ = at_ = stream_->text.data();
+  end_ = begin_ + stream_->text.size();
+}
 
 TraceInput::TraceInput(const std::string& path)
     : path_(path), stream_(std::make_unique<Stream>()), buffer_(std::make_unique<char[]>(kPiece)) {
@@ -51,9 +59,12 @@ TraceInput::TraceInput(const std::string& path)
   begin_ = at_ = end_ = buffer_.get();
 }
 
-TraceInput::~TraceInput() { gzclose_r(stream_->file); }
+TraceInput::~TraceInput() {
+  if (stream_->file != nullptr) gzclose_r(stream_->file);
+}
 
 bool TraceInput::read_more() {
+  if (stream_->file == nullptr) return false;
   if (position() - token_began_ > kMostTokenBytes)
     throw unreadable(path_, fmt::format("from byte {} on, more than {} MiB follow without an end of the text or number",
                                         token_began_, kMostTokenBytes >> 20));

@@ -13,6 +13,8 @@ class TraceInput {
  public:
   /// Throws UsageError when the file is not there, is no regular file, can't be read or is empty.
   explicit TraceInput(const std::string& path);
+  /// The bytes of a text that is in memory, not compressed; `name` stands for it in errors.
+  TraceInput(const std::string& name, std::string text);
   ~TraceInput();
   TraceInput(const TraceInput&) = delete;
   TraceInput& operator=(const TraceInput&) = delete;

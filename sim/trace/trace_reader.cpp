@@ -205,6 +205,10 @@ void refuse_strangers(const std::vector<TraceFile>& files) {
 
 TraceFile read_trace(const std::string& path) { return TraceBuilder(path, read_raw_trace(path)).build(); }
 
+TraceFile read_trace_text(const std::string& name, std::string text) {
+  return TraceBuilder(name, read_raw_trace(name, std::move(text))).build();
+}
+
 std::vector<TraceFile> read_traces(const std::vector<std::string>& paths) {
   std::vector<TraceFile> files;
   for (const std::string& path : paths) files.push_back(read_trace(path));

@@ -12,6 +12,9 @@ namespace muonwalk::sim {
 /// JSON, is cut off, or holds nothing that could be counted.
 TraceFile read_trace(const std::string& path);
 
+/// The same from a text in memory; `name` stands for it in errors.
+TraceFile read_trace_text(const std::string& name, std::string text);
+
 /// Reads several files of one run. Throws UsageError, one sentence, also when they don't belong together: two of the
 /// same rank, world sizes or dialects that differ, ranks outside the world, or clocks that never overlap.
 std::vector<TraceFile> read_traces(const std::vector<std::string>& paths);

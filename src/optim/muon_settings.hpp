@@ -22,6 +22,14 @@ struct MuonSettings {
   int threads = 1;  ///< OpenMP threads in the products; never changes a bit
 };
 
+/// The defaults in a precision and with so many threads.
+inline MuonSettings muon_settings(Precision precision, int threads) {
+  MuonSettings settings;
+  settings.precision = precision;
+  settings.threads = threads;
+  return settings;
+}
+
 /// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of lesson
 /// 09 does, its value and what works: a negative or infinite learning rate, decay or rms, a momentum outside of [0, 1), or
 /// Newton–Schulz steps outside of 0 to 100.

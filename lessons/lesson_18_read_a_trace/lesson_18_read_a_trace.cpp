@@ -1,0 +1,295 @@
+// # Lesson 18 · Read a trace
+//
+// A profiler writes down what happened when: a name, a begin, a duration, thousands of times. Every number that is
+// read out of such a *trace* is somebody's sum over events, and the same trace gives a small sum or a large one. This
+// lesson reads a trace that is made up and small enough to check by eye; then the traces of four runs of its own; and
+// with `--published DIR` four real ones, from which figures were published.
+//
+// You need to know the steps of Muon (\ref lesson_09_full_step) and the collectives (\ref lesson_02_collectives).
+
+#include <fmt/format.h>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/cluster/screen.hpp"
+#include "sim/trace/call_counts.hpp"
+#include "sim/trace/made_up_trace.hpp"
+#include "sim/trace/published_folder.hpp"
+#include "sim/trace/told_run.hpp"
+#include "src/errors.hpp"
+#include "src/optim/compared_optimizers.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// The program runs on the *host*. It only puts work into the queues of a *device*, its streams, and goes on; the device
+// comes to it later. So one call of a collective leaves four events in a trace, and one of them is the call itself:
+//
+//     host range     ▌           named by whoever wrote the program: as long as the host was in it
+//     host operator  ▌           the time to put the call into the queue
+//     device range       ██████  drawn by the profiler around the kernels that the host range has started
+//     kernel             ██████  what the device did: this is the time that the call took
+//
+// Here is a trace to try it on, in whole milliseconds: rank, kind, name, stream (0 is the host), begin, duration. Each
+// rank gathers twice, on two streams, and begins Newton–Schulz when the first gather has ended. Rank 1 is a
+// *straggler*. What it has on the host is left out.
+const std::vector<MadeUpEvent> kMadeUp = {
+    {0, "user_annotation", "training step", 0, 0, 8},             // 8 ms, and the host is done with all of it
+    {0, "user_annotation", "Optimizer.step#Muon", 0, 4, 2},       // 2 ms to start the optimizer
+    {0, "user_annotation", "nccl:all_gather", 0, 4, 1},           // the first gather: a range on the host,
+    {0, "cpu_op", "c10d::all_gather_", 0, 4, 1},                  // the operator,
+    {0, "gpu_user_annotation", "nccl:all_gather", 20, 8, 8},      // the same range on the device,
+    {0, "kernel", "ncclAllGather", 20, 8, 8},                     // and what took the time
+    {0, "user_annotation", "nccl:all_gather", 0, 5, 1},           // the second gather, in four events as well
+    {0, "cpu_op", "c10d::all_gather_", 0, 5, 1},                  // 1 ms on the host
+    {0, "gpu_user_annotation", "nccl:all_gather", 24, 14, 6},     // and 6 ms on the device, of which
+    {0, "kernel", "ncclAllGather", 24, 14, 6},                    // 2 are those of the first gather, too
+    {0, "gpu_user_annotation", "Optimizer.step#Muon", 7, 8, 18},  // what those 2 ms on the host have started
+    {0, "kernel", "gemm", 7, 2, 6},                               // forward and backward
+    {0, "kernel", "gemm", 7, 16, 10},                             // Newton–Schulz
+    {1, "kernel", "gemm", 7, 2, 10},                              // rank 1 takes 4 ms longer for its model,
+    {1, "kernel", "gemm", 7, 16, 10},                             // as long as rank 0 for Newton–Schulz,
+    {1, "kernel", "ncclAllGather", 20, 12, 4},                    // 4 ms late in the first gather
+    {1, "kernel", "ncclAllGather", 24, 14, 6}};                   // and in time for the second
+
+// ## The reference
+//
+// What does a rank do in one millisecond? It computes or it doesn't, it communicates or it doesn't. Ask that of every
+// millisecond, and nothing can be counted twice.
+bool does(int rank, int now, const std::string& name) {
+  for (const MadeUpEvent& event : kMadeUp)
+    if (event.rank == rank && event.stream > 0 && event.name == name && event.begin <= now && now < event.end())
+      return true;
+  return false;
+}
+
+// A call that waits looks like one that is slow. The same call on the other rank tells: the shorter one came last and
+// waited for nobody, so what the longer one took more was waiting.
+int waited(const MadeUpEvent& call) {
+  int shortest = call.duration;
+  for (const MadeUpEvent& other : kMadeUp)
+    if (other.name == call.name && other.stream == call.stream) shortest = std::min(shortest, other.duration);
+  return call.duration - shortest;
+}
+
+// All figures of both ranks, with plain loops.
+NamedNumbers by_the_millisecond() {
+  NamedNumbers ms;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string who = fmt::format("rank {}: ", rank);
+    for (int now = 0; now < 26; ++now) {
+      const bool computes = does(rank, now, "gemm"), communicates = does(rank, now, "ncclAllGather");
+      ms[who + "computation"] += computes;
+      ms[who + "communication"] += communicates;          // a union: two calls at a time are one millisecond
+      ms[who + "overlap"] += computes && communicates;    // waiting that costs nothing
+      ms[who + "optimizer"] += does(rank, now, "Optimizer.step#Muon");
+    }
+    for (const MadeUpEvent& event : kMadeUp) {
+      if (event.rank != rank || event.name != "ncclAllGather") continue;
+      ms[who + "calls"] += 1;   // one for the kernel, none for its ranges
+      ms[who + "waiting"] += waited(event);
+    }
+  }
+  return ms;
+}
+
+// The analyser of `muonwalk-trace summary` has to come to the same numbers. It works with intervals instead of single
+// milliseconds, so that it can read real traces, too.
+//
+// Four bugs are planted in this reader: they are the ways in which figures that look like others come about.
+Summary read(const Seat& seat, std::vector<TraceFile> files) {
+  if (seat.bug("one_rank_only")) files.resize(1);
+  Summary summary = summarize(files);
+  if (seat.bug("one_rank_only")) summary.ranks.resize(1);                   // nobody knows for whom it waited
+  if (seat.bug("count_by_name")) take_names_for_calls(files, summary);      // ranges are taken for calls
+  for (RankSummary& rank : summary.ranks) {
+    if (seat.bug("sum_not_union")) rank.communication_ns = rank.communication_sum_ns;
+    if (seat.bug("host_for_device")) rank.optimizer_device = rank.optimizer_host;
+  }
+  return summary;
+}
+
+// ### The reference of the runs
+//
+// Four runs follow: AdamW with an all-reduce of gradients on dp 4, and Muon on dp 4, on tp 4 and on dp 2 × tp 2, all on
+// the same matrices. Their weights are compared with those of one process (\ref serially_trained), and what is read out
+// of their traces with the *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
+const std::vector<Parameter> kParameters = {
+    {"w_query", {128, 128}, SplitDim::rows, 0},    // all matrices of a small layer,
+    {"w_out", {128, 128}, SplitDim::columns, 0},   // the first and the third cut by rows,
+    {"w_up", {256, 128}, SplitDim::rows, 0},       // the others by columns,
+    {"w_down", {128, 256}, SplitDim::columns, 0}};   // as tensor parallelism does it
+constexpr int kSteps = 2;   // enough to see that a sum over steps is not a figure per step
+OptimizerKind optimizer;   // of this run: settled before its ranks are started, so all of them know it
+
+RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
+
+std::vector<NamedMatrix> expected_slices(const Seat& seat) {
+  const MuonSettings one_thread = muon_settings(seat.precision, 1);   // this process will fork again
+  return serially_trained(optimizer, training(seat), kSteps, seat.grid, seat.place, one_thread);
+}
+
+// ## The steps
+//
+// What one rank holds. Muon keeps a DP shard of its momentum; AdamW keeps both of its moments whole, on every DP rank.
+struct Local {
+  Layout layout;
+  OptimizerState state;
+  int step = 0;   // training steps done
+};
+
+// Plan the layout, the same for both optimizers, and pack my slices.
+void start(Rank& rank, Local& local) {
+  local.layout = plan_layout(kParameters, rank.grid);
+  local.state = initial_state(optimizer, local.layout, training(rank), rank.place.tp);
+}
+
+// What I hold in the end: my weights by parameter, and so many elements besides them.
+std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
+  return unpack_buckets(local.layout, weights_of(local.state), seat.place.tp);
+}
+std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {
+  return named(Flat{static_cast<float>(state_elements(local.state))});
+}
+
+// One training step. A stand-in for forward and backward takes about the time that they would take; the gradients are
+// random numbers. Then every phase of \ref adamw_step or \ref full_step becomes a range in the trace, every call on a
+// group an event of its own, and all other time is computation: on a CPU, host and device are the same.
+//
+// The planted bug `lost_gradient` lets rank 1 train without its own.
+void training_step(Rank& rank, Local& local) {
+  rank.phase("forward and backward");
+  stand_in_for_model(held_slices(rank, local), 64, rank.threads);
+  auto own = own_gradient_slices(training(rank), {0, 1, 2, 3}, local.step++, rank.grid, rank.place);
+  if (rank.bug("lost_gradient") && rank.rank() == 1)
+    for (Matrix& slice : own) slice = Matrix(slice.rows(), slice.cols());
+
+  // Each phase gets a name that begins with "optimizer", by which its share of the step can be found again.
+  optimizer_step(local.layout, rank.place, rank.dp(), rank.tp(), muon_settings(rank.precision, rank.threads),
+                 pack_slices(local.layout, own), local.step, local.state,
+                 [&rank](const std::string& phase) { rank.phase("optimizer: " + phase); });
+}
+
+// ### Read what it left behind
+//
+// The trace is written and read as a file would be. Every call of every rank is held against the ledger, with its
+// bytes. The times are others in each run, so they go to standard error: as they are often read, and read again. Look
+// for four things there:
+//
+// - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
+//   adds up by name counts the calls in them twice.
+// - *Waiting.* Four processes share the cores of your machine, so ranks come late, and most of a call is waiting.
+// - *Overlap.* It is 0: a rank that calls waits for the call. Lesson 17 is about doing better.
+// - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
+std::vector<ToldRun> told;   // of all runs, for the table at the end
+
+void read_run(Lesson<Local>& lesson, double state) {
+  const TraceFile file = written_and_read(lesson.trace());
+  const Summary summary = read(lesson.seat(), {file});
+  lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
+                       ledger_counts(lesson.trace()));
+  told.push_back(told_run(optimizer, lesson.options().grid, file, summary, static_cast<std::int64_t>(state)));
+  if (lesson.options().verbose > 0) print_error_line(told.back().measured);   // other figures in each run
+}
+
+// ## The cost
+//
+// What the ranks send. AdamW adds up whole gradients. Muon adds up each rank's part of them, and then gathers updates
+// and weights over dp and matrices over tp. Where a group has one rank, its calls send nothing, and yet they are calls,
+// with events in the trace.
+Prediction predict(const Seat& seat) {
+  Prediction prediction;
+  prediction.ledger.add(predict_optimizer_step(optimizer, plan_layout(kParameters, seat.grid), seat.place,
+                                               muon_settings(seat.precision, seat.threads)), kSteps);
+  return prediction;
+}
+
+// ## What was published
+//
+// "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) came with its traces, which is why its
+// figures can be read again at all. With `--published DIR`, each is shown first as it was counted and then as above.
+// The last table says of each claim whether it holds. What neither those traces nor our runs can tell is said, too: our
+// runs have no GPU, so they say something about calls, bytes and elements, and nothing about milliseconds there.
+std::string published_folder;         // empty: not given
+std::vector<PublishedClaim> claims;   // what was read in it
+
+// What can't work is refused before any rank starts.
+void prepare(const Seat& seat) {
+  if (seat.grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", seat.grid.pp()));
+  plan_layout(kParameters, seat.grid);   // throws where TP divides a matrix unevenly
+  if (!published_folder.empty() && claims.empty()) claims = published_claims(read_published_folder(published_folder));
+}
+
+// The made-up trace as a picture, and what two readers make of it.
+void read_made_up_trace(Lesson<Local>& lesson) {
+  const std::vector<TraceFile> files = made_up_trace(kMadeUp);
+  lesson.say(joined(drawn(kMadeUp)) + "\n");
+  lesson.say(joined(naive_and_honest(files, summarize(files))));
+  lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
+                       in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
+}
+
+// ## One run
+//
+// The first one shows the made-up trace as well, and the last one compares. With a grid of the reader's own there are
+// two: both optimizers on that one.
+int walk(const LessonInfo& info, const Grid& grid, OptimizerKind kind, bool& last, int argc, char** argv) {
+  optimizer = kind;
+  Lesson<Local> lesson(info, grid, argc, argv);
+  last = last || (kind == OptimizerKind::muon && lesson.options().grid_given);
+  lesson.require(prepare);
+  lesson.trains(kParameters);   // for whoever compares its trace with another one
+  if (told.empty()) read_made_up_trace(lesson);
+
+  // The steps, and what is checked of them: weights, bytes, and what the trace says.
+  lesson.quiet_step("lay out the parameters", start);
+  for (int step = 1; step <= kSteps; ++step) lesson.quiet_step(fmt::format("training step {}", step), training_step);
+  lesson.check(fmt::format("{}: weights after {} steps", optimizer_name(kind), kSteps), held_slices, expected_slices);
+  lesson.cost(predict);   // bytes by formula, by the ledger, and by the kernel
+  double state = 0;
+  for (const auto& of_rank : lesson.collect(kept_elements)) state += of_rank[0].matrix(0, 0);
+  lesson.in_parent([&] { read_run(lesson, state); });
+  if (last) lesson.say(told_text(told, claims));   // all runs side by side, and the claims
+  return lesson.answer(!last ? "" :
+      "when each event began and how long it took, and not what may be added: one call is several events, what runs at "
+      "the same time must be united, the host's time is not the device's, and a call's time is also waiting for the "
+      "last rank; a figure is worth as much as the sentence on how it was counted.");
+}
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_18_read_a_trace";
+  info.title = "Read a trace";
+  info.question = "what does a trace say about the time that an optimizer takes, and what does it not say?";
+  info.bugs = {{"count_by_name", "every event that bears the name of a collective is taken for a call"},
+               {"sum_not_union", "the times of calls that ran at the same time are added up"},
+               {"host_for_device", "the time to start the optimizer is taken for the time that it took"},
+               {"one_rank_only", "only the trace of rank 0 is read"},
+               {"lost_gradient", "rank 1 trains without its own gradient"}};
+  // Further things to try, and the option that this lesson has of its own.
+  info.also_try = {"--published DIR", "--precision bf16", "--dp 2 --tp 4", "--trace run.json"};
+  info.options = {{"--published", "the folder of the published traces, to read them, too", &published_folder}};
+  info.traced = true;   // its own trace is kept in memory
+
+  // AdamW first, then Muon on three grids.
+  bool last = false;
+  int code = walk(info, Grid().dp(4), OptimizerKind::adamw, last, argc, argv);
+  info.question.clear();   // it was asked
+  for (const Grid& grid : {Grid().dp(4), Grid().tp(4), Grid().dp(2).tp(2)}) {
+    if (last) break;   // the reader's own grid is done
+    last = grid.dp() == 2;
+    code = std::max(code, walk(info, grid, OptimizerKind::muon, last, argc, argv));
+  }
+
+  // ## Exercises
+  //
+  // 1. In the made-up trace, let the second gather begin at 16. Which figures change, and which of them only for the
+  //    reader who adds up? Hint: two calls at the same time are one stretch of time.
+  // 2. Rank 0 spends 8 ms in its first gather and rank 1 spends 4. Which rank would you have to make faster? Hint: not
+  //    the one whose figure is larger.
+  // 3. The optimizer's share is 25 % on the host. What would make it nearly 100 % without a change on the device? Hint:
+  //    the host may ask the device for a number.
+  return code;
+}
