@@ -65,7 +65,9 @@ def _shown_lines(stretch):
 
 
 def _plain(line):
-    """Options stay as they are: outside of `code`, Doxygen would make a dash of the two of "--tp"."""
+    """Options stay as they are: outside of `code`, Doxygen would make a dash of the two of "--tp". And it would take an
+    asterisk that begins a line for the margin of the comment."""
+    line = re.sub(r"^(\s*)\*(\S(?:[^*]*\S)?)\*", r"\1<em>\2</em>", line)
     parts = re.split(r"(`[^`]*`)", line)
     return "".join(part if part.startswith("`") else re.sub(r"(?<!-)--(?=\w)", r"\\--", part) for part in parts)
 

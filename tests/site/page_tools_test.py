@@ -96,6 +96,9 @@ class Filter(Lessons):
     def test_options_are_no_dashes(self):
         self.assertIn("What it is about. With \\--tp 2 it is about `--tp 2`.", self.page())
 
+    def test_emphasis_at_the_begin_of_a_line(self):
+        self.assertIn("<em>What</em> it is about.", "\n".join(self.page(SOURCE.replace("What it is", "*What* it is"))))
+
     def test_references_have_words(self):
         page = "\n".join(self.page())
         self.assertIn('\\ref lesson_76_before "76 · Before": all of it', page)
