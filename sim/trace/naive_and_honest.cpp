@@ -76,7 +76,7 @@ std::vector<std::string> naive_and_honest(const std::vector<TraceFile>& files, c
   std::vector<std::vector<std::string>> rows = {
       {rank.label, "as it is often read", "read again"},
       {"  collectives", fmt::format("{} events with their names", by_name.events),
-       fmt::format("{} calls", rank.collective_calls)},
+       fmt::format("{} {}", rank.collective_calls, rank.collective_calls == 1 ? "call" : "calls")},
       {"  their time", fmt::format("{} ms, these events added up", ms_text(by_name.total_ns)),
        fmt::format("{} ms, the union of the calls", ms_text(rank.communication_ns))},
       {"  busy", fmt::format("{} ms, kernels added up", ms_text(rank.computation_ns + rank.communication_sum_ns)),

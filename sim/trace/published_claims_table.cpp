@@ -62,7 +62,7 @@ std::vector<std::string> cells_of(const Row& row, const std::vector<PublishedCla
 }  // namespace
 
 std::vector<std::string> published_claims_table(const std::vector<PublishedClaim>& claims, const OwnRuns& own) {
-  std::vector<std::vector<std::string>> rows = {{"claims", "published", "measured", "verdict"}};
+  std::vector<std::vector<std::string>> rows = {{"claims (Field Notes, Jen Wei, 2025)", "published", "measured", "verdict"}};
   for (const Row& row : kRows) rows.push_back(cells_of(row, claims));
   rows.insert(rows.begin() + 2,
               {"  the same in bytes, our own runs", "",

@@ -99,7 +99,7 @@ TEST_CASE("naive and honest: both figures stand beside each other") {
     return std::any_of(lines.begin(), lines.end(),
                        [&](const std::string& line) { return line.find(words) != std::string::npos; });
   };
-  for (const std::string words : {"4 events with their names", "1 calls", "22.00 ms, these events added up",
+  for (const std::string words : {"4 events with their names", "1 call", "22.00 ms, these events added up",
                             "10.00 ms, the union of the calls", "3.00 ms, 30.0 % of the communication",
                             "2.00 of 2.00 ms, 100.0 %, on the host", "15.00 of 15.00 ms, 100.0 %", "4.00 ms, until"}) {
     CAPTURE(words);
