@@ -97,12 +97,13 @@ NamedNumbers by_the_millisecond() {
 // The analyser of `muonwalk-trace summary` has to come to the same numbers. It works with intervals instead of single
 // milliseconds, so that it can read real traces, too.
 //
-// Four bugs are planted in this reader: they are the ways in which figures that look like others come about.
+// Four bugs are planted in this reader. Each makes a figure that looks as good as the right one: calls are counted by
+// name, times are added up that overlap, the host is taken for the device, and what other ranks did is not looked at.
 Summary read(const Seat& seat, std::vector<TraceFile> files) {
   if (seat.bug("one_rank_only")) files.resize(1);
   Summary summary = summarize(files);
-  if (seat.bug("one_rank_only")) summary.ranks.resize(1);                   // nobody knows for whom it waited
-  if (seat.bug("count_by_name")) take_names_for_calls(files, summary);      // ranges are taken for calls
+  if (seat.bug("one_rank_only")) summary.ranks.resize(1);               // nobody knows for whom it waited
+  if (seat.bug("count_by_name")) take_names_for_calls(files, summary);  // ranges are taken for calls
   for (RankSummary& rank : summary.ranks) {
     if (seat.bug("sum_not_union")) rank.communication_ns = rank.communication_sum_ns;
     if (seat.bug("host_for_device")) rank.optimizer_device = rank.optimizer_host;
@@ -180,7 +181,7 @@ void training_step(Rank& rank, Local& local) {
 // - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
 //   adds up by name counts the calls in them twice.
 // - *Waiting.* Four processes share the cores of your machine, so ranks come late, and most of a call is waiting.
-// - *Overlap.* It is 0: a rank that calls waits for the call. Lesson 17 is about doing better.
+// - *Overlap.* It is 0: a rank that calls computes nothing until the call has returned.
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
 std::vector<ToldRun> told;   // of all runs, for the table at the end
 
