@@ -84,9 +84,7 @@ std::vector<NamedMatrix> slices_of(const Seat& seat) {
 //
 // The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
 void orthogonalize_wholes(Rank& rank, Local& local) {
-  MuonSettings settings;
-  settings.precision = rank.precision;
-  settings.threads = rank.threads;
+  MuonSettings settings = muon_settings(rank.precision, rank.threads);
   if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
   for (const Parameter& parameter : kParameters) {
     const RandomTensor numbers = {rank.seed, local.wholes.size()};

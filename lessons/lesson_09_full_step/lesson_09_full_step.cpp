@@ -83,7 +83,6 @@ Layout layout_of(const Seat& seat) {
 
 MuonSettings settings_of(const Seat& seat) {
   MuonSettings settings = request.muon;
-  settings.precision = seat.precision;
   settings.threads = seat.threads;
   return settings;
 }
@@ -301,6 +300,7 @@ int main(int argc, char** argv) {
   // The first layout: ten steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
+  lesson.trains(data->parameters());
   lesson.say(layout_of(lesson.seat()).text());
   lesson.quiet_step("lay out the parameters", start);
   lesson.quiet_step("optimizer step 1", optimizer_step);
