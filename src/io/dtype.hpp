@@ -10,9 +10,9 @@ namespace muonwalk {
 
 /// An element type of the safetensors format.
 struct Dtype {
-  const char* name;
-  int bytes;  ///< of one element
-  StoredType type;
+  const char* name;  ///< as in the file: "F32", "I64", …
+  int bytes;         ///< of one element
+  StoredType type;   ///< what Muonwalk makes of it
 };
 
 /// The type of that name, or null when the format knows none.

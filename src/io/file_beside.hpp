@@ -18,6 +18,7 @@ class FileBeside {
   FileBeside(const FileBeside&) = delete;
   FileBeside& operator=(const FileBeside&) = delete;
 
+  /// Appends `count` bytes to the file beside.
   void write(const void* bytes, std::size_t count);
 
   /// Flushes to the disk and renames over `path`. The file gets the permissions (and, where allowed, the owner) of the

@@ -15,11 +15,11 @@ enum class StoredType { f32, bf16, f16, other };
 
 /// One tensor of a file, in the bytes in which it is stored.
 struct StoredTensor {
-  std::string name;
-  std::string dtype;  ///< as in the file: "F32", "BF16", "F16", "I64", …
-  StoredType type = StoredType::other;
-  std::vector<std::int64_t> shape;  ///< empty for a scalar
-  std::vector<std::byte> bytes;     ///< row-major, little-endian
+  std::string name;                     ///< as in the file
+  std::string dtype;                    ///< as in the file: "F32", "BF16", "F16", "I64", …
+  StoredType type = StoredType::other;  ///< what Muonwalk makes of `dtype`
+  std::vector<std::int64_t> shape;      ///< empty for a scalar
+  std::vector<std::byte> bytes;         ///< row-major, little-endian
 
   /// True for a 2-D tensor of a type Muon can step: F32, BF16 or F16.
   bool is_matrix() const;
@@ -33,7 +33,8 @@ struct StoredTensor {
 
 /// A safetensors file in memory: tensors in the order of their data, and the `__metadata__` strings.
 struct SafetensorsFile {
-  std::vector<StoredTensor> tensors;
+  std::vector<StoredTensor> tensors;  ///< in the order of their data
+  /// The strings under `__metadata__`, key and value, in the order of the file.
   std::vector<std::pair<std::string, std::string>> metadata;
 
   /// The tensor of that name, or null.

@@ -9,16 +9,16 @@ namespace muonwalk {
 
 /// What a header says of one tensor, not yet checked against anything.
 struct TensorEntry {
-  std::string name;
-  std::string dtype;
-  std::vector<std::int64_t> shape;
+  std::string name;                   ///< the tensor's
+  std::string dtype;                  ///< "F32", "I64", …
+  std::vector<std::int64_t> shape;    ///< empty for a scalar
   std::vector<std::int64_t> offsets;  ///< begin and end, in bytes of the data
 };
 
 /// The JSON header of a safetensors file, in its own order.
 struct SafetensorsHeader {
-  std::vector<TensorEntry> tensors;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<TensorEntry> tensors;                           ///< in the header's order
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< of `__metadata__`, key and value
 };
 
 /// Parses a header without building a tree of it, so that a hostile one costs no more memory than its own length

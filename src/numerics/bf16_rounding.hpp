@@ -18,12 +18,14 @@ inline std::uint32_t nearest_bf16_bits(std::uint32_t bits) {
   return (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
 }
 
+/// The 32 bits of a float32.
 inline std::uint32_t float_bits(float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
 
+/// The float32 of 32 bits.
 inline float float_from_bits(std::uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));

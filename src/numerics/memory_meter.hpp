@@ -10,10 +10,12 @@ namespace muonwalk {
 /// lesson shows "peak elements on a rank" as a counted number and not as an opinion.
 class MemoryMeter {
  public:
+  /// So many elements more are held.
   void add(std::int64_t elements) {
     live_ += elements;
     if (live_ > peak_) peak_ = live_;
   }
+  /// So many elements fewer are held.
   void remove(std::int64_t elements) { live_ -= elements; }
 
   /// Elements held now.
@@ -35,6 +37,7 @@ class MemoryMeter {
 /// While it lives, what the calling thread allocates and frees is counted by `meter`.
 class MeterScope {
  public:
+  /// `meter` must outlive the scope. Scopes nest: the inner one counts, and at its end the outer one does again.
   explicit MeterScope(MemoryMeter& meter);
   ~MeterScope();
   MeterScope(const MeterScope&) = delete;
@@ -46,11 +49,14 @@ class MeterScope {
 
 /// Memory aligned to 64 bytes, counted by the calling thread's MemoryMeter. Throws std::bad_alloc.
 void* metered_allocate(std::size_t elements, std::size_t element_size);
+/// Frees what metered_allocate gave for as many elements.
 void metered_free(void* memory, std::size_t elements) noexcept;
 
 /// The allocator behind Flat and Matrix.
 template <class T>
 struct MeteredAllocator {
+  /// What the standard asks of an allocator. All of them are equal: memory of one can be freed by any other.
+  /// @{
   using value_type = T;
   MeteredAllocator() = default;
   template <class U>
@@ -59,11 +65,13 @@ struct MeteredAllocator {
   void deallocate(T* memory, std::size_t n) noexcept { metered_free(memory, n); }
   friend bool operator==(const MeteredAllocator&, const MeteredAllocator&) { return true; }
   friend bool operator!=(const MeteredAllocator&, const MeteredAllocator&) { return false; }
+  /// @}
 };
 
 /// A flat buffer of elements, for example a DP shard or a bucket.
 template <class T>
 using FlatOf = std::vector<T, MeteredAllocator<T>>;
+/// The same of float32, the type in which everything is computed.
 using Flat = FlatOf<float>;
 
 }  // namespace muonwalk

@@ -10,16 +10,17 @@ namespace muonwalk {
 
 /// The coefficients of the quintic iteration φ(σ) = a σ + b σ³ + c σ⁵ (Keller Jordan, "Muon", 2024).
 struct Quintic {
-  float a = 3.4445f;
-  float b = -4.7750f;
-  float c = 2.0315f;
+  float a = 3.4445f;   ///< of σ
+  float b = -4.7750f;  ///< of σ³
+  float c = 2.0315f;   ///< of σ⁵
 };
 
+/// How newton_schulz iterates.
 struct NewtonSchulzSettings {
-  int steps = 5;
-  Precision precision = Precision::fp32;
-  Quintic quintic = {};
-  int threads = 1;
+  int steps = 5;                          ///< how often; 0 leaves it at the normalization
+  Precision precision = Precision::fp32;  ///< bf16 rounds inputs and results to bfloat16
+  Quintic quintic = {};                   ///< the polynomial of every step
+  int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
 };
 
 /// Replaces the singular values of x by values near 1 and keeps its singular vectors: transpose if rows > cols,

@@ -15,14 +15,14 @@ struct PackedProduct {
   Index cols = 0;   ///< of right and out
   Index depth = 0;  ///< columns of left, rows of right
 
-  const float* left = nullptr;  ///< rows × depth
-  float left_scale = 1;
+  const float* left = nullptr;    ///< rows × depth
+  float left_scale = 1;           ///< multiplies each element of left
   const float* right = nullptr;   ///< depth × cols, or cols × depth where right_transposed
   bool right_transposed = false;  ///< multiply by rightᵀ
   const float* addend = nullptr;  ///< rows × cols, or null for zeros
-  float addend_scale = 1;
-  float* out = nullptr;    ///< rows × cols
-  bool symmetric = false;  ///< rows = cols; compute the elements on and below the diagonal and mirror them
+  float addend_scale = 1;         ///< multiplies each element of addend
+  float* out = nullptr;           ///< rows × cols
+  bool symmetric = false;         ///< rows = cols; compute the elements on and below the diagonal and mirror them
 };
 
 /// Computes the product on `threads` OpenMP threads; opens no parallel region for one.

@@ -15,6 +15,7 @@
 
 namespace muonwalk {
 
+/// Bytes of the widest vector register of the processor that this is compiled for.
 #if defined(__AVX512F__)
 constexpr int simd_bytes = 64;
 #elif defined(__AVX__)
@@ -32,14 +33,17 @@ constexpr int simd_registers = 16;
 
 /// One register full of floats; lanes of them.
 using Lanes = float __attribute__((vector_size(simd_bytes)));
+/// How many floats a register holds.
 constexpr int lanes = simd_bytes / static_cast<int>(sizeof(float));
 
+/// Reads `lanes` floats; `from` needs no alignment.
 inline Lanes load_lanes(const float* from) {
   Lanes value;
   std::memcpy(&value, from, sizeof(value));
   return value;
 }
 
+/// Writes `lanes` floats; `to` needs no alignment.
 inline void store_lanes(float* to, Lanes value) { std::memcpy(to, &value, sizeof(value)); }
 
 /// The same number in every lane. (Subtracting zero, unlike adding it, keeps the sign of a zero.)
@@ -67,10 +71,12 @@ constexpr bool multiply_add_is_fused = false;
 
 namespace simd_detail {
 
+/// The lower halves of x and y, lane by lane in turn: x0, y0, x1, y1, …
 template <std::size_t... i>
 inline Lanes zip_low(Lanes x, Lanes y, std::index_sequence<i...>) {
   return __builtin_shufflevector(x, y, (static_cast<int>(i) / 2 + static_cast<int>(i) % 2 * lanes)...);
 }
+/// The same of the upper halves.
 template <std::size_t... i>
 inline Lanes zip_high(Lanes x, Lanes y, std::index_sequence<i...>) {
   return __builtin_shufflevector(x, y, (lanes / 2 + static_cast<int>(i) / 2 + static_cast<int>(i) % 2 * lanes)...);
