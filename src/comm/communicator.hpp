@@ -78,8 +78,12 @@ class Communicator {
   Ledger& ledger() { return *ledger_; }
 
  protected:
+  /// For backends: the group's name, this rank's number in it, its size, and where the traffic is counted.
   Communicator(std::string group, int rank, int size, Ledger& ledger);
 
+  /// What a backend implements: the call of the same name on raw memory, with counts in elements of `type`. Arguments
+  /// are checked and the ledger's entry is open when it is called; it throws RunError when something breaks on the way.
+  /// @{
   virtual void do_barrier() = 0;
   virtual void do_send(const void* values, Index count, ElementType type, int peer) = 0;
   virtual void do_recv(void* values, Index count, ElementType type, int peer) = 0;
@@ -89,6 +93,7 @@ class Communicator {
   virtual void do_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
                                const std::vector<Index>& recv_counts, ElementType type) = 0;
   virtual void do_broadcast(void* values, Index count, ElementType type, int root) = 0;
+  /// @}
 
  private:
   // The typed calls end here: check the arguments, open the ledger's entry, hand over to the backend.

@@ -17,25 +17,28 @@ const char* collective_name(CollectiveKind kind);
 
 /// Bytes and messages that one rank hands to, and takes from, the transport. Headers are not in it.
 struct Traffic {
-  std::int64_t bytes_sent = 0;
-  std::int64_t bytes_received = 0;
-  std::int64_t messages_sent = 0;
-  std::int64_t messages_received = 0;
+  std::int64_t bytes_sent = 0;         ///< handed to the transport
+  std::int64_t bytes_received = 0;     ///< taken from the transport
+  std::int64_t messages_sent = 0;      ///< empty ones included
+  std::int64_t messages_received = 0;  ///< empty ones included
 
+  /// Sums and differences are taken, and traffic is compared, in all four numbers.
+  /// @{
   Traffic& operator+=(const Traffic& other);
   friend Traffic operator+(Traffic a, const Traffic& b) { return a += b; }
   friend Traffic operator-(const Traffic& a, const Traffic& b);
   friend bool operator==(const Traffic& a, const Traffic& b);
   friend bool operator!=(const Traffic& a, const Traffic& b) { return !(a == b); }
+  /// @}
 };
 
 /// One line of the ledger: all calls of one kind with one element type in one group.
 struct LedgerLine {
-  std::string group;
-  CollectiveKind kind = CollectiveKind::barrier;
-  ElementType type = ElementType::bytes;
-  std::int64_t calls = 0;
-  Traffic traffic;
+  std::string group;                              ///< "dp", as Communicator::group() has it
+  CollectiveKind kind = CollectiveKind::barrier;  ///< of the calls
+  ElementType type = ElementType::bytes;          ///< of their elements
+  std::int64_t calls = 0;                         ///< how many there were
+  Traffic traffic;                                ///< of all of them
 };
 
 /// What one rank moved, line by line in the order of first use. The communicator opens an entry for each call and the
@@ -45,7 +48,9 @@ class Ledger {
  public:
   /// A call begins; the traffic that follows belongs to it.
   void begin_call(const std::string& group, CollectiveKind kind, ElementType type);
+  /// A message of `bytes` bytes was handed to the transport: one message more of the call that has begun.
   void count_sent(std::int64_t bytes);
+  /// The same for a message that was taken from the transport.
   void count_received(std::int64_t bytes);
 
   /// Adds `calls` calls with `traffic` to the line (made when new): how predictions are written.
@@ -54,11 +59,13 @@ class Ledger {
   /// Adds all lines of another ledger, `times` times.
   void add(const Ledger& other, int times);
 
+  /// In the order of first use.
   const std::vector<LedgerLine>& lines() const { return lines_; }
   /// The sum over all lines.
   Traffic total() const;
   /// The sum over the lines of one group.
   Traffic total(const std::string& group) const;
+  /// Forgets every line.
   void clear();
 
  private:

@@ -19,8 +19,8 @@ class Transport {
   /// The call that a message belongs to. It travels with the message, so that ranks that are in different calls notice
   /// it before any of them takes the bytes of the other for its own.
   struct Call {
-    CollectiveKind kind = CollectiveKind::barrier;
-    ElementType type = ElementType::bytes;
+    CollectiveKind kind = CollectiveKind::barrier;  ///< what the rank called
+    ElementType type = ElementType::bytes;          ///< of its elements
     /// Collectives that the rank has made in this group before this call.
     std::int64_t number = 0;
     /// The root of a broadcast; 0 otherwise.
@@ -30,14 +30,15 @@ class Transport {
   /// One message out of or into a rank's memory. An exchange is given as a list, so that all of it may be under way at
   /// once.
   struct Outgoing {
-    int peer = 0;
-    const void* data = nullptr;
-    std::int64_t bytes = 0;
+    int peer = 0;                ///< the rank of the group that it goes to
+    const void* data = nullptr;  ///< what is sent; may be null where bytes is 0
+    std::int64_t bytes = 0;      ///< how much of it
   };
+  /// The other direction: a message out of another rank's memory into this one's.
   struct Incoming {
-    int peer = 0;
-    void* data = nullptr;
-    std::int64_t bytes = 0;
+    int peer = 0;            ///< the rank of the group that it comes from
+    void* data = nullptr;    ///< where it is put; may be null where bytes is 0
+    std::int64_t bytes = 0;  ///< how much is expected
   };
 
   /// Sends and receives all of the messages, at most one from and one to each peer; returns when all have arrived and

@@ -37,6 +37,7 @@ Traffic broadcast_traffic(int rank, int root, int size, Index elements, ElementT
 
 /// One message.
 Traffic send_traffic(Index elements, ElementType type);
+/// The same message at the rank that receives it.
 Traffic recv_traffic(Index elements, ElementType type);
 
 /// The piece of `elements` that rank `rank` of `size` sums up in an all-reduce: {begin, end}.

@@ -21,14 +21,14 @@ struct LayoutOptions {
 
 /// Where one parameter lies in the virtual buffer, as in the proof of concept's `dist_meta`.
 struct DistMeta {
-  std::string name;
-  int parameter = 0;   ///< index into the list the layout was planned from
-  int buffer_idx = 0;  ///< the aisle: the buffer of its parameter group
-  int bucket_idx = 0;  ///< the pallet: the bucket in that buffer
-  Shape full_shape;    ///< before TP
-  Shape shape;         ///< after TP: the shape of this rank's slice
-  SplitDim tp_split_dim = SplitDim::none;
-  Range global_range;  ///< its elements in the buffer, shape.size() of them, padding not included
+  std::string name;                        ///< the parameter's
+  int parameter = 0;                       ///< index into the list the layout was planned from
+  int buffer_idx = 0;                      ///< the aisle: the buffer of its parameter group
+  int bucket_idx = 0;                      ///< the pallet: the bucket in that buffer
+  Shape full_shape;                        ///< before TP
+  Shape shape;                             ///< after TP: the shape of this rank's slice
+  SplitDim tp_split_dim = SplitDim::none;  ///< the dimension that TP cuts
+  Range global_range;                      ///< its elements in the buffer, shape.size() of them, padding not included
 };
 
 /// One bucket: a run of the virtual buffer that is gathered in one call.
@@ -40,18 +40,18 @@ struct Bucket {
 /// The virtual buffer of one parameter group: the flat, padded row-major concatenation of one TP rank's slices of all
 /// its parameters. Nobody ever holds all of it outside a gather.
 struct Buffer {
-  int group = 0;
-  std::vector<DistMeta> parameters;
-  std::vector<Bucket> buckets;
-  Index size = 0;     ///< elements, padding included
-  Index padding = 0;  ///< elements that belong to no parameter
+  int group = 0;                     ///< the number of the parameter group
+  std::vector<DistMeta> parameters;  ///< in the order in which they lie
+  std::vector<Bucket> buckets;       ///< likewise
+  Index size = 0;                    ///< elements, padding included
+  Index padding = 0;                 ///< elements that belong to no parameter
 };
 
 /// The master plan: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
 /// function of the parameters, the grid and the options.
 struct Layout {
-  Grid grid;
-  LayoutOptions options;
+  Grid grid;                    ///< that the plan is for
+  LayoutOptions options;        ///< that it was planned with
   std::vector<Buffer> buffers;  ///< one a parameter group, in order of the group's number
 
   /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.

@@ -7,10 +7,10 @@ namespace muonwalk {
 
 /// Where a rank stands in the grid.
 struct Place {
-  int rank = 0;
-  int dp = 0;
-  int tp = 0;
-  int pp = 0;
+  int rank = 0;  ///< its number in the world
+  int dp = 0;    ///< its coordinate among the data-parallel ranks
+  int tp = 0;    ///< its coordinate among the tensor-parallel ranks
+  int pp = 0;    ///< its pipeline stage
 };
 
 /// The three kinds of groups, each named after the coordinate along which its members differ.
@@ -23,14 +23,20 @@ const char* group_name(GroupKind kind);
 /// rank = tp + TP · (dp + DP · pp). Built as `Grid().dp(4).tp(2)`; sizes that are not named are 1.
 class Grid {
  public:
-  /// Each throws UsageError when `size` is less than 1, or the grid has more ranks than an int can number.
+  /// Sets the size of one dimension and returns the grid. Throws UsageError when `size` is less than 1, or the grid has
+  /// more ranks than an int can number.
+  /// @{
   Grid& dp(int size);
   Grid& tp(int size);
   Grid& pp(int size);
+  /// @}
 
+  /// The size of one dimension.
+  /// @{
   int dp() const { return dp_; }
   int tp() const { return tp_; }
   int pp() const { return pp_; }
+  /// @}
   /// The number of ranks of one kind of group, e.g. size(GroupKind::dp) == dp().
   int size(GroupKind kind) const;
   /// All ranks: dp · tp · pp.
@@ -49,6 +55,7 @@ class Grid {
   /// "dp 4 × tp 2", with " × pp N" only where pp > 1.
   std::string text() const;
 
+  /// All three sizes are equal.
   friend bool operator==(const Grid& a, const Grid& b) { return a.dp_ == b.dp_ && a.tp_ == b.tp_ && a.pp_ == b.pp_; }
 
  private:

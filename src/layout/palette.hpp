@@ -6,8 +6,8 @@ namespace muonwalk {
 
 /// A colour on a light and on a dark page, as "#rrggbb".
 struct Colour {
-  const char* light;
-  const char* dark;
+  const char* light;  ///< on a light page
+  const char* dark;   ///< on a dark page
 };
 
 // The one place for the colours of pictures, pages and players, so that a parameter and a rank look the same
@@ -15,8 +15,10 @@ struct Colour {
 // too, for readers who can't tell the hues. Parameters are fills: their text is kInk on light and on dark pages, at a
 // contrast of at least 4.5. Ranks are lines and letters on kPaper.
 
+/// How many colours there are of either kind.
 constexpr int kColours = 8;
 
+/// The fills of parameters.
 constexpr Colour kParameterColours[kColours] = {
     {"#a3cffd", "#295e90"},  // blue
     {"#ef958e", "#742e2b"},  // red
@@ -28,6 +30,7 @@ constexpr Colour kParameterColours[kColours] = {
     {"#afb965", "#474d01"},  // olive
 };
 
+/// The lines and letters of ranks.
 constexpr Colour kRankColours[kColours] = {
     {"#b6303e", "#fda1a0"},  // red
     {"#0a693c", "#55c483"},  // green
@@ -46,7 +49,9 @@ constexpr Colour kPadding = {"#eef0f3", "#242930"};  ///< the ground of padding
 constexpr Colour kHatch = {"#b4bcc7", "#4e5865"};    ///< the lines of padding
 
 /// The colour of a parameter by its index, of a rank by its number: after kColours they start again.
+/// @{
 constexpr Colour parameter_colour(int parameter) { return kParameterColours[parameter % kColours]; }
 constexpr Colour rank_colour(int rank) { return kRankColours[rank % kColours]; }
+/// @}
 
 }  // namespace muonwalk

@@ -18,16 +18,20 @@ SplitDim parse_split(const std::string& word);
 
 /// Rows and columns of a matrix.
 struct Shape {
-  Index rows = 0;
-  Index cols = 0;
+  Index rows = 0;  ///< dimension 0
+  Index cols = 0;  ///< dimension 1
+  /// The number of elements.
   Index size() const { return rows * cols; }
+  /// Whether rows and columns are equal.
+  /// @{
   friend bool operator==(Shape a, Shape b) { return a.rows == b.rows && a.cols == b.cols; }
   friend bool operator!=(Shape a, Shape b) { return !(a == b); }
+  /// @}
 };
 
 /// One weight matrix of the model, before anything cuts it.
 struct Parameter {
-  std::string name;
+  std::string name;                        ///< unique in a layout
   Shape shape;                             ///< the full shape, before TP
   SplitDim tp_split_dim = SplitDim::none;  ///< which dimension TP cuts; none: every TP rank holds all of it
   int group = 0;                           ///< its parameter group: groups have a buffer each
@@ -40,12 +44,17 @@ Shape tp_shape(const Parameter& parameter, int tp);
 
 /// A half-open range of elements, rows or columns: begin, begin + 1, …, end − 1.
 struct Range {
-  Index begin = 0;
-  Index end = 0;
+  Index begin = 0;  ///< the first one
+  Index end = 0;    ///< the one behind the last
+  /// How many they are; below 0 where end < begin.
   Index size() const { return end - begin; }
+  /// True when the range holds none.
   bool empty() const { return end <= begin; }
+  /// Whether both ends are equal.
+  /// @{
   friend bool operator==(Range a, Range b) { return a.begin == b.begin && a.end == b.end; }
   friend bool operator!=(Range a, Range b) { return !(a == b); }
+  /// @}
 };
 
 /// What two ranges share; an empty range at `a`'s begin when they share nothing.

@@ -24,13 +24,16 @@ class SvgColours {
 
 /// The letters of words and of code in all pictures: what every reader's system has.
 constexpr char kSvgSans[] = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
+/// The letters of code, all of one width.
 constexpr char kSvgMono[] = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace";
 
 /// One element of a picture, in the picture's own units. `attributes` are written as they are; `text` may be any text.
+/// @{
 std::string svg_text(double x, double y, const std::string& classes, const std::string& text);
 std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes,
                           const std::string& inside = "");
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);
+/// @}
 
 /// The whole picture: `css_class` is the scope of its style, `title` and `description` are for those who can't see it.
 std::string svg_page(const std::string& css_class, double width, double height, const std::string& title,

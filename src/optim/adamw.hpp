@@ -6,11 +6,11 @@ namespace muonwalk {
 
 /// The knobs of AdamW, for everything that is not a hidden matrix: embeddings, the output layer, vectors.
 struct AdamWSettings {
-  float lr = 1e-3f;
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  float weight_decay = 0.1f;
+  float lr = 1e-3f;           ///< learning rate
+  float beta1 = 0.9f;         ///< decay of the first moment
+  float beta2 = 0.999f;       ///< decay of the second moment
+  float epsilon = 1e-8f;      ///< added to √v, so that nothing is divided by 0
+  float weight_decay = 0.1f;  ///< decoupled: weights are multiplied by 1 − lr · weight_decay
 };
 
 /// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count` elements:
@@ -22,7 +22,7 @@ void adamw(float* weights, const float* gradient, float* first_moment, float* se
 
 /// What AdamW keeps of one flat run of parameters between steps.
 struct AdamWState {
-  Flat weights;
+  Flat weights;        ///< updated in place
   Flat first_moment;   ///< as many elements as the weights, zeros before the first step
   Flat second_moment;  ///< the same
 };

@@ -18,9 +18,9 @@ const char* optimizer_name(OptimizerKind kind);
 
 /// What one rank keeps between steps; the state of the other optimizer is empty.
 struct OptimizerState {
-  OptimizerKind kind = OptimizerKind::muon;
-  MuonState muon;
-  AdamWBuckets adamw;
+  OptimizerKind kind = OptimizerKind::muon;  ///< which of the two is in use
+  MuonState muon;                            ///< weights and momentum
+  AdamWBuckets adamw;                        ///< weights and both moments
 };
 
 /// The state before the first step, of all parameters of `data`, from which the layout was planned.

@@ -41,10 +41,12 @@ enum class Phase {
   apply,
   gather_weights
 };
+/// How many phases there are.
 constexpr int kPhases = 9;
 /// "reduce-scatter of gradients", "momentum", "DP gather", "TP gather", "Newton–Schulz", "TP shard", "DP shard",
 /// "apply", "all-gather of weights".
 const char* phase_name(Phase phase);
+/// Is told of each phase as it begins.
 using PhaseObserver = std::function<void(Phase)>;
 
 /// One complete step of distributed Muon ("Muon is Scalable for LLM Training", Liu et al. 2025, Algorithm 1), bucket by

@@ -12,14 +12,14 @@ namespace muonwalk {
 
 /// The knobs of Muon. The defaults are those of the proof of concept's own test.
 struct MuonSettings {
-  float lr = 0.1f;
-  float momentum = 0.9f;
-  float weight_decay = 0.1f;
-  float rms = 0.2f;  ///< the update's root mean square is brought to that of AdamW: 0.2 · √max(rows, cols)
-  bool nesterov = true;
-  int ns_steps = 5;
-  Precision precision = Precision::fp32;
-  int threads = 1;  ///< OpenMP threads in the products; never changes a bit
+  float lr = 0.1f;                        ///< learning rate
+  float momentum = 0.9f;                  ///< μ: m ← μ m + g
+  float weight_decay = 0.1f;              ///< decoupled: weights are multiplied by 1 − lr · weight_decay
+  float rms = 0.2f;                       ///< root mean square of the update, here that of AdamW: see update_scale
+  bool nesterov = true;                   ///< orthogonalize g + μ m, else m
+  int ns_steps = 5;                       ///< Newton–Schulz steps
+  Precision precision = Precision::fp32;  ///< of Newton–Schulz and of what is gathered for it
+  int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
 };
 
 /// The defaults in a precision and with so many threads.
@@ -47,10 +47,10 @@ inline float update_scale(Shape full, const MuonSettings& settings) {
 /// A matrix with the name of its parameter. Where it is a piece of a larger matrix, `first_row` and `first_col` say
 /// where its element (0, 0) lies in the whole, so that messages can name the element as the reader knows it.
 struct NamedMatrix {
-  std::string name;
-  Matrix matrix;
-  Index first_row = 0;
-  Index first_col = 0;
+  std::string name;     ///< the parameter's
+  Matrix matrix;        ///< all of it, or a piece
+  Index first_row = 0;  ///< where row 0 lies in the whole
+  Index first_col = 0;  ///< where column 0 lies in the whole
 };
 
 }  // namespace muonwalk

@@ -10,6 +10,7 @@ namespace muonwalk {
 /// layouts.
 class SerialMuon {
  public:
+  /// Starts from these weights with zero momentum.
   SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings);
 
   /// One step. gradients[leaf][p] is leaf number `leaf`'s part of the gradient of parameter p (one leaf a data-parallel
@@ -17,7 +18,9 @@ class SerialMuon {
   /// UsageError when a gradient holds a NaN or infinity, or has another shape than its parameter.
   void step(const std::vector<std::vector<Matrix>>& gradients);
 
+  /// The weights, in the order of the constructor.
   const std::vector<NamedMatrix>& parameters() const { return parameters_; }
+  /// The momentum of each, in the same order and of the same shapes.
   const std::vector<NamedMatrix>& momentum() const { return momentum_; }
 
  private:

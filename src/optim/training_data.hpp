@@ -38,6 +38,7 @@ class TrainingData {
 /// part that it needs.
 class RandomTraining : public TrainingData {
  public:
+  /// `seed` decides all values.
   RandomTraining(std::vector<Parameter> parameters, int steps, std::uint64_t seed);
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
