@@ -9,10 +9,11 @@ namespace muonwalk::sim {
 
 /// The outcome of comparing what one or more ranks hold with the reference, byte by byte (memcmp).
 struct Comparison {
-  long long elements = 0;              ///< compared so far
-  long long different = 0;
-  std::vector<std::string> first;      ///< the first difference, in words; empty when there is none
+  long long elements = 0;           ///< compared so far
+  long long different = 0;          ///< elements that differ
+  std::vector<std::string> first;   ///< the first difference, in words; empty when there is none
 
+  /// Nothing differs: no element, shape or name.
   bool equal() const { return first.empty(); }
 };
 

@@ -12,8 +12,10 @@ namespace muonwalk::sim {
 void handle_interrupts(const std::string& program);
 
 /// Adds or removes the process of a rank that has to end with the program.
+/// @{
 void register_rank_process(pid_t pid);
 void forget_rank_process(pid_t pid);
+/// @}
 
 /// In the process of a rank: Ctrl-C reaches it too, but ending the run is the parent's work.
 void leave_interrupts_to_the_parent();
@@ -21,6 +23,7 @@ void leave_interrupts_to_the_parent();
 /// While it lives, interrupts wait: around a fork, or around a write that has to be whole. For the main thread.
 class InterruptHold {
  public:
+  /// The hold begins here and ends with the object.
   InterruptHold();
   ~InterruptHold();
   InterruptHold(const InterruptHold&) = delete;

@@ -7,7 +7,9 @@
 namespace muonwalk::sim {
 
 /// A ledger as a field of a Record, and back.
+/// @{
 nlohmann::json ledger_fields(const Ledger& ledger);
 Ledger ledger_from(const nlohmann::json& lines);
+/// @}
 
 }  // namespace muonwalk::sim

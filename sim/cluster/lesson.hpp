@@ -53,8 +53,10 @@ class LessonCore {
 
   /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what moved.
   /// Throws UsageError when nothing was recorded; Options::recorded switches it on.
+  /// @{
   std::string picture_of_last_step() const;
   std::string words_of_last_step() const;
+  /// @}
 
   /// Compares numbers that the process that prints has read, by name, with those that they should be. Returns false, and the
   /// lesson will fail, when one differs, is missing, or is too many, and where there is nothing to compare with.
@@ -82,13 +84,19 @@ class LessonCore {
   int answer(const std::string& text);
 
  protected:
+  /// What a rank holds, and what it should hold, as check compares them.
+  /// @{
   using Held = std::function<std::vector<NamedMatrix>(Rank&)>;
   using Expected = std::function<std::vector<NamedMatrix>(const Seat&)>;
+  /// @}
 
+  /// The work behind the calls of Lesson<Local> that are named like these.
+  /// @{
   void run_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
   bool run_check(const std::string& what, const Held& held, const Expected& expected);
   std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
+  /// @}
   /// Starts the ranks if they are not there yet.
   void start();
 
@@ -110,19 +118,24 @@ class LessonCore {
 };
 
 /// The values that a rank holds or should hold, as named matrices: how Lesson::check takes its member.
+/// @{
 std::vector<NamedMatrix> named(const Matrix& matrix);
 std::vector<NamedMatrix> named(const Flat& values);
 std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
+/// @}
 
 /// A lesson: ranks that each hold a `Local` and go through its steps together. The same calls run on processes and on
 /// threads, because a step is a plain function of a rank and what it holds.
 template <class Local>
 class Lesson : public LessonCore {
  public:
+  /// As LessonCore: for a program, and for a notebook or a test.
+  /// @{
   Lesson(LessonInfo info, const Grid& grid, int argc, char** argv)
       : LessonCore(std::move(info), grid, argc, argv), locals_(static_cast<std::size_t>(options().grid.size())) {}
   Lesson(LessonInfo info, const Options& options)
       : LessonCore(std::move(info), options), locals_(static_cast<std::size_t>(options.grid.size())) {}
+  /// @}
 
   /// Runs `body` on every rank and prints what the ranks show.
   void step(const std::string& title, const std::function<void(Rank&, Local&)>& body) {

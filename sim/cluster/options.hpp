@@ -16,32 +16,33 @@ enum class TransportKind { gloo, memory };
 
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
+  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, or never connects.
   enum class Kind { none, kill, exit, raise, stop, hang, never_connect };
-  Kind kind = Kind::none;
-  int rank = -1;
-  int step = 1;
+  Kind kind = Kind::none;  ///< none: no fault
+  int rank = -1;           ///< the rank that has it
+  int step = 1;            ///< in which step; never_connect is always in the rendezvous
 };
 
 /// Everything that the options of a lesson say; `--help` prints what each is for.
 struct Options {
-  Grid grid;
-  bool grid_given = false;   ///< --dp, --tp or --pp was on the command line
-  int threads = 0;           ///< 0: max(1, cores / ranks)
-  std::uint64_t seed = 1;
-  Precision precision = Precision::fp32;
-  int verbose = 1;
-  double timeout_seconds = 30;
-  WorldKind world = WorldKind::processes;
-  TransportKind transport = TransportKind::gloo;
-  std::string bug;
-  Fault fault;
-  std::string record_file;   ///< the file that the run is recorded in; empty for none
-  std::string svg_path;      ///< the picture, or, with a / at its end, the folder of pictures; empty for none
-  std::string trace_file;    ///< the file for a trace of all ranks; empty for none
-  std::string trace_folder;  ///< the folder for a trace of each rank, in PyTorch's dialect; empty for none
-  int trace_events = kTraceEvents;   ///< the most events that are kept of a rank
-  bool traced = false;       ///< keeps a trace in memory, for a lesson that reads its own
-  bool recorded = false;     ///< keeps a recording in memory, for pictures in a notebook
+  Grid grid;                                      ///< --dp, --tp, --pp
+  bool grid_given = false;                        ///< --dp, --tp or --pp was on the command line
+  int threads = 0;                                ///< 0: max(1, cores / ranks)
+  std::uint64_t seed = 1;                         ///< --seed
+  Precision precision = Precision::fp32;          ///< --precision
+  int verbose = 1;                                ///< --verbose: 0 the result only, 1 shapes and shards, 2 also values
+  double timeout_seconds = 30;                    ///< --timeout: how long nothing may move before the run is given up
+  WorldKind world = WorldKind::processes;         ///< --world
+  TransportKind transport = TransportKind::gloo;  ///< --transport
+  std::string bug;                                ///< --bug; empty for none
+  Fault fault;                                    ///< --fault
+  std::string record_file;                        ///< the file that the run is recorded in; empty for none
+  std::string svg_path;                           ///< the picture, or its folder with a / at its end; empty for none
+  std::string trace_file;                         ///< the file for a trace of all ranks; empty for none
+  std::string trace_folder;                       ///< for a trace of each rank, in PyTorch's dialect; empty for none
+  int trace_events = kTraceEvents;                ///< the most events that are kept of a rank
+  bool traced = false;                            ///< keeps a trace in memory, for a lesson that reads its own
+  bool recorded = false;                          ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.
   bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
@@ -57,27 +58,28 @@ struct Options {
 
 /// A planted bug: what `--bug NAME` switches on and what goes wrong then.
 struct Bug {
-  std::string name;
-  std::string what;
+  std::string name;  ///< as in `--bug NAME`
+  std::string what;  ///< a sentence for --list-bugs
 };
 
 /// An option that one lesson has besides the common ones. `target` is set when the option is given; bool means a flag.
 struct LessonOption {
-  std::string name;
-  std::string help;
+  std::string name;  ///< "--small"
+  std::string help;  ///< what --help says of it
+  /// Where its value goes; has to live as long as the command line is read.
   std::variant<bool*, int*, float*, std::string*, std::vector<std::string>*> target;
 };
 
 /// What a lesson says about itself before it runs.
 struct LessonInfo {
-  std::string name;                  ///< "lesson_05_tp_gather"
-  std::string title;                 ///< "TP gather"
-  std::string question;              ///< one sentence that ends in a question mark
-  std::vector<Bug> bugs = {};
-  std::vector<std::string> also_try = {};     ///< further command lines for the reader, e.g. "--tp 4"
-  std::vector<LessonOption> options = {};
-  bool fp32_only = false;                     ///< it rounds nothing, so --precision bf16 is refused
-  bool traced = false;                        ///< it reads the trace of its own run (LessonCore::trace)
+  std::string name;                         ///< "lesson_05_tp_gather"
+  std::string title;                        ///< "TP gather"
+  std::string question;                     ///< one sentence that ends in a question mark
+  std::vector<Bug> bugs = {};               ///< the planted ones
+  std::vector<std::string> also_try = {};   ///< further command lines for the reader, e.g. "--tp 4"
+  std::vector<LessonOption> options = {};   ///< its own, besides the common ones
+  bool fp32_only = false;                   ///< it rounds nothing, so --precision bf16 is refused
+  bool traced = false;                      ///< it reads the trace of its own run (LessonCore::trace)
 };
 
 /// The "05" of "lesson_05_tp_gather".

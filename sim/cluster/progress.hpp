@@ -8,8 +8,9 @@ namespace muonwalk::sim {
 
 /// What one rank is doing, written by the rank and read by the parent, in memory that both share.
 struct ProgressSlot {
+  /// From the fork on: not yet in its rendezvous, in it, in its steps, ended.
   enum class Stage : int { starting, connecting, running, finished };
-  std::atomic<Stage> stage;
+  std::atomic<Stage> stage;        ///< how far the rank is
   std::atomic<bool> in_exchange;   ///< waits for other ranks
   char step[128];                  ///< the title of the step
 };
@@ -17,16 +18,23 @@ struct ProgressSlot {
 /// The slots of all ranks, mapped before the fork. When a rank falls silent, the slots tell which one and in which step.
 class ProgressBoard {
  public:
+  /// Maps a slot for each rank; all of them are at Stage::starting.
   explicit ProgressBoard(int ranks);
   ~ProgressBoard();
   ProgressBoard(const ProgressBoard&) = delete;
   ProgressBoard& operator=(const ProgressBoard&) = delete;
 
+  /// The slot of a rank, 0 ≤ rank < ranks().
+  /// @{
   ProgressSlot& slot(int rank) { return slots_[rank]; }
   const ProgressSlot& slot(int rank) const { return slots_[rank]; }
+  /// @}
+  /// How many slots there are.
   int ranks() const { return ranks_; }
 
+  /// The rank begins a step of this title; what is longer than a slot has room for is cut.
   void enter_step(int rank, const std::string& title);
+  /// The title of the step that the rank is in.
   std::string step(int rank) const;
 
  private:

@@ -19,9 +19,11 @@ struct Record;
 class Shown {
  public:
   /// It holds these of `whole` rows, columns or elements.
+  /// @{
   Shown& rows(Range part, Index whole);
   Shown& columns(Range part, Index whole);
   Shown& elements(Range part, Index whole);
+  /// @}
   /// It is all of it: a full bar and no range.
   Shown& whole();
   /// Free words at the end of the line.
@@ -42,6 +44,7 @@ class Shown {
 /// what they show is printed by the parent in rank order when the step has ended.
 class Rank : public Seat {
  public:
+  /// `groups` must outlive the rank.
   Rank(const Seat& seat, RankGroups& groups);
   ~Rank();
   Rank(const Rank&) = delete;
@@ -51,10 +54,12 @@ class Rank : public Seat {
   int rank() const { return place.rank; }
 
   /// The groups this rank belongs to.
+  /// @{
   Communicator& dp();
   Communicator& tp();
   Communicator& pp();
   Communicator& group(GroupKind kind);
+  /// @}
 
   /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest.
   Shown show(const std::string& name, const Matrix& matrix);

@@ -16,31 +16,33 @@ namespace muonwalk::sim {
 
 /// A message that a rank has handed to a transport, for those who record it.
 struct SentMessage {
-  int from = 0;   ///< ranks of the world
-  int to = 0;
-  GroupKind group = GroupKind::dp;
-  CollectiveKind kind = CollectiveKind::barrier;
-  ElementType type = ElementType::bytes;
-  std::int64_t bytes = 0;
+  int from = 0;                                   ///< the sender, a rank of the world
+  int to = 0;                                     ///< the receiver, a rank of the world
+  GroupKind group = GroupKind::dp;                ///< the kind of group in which it was sent
+  CollectiveKind kind = CollectiveKind::barrier;  ///< the call that it belongs to
+  ElementType type = ElementType::bytes;          ///< of its elements
+  std::int64_t bytes = 0;                         ///< its size, without headers
 };
 
 /// One rank's three communicators (dp, tp, pp), what they talk over, and what they count.
 struct RankGroups {
-  Ledger ledger;
-  MemoryMeter memory;
-  std::array<std::unique_ptr<Transport>, 3> transports;
-  std::array<std::unique_ptr<Communicator>, 3> communicators;
-  std::array<GlooTransport*, 3> gloo = {};   ///< the same transports, where they are Gloo's
-  std::unique_ptr<GlooDevice> device;
-  std::unique_ptr<SpanBuffer> trace;         ///< where its calls and messages are recorded; null unless the run is traced
+  Ledger ledger;                                                ///< what it sent and received in all three
+  MemoryMeter memory;                                           ///< what it holds
+  std::array<std::unique_ptr<Transport>, 3> transports;         ///< [GroupKind]
+  std::array<std::unique_ptr<Communicator>, 3> communicators;   ///< [GroupKind], each over its transport
+  std::array<GlooTransport*, 3> gloo = {};                      ///< the same transports, where they are Gloo's
+  std::unique_ptr<GlooDevice> device;                           ///< what Gloo's transports run on; else null
+  std::unique_ptr<SpanBuffer> trace;                            ///< records its calls and messages; null unless traced
   /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(const SentMessage&)> on_sent;
 
+  /// The one of this kind of group.
   Communicator& communicator(GroupKind kind) { return *communicators[static_cast<std::size_t>(kind)]; }
   /// Closes every socket, so that the peers of a rank that failed notice at once.
   void close();
 };
 
+/// All kinds of groups, in the order of GroupKind.
 constexpr std::array<GroupKind, 3> kGroupKinds = {GroupKind::dp, GroupKind::tp, GroupKind::pp};
 
 /// A notice board with room for what the ranks of a grid write while their groups connect.
@@ -52,12 +54,14 @@ std::unique_ptr<RankGroups> connect_over_gloo(const Grid& grid, int rank, Board&
 
 /// The in-memory meetings of all groups of a grid.
 struct MemoryMeetings {
+  /// One meeting for every group of the grid. A rank that waits for others longer than `timeout` gives up.
   MemoryMeetings(const Grid& grid, std::chrono::milliseconds timeout);
   /// The groups of one rank.
   std::unique_ptr<RankGroups> join(int rank, ProgressBoard& progress);
+  /// Breaks all groups: whoever waits in one of them gets a RunError that gives the reason.
   void abort(const std::string& reason);
 
-  Grid grid;
+  Grid grid;                                                             ///< whose groups meet
   std::array<std::vector<std::unique_ptr<MemoryMeeting>>, 3> meetings;   ///< [kind][group], as Grid::groups orders them
 };
 

@@ -16,6 +16,7 @@ class RankProcess {
   /// moment in which it is waited for.
   RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
 
+  /// Its process id.
   pid_t pid() const { return pid_; }
   /// The read end of the pipe; −1 once the rank has closed it.
   int pipe() const { return pipe_; }
@@ -34,20 +35,26 @@ class RankProcess {
   /// The records of a finished step; they are handed over.
   std::vector<Record> take_step(int step) { return std::move(steps_[static_cast<std::size_t>(step - 1)]); }
 
+  /// The process is no more, and has been waited for.
   bool ended() const { return ended_; }
+  /// It is stopped by a signal (stop_signal) and may go on.
   bool stopped() const { return stop_signal_ != 0; }
   /// It has ended, or said that it failed: nothing more is to be expected of it.
   bool lost() const { return ended_ || failed_; }
+  /// It said that its step ended with an exception.
   bool failed() const { return failed_; }
   /// The message of an exception that ended the rank's step, and whether it was a UsageError.
+  /// @{
   const std::string& failure() const { return failure_; }
   bool refused_input() const { return refused_input_; }
+  /// @}
   /// True when the exception was a PeerLostError: what happened to another rank is the cause.
   bool lost_peer() const { return lost_peer_; }
   /// When the rank failed, on the monotonic clock.
   double failed_at() const { return failed_at_; }
   /// The wait status of an ended process.
   int status() const { return status_; }
+  /// The signal that has stopped it; 0 while it is not stopped.
   int stop_signal() const { return stop_signal_; }
   /// Seconds of processor time the process has used; 0 when that can't be told.
   double cpu_seconds() const;

@@ -10,9 +10,9 @@ namespace muonwalk::sim {
 /// What a rank tells the parent: a kind, some fields, and values as raw bytes. Ranks that are processes send records
 /// through a pipe, threads hand them over; the parent prints them in rank order either way.
 struct Record {
-  std::string kind;
-  nlohmann::json fields;
-  std::vector<std::byte> payload;
+  std::string kind;                ///< "show", "held", …: who reads it, and how
+  nlohmann::json fields;           ///< what the kind has besides values
+  std::vector<std::byte> payload;  ///< values, as they lie in memory
 };
 
 /// The bytes of a record as they go through a pipe: two lengths, the fields as CBOR, the payload.

@@ -14,6 +14,7 @@ namespace muonwalk::sim {
 /// process that prints; ranks only send their records there.
 class Recorder {
  public:
+  /// Of a lesson, as it was asked for on the command line.
   Recorder(const LessonInfo& info, const Options& options);
 
   /// The first line of the output, also where nothing of it is printed.
@@ -34,6 +35,7 @@ class Recorder {
 
   /// All so far. Once the lesson has ended, the lines after its last step are no longer part of that step.
   void finish(bool ok);
+  /// What was recorded so far.
   const Recording& recording() const { return recording_; }
 
   /// A picture that the lesson draws of itself, besides the strips of its steps.

@@ -14,11 +14,15 @@ constexpr int kColumns = 100;
 /// Colours for words on a terminal; on anything else, and with NO_COLOR, the words come back as they are.
 class Paint {
  public:
+  /// Finds out whether standard output takes colours.
   Paint();
+  /// The words in bold, as good news (green), as bad news (bold red), and faint.
+  /// @{
   std::string bold(const std::string& words) const;
   std::string good(const std::string& words) const;
   std::string bad(const std::string& words) const;
   std::string faint(const std::string& words) const;
+  /// @}
 
  private:
   std::string wrap(const char* code, const std::string& words) const;

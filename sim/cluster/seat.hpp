@@ -12,12 +12,12 @@ namespace muonwalk::sim {
 /// What a rank knows without talking to anybody: its place, the grid, and what was asked for on the command line. The
 /// serial reference of a lesson is handed a seat as well, to know which rank's result it should compute.
 struct Seat {
-  Place place;
-  Grid grid;
-  int threads = 1;              ///< OpenMP threads of this rank
-  std::uint64_t seed = 0;
-  Precision precision = Precision::fp32;
-  std::string bug_switched_on;  ///< the planted bug of `--bug NAME`; empty for none
+  Place place;                            ///< where it stands in the grid
+  Grid grid;                              ///< of the whole run
+  int threads = 1;                        ///< OpenMP threads of this rank
+  std::uint64_t seed = 0;                 ///< `--seed`
+  Precision precision = Precision::fp32;  ///< `--precision`
+  std::string bug_switched_on;            ///< the planted bug of `--bug NAME`; empty for none
 
   /// True when the planted bug `name` is switched on.
   bool bug(const char* name) const { return bug_switched_on == name; }

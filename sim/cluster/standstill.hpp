@@ -10,6 +10,7 @@ namespace muonwalk::sim {
 /// so a single stretch between two looks counts for at most a second.
 class AwakeClock {
  public:
+  /// Starts at 0 seconds.
   AwakeClock();
   /// Seconds since the clock was made. To be called several times a second.
   double seconds();

@@ -13,6 +13,7 @@ namespace muonwalk::sim {
 /// that prints.
 class Tracer {
  public:
+  /// Of a lesson, as it was asked for on the command line.
   Tracer(const LessonInfo& info, const Options& options);
 
   /// The ranks are about to start: time 0.
@@ -25,6 +26,7 @@ class Tracer {
   /// Writes the files that were asked for, all of them whole or none. Throws RunError with a sentence.
   void write(bool ok);
 
+  /// What was gathered so far.
   const RunTrace& run() const { return run_; }
 
  private:

@@ -38,6 +38,7 @@ class World {
   int steps() const { return steps_; }
 
  protected:
+  /// Does what `step` (numbers from 1 on) and `errand` (0) promise, in this kind of world.
   virtual std::vector<std::vector<Record>> run(const std::string& title, const RankBody& body, int step) = 0;
 
  private:
@@ -47,7 +48,10 @@ class World {
 /// Starts the ranks and connects their groups.
 std::unique_ptr<World> start_world(const Options& options);
 
+/// The same for one kind of world, whatever Options::world says.
+/// @{
 std::unique_ptr<World> start_process_world(const Options& options);
 std::unique_ptr<World> start_thread_world(const Options& options);
+/// @}
 
 }  // namespace muonwalk::sim

@@ -13,71 +13,71 @@ namespace muonwalk::sim {
 struct RecordedBlock {
   std::string name;                          ///< as shown: "w_columns, as it arrived"
   int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
-  Index rows = 0;
-  Index cols = 0;
+  Index rows = 0;                            ///< its own shape, not the whole's
+  Index cols = 0;                            ///< likewise
   bool flat = false;                         ///< a run of `cols` elements that has no rows
-  long long bytes = 0;
+  long long bytes = 0;                       ///< of its elements
   std::string unit;                          ///< "rows", "columns" or "elements"; "" for the whole
   Index begin = 0;                           ///< the half-open range [begin, end) of `of` units of the whole
-  Index end = 1;
-  Index of = 1;
+  Index end = 1;                             ///< likewise
+  Index of = 1;                              ///< how many units the whole has
   std::optional<std::vector<float>> values;  ///< row-major; none of what is too large, or has no values
   std::optional<std::string> digest;         ///< 16 hex digits of all values; none of what has no values
-  std::optional<std::string> note;
+  std::optional<std::string> note;           ///< what the rank said of it
   std::vector<int> from;                     ///< tensors that it was made of, besides its own
 };
 
 /// One message, as its sender handed it to the transport.
 struct RecordedMove {
-  int from = 0;            ///< ranks of the world
-  int to = 0;
+  int from = 0;            ///< the sender, a rank of the world
+  int to = 0;              ///< the receiver, a rank of the world
   std::string group;       ///< "tp"
   std::string collective;  ///< "all_gather"
   std::string type;        ///< "float32"
-  long long elements = 0;
-  long long bytes = 0;
+  long long elements = 0;  ///< of `type`
+  long long bytes = 0;     ///< without headers
   int call = 0;            ///< numbers the sender's calls in the step, from 0 on
 };
 
 /// One step: what the ranks showed and said when it had ended, and what they sent meanwhile.
 struct RecordedStep {
-  int number = 1;                                ///< its place in the recording, from 1 on
-  std::string title;
-  std::vector<std::string> lines;                ///< as printed, up to the next step
-  std::vector<std::vector<RecordedBlock>> holds; ///< [rank]
-  std::vector<std::vector<std::string>> says;    ///< [rank]
-  std::vector<RecordedMove> moves;               ///< by sender, in the order in which it sent
+  int number = 1;                                 ///< its place in the recording, from 1 on
+  std::string title;                              ///< as printed
+  std::vector<std::string> lines;                 ///< as printed, up to the next step
+  std::vector<std::vector<RecordedBlock>> holds;  ///< [rank]
+  std::vector<std::vector<std::string>> says;     ///< [rank]
+  std::vector<RecordedMove> moves;                ///< by sender, in the order in which it sent
 };
 
 /// One rank: its number, its label on the screen, its place in the grid.
 struct RecordedRank {
-  std::string label;
-  Place place;
+  std::string label;  ///< "rank 3  dp 1 tp 1"
+  Place place;        ///< its number and its coordinates
 };
 
 /// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
 /// name tells it from others: "w" and "w, orthogonalized" are the same tensor at two moments.
 struct RecordedTensor {
-  std::string name;
-  int colour = 0;   ///< index into the palette's colours of tensors
+  std::string name;   ///< "w"
+  int colour = 0;     ///< index into the palette's colours of tensors
 };
 
 /// A lesson's run, as far as it can be replayed: the one source of the player, the pictures and the text for those who
 /// can't see them. It holds plain data and knows no rank, so that it is the same for processes and for threads.
 struct Recording {
-  std::string name;       ///< "lesson_05_tp_gather"
-  std::string number;     ///< "05"
-  std::string title;
-  std::string question;
-  std::string heading;    ///< the first line that is printed
-  Grid grid;
-  std::string precision;  ///< "fp32"
-  std::vector<RecordedRank> ranks;
-  std::vector<RecordedTensor> tensors;
-  std::vector<RecordedStep> steps;
-  std::vector<std::string> before;   ///< lines printed before the first step
-  std::vector<std::string> after;    ///< lines printed after the last step
-  bool ok = false;                   ///< every check held
+  std::string name;                     ///< "lesson_05_tp_gather"
+  std::string number;                   ///< "05"
+  std::string title;                    ///< "TP gather"
+  std::string question;                 ///< the lesson's
+  std::string heading;                  ///< the first line that is printed
+  Grid grid;                            ///< of the run
+  std::string precision;                ///< "fp32"
+  std::vector<RecordedRank> ranks;      ///< all of the grid, in order
+  std::vector<RecordedTensor> tensors;  ///< in the order in which they were first shown
+  std::vector<RecordedStep> steps;      ///< in order
+  std::vector<std::string> before;      ///< lines printed before the first step
+  std::vector<std::string> after;       ///< lines printed after the last step
+  bool ok = false;                      ///< every check held
 };
 
 /// The most elements of which a recording keeps the values; of more it keeps the digest.

@@ -10,18 +10,18 @@ namespace muonwalk::sim {
 
 /// All messages from one rank to another in a step.
 struct StripArrow {
-  int from = 0;
-  int to = 0;
-  long long bytes = 0;
-  int messages = 0;
+  int from = 0;         ///< the sender, a rank of the world
+  int to = 0;           ///< the receiver, a rank of the world
+  long long bytes = 0;  ///< the sum
+  int messages = 0;     ///< how many
 };
 
 /// A part of a block that came from one rank: [begin, end) of `of` units.
 struct StripSeam {
-  int rank = 0;
-  Index begin = 0;
-  Index end = 0;
-  Index of = 1;
+  int rank = 0;        ///< that it came from
+  Index begin = 0;     ///< the first unit
+  Index end = 0;       ///< the one behind the last
+  Index of = 1;        ///< units of the whole
   bool rows = false;   ///< the units are rows
 };
 

@@ -10,13 +10,15 @@ namespace muonwalk::sim {
 
 /// A piece of a picture and how high it is.
 struct Piece {
-  std::string svg;
-  double height = 0;
+  std::string svg;    ///< its elements
+  double height = 0;  ///< in units of the picture
 };
 
 /// The width of a letter of the small monospaced font, rounded up, and the distance of two lines of it.
+/// @{
 constexpr double kLetter = 6.7;
 constexpr double kLine = 14;
+/// @}
 
 /// Bytes of real sizes, short enough for a picture: "128 B", "386 kB", "1.5 MB". The exact ones are in its titles and its
 /// description.
@@ -24,15 +26,16 @@ std::string short_bytes(long long bytes);
 
 /// Where something is drawn.
 struct Box {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
+  double x = 0;       ///< the left edge
+  double y = 0;       ///< the upper edge
+  double width = 0;   ///< to the right
+  double height = 0;  ///< downwards
 };
 
 /// Draws the blocks of a strip, each as the part of its whole that it is.
 class StripBlocks {
  public:
+  /// Both must outlive it.
   StripBlocks(const Recording& recording, const Strip& strip) : recording_(&recording), strip_(&strip) {}
 
   /// Blocks one below the other, many of them small; where there is room for two beside each other, they share it.

@@ -19,14 +19,17 @@ namespace muonwalk::sim {
 /// connects (Gloo's own stores wait up to 30 s for a rank that does not come, whatever is set).
 class BoardStore : public gloo::rendezvous::Store {
  public:
+  /// The keys of `group` on the board, which must outlive the store; the deadline is `timeout` from now.
   BoardStore(Board& board, std::string group, std::chrono::milliseconds timeout)
       : board_(board),
         group_(std::move(group)),
         timeout_(timeout),
         deadline_(std::chrono::steady_clock::now() + timeout) {}
 
+  /// Pins `value` on the board.
   void set(const std::string& key, const std::vector<char>& value) override { board_.set(full(key), value); }
 
+  /// The value of a key, as soon as it is there. Throws RunError when it is not there in time.
   std::vector<char> get(const std::string& key) override {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
@@ -40,10 +43,13 @@ class BoardStore : public gloo::rendezvous::Store {
     }
   }
 
+  /// Returns when all keys are there. The timeout that Gloo hands over is not the one that holds.
+  /// @{
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) get(key);
   }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
+  /// @}
 
  private:
   std::string full(const std::string& key) const { return group_ + "/" + key; }

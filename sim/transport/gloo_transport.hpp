@@ -13,9 +13,9 @@ namespace muonwalk::sim {
 
 /// What the kernel counted on the TCP sockets of one group on this rank (Linux; `known` is false elsewhere).
 struct KernelTraffic {
-  bool known = false;
-  std::int64_t bytes_sent = 0;  ///< everything handed to TCP, headers included
-  std::int64_t bytes_received = 0;
+  bool known = false;               ///< the kernel could be asked
+  std::int64_t bytes_sent = 0;      ///< everything handed to TCP, headers included
+  std::int64_t bytes_received = 0;  ///< everything that arrived over TCP, headers included
 };
 
 /// A Transport over a Gloo context of its own.

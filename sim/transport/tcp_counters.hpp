@@ -7,14 +7,14 @@ namespace muonwalk::sim {
 
 /// A TCP socket of this process, and the inode that tells whether its descriptor still means the same socket.
 struct TcpSocket {
-  int descriptor = -1;
-  std::uint64_t inode = 0;
+  int descriptor = -1;      ///< −1: none
+  std::uint64_t inode = 0;  ///< of the socket when it was found
 };
 
 /// What the kernel counted on one connection, in bytes of the stream: no TCP or IP headers, nothing twice.
 struct TcpCounters {
-  std::int64_t sent = 0;  ///< written to the socket, whether or not it has left yet
-  std::int64_t received = 0;
+  std::int64_t sent = 0;      ///< written to the socket, whether or not it has left yet
+  std::int64_t received = 0;  ///< arrived in order, whether or not it has been read yet
 };
 
 /// All connected TCP sockets of this process in the order of their descriptors. Empty where there is no /proc.
