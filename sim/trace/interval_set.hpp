@@ -7,9 +7,10 @@ namespace muonwalk::sim {
 
 /// A stretch of time [begin, end), in nanoseconds.
 struct Interval {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
+  std::int64_t begin = 0;  ///< the first moment
+  std::int64_t end = 0;    ///< the one behind the last
 
+  /// Both ends are equal.
   friend bool operator==(const Interval& a, const Interval& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
@@ -21,7 +22,9 @@ class IntervalSet {
   /// The union of any intervals, in any order; empty ones add nothing. Takes n log n.
   explicit IntervalSet(std::vector<Interval> intervals);
 
+  /// In ascending order.
   const std::vector<Interval>& intervals() const { return intervals_; }
+  /// No moment is in it.
   bool empty() const { return intervals_.empty(); }
   /// How long it is in all, in nanoseconds.
   std::int64_t length() const;

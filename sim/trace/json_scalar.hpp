@@ -8,10 +8,11 @@ namespace muonwalk::sim {
 
 /// A value in JSON that is neither an object nor an array, as the parser hands it over.
 struct JsonScalar {
+  /// A string, a whole number that fits into 64 bits, any other number, or what is none of them (true, false, null).
   enum class Kind { text, integer, decimal, nothing };
-  Kind kind = Kind::nothing;
+  Kind kind = Kind::nothing;          ///< which member holds the value
   const std::string* text = nullptr;  ///< of a text; of a decimal, its digits as they stand in the file
-  std::int64_t integer = 0;
+  std::int64_t integer = 0;           ///< of a whole number
 
   /// The text; empty when it is none.
   const std::string& as_text() const;

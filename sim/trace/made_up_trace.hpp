@@ -10,13 +10,14 @@ namespace muonwalk::sim {
 
 /// An event of a trace that is written down by hand, in whole milliseconds, to learn reading from.
 struct MadeUpEvent {
-  int rank = 0;
+  int rank = 0;          ///< that it belongs to
   std::string category;  ///< as PyTorch's profiler has it: "kernel", "cpu_op", … (trace_dialects.hpp)
-  std::string name;
-  int stream = 0;  ///< of the device; 0: the host
-  int begin = 0;
-  int duration = 0;
+  std::string name;      ///< as the profiler would call it
+  int stream = 0;        ///< of the device; 0: the host
+  int begin = 0;         ///< milliseconds since the trace began
+  int duration = 0;      ///< milliseconds
 
+  /// Milliseconds since the trace began.
   int end() const { return begin + duration; }
 };
 

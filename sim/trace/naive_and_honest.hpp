@@ -22,6 +22,7 @@ struct RunTotals {
   std::int64_t events_by_name = 0;  ///< tally_by_name
   std::int64_t sent_bytes = 0;      ///< where the trace says them
 };
+/// The totals of a trace and of its summary.
 RunTotals totals_of(const TraceFile& file, const Summary& summary);
 
 /// The figures of the first rank as they are often read, and beside them as they should be: a row each, as a table.

@@ -10,9 +10,10 @@ namespace muonwalk::sim {
 /// What adding up by name gives, which is how traces are often read: all events whose name holds some text, whatever
 /// they stand for.
 struct NameMatch {
-  NameTally all;
+  NameTally all;                                  ///< the events of every class together
   std::array<NameTally, kEventClasses> of_class;  ///< [EventClass]
 
+  /// Those of one class.
   const NameTally& of(EventClass event_class) const { return of_class[static_cast<std::size_t>(event_class)]; }
 };
 

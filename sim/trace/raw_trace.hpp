@@ -16,9 +16,13 @@ namespace muonwalk::sim {
 /// Texts, each kept once: the same text has the same number.
 class NameTable {
  public:
+  /// The number of a text; one that is new gets the next.
   std::int32_t number(std::string_view text);
+  /// The text of a number that was given out.
   const std::string& text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
+  /// How many different texts there are.
   std::size_t size() const { return texts_.size(); }
+  /// About how much memory they take.
   std::int64_t bytes() const { return bytes_; }
 
   /// The texts in the order of their numbers; the table is empty afterwards.
@@ -32,34 +36,34 @@ class NameTable {
 
 /// A complete event as it was read, before it is known which rank its process is, and which dialect the file is in.
 struct RawEvent {
-  std::int64_t begin_ns = 0;
-  std::int64_t duration_ns = 0;
-  std::int32_t name = 0;  // all of these are numbers in RawTrace::names
-  std::int32_t category = 0;
-  std::int32_t process = 0;
-  std::int32_t thread = 0;
-  std::int32_t call = -1;  // index into RawTrace::calls
+  std::int64_t begin_ns = 0;     ///< by the trace's clock
+  std::int64_t duration_ns = 0;  ///< 0 or more
+  std::int32_t name = 0;         ///< all of these are numbers in RawTrace::names
+  std::int32_t category = 0;     ///< "cat"
+  std::int32_t process = 0;      ///< "pid"
+  std::int32_t thread = 0;       ///< "tid"
+  std::int32_t call = -1;        ///< index into RawTrace::calls; −1: none
 };
 
 /// What one pass over the JSON keeps.
 struct RawTrace {
-  NameTable names;
-  std::vector<RawEvent> events;
-  std::vector<CollectiveCall> calls;
-  std::vector<NameTally> tallies;                // [name]
-  std::map<std::int32_t, std::int64_t> dropped;  // category → complete events that are in no figure, in any dialect
-  std::map<std::string, std::int64_t> left_out;  // why → events
-  std::map<std::int32_t, std::string> process_names;                          // process → its name
-  std::map<std::pair<std::int32_t, std::int32_t>, std::string> thread_names;  // (process, thread) → its name
-  bool has_events = false;                                                    // "traceEvents" was there
-  bool has_distributed = false;  // "distributedInfo" was there, with a rank
-  std::int64_t rank = 0;
-  std::int64_t world_size = 0;
-  std::string backend;
-  bool is_muonwalk = false;
-  std::string title;
-  std::vector<TracedMatrix> matrices;
-  std::int64_t bytes = 0;
+  NameTable names;                               ///< every text, once
+  std::vector<RawEvent> events;                  ///< that may count in some dialect
+  std::vector<CollectiveCall> calls;             ///< what "args" say of collectives
+  std::vector<NameTally> tallies;                ///< [name]
+  std::map<std::int32_t, std::int64_t> dropped;  ///< category → complete events that are in no figure, in any dialect
+  std::map<std::string, std::int64_t> left_out;  ///< why → events
+  std::map<std::int32_t, std::string> process_names;                          ///< process → its name
+  std::map<std::pair<std::int32_t, std::int32_t>, std::string> thread_names;  ///< (process, thread) → its name
+  bool has_events = false;                                                    ///< "traceEvents" was there
+  bool has_distributed = false;        ///< "distributedInfo" was there, with a rank
+  std::int64_t rank = 0;               ///< of "distributedInfo"
+  std::int64_t world_size = 0;         ///< of "distributedInfo"; 0: not said
+  std::string backend;                 ///< of "distributedInfo"; "": not said
+  bool is_muonwalk = false;            ///< a lesson wrote it
+  std::string title;                   ///< the lesson's name; "": not said
+  std::vector<TracedMatrix> matrices;  ///< that the run trained; empty: not said
+  std::int64_t bytes = 0;              ///< of JSON, decompressed
 };
 
 /// Reads a file in one pass. Throws UsageError, one sentence, when it is no JSON, is cut off, has no "traceEvents", or
@@ -69,7 +73,9 @@ RawTrace read_raw_trace(const std::string& path);
 RawTrace read_raw_trace(const std::string& name, std::string text);
 
 /// The most events, and bytes of different names, that are kept of one file: about 1.2 GB in all.
+/// @{
 constexpr std::size_t kMostKeptEvents = std::size_t{16} << 20;
 constexpr std::int64_t kMostNameBytes = std::int64_t{128} << 20;
+/// @}
 
 }  // namespace muonwalk::sim

@@ -10,9 +10,9 @@ namespace muonwalk::sim {
 
 /// A matrix that a run trains, by its full shape.
 struct TrainedMatrix {
-  std::string name;
-  Index rows = 0;
-  Index cols = 0;
+  std::string name;  ///< the parameter's
+  Index rows = 0;    ///< before TP
+  Index cols = 0;    ///< before TP
 };
 
 /// One rank of a traced run.
@@ -27,22 +27,22 @@ struct RankTrace {
 
 /// A traced run: what its ranks recorded, and what was asked for.
 struct RunTrace {
-  std::string name;   ///< "lesson_09_full_step"
-  std::string title;  ///< "The full step"
-  Grid grid;
-  std::string precision;  ///< "fp32"
-  std::string backend;    ///< "gloo", "memory"
-  std::vector<TrainedMatrix> parameters;
-  std::int64_t began_ns = 0;  ///< time 0 of the trace, on the clock of the spans
-  std::vector<RankTrace> ranks;
-  bool ok = true;  ///< the run's checks held
+  std::string name;                       ///< "lesson_09_full_step"
+  std::string title;                      ///< "The full step"
+  Grid grid;                              ///< of its ranks
+  std::string precision;                  ///< "fp32"
+  std::string backend;                    ///< "gloo", "memory"
+  std::vector<TrainedMatrix> parameters;  ///< that it trains, as LessonCore::trains was told
+  std::int64_t began_ns = 0;              ///< time 0 of the trace, on the clock of the spans
+  std::vector<RankTrace> ranks;           ///< [rank]
+  bool ok = true;                         ///< the run's checks held
 };
 
 /// A slice of a rank's own thread.
 struct ComputationSlice {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  std::string name;
+  std::int64_t begin_ns = 0;  ///< on the clock of the spans
+  std::int64_t end_ns = 0;    ///< on the clock of the spans
+  std::string name;           ///< as the trace shows it
 };
 
 /// What a rank did by itself: within its steps, all time in which it was not in a call; named by the phase, or else by

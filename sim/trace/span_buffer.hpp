@@ -35,11 +35,14 @@ class SpanBuffer {
   static constexpr std::ptrdiff_t kNoRoom = -1;
 
   /// Begins an entry; `close` ends it. The later ones end first.
+  /// @{
   std::ptrdiff_t open_step(const std::string& title) { return open_named(SpanKind::step, title); }
   std::ptrdiff_t open_phase(const std::string& name) { return open_named(SpanKind::phase, name); }
+  /// @}
   /// Messages belong to the call that is open.
   std::ptrdiff_t open_call(GroupKind group, CollectiveKind collective, ElementType type, Index elements_in,
                            Index elements_out);
+  /// Ends what open_step, open_phase or open_call began and gave this number.
   void close(std::ptrdiff_t entry);
 
   /// A message of the open call to or from `peer`, a rank of the world, in an exchange that began at `began_ns` and has

@@ -12,11 +12,11 @@ namespace muonwalk::sim {
 
 /// What is told of one of several runs that are compared.
 struct ToldRun {
-  OptimizerKind optimizer = OptimizerKind::muon;
-  Grid grid;
-  RunTotals totals;                 ///< of its trace
-  std::int64_t state_elements = 0;  ///< of all ranks
-  std::string measured;             ///< naive_and_honest of its trace, under its name: another one in each run
+  OptimizerKind optimizer = OptimizerKind::muon;  ///< that it trained with
+  Grid grid;                                      ///< of its ranks
+  RunTotals totals;                               ///< of its trace
+  std::int64_t state_elements = 0;                ///< of all ranks
+  std::string measured;                           ///< naive_and_honest of its trace; differs from run to run
 };
 
 /// `file` is the trace of the run, and `summary` what was read out of it.

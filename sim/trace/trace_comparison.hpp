@@ -18,10 +18,14 @@ struct Figure {
 /// The figures of a rank, or of sums over `ranks` ranks divided by their number; always in the same order.
 std::vector<Figure> figures_of(const RankSummary& summary, std::size_t ranks);
 
+/// A figure of two runs.
 struct ComparedFigure {
-  std::string name;
-  std::string unit;
+  std::string name;  ///< as Figure has it
+  std::string unit;  ///< as Figure has it
+  /// The figure of each run; nothing where it is not known.
+  /// @{
   std::optional<double> a, b;
+  /// @}
 
   /// b / a; nothing where one of them is not known, or a is 0.
   std::optional<double> ratio() const;
@@ -29,11 +33,15 @@ struct ComparedFigure {
 
 /// Two runs side by side.
 struct Comparison {
+  /// The runs.
+  /// @{
   Summary a, b;
-  std::vector<ComparedFigure> figures;
-  std::vector<std::string> warnings;  ///< a sentence for each way in which the runs are not comparable
+  /// @}
+  std::vector<ComparedFigure> figures;  ///< in the order of figures_of
+  std::vector<std::string> warnings;    ///< a sentence for each way in which the runs are not comparable
 };
 
+/// Sets two runs beside each other, figure by figure.
 Comparison compare(Summary a, Summary b);
 
 }  // namespace muonwalk::sim

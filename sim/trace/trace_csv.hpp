@@ -14,8 +14,10 @@ namespace muonwalk::sim {
 ///   summary     rank,collective,type,group,figure,value,unit
 ///   comparison  figure,a,b,ratio,unit
 ///   published   claim,figure,published,recounted,corrected,unit
+/// @{
 std::string summary_csv(const Summary& summary);
 std::string comparison_csv(const Comparison& comparison);
 std::string published_csv(const std::vector<PublishedClaim>& claims);
+/// @}
 
 }  // namespace muonwalk::sim

@@ -21,7 +21,9 @@ class TraceInput {
 
   /// No byte is left; reads the next piece when this one is used up.
   bool at_end() { return at_ == end_ && !read_more(); }
+  /// The byte that comes next. Only after at_end() has returned false.
   char byte() const { return *at_; }
+  /// Goes on behind that byte.
   void next() { ++at_; }
 
   /// Bytes read so far, decompressed.
@@ -30,6 +32,7 @@ class TraceInput {
   /// The reader has understood another token. A token longer than `kMostTokenBytes` is refused, so that a file of one
   /// endless string can't fill the memory.
   void token_ended() { token_began_ = position(); }
+  /// 64 MiB.
   static constexpr std::int64_t kMostTokenBytes = std::int64_t{64} << 20;
 
  private:
@@ -49,15 +52,21 @@ class TraceInput {
 /// A TraceInput as a pair of iterators, which is what the JSON parser reads from.
 class TraceBytes {
  public:
+  /// What the standard asks of an input iterator.
+  /// @{
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
   using pointer = const char*;
   using reference = char;
+  /// @}
 
   TraceBytes() = default;  ///< the end
+  /// What is left of `input`, which must outlive the iterator.
   explicit TraceBytes(TraceInput& input) : input_(&input) {}
 
+  /// The byte that comes next, the step behind it, and whether both are at the end, as input iterators have it.
+  /// @{
   char operator*() const { return input_->byte(); }
   TraceBytes& operator++() {
     input_->next();
@@ -65,6 +74,7 @@ class TraceBytes {
   }
   friend bool operator==(const TraceBytes& a, const TraceBytes& b) { return a.ended() == b.ended(); }
   friend bool operator!=(const TraceBytes& a, const TraceBytes& b) { return !(a == b); }
+  /// @}
 
  private:
   bool ended() const { return input_ == nullptr || input_->at_end(); }

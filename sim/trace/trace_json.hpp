@@ -13,8 +13,10 @@ namespace muonwalk::sim {
 /// sizes in bytes, shares from 0 to 1; what is not known is null. The formats are "muonwalk-trace-summary",
 /// "-comparison" and
 /// "-published", version 1.
+/// @{
 std::string summary_json(const Summary& summary);
 std::string comparison_json(const Comparison& comparison);
 std::string published_json(const std::vector<PublishedClaim>& claims, const std::vector<std::string>& paths);
+/// @}
 
 }  // namespace muonwalk::sim

@@ -23,7 +23,9 @@ std::string counted_list(const TracePicture& picture);
 std::string warnings_list(const TracePicture& picture);
 
 /// What the colours stand for.
+/// @{
 std::string lane_legend(const TracePicture& picture);
 std::string part_legend();
+/// @}
 
 }  // namespace muonwalk::sim

@@ -13,6 +13,7 @@ namespace muonwalk::sim {
 struct PicturePaths {
   std::string html;  ///< "": none
   std::string svg;   ///< "": none
+  /// Some picture is asked for.
   bool any() const { return !html.empty() || !svg.empty(); }
 };
 
@@ -23,6 +24,7 @@ class PictureFiles {
   /// for such a path, for the same path twice, and for one that is among the traces, `inputs`.
   PictureFiles(const PicturePaths& paths, const std::vector<std::string>& inputs);
 
+  /// Draws the picture into each file that was asked for. Throws UsageError where one can't be written.
   void write(const TracePicture& picture);
 
  private:

@@ -10,6 +10,7 @@ namespace muonwalk::sim {
 
 /// The parts that the span of a rank falls into: each moment is in one of them.
 enum class SpanPart { computation_alone, overlap, communication_alone, copies_alone, idle };
+/// How many parts there are.
 constexpr int kSpanParts = 5;
 
 /// "computation alone", "computation and communication", …: a part in the words of the pictures.

@@ -12,14 +12,14 @@ namespace muonwalk::sim {
 
 /// A run, ready to be drawn.
 struct PictureRun {
-  std::string name;  ///< the lesson's name, or the file's
-  Timeline timeline;
-  Summary summary;
+  std::string name;   ///< the lesson's name, or the file's
+  Timeline timeline;  ///< what is drawn of it
+  Summary summary;    ///< what is said of it in figures
 };
 
 /// What a picture shows: one run, or several below each other on one time scale, each from its own beginning.
 struct TracePicture {
-  std::vector<PictureRun> runs;
+  std::vector<PictureRun> runs;       ///< from top to bottom
   std::vector<std::string> warnings;  ///< sentences on why the runs are not comparable
 };
 
@@ -38,11 +38,11 @@ std::string trace_page(const TracePicture& picture, std::int64_t most_slices = 1
 
 /// A line of the picture: a heading, or a row of a lane.
 struct PictureLine {
-  std::string text;                  ///< "rank 3 (dp 1, tp 1)", "communication"; "" below the first row of a lane
-  std::string lane;                  ///< whose row it is, in full: "rank 3 (dp 1, tp 1), communication"
-  const TimelineRow* row = nullptr;  ///< belongs to the picture; nullptr: a heading
-  const Timeline* timeline = nullptr;
-  LaneKind kind = LaneKind::computation;
+  std::string text;                       ///< "rank 3 (dp 1, tp 1)", "communication"; "" below the first row of a lane
+  std::string lane;                       ///< whose row it is, in full: "rank 3 (dp 1, tp 1), communication"
+  const TimelineRow* row = nullptr;       ///< belongs to the picture; nullptr: a heading
+  const Timeline* timeline = nullptr;     ///< that the row is of; belongs to the picture
+  LaneKind kind = LaneKind::computation;  ///< of the lane
 };
 
 /// The lines of a picture from top to bottom: per rank a heading, and the rows of its lanes.
@@ -66,7 +66,9 @@ std::string slice_text(const Timeline& timeline, const TimelineSlice& slice);
 /// The span of the longest run: what the time scale has room for.
 std::int64_t longest_span(const TracePicture& picture);
 
+/// The fill of a kind of lane.
 Colour lane_kind_colour(LaneKind kind);
+/// The fill of a part of a rank's span.
 Colour span_part_colour(SpanPart part);
 
 }  // namespace muonwalk::sim
