@@ -71,7 +71,7 @@ class BeforeAPageIsMade(Folder):
 class WhileDoxygenRuns(Folder):
     """Doxygen, on one lesson and the headers that it needs, stops at what it can't resolve, and names the right line."""
 
-    def doxygen(self, lesson):
+    def doxygen(self, lesson, headers=ROOT / "src"):
         settings = (BUILD / "docs/Doxyfile").read_text(encoding="utf-8")
         settings += f'''
 OUTPUT_DIRECTORY = "{self.folder}"
@@ -79,7 +79,7 @@ GENERATE_TAGFILE =
 INPUT = "{lesson}" "{ROOT}/lessons/lesson_02_collectives" "{ROOT}/lessons/lesson_04_dp_gather" \\
         "{ROOT}/lessons/lesson_01_grid" "{ROOT}/lessons/lesson_00_hello_ranks" "{ROOT}/lessons/lesson_03_virtual_buffer" \\
         "{ROOT}/lessons/lesson_08_dp_shard" "{ROOT}/lessons/lesson_07_tp_shard" "{ROOT}/lessons/lesson_06_newton_schulz" \\
-        "{ROOT}/src" "{ROOT}/docs/namespaces.dox"
+        "{headers}" "{ROOT}/docs/namespaces.dox"
 USE_MDFILE_AS_MAINPAGE =
 LAYOUT_FILE =
 '''
@@ -95,6 +95,30 @@ LAYOUT_FILE =
         run = self.doxygen(lesson)
         self.assertNotEqual(run.returncode, 0)
         self.assertRegex(run.stderr, rf"{LESSON}.cpp:7: .*unable to resolve reference to 'lesson_02_colectives'")
+
+    def without_comment(self, header, pattern):
+        """What Doxygen says of the headers when one of them lacks a comment; they are not looked at elsewhere."""
+        headers = Path(shutil.copytree(ROOT / "src", self.folder / "src"))
+        self.edit(headers / header, pattern, "")
+        run = self.doxygen(self.lesson_copy(), headers)
+        self.assertNotEqual(run.returncode, 0)
+        return run.stderr
+
+    def test_member_function_without_comment(self):
+        said = self.without_comment("layout/grid.hpp", r"  /// The rank at the coordinates\.\n")
+        self.assertRegex(said, r"grid.hpp:\d+: .*rank\(int dp, int tp, int pp=0\) const .*is not documented")
+
+    def test_function_without_comment(self):
+        said = self.without_comment("layout/slicing.hpp", r"(///[^\n]*\n)+(?=Matrix )")
+        self.assertRegex(said, r"slicing.hpp:\d+: .*\(function\) of namespace muonwalk is not documented")
+
+    def test_class_without_comment(self):
+        said = self.without_comment("layout/grid.hpp", r"(///[^\n]*\n)+(?=class Grid )")
+        self.assertRegex(said, r"grid.hpp:\d+: .*Grid is not documented")
+
+    def test_field_without_comment(self):
+        said = self.without_comment("layout/buffer.hpp", r"  ///< the number of the parameter group")
+        self.assertRegex(said, r"buffer.hpp:\d+: .*group \(variable\) of struct muonwalk::Buffer is not documented")
 
 
 class WhenTheSiteIsThere(Folder):
