@@ -192,7 +192,7 @@ def add_look(notebook, lesson):
     """After the first step: how to see what a rank holds."""
     held = something_held(lesson)
     words = ("The ranks wait here until the next step. Between steps you can look at what each of them holds: "
-             "`lesson.local(0)` is what rank 0 does.")
+             "`lesson.local(0)` is what rank 0 holds.")
     if held:
         words += " Ask for another rank, or for another member of `Local`, or add such a cell after a later step."
     notebook.text("about-looking", words)
@@ -232,8 +232,8 @@ def add_main(notebook, lesson, titles, blocks, arguments):
     group, before, first_step = [], None, True
 
     def name_of_group(text):
-        for words, name in (("const ", "constant"), ("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"), ("lesson.answer", "answer"),
-                            ("lesson.check", "checks"), ("return", "result")):
+        for words, name in (("const ", "constant"), ("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"),
+                            ("lesson.answer", "answer"), ("lesson.check", "checks"), ("return", "result")):
             if words in text:
                 return name
         return "statements"

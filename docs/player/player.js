@@ -191,9 +191,17 @@
   const joined = (words) =>
     words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 
+  // A part that all ranks hold is named by its place: of what its name says it may be all, as a bucket of a buffer.
+  function amountText(step, block) {
+    if (isWhole(block)) return `all of ${block.name}`;
+    const alike = (other) => ["tensor", "unit", "begin", "end"].every((key) => other[key] === block[key]);
+    const shared = step.holds.every((blocks) => blocks.some(alike));
+    return shared ? `${block.name}, ${block.unit} ${rangeText(block)}` : `a part of ${block.name}`;
+  }
+
   // What a rank holds after a step, in a few words; where it shows nothing, the words that it says.
   function holdingText(step, rank) {
-    const blocks = step.holds[rank].map((block) => `${isWhole(block) ? "all" : "a part"} of ${block.name}`);
+    const blocks = step.holds[rank].map((block) => amountText(step, block));
     return blocks.length ? `holds ${joined([...new Set(blocks)])}` : step.says[rank].join("; ");
   }
 

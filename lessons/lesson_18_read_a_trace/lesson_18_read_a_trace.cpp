@@ -174,15 +174,17 @@ void training_step(Rank& rank, Local& local) {
 
 // ### Read what it left behind
 //
-// The trace is written and read as a file would be. Every call of every rank is held against the ledger, with its
-// bytes. The times are others in each run, so they go to standard error: as they are often read, and read again. Look
-// for four things there:
+// The times are others in each run, so they go to standard error: as they are often read, and read again. Look for
+// four things there:
 //
 // - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
 //   adds up by name counts the calls in them twice.
 // - *Waiting.* Four processes share the cores of your machine, so ranks come late, and most of a call is waiting.
 // - *Overlap.* It is 0: a rank that calls computes nothing until the call has returned.
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
+//
+// The trace is written and read as a file would be, and every call of every rank is held against the ledger, with its
+// bytes.
 std::vector<ToldRun> told;   // of all runs, for the table at the end
 
 void read_run(Lesson<Local>& lesson, double state) {

@@ -26,7 +26,7 @@ std::string run_text(const Summary& run) {
 
 }  // namespace
 
-std::vector<std::string> comparison_text(const Comparison& comparison) {
+std::vector<std::string> comparison_text(const TraceComparison& comparison) {
   std::vector<std::string> lines = {"muonwalk-trace compare"};
   for (const auto& [name, run] : {std::make_pair("A", &comparison.a), std::make_pair("B", &comparison.b)})
     for (const std::string& path : run->paths)

@@ -62,7 +62,7 @@ int print_summary(const Wish& wish) {
 int print_comparison(const Wish& wish) {
   PictureFiles pictures(wish.pictures, {wish.a, wish.b});
   const std::vector<TraceFile> a = {read_trace(wish.a)}, b = {read_trace(wish.b)};
-  const Comparison comparison = compare(summarize(a), summarize(b));
+  const TraceComparison comparison = compare(summarize(a), summarize(b));
   if (wish.pictures.any())
     pictures.write({{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings});
   if (wish.json)

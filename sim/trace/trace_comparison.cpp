@@ -91,8 +91,8 @@ std::optional<double> ComparedFigure::ratio() const {
   return *b / *a;
 }
 
-Comparison compare(Summary a, Summary b) {
-  Comparison comparison;
+TraceComparison compare(Summary a, Summary b) {
+  TraceComparison comparison;
   for (Figure& figure : figures_of(a.together, a.ranks.size()))
     comparison.figures.push_back({std::move(figure.name), std::move(figure.unit), figure.value, std::nullopt});
   for (Figure& figure : figures_of(b.together, b.ranks.size())) {

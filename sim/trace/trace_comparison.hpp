@@ -32,7 +32,7 @@ struct ComparedFigure {
 };
 
 /// Two runs side by side.
-struct Comparison {
+struct TraceComparison {
   /// The runs.
   /// @{
   Summary a, b;
@@ -42,6 +42,6 @@ struct Comparison {
 };
 
 /// Sets two runs beside each other, figure by figure.
-Comparison compare(Summary a, Summary b);
+TraceComparison compare(Summary a, Summary b);
 
 }  // namespace muonwalk::sim

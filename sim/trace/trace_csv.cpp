@@ -47,7 +47,7 @@ std::string summary_csv(const Summary& summary) {
   return text;
 }
 
-std::string comparison_csv(const Comparison& comparison) {
+std::string comparison_csv(const TraceComparison& comparison) {
   std::string text = "figure,a,b,ratio,unit\n";
   for (const ComparedFigure& figure : comparison.figures)
     text += line({cell(figure.name), cell(figure.a), cell(figure.b), cell(figure.ratio()), figure.unit});

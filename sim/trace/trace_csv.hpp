@@ -16,7 +16,7 @@ namespace muonwalk::sim {
 ///   published   claim,figure,published,recounted,corrected,unit
 /// @{
 std::string summary_csv(const Summary& summary);
-std::string comparison_csv(const Comparison& comparison);
+std::string comparison_csv(const TraceComparison& comparison);
 std::string published_csv(const std::vector<PublishedClaim>& claims);
 /// @}
 

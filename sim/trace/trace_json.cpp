@@ -114,7 +114,7 @@ std::string summary_json(const Summary& summary) {
   return printed(json);
 }
 
-std::string comparison_json(const Comparison& comparison) {
+std::string comparison_json(const TraceComparison& comparison) {
   Json json = document("muonwalk-trace-comparison");
   Json figures = Json::array();
   for (const ComparedFigure& figure : comparison.figures)

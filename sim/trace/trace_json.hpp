@@ -15,7 +15,7 @@ namespace muonwalk::sim {
 /// "-published", version 1.
 /// @{
 std::string summary_json(const Summary& summary);
-std::string comparison_json(const Comparison& comparison);
+std::string comparison_json(const TraceComparison& comparison);
 std::string published_json(const std::vector<PublishedClaim>& claims, const std::vector<std::string>& paths);
 /// @}
 

@@ -181,6 +181,18 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
         self.assert_caught("shows step_3.svg 0 times")
 
+    def test_picture_of_nothing(self):
+        self.edit(self.site / "material" / LESSON / "step_3.svg", r"<desc>.*?</desc>", "<desc>Step 3; nothing travels.</desc>")
+        self.assert_caught("shows step_3.svg, on which there is nothing to see")
+
+    def test_code_in_a_list(self):
+        self.edit(self.page, r'<div class="fragment">.*?</div><!-- fragment -->', r"<ul><li>\g<0></li></ul>")
+        self.assert_caught("has code inside of a list")
+
+    def test_line_that_no_run_prints(self):
+        self.edit(self.site / "lesson_09_full_step.html", r'"before":\["Lesson 09', '"before":["Lesson 90')
+        self.assert_caught('has a line that the lesson does not print: "Lesson 90')
+
     def test_missing_script(self):
         (self.site / "player.js").unlink()
         self.assert_caught('loads "player.js"')

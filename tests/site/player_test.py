@@ -277,6 +277,14 @@ class PlayerTest(unittest.TestCase):
         self.one(".player-forward", player).click()
         self.assertEqual(said.text, "Every rank holds all of w_rows.")
 
+    def test_a_part_that_all_ranks_hold_is_named_by_its_place(self):
+        player = self.open(record("04"))[0]
+        said = self.one("[aria-live=polite]", player)
+        self.assertEqual(said.text, "Every rank holds a part of bucket 0 and a part of bucket 1.")
+        self.all(".player-tick", player)[1].click()
+        self.one(".player-forward", player).click()
+        self.assertEqual(said.text, "Every rank holds bucket 0, elements 0–39.")
+
     def test_the_code_and_the_lines_of_the_step_stand_beside_it(self):
         recording = record("05")
         player = self.open(recording)[0]

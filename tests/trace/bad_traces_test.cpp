@@ -43,7 +43,7 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::vector
 bool survives(const std::string& path) {
   try {
     const Summary summary = summarize(read_traces({path}));
-    const Comparison comparison = compare(summary, summary);
+    const TraceComparison comparison = compare(summary, summary);
     CHECK_FALSE(summary_text(summary).empty());
     CHECK_FALSE((summary_json(summary) + summary_csv(summary)).empty());
     CHECK_FALSE(comparison_text(comparison).empty());

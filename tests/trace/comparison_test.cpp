@@ -13,18 +13,18 @@ using muonwalk::testing::TraceWriting;
 
 namespace {
 
-Comparison comparison_of(const TraceWriting& a, const TraceWriting& b) {
+TraceComparison comparison_of(const TraceWriting& a, const TraceWriting& b) {
   TemporaryFolder folder;
   return compare(summarize({read_trace(a.write(folder.file("a.json")))}),
                  summarize({read_trace(b.write(folder.file("b.json")))}));
 }
 
-bool warns(const Comparison& comparison, const std::string& part) {
+bool warns(const TraceComparison& comparison, const std::string& part) {
   return std::any_of(comparison.warnings.begin(), comparison.warnings.end(),
                      [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
 }
 
-const ComparedFigure& figure(const Comparison& comparison, const std::string& name) {
+const ComparedFigure& figure(const TraceComparison& comparison, const std::string& name) {
   for (const ComparedFigure& each : comparison.figures)
     if (each.name == name) return each;
   FAIL("no figure " << name);
@@ -42,7 +42,7 @@ TraceWriting reduction(double duration = 10) {
 }  // namespace
 
 TEST_CASE("compare: figures side by side, their ratio, and nothing made up where one side has none") {
-  const Comparison comparison = comparison_of(
+  const TraceComparison comparison = comparison_of(
       reduction(),
       TraceWriting(0, 2).kernel("gemm", 0, 10).collective("_allgather_base", 10, 5, 8, "Float", "[0, 1]", 2));
   CHECK(figure(comparison, "computation").ratio().value() == doctest::Approx(0.5));
@@ -55,7 +55,7 @@ TEST_CASE("compare: figures side by side, their ratio, and nothing made up where
 
 TEST_CASE("compare: a warning for each way in which two runs are not comparable") {
   const TraceWriting same = reduction();
-  const Comparison equal = comparison_of(same, same);
+  const TraceComparison equal = comparison_of(same, same);
   for (const char* part : {"Different", "has no", "overlaps", "at the same time", "No steps"})
     CHECK_FALSE(warns(equal, part));
   CHECK(warns(equal, "One rank only in both"));
@@ -72,7 +72,7 @@ TEST_CASE("compare: a warning for each way in which two runs are not comparable"
               "Different element types: A has float32, B has bfloat16."));
   CHECK(warns(comparison_of(same, with("allreduce", 20, 10, "Float", "[0, 2]", 2)),
               "Different groups: A has [0, 1], B has [0, 2]."));
-  const Comparison gather = comparison_of(same, with("_allgather_base", 20, 10, "Float", "[0, 1]", 2));
+  const TraceComparison gather = comparison_of(same, with("_allgather_base", 20, 10, "Float", "[0, 1]", 2));
   CHECK(warns(gather, "B has no reduction of gradients"));
   CHECK(warns(gather, "A has no gather of parameters"));
   CHECK(warns(comparison_of(same, with("allreduce", 15, 10, "Float", "[0, 1]", 2)), "B overlaps 50.0 %"));
@@ -98,10 +98,10 @@ TEST_CASE("compare: runs on different matrices are told apart where the traces s
   other.replace(other.find("\"rows\":4"), 8, "\"rows\":8");
   write_text(folder.file("a.json"), lesson_trace());
   write_text(folder.file("b.json"), other);
-  const Comparison comparison =
+  const TraceComparison comparison =
       compare(summarize({read_trace(folder.file("a.json"))}), summarize({read_trace(folder.file("b.json"))}));
   CHECK(warns(comparison, "Different matrices: A has w0 4 × 2, B has w0 8 × 2."));
-  const Comparison same =
+  const TraceComparison same =
       compare(summarize({read_trace(folder.file("a.json"))}), summarize({read_trace(folder.file("a.json"))}));
   CHECK(same.warnings.empty());
 }
@@ -110,7 +110,7 @@ TEST_CASE("compare: figures are means over the ranks") {
   TemporaryFolder folder;
   write_text(folder.file("a.json"), lesson_trace());
   const Summary summary = summarize({read_trace(folder.file("a.json"))});
-  const Comparison comparison = compare(summary, summary);
+  const TraceComparison comparison = compare(summary, summary);
   CHECK(figure(comparison, "computation").a.value() == doctest::Approx(0.03));
   CHECK(figure(comparison, "all_gather, calls").a.value() == doctest::Approx(1));
   CHECK(figure(comparison, "waiting").a.value() == doctest::Approx(0.01));

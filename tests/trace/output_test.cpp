@@ -49,7 +49,7 @@ TEST_CASE("output: text says what was counted, keeps to 100 columns and is the s
     CHECK(joined(lines) == joined(summary_text(summary)));
     for (const char* part : {"Counted: ", "events\n", "optimizer"})
       CHECK(joined(lines).find(part) != std::string::npos);
-    const Comparison comparison = compare(summary, summary);
+    const TraceComparison comparison = compare(summary, summary);
     expect_readable(comparison_text(comparison), summary);
   }
   const std::string text = joined(summary_text(summary_of(rich_trace())));

@@ -44,11 +44,15 @@ def picture(name, svg_name, svg):
 
 
 def _pictures_of_steps(lesson, material, recorded):
-    """{function: HTML of the pictures of its steps}."""
+    """{function: HTML of the pictures of its steps}. A step in which no rank shows, says or sends anything would be a picture
+    of empty lanes; it has none."""
+    empty = {step["number"] for step in recorded["steps"] if not any(step["holds"] + step["says"] + step["moves"])}
     figures = {}
     for number, function in lesson_text.functions_of_steps(lesson, recorded).items():
+        figures.setdefault(function, [])
         name = f"step_{number}.svg"
-        figures.setdefault(function, []).append(picture(lesson.name, name, lesson_text.read(material / name)))
+        if number not in empty:
+            figures[function].append(picture(lesson.name, name, lesson_text.read(material / name)))
     return {function: "\n".join(all_of_it) for function, all_of_it in figures.items()}
 
 
