@@ -255,11 +255,6 @@ int walk(const LessonInfo& info, const Grid& grid, OptimizerKind kind, bool& las
   for (const auto& of_rank : lesson.collect(kept_elements)) state += of_rank[0].matrix(0, 0);
   lesson.in_parent([&] { read_run(lesson, state); });
   if (last) lesson.say(told_text(told, claims));   // all runs side by side, and the claims
-  if (last && !claims.empty()) {   // of other traces, the verdicts above would say nothing
-    const FoundAgain again = found_again(claims);
-    lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
-                         {{"figures", again.published}});
-  }
   return lesson.answer(!last ? "" :
       "when each event began and how long it took, and not what may be added: one call is several events, what runs at "
       "the same time must be united, the host's time is not the device's, and a call's time is also waiting for the "
