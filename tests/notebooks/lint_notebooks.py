@@ -16,6 +16,8 @@ FORBIDDEN = {
     r"\bstd::(?:future|async|promise|packaged_task)\b": "futures need thread-locals, which interpreters don't have; use the library",
     r"\bstd::call_once\b": "std::call_once needs thread-locals, which interpreters don't have; use the library",
     r"\bthread_local\b": "interpreters don't have thread-locals; they live in the library",
+    r"\bstd::j?thread\b": "a thread could outlive its cell; the library starts the ranks, and waits for them",
+    r"#include <Eigen/": "it costs a second in an interpreter, and its types need the library's own flags; use the library",
 }
 CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
 DECLARATION = re.compile(r"^(?:(?:const|constexpr|static|inline)\s+)*[A-Za-z_][\w:]*(?:<[^;=]*?>)?(?:\s*[*&]+\s*(?:const\s+)?|\s+)"

@@ -93,6 +93,8 @@ class Lint(unittest.TestCase):
         self.expect_of_cell("use the library", "namespace nb05 { std::future<int> later; }")
         self.expect_of_cell("use the library", "std::call_once(flag, work);")
         self.expect_of_cell("live in the library", "namespace nb05 { thread_local int mine; }")
+        self.expect_of_cell("could outlive its cell", "std::thread worker(work);")
+        self.expect_of_cell("costs a second", "#include <Eigen/Dense>")
 
     def test_magics(self):
         for magic in ("%%file x.cpp", "!ls", "?info", ".L library.so", "  %timeit work();"):
