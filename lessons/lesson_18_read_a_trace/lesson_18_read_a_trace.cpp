@@ -122,8 +122,7 @@ const std::vector<Parameter> kParameters = {
     {"w_up", {256, 128}, SplitDim::rows, 0},       // the others by columns,
     {"w_down", {128, 256}, SplitDim::columns, 0}};   // as tensor parallelism does it
 constexpr int kSteps = 2;   // enough to see that a sum over steps is not a figure per step
-OptimizerKind optimizer;   // of this run: settled before its ranks are started, so all of them know it
-
+OptimizerKind optimizer = OptimizerKind::adamw;   // of this run: settled before its ranks start, so all know it
 RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
 
 std::vector<NamedMatrix> expected_slices(const Seat& seat) {
@@ -135,9 +134,9 @@ std::vector<NamedMatrix> expected_slices(const Seat& seat) {
 //
 // What one rank holds. Muon keeps a DP shard of its momentum; AdamW keeps both of its moments whole, on every DP rank.
 struct Local {
-  Layout layout;
-  OptimizerState state;
-  int step = 0;   // training steps done
+  Layout layout;          // who owns what, the same for both optimizers
+  OptimizerState state;   // my weights, and what the optimizer keeps besides them
+  int step = 0;           // training steps done
 };
 
 // Plan the layout, the same for both optimizers, and pack my slices.
@@ -160,12 +159,11 @@ std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {
 //
 // The planted bug `lost_gradient` lets rank 1 train without its own.
 void training_step(Rank& rank, Local& local) {
-  rank.phase("forward and backward");
+  rank.phase("forward and backward");   // a range in the trace, as long as the next one does not begin
   stand_in_for_model(held_slices(rank, local), 64, rank.threads);
   auto own = own_gradient_slices(training(rank), {0, 1, 2, 3}, local.step++, rank.grid, rank.place);
   if (rank.bug("lost_gradient") && rank.rank() == 1)
     for (Matrix& slice : own) slice = Matrix(slice.rows(), slice.cols());
-
   // Each phase gets a name that begins with "optimizer", by which its share of the step can be found again.
   optimizer_step(local.layout, rank.place, rank.dp(), rank.tp(), muon_settings(rank.precision, rank.threads),
                  pack_slices(local.layout, own), local.step, local.state,
@@ -174,26 +172,27 @@ void training_step(Rank& rank, Local& local) {
 
 // ### Read what it left behind
 //
-// The times are others in each run, so they go to standard error: as they are often read, and read again. Look for
-// four things there:
+// The times are others in each run, so they go to standard error, read in both ways. Look for four things there:
 //
 // - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
 //   adds up by name counts the calls in them twice.
-// - *Waiting.* Four processes share the cores of your machine, so ranks come late, and most of a call is waiting.
+// - *Waiting.* Four ranks share the cores of your machine, so some come late, and most of a call is waiting.
 // - *Overlap.* It is 0: a rank that calls computes nothing until the call has returned.
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
 //
-// The trace is written and read as a file would be, and every call of every rank is held against the ledger, with its
-// bytes.
+// The trace is written and read as a file would be, and every rank's calls and bytes are held against the ledger.
 std::vector<ToldRun> told;   // of all runs, for the table at the end
-
-void read_run(Lesson<Local>& lesson, double state) {
-  const TraceFile file = written_and_read(lesson.trace());
-  const Summary summary = read(lesson.seat(), {file});
-  lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
-                       ledger_counts(lesson.trace()));
-  told.push_back(told_run(optimizer, lesson.options().grid, file, summary, static_cast<std::int64_t>(state)));
-  if (lesson.options().verbose > 0) print_error_line(told.back().measured);   // other figures in each run
+void read_run(Lesson<Local>& lesson) {
+  double kept = 0;
+  for (const auto& of_rank : lesson.collect(kept_elements)) kept += of_rank[0].matrix(0, 0);
+  lesson.in_parent([&] {
+    const TraceFile file = written_and_read(lesson.trace());   // what a file would hold
+    const Summary summary = read(lesson.seat(), {file});       // by the reader from above
+    lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
+                         ledger_counts(lesson.trace()));
+    told.push_back(told_run(optimizer, lesson.options().grid, file, summary, static_cast<std::int64_t>(kept)));
+    if (lesson.options().verbose > 0) print_error_line(told.back().measured);   // other figures in each run
+  });
 }
 
 // ## The cost
@@ -210,10 +209,10 @@ Prediction predict(const Seat& seat) {
 
 // ## What was published
 //
-// "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) came with its traces, which is why its
-// figures can be read again at all. With `--published DIR`, each is shown first as it was counted and then as above.
-// The last table says of each claim whether it holds. What neither those traces nor our runs can tell is said, too: our
-// runs have no GPU, so they say something about calls, bytes and elements, and nothing about milliseconds there.
+// "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) came with its traces, so its figures can
+// be read again. With `--published DIR`, each is shown as it was counted and then as above. The last table says of each
+// claim whether it holds. What neither can tell is said, too: our runs have no GPU, so they tell calls, bytes and
+// elements, and no milliseconds there.
 std::string published_folder;         // empty: not given
 std::vector<PublishedClaim> claims;   // what was read in it
 
@@ -225,40 +224,29 @@ void prepare(const Seat& seat) {
   if (!published_folder.empty() && claims.empty()) claims = published_claims(read_published_folder(published_folder));
 }
 
-// The made-up trace as a picture, and what two readers make of it.
-void read_made_up_trace(Lesson<Local>& lesson) {
-  const std::vector<TraceFile> files = made_up_trace(kMadeUp);
-  lesson.say(joined(drawn(kMadeUp)) + "\n");
-  lesson.say(joined(naive_and_honest(files, summarize(files))));
-  lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
-                       in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
+// All runs side by side, and the claims. The verdicts mean something only if these are the traces that were published.
+int compare_runs(Lesson<Local>& lesson) {
+  lesson.say(told_text(told, claims));   // with the folder of the traces: first each figure, as it was counted
+  const FoundAgain again = found_again(claims);
+  if (!claims.empty())
+    lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
+                         {{"figures", again.published}});
+  return lesson.answer("when each event began and how long it took, and not what may be added: one call is several "
+      "events, what runs at the same time must be united, the host's time is not the device's, and a call's time is "
+      "also waiting for the last rank; a figure is worth as much as the sentence on how it was counted.");
 }
 
-// ## One run
-//
-// The first one shows the made-up trace as well, and the last one compares. With a grid of the reader's own there are
-// two: both optimizers on that one.
-int walk(const LessonInfo& info, const Grid& grid, OptimizerKind kind, bool& last, int argc, char** argv) {
-  optimizer = kind;
+// One run of Muon.
+int run_muon(const LessonInfo& info, const Grid& grid, bool last, int argc, char** argv) {
+  optimizer = OptimizerKind::muon;   // before any rank of this run is started
   Lesson<Local> lesson(info, grid, argc, argv);
-  last = last || (kind == OptimizerKind::muon && lesson.options().grid_given);
   lesson.require(prepare);
-  lesson.trains(kParameters);   // for whoever compares its trace with another one
-  if (told.empty()) read_made_up_trace(lesson);
-
-  // The steps, and what is checked of them: weights, bytes, and what the trace says.
   lesson.quiet_step("lay out the parameters", start);
   for (int step = 1; step <= kSteps; ++step) lesson.quiet_step(fmt::format("training step {}", step), training_step);
-  lesson.check(fmt::format("{}: weights after {} steps", optimizer_name(kind), kSteps), held_slices, expected_slices);
+  lesson.check(fmt::format("Muon: weights after {} steps", kSteps), held_slices, expected_slices);
   lesson.cost(predict);   // bytes by formula, by the ledger, and by the kernel
-  double state = 0;
-  for (const auto& of_rank : lesson.collect(kept_elements)) state += of_rank[0].matrix(0, 0);
-  lesson.in_parent([&] { read_run(lesson, state); });
-  if (last) lesson.say(told_text(told, claims));   // all runs side by side, and the claims
-  return lesson.answer(!last ? "" :
-      "when each event began and how long it took, and not what may be added: one call is several events, what runs at "
-      "the same time must be united, the host's time is not the device's, and a call's time is also waiting for the "
-      "last rank; a figure is worth as much as the sentence on how it was counted.");
+  read_run(lesson);       // and what its trace says
+  return last ? compare_runs(lesson) : lesson.answer("");
 }
 
 int main(int argc, char** argv) {
@@ -271,20 +259,34 @@ int main(int argc, char** argv) {
                {"host_for_device", "the time to start the optimizer is taken for the time that it took"},
                {"one_rank_only", "only the trace of rank 0 is read"},
                {"lost_gradient", "rank 1 trains without its own gradient"}};
-  // Further things to try, and the option that this lesson has of its own.
   info.also_try = {"--published DIR", "--precision bf16", "--dp 2 --tp 4", "--trace run.json"};
   info.options = {{"--published", "the folder of the published traces, to read them, too", &published_folder}};
   info.traced = true;   // its own trace is kept in memory
 
-  // AdamW first, then Muon on three grids.
-  bool last = false;
-  int code = walk(info, Grid().dp(4), OptimizerKind::adamw, last, argc, argv);
+  // The made-up trace as a picture, and what two readers make of it.
+  Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
+  lesson.require(prepare);
+  lesson.trains(kParameters);   // for whoever compares its trace with another one
+  std::vector<TraceFile> files = made_up_trace(kMadeUp);   // one a rank
+  lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(naive_and_honest(files, summarize(files))));
+  lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
+                       in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
+
+  // AdamW: the steps, and what is checked of them: weights, bytes, and what the trace says.
+  lesson.quiet_step("lay out the parameters", start);
+  lesson.quiet_step("training step 1", training_step);
+  lesson.quiet_step("training step 2", training_step);
+  lesson.check("AdamW: weights after 2 steps", held_slices, expected_slices);
+  lesson.cost(predict);   // bytes by formula, by the ledger, and by the kernel
+  read_run(lesson);       // and what its trace says
+  int code = lesson.answer("");   // which comes after the last run
+
+  // Then Muon, on three grids or on the reader's own.
   info.question.clear();   // it was asked
-  for (const Grid& grid : {Grid().dp(4), Grid().tp(4), Grid().dp(2).tp(2)}) {
-    if (last) break;   // the reader's own grid is done
-    last = grid.dp() == 2;
-    code = std::max(code, walk(info, grid, OptimizerKind::muon, last, argc, argv));
-  }
+  std::vector<Grid> grids = {Grid().dp(4), Grid().tp(4), Grid().dp(2).tp(2)};
+  if (lesson.options().grid_given) grids = {lesson.options().grid};
+  for (std::size_t i = 0; i < grids.size(); ++i)
+    code = std::max(code, run_muon(info, grids[i], i + 1 == grids.size(), argc, argv));
 
   // ## Exercises
   //

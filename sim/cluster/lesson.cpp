@@ -46,7 +46,8 @@ NamedMatrix held_matrix(const Record& record) {
 
 // "05" and "TP gather" as "Lesson 05 · TP gather".
 std::string heading(const LessonInfo& info) {
-  return fmt::format("Lesson {} · {}", lesson_number(info), info.title);
+  const std::string number = lesson_number(info);
+  return number.empty() ? info.title : fmt::format("Lesson {} · {}", number, info.title);
 }
 
 std::string world_text(const Options& options) {

@@ -122,7 +122,9 @@ void add_own_options(CLI::App& app, const LessonInfo& info) {
 
 }  // namespace
 
-std::string lesson_number(const LessonInfo& info) { return info.name.size() > 9 ? info.name.substr(7, 2) : ""; }
+std::string lesson_number(const LessonInfo& info) {
+  return info.name.rfind("lesson_", 0) == 0 && info.name.size() > 9 ? info.name.substr(7, 2) : "";
+}
 
 Seat Options::seat(int rank) const {
   Seat seat;
@@ -233,6 +235,15 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   return true;
 }
 
+namespace {
+
+std::string without_last_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
 void require_valid(const LessonInfo& info, const Options& options) {
   if (options.verbose < 0 || options.verbose > 2)
     throw UsageError(fmt::format("--verbose {} is not known; it takes 0, 1 or 2", options.verbose));
@@ -243,6 +254,11 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (!options.trace_file.empty() && (options.trace_file == options.record_file || options.trace_file == options.svg_path))
     throw UsageError(fmt::format("--trace {0} names a file that {1} is to write as well; give each a file of its own",
                                  options.trace_file, options.trace_file == options.record_file ? "--record" : "--svg"));
+  if (!options.trace_folder.empty())
+    for (const auto& [option, file] : {std::pair("--trace", options.trace_file), std::pair("--record", options.record_file)})
+      if (!file.empty() && without_last_slashes(file) == without_last_slashes(options.trace_folder))
+        throw UsageError(fmt::format("--trace-per-rank {} names the file that {} is to write; give the folder another name",
+                                     options.trace_folder, option));
   if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
     throw UsageError("--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
   if (!options.bug.empty()) require_known_bug(info, options.bug);

@@ -116,6 +116,10 @@ void warn_of_optimizer(const RankSummary& a, const RankSummary& b, std::vector<s
         in_a.communication_ns > 0 ? "B" : "A"));
 }
 
+std::string world_text(const Summary& run) {
+  return run.world_size > 0 ? std::to_string(run.world_size) : "a number that it does not say";
+}
+
 void warn_of_runs(const Summary& a, const Summary& b, std::vector<std::string>& warnings) {
   if (a.dialect != b.dialect)
     warnings.push_back(fmt::format("A is a {} trace and B a {} trace: they were recorded by different means.",
@@ -128,8 +132,7 @@ void warn_of_runs(const Summary& a, const Summary& b, std::vector<std::string>& 
                                    a.backend.empty() ? "one it does not name" : a.backend,
                                    b.backend.empty() ? "one it does not name" : b.backend));
   if (a.world_size != b.world_size)
-    warnings.push_back(
-        fmt::format("Different numbers of ranks: A ran on {}, B on {} (0: not said).", a.world_size, b.world_size));
+    warnings.push_back(fmt::format("Different numbers of ranks: A ran on {}, B on {}.", world_text(a), world_text(b)));
   if (a.ranks.size() != b.ranks.size())
     warnings.push_back(fmt::format("A has the traces of {} ranks, B of {}: the figures are means over these.",
                                    a.ranks.size(), b.ranks.size()));

@@ -69,7 +69,8 @@ std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events) {
   const int ranks = ranks_of(events);
   std::vector<TraceFile> files;
   for (int rank = 0; rank < ranks; ++rank)
-    files.push_back(read_trace_text(fmt::format("the made-up trace of rank {}", rank), text_of_rank(events, rank, ranks)));
+    files.push_back(
+        read_trace_text(fmt::format("the made-up trace of rank {}", rank), text_of_rank(events, rank, ranks)));
   return files;
 }
 

@@ -46,8 +46,11 @@ void print_document(std::string text) {
 }
 
 int print_summary(const Wish& wish) {
-  PictureFiles pictures(wish.pictures, wish.files);
-  const std::vector<TraceFile> files = read_traces(wish.files);
+  std::vector<std::string> paths;
+  for (const std::string& path : wish.files)
+    for (const std::string& file : trace_paths(path)) paths.push_back(file);
+  PictureFiles pictures(wish.pictures, paths);
+  const std::vector<TraceFile> files = read_traces(paths);
   const Summary summary = summarize(files);
   if (wish.pictures.any()) pictures.write({{picture_run(files, summary)}, {}});
   if (wish.json)
@@ -60,8 +63,11 @@ int print_summary(const Wish& wish) {
 }
 
 int print_comparison(const Wish& wish) {
-  PictureFiles pictures(wish.pictures, {wish.a, wish.b});
-  const std::vector<TraceFile> a = {read_trace(wish.a)}, b = {read_trace(wish.b)};
+  const std::vector<std::string> paths_a = trace_paths(wish.a), paths_b = trace_paths(wish.b);
+  std::vector<std::string> paths = paths_a;
+  paths.insert(paths.end(), paths_b.begin(), paths_b.end());
+  PictureFiles pictures(wish.pictures, paths);
+  const std::vector<TraceFile> a = read_traces(paths_a), b = read_traces(paths_b);
   const TraceComparison comparison = compare(summarize(a), summarize(b));
   if (wish.pictures.any())
     pictures.write({{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings});
@@ -93,10 +99,8 @@ int print_published(const Wish& wish) {
     print_document(published_csv(claims));
   else
     print_lines(published_text(claims, paths));
-  for (const PublishedClaim& claim : claims)
-    for (const PublishedFigure& figure : claim.figures)
-      if (!figure.found_again()) return 1;
-  return 0;
+  const auto [figures, found] = found_again(claims);
+  return found == figures ? 0 : 1;
 }
 
 void add_formats(CLI::App& command, Wish& wish) {
@@ -128,10 +132,10 @@ int run(int argc, char** argv) {
 
   CLI::App* summary =
       app.add_subcommand("summary", "what the ranks of one run did: time, collectives, waiting, optimizer");
-  summary->add_option("FILE", wish.files, "a trace a rank, or one with all ranks")->required();
+  summary->add_option("FILE", wish.files, "a trace a rank, one with all ranks, or a folder with a trace a rank")->required();
   CLI::App* comparison = app.add_subcommand("compare", "two runs side by side, and why they can't simply be compared");
-  comparison->add_option("A", wish.a, "the trace of one run")->required();
-  comparison->add_option("B", wish.b, "the trace of the other")->required();
+  comparison->add_option("A", wish.a, "the trace of one run, or a folder with a trace a rank")->required();
+  comparison->add_option("B", wish.b, "the same of the other")->required();
   CLI::App* published = app.add_subcommand("published", "published figures, counted again, next to corrected ones");
   published->add_option("FILE_MUON", wish.muon, "the published trace of Muon, dp 2 × tp 2")->required();
   published->add_option("FILE_ADAMW", wish.adamw, "the published trace of AdamW, dp 4")->required();

@@ -12,8 +12,8 @@ namespace muonwalk::sim {
 /// are not in it: how many there are depends on the clock.
 NameTally tally_by_name(const TraceFile& file, const RankSummary& rank);
 
-/// Takes all those events for calls, in every line of every rank: what a reader gets who forgets that ranges have names,
-/// too.
+/// Takes all those events for calls, in every line of every rank: what a reader gets who forgets that ranges have
+/// names, too.
 void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary);
 
 /// What the communication of a run comes to, on all ranks that were traced.

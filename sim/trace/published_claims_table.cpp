@@ -55,14 +55,16 @@ std::vector<std::string> cells_of(const Row& row, const std::vector<PublishedCla
     measured += fmt::format("{}{:.{}f}{}", measured.empty() ? "" : " and ", figure.corrected,
                             figure.corrected_decimals, last && !figure.unit.empty() ? " " + figure.unit : "");
   }
-  const bool holds = std::abs(figure_of(claims, row.claim, row.figures.front()).corrected - row.asserted) <= row.nearness;
+  const double first = figure_of(claims, row.claim, row.figures.front()).corrected;
+  const bool holds = std::abs(first - row.asserted) <= row.nearness;
   return {words, row.published, measured + row.of_what, holds ? "holds" : "doesn't hold"};
 }
 
 }  // namespace
 
 std::vector<std::string> published_claims_table(const std::vector<PublishedClaim>& claims, const OwnRuns& own) {
-  std::vector<std::vector<std::string>> rows = {{"claims (Field Notes, Jen Wei, 2025)", "published", "measured", "verdict"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"claims (Field Notes, Jen Wei, 2025)", "published", "measured", "verdict"}};
   for (const Row& row : kRows) rows.push_back(cells_of(row, claims));
   rows.insert(rows.begin() + 2,
               {"  the same in bytes, our own runs", "",

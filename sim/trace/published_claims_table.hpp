@@ -14,8 +14,9 @@ struct OwnRuns {
   std::optional<double> state_ratio;  ///< elements of state a weight: Muon / AdamW
 };
 
-/// Which of the claims of "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) hold, as a table: the claim, the published figure, what is measured, and the verdict.
-/// `claims` are what published_claims made of the real traces; without any, the table says what would tell.
+/// Which of the claims of "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) hold, as a table:
+/// the claim, the published figure, what is measured, and the verdict. `claims` are what published_claims made of the
+/// real traces; without any, the table says what would tell.
 std::vector<std::string> published_claims_table(const std::vector<PublishedClaim>& claims, const OwnRuns& own);
 
 }  // namespace muonwalk::sim

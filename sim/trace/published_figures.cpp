@@ -22,7 +22,7 @@ std::string evidence_of(const std::string& who, const NameMatch& match) {
     text += fmt::format("{} {} {} {:.2f} ms", text.back() == ':' ? "" : " +", tally.events,
                         event_class_name(static_cast<EventClass>(c)), ms(tally.total_ns));
   }
-  return text + fmt::format(" = {} events, {:.2f} ms", match.all.events, ms(match.all.total_ns));
+  return text + fmt::format("{} {} events, {:.2f} ms", match.all.events > 0 ? " =" : "", match.all.events, ms(match.all.total_ns));
 }
 
 // The sum over all events of one class and one name.
@@ -197,6 +197,17 @@ double rounded(double value, int decimals) { return std::stod(fmt::format("{:.{}
 
 bool PublishedFigure::found_again() const {
   return !published || (recounted && rounded(*recounted, decimals) == rounded(*published, decimals));
+}
+
+FoundAgain found_again(const std::vector<PublishedClaim>& claims) {
+  FoundAgain again;
+  for (const PublishedClaim& claim : claims)
+    for (const PublishedFigure& figure : claim.figures) {
+      if (!figure.published) continue;
+      ++again.published;
+      if (figure.found_again()) ++again.found;
+    }
+  return again;
 }
 
 std::vector<PublishedClaim> published_claims(const PublishedTraces& traces) {

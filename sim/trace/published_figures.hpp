@@ -51,4 +51,13 @@ struct PublishedTraces {
 /// traces.
 std::vector<PublishedClaim> published_claims(const PublishedTraces& traces);
 
+/// How many figures were published, and how many of them came out again.
+struct FoundAgain {
+  int published = 0;  ///< figures
+  int found = 0;      ///< of these
+};
+
+/// Counts them over all claims.
+FoundAgain found_again(const std::vector<PublishedClaim>& claims);
+
 }  // namespace muonwalk::sim

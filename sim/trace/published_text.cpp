@@ -37,20 +37,19 @@ std::vector<std::string> published_text(const std::vector<PublishedClaim>& claim
   append(lines,
          wrap_text("Published: \"Distributed Muon: Field Notes & Reproducibility Artifacts\", Jen Wei, 2025.", 0));
   for (const std::string& path : paths) lines.push_back("  " + path);
-  int figures = 0, found = 0;
   for (const PublishedClaim& claim : claims) {
     lines.push_back("");
     append(lines, claim_lines(claim));
-    for (const PublishedFigure& figure : claim.figures) {
-      if (!figure.published) continue;
-      ++figures;
-      if (figure.found_again()) ++found;
-    }
   }
+  const auto [figures, found] = found_again(claims);
   lines.push_back("");
   lines.push_back(
       left_and_right(fmt::format("check   {} of {} published figures come out of these traces", found, figures),
                      found == figures ? "✔" : "✘"));
+  if (found != figures)
+    append(lines, wrap_text("These are not the published traces, or not in their order, Muon's before AdamW's: the sentences "
+                            "above are about those alone.",
+                            0));
   append(
       lines,
       wrap_text(

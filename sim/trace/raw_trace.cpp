@@ -55,7 +55,10 @@ class TraceListener : public nlohmann::json_sax<Json> {
   bool whole = false;
 
   bool null() override { return scalar({}); }
-  bool boolean(bool) override { return scalar({}); }
+  bool boolean(bool value) override {
+    if (places_.back() == Place::muonwalk && key_ == "ok") trace_.failed = !value;
+    return scalar({});
+  }
   bool number_integer(number_integer_t value) override { return integer(value); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<number_unsigned_t>(INT64_MAX)) return scalar({});
@@ -104,6 +107,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
     muonwalk,
     matrices,
     matrix,
+    without_room,
+    recorded_by,
     ignored
   };
 
@@ -131,6 +136,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
         return key_ == "distributedInfo" ? Place::distributed
                : key_ == "otherData"     ? Place::other_data
                : key_ == "muonwalk"      ? Place::muonwalk
+               : key_ == "recorded_by"   ? Place::recorded_by
                                          : Place::ignored;
       case Place::other_data: return key_ == "muonwalk" ? Place::muonwalk : Place::ignored;
       case Place::events: return Place::event;
@@ -144,6 +150,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
     if (places_.back() == Place::outside) return Place::events;  // a trace may be the array alone
     if (places_.back() == Place::root && key_ == "traceEvents") return Place::events;
     if (places_.back() == Place::muonwalk && key_ == "parameters") return Place::matrices;
+    if (places_.back() == Place::muonwalk && key_ == "dropped_events") return Place::without_room;
     return Place::ignored;
   }
 
@@ -162,6 +169,11 @@ class TraceListener : public nlohmann::json_sax<Json> {
       case Place::distributed: distributed_field(value); break;
       case Place::muonwalk:
         if (key_ == "name") trace_.title = value.as_text();
+        if (key_ == "backend") trace_.backend = value.as_text();
+        break;
+      case Place::without_room: lacks(value); break;
+      case Place::recorded_by:
+        if (key_ == "dropped_events") lacks(value);
         break;
       case Place::matrix:
         if (key_ == "name") matrix_.name = value.as_text();
@@ -172,6 +184,12 @@ class TraceListener : public nlohmann::json_sax<Json> {
       default: break;
     }
     return true;
+  }
+
+  // Events that the recording itself had no room for.
+  void lacks(const JsonScalar& value) {
+    const std::int64_t events = std::clamp<std::int64_t>(value.as_integer().value_or(0), 0, INT32_MAX);
+    trace_.without_room += std::min(events, INT64_MAX - trace_.without_room);
   }
 
   void event_field(const JsonScalar& value) {
@@ -346,27 +364,6 @@ std::string reason_text(const std::string& what) {
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
   return reason;
 }
-
-}  // namespace
-
-std::int32_t NameTable::number(std::string_view text) {
-  const auto found = numbers_.find(text);
-  if (found != numbers_.end()) return found->second;
-  const std::int32_t next = static_cast<std::int32_t>(texts_.size());
-  texts_.emplace_back(text);
-  numbers_.emplace(texts_.back(), next);
-  bytes_ += static_cast<std::int64_t>(text.size()) + 96;  // and what the tables take
-  return next;
-}
-
-std::vector<std::string> NameTable::take() {
-  numbers_.clear();
-  std::vector<std::string> all(std::make_move_iterator(texts_.begin()), std::make_move_iterator(texts_.end()));
-  texts_.clear();
-  return all;
-}
-
-namespace {
 
 RawTrace read_input(const std::string& path, TraceInput& input) {
   RawTrace trace;

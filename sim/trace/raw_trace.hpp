@@ -1,38 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
-#include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/event.hpp"
+#include "sim/trace/name_table.hpp"
 #include "sim/trace/trace_input.hpp"
 
 namespace muonwalk::sim {
-
-/// Texts, each kept once: the same text has the same number.
-class NameTable {
- public:
-  /// The number of a text; one that is new gets the next.
-  std::int32_t number(std::string_view text);
-  /// The text of a number that was given out.
-  const std::string& text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
-  /// How many different texts there are.
-  std::size_t size() const { return texts_.size(); }
-  /// About how much memory they take.
-  std::int64_t bytes() const { return bytes_; }
-
-  /// The texts in the order of their numbers; the table is empty afterwards.
-  std::vector<std::string> take();
-
- private:
-  std::deque<std::string> texts_;  // stays where it is, so that the map can point into it
-  std::unordered_map<std::string_view, std::int32_t> numbers_;
-  std::int64_t bytes_ = 0;
-};
 
 /// A complete event as it was read, before it is known which rank its process is, and which dialect the file is in.
 struct RawEvent {
@@ -59,8 +37,10 @@ struct RawTrace {
   bool has_distributed = false;        ///< "distributedInfo" was there, with a rank
   std::int64_t rank = 0;               ///< of "distributedInfo"
   std::int64_t world_size = 0;         ///< of "distributedInfo"; 0: not said
-  std::string backend;                 ///< of "distributedInfo"; "": not said
+  std::string backend;                 ///< of "distributedInfo" or the lesson; "": not said
   bool is_muonwalk = false;            ///< a lesson wrote it
+  std::int64_t without_room = 0;       ///< events that the recording had no room for, as the file says
+  bool failed = false;                 ///< the file says that the check of the run failed
   std::string title;                   ///< the lesson's name; "": not said
   std::vector<TracedMatrix> matrices;  ///< that the run trained; empty: not said
   std::int64_t bytes = 0;              ///< of JSON, decompressed

@@ -56,8 +56,9 @@ std::vector<std::string> times(const Summary& summary) {
          paragraph(
              fmt::format(
                  "Counted: {}. Computation, communication and copies are unions of intervals; overlap is communication "
-                 "during computation, and its share of communication; idle is what of the span none covers.",
-                 basis_text(summary.together.basis)),
+                 "during computation, and its share of communication; idle is what of the span none covers.{}",
+                 basis_text(summary.together.basis),
+                 summary.ranks.size() > 1 ? " The last row adds up the ranks, which ran at the same time." : ""),
              2, 2));
   return lines;
 }

@@ -46,7 +46,7 @@ OwnRuns own_runs(const std::vector<ToldRun>& runs) {
 
 std::string told_text(const std::vector<ToldRun>& runs, const std::vector<PublishedClaim>& claims) {
   std::vector<std::vector<std::string>> rows = {
-      {"runs", "calls", "events by name", "bytes sent", "elements of state"}};
+      {"runs", "calls", "events by name", "bytes sent", "state on all ranks"}};
   for (const ToldRun& run : runs)
     rows.push_back({"  " + name_of(run), number_text(run.totals.calls), number_text(run.totals.events_by_name),
                     number_text(run.totals.sent_bytes), number_text(run.state_elements)});

@@ -23,8 +23,8 @@ struct ToldRun {
 ToldRun told_run(OptimizerKind optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                  std::int64_t state_elements);
 
-/// What runs say about the published claims: the last one, of Muon, against the first, of AdamW. Nothing where these are
-/// of other grids than the claims, Muon's dp 2 × tp 2 and AdamW's dp 4.
+/// What runs say about the published claims: the last one, of Muon, against the first, of AdamW. Nothing where these
+/// are of other grids than the claims, Muon's dp 2 × tp 2 and AdamW's dp 4.
 OwnRuns own_runs(const std::vector<ToldRun>& runs);
 
 /// A row a run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After

@@ -34,6 +34,9 @@ namespace muonwalk::sim {
 ///     (or "muonwalk" beside "traceEvents".) It is what tells this dialect from the other; "parameters" are the
 ///     matrices that the run trained, and let a comparison see that two runs did not do the same work.
 ///
+///   "backend" names the transport; "ok": false says that the check of the run failed; "dropped_events" [rank] counts
+///   what the recording had no room for. (In PyTorch's dialect, lessons write that into "recorded_by".)
+///
 ///   A process is a rank: metadata "process_name" with args {"name": "rank 3 (dp 1, tp 1)"}; "pid" may be any number.
 ///   Two threads in each, by metadata "thread_name": "computation" and "communication".
 ///

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -47,13 +48,17 @@ class TraceBuilder {
   void find_ranks() {
     if (file_.dialect == TraceDialect::pytorch) {
       TraceRank rank;
-      rank.stated = raw_.has_distributed;
+      rank.stated = raw_.has_distributed && raw_.rank >= 0;
       rank.rank = static_cast<int>(std::clamp<std::int64_t>(raw_.rank, 0, std::numeric_limits<int>::max()));
       rank.world_size = static_cast<int>(std::clamp<std::int64_t>(raw_.world_size, 0, std::numeric_limits<int>::max()));
       rank.label = fmt::format("rank {}", rank.rank);
       if (!rank.stated)
         file_.notes.push_back(
             fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", file_.path));
+      else if (rank.world_size > 0 && rank.rank >= rank.world_size)
+        file_.notes.push_back(fmt::format("{} says that it is of rank {} of {} ranks, which are 0 to {}: one of the two "
+                                          "is wrong.",
+                                          file_.path, rank.rank, rank.world_size, rank.world_size - 1));
       file_.ranks.push_back(rank);
       return;
     }
@@ -130,6 +135,7 @@ class TraceBuilder {
     for (const auto& [why, events] : raw_.left_out) file_.left_out[why] += events;
     for (const auto& [category, events] : raw_.dropped)
       file_.left_out[why_left_out(file_.dialect, raw_.names.text(category))] += events;
+    note_shortages();
     file_.backend = raw_.backend;
     file_.title = raw_.title;
     file_.calls = std::move(raw_.calls);
@@ -139,6 +145,17 @@ class TraceBuilder {
     file_.bytes = raw_.bytes;
     file_.names = raw_.names.take();
     refuse_empty();
+  }
+
+  void note_shortages() {
+    if (raw_.without_room > 0)
+      file_.notes.push_back(
+          fmt::format("{} lacks the last events of its run, {} in all: the recording had no room for them, so every "
+                      "figure may be too small; record again with a larger --trace-events.",
+                      file_.path, raw_.without_room));
+    if (raw_.failed)
+      file_.notes.push_back(fmt::format("{} is of a run whose check failed: what it did may not be what it should.",
+                                        file_.path));
   }
 
   void refuse_empty() const {
@@ -156,7 +173,8 @@ class TraceBuilder {
         file_.path,
         left_out == 0
             ? std::string(": it has no events at all")
-            : fmt::format(": {} events are left out, most of them ({}) because of: {}", left_out, of_most, most)));
+            : fmt::format(": {} left out, {} of them because of: {}",
+                          left_out == 1 ? "one event is" : fmt::format("{} events are", left_out), of_most, most)));
   }
 
   RawTrace raw_;
@@ -187,6 +205,10 @@ void refuse_strangers(const std::vector<TraceFile>& files) {
       if (!added)
         throw UsageError(fmt::format("{} and {} are both of rank {}; name files of different ranks of one run",
                                      at->second, file.path, rank.rank));
+      if (rank.world_size > 0 && rank.rank >= rank.world_size)
+        throw UsageError(fmt::format("{} says that it is of rank {} of {} ranks, so it can't stand beside others; name "
+                                     "files of different ranks of one run",
+                                     file.path, rank.rank, rank.world_size));
       if (rank.world_size != first.ranks.front().world_size && file.dialect == TraceDialect::pytorch)
         throw apart(file,
                     fmt::format("the runs have {} and {} ranks", first.ranks.front().world_size, rank.world_size));
@@ -207,6 +229,26 @@ TraceFile read_trace(const std::string& path) { return TraceBuilder(path, read_r
 
 TraceFile read_trace_text(const std::string& name, std::string text) {
   return TraceBuilder(name, read_raw_trace(name, std::move(text))).build();
+}
+
+std::vector<std::string> trace_paths(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {path};
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto ends_with = [&](const std::string& end) {
+      return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+    };
+    if (entry.is_regular_file(error) && (ends_with(".json") || ends_with(".json.gz")))
+      paths.push_back(entry.path().string());
+  }
+  if (paths.empty())
+    throw UsageError(fmt::format("{} can't be read as traces: it is a folder without a file that ends in .json or "
+                                 ".json.gz; name a file, or a folder with a file a rank",
+                                 path));
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 std::vector<TraceFile> read_traces(const std::vector<std::string>& paths) {

@@ -221,7 +221,8 @@ void add_notes(Summary& summary) {
     if (why.rfind("damaged", 0) == 0) damaged += events;
   if (damaged > 0)
     summary.notes.push_back(
-        fmt::format("{} events are damaged and in no figure: the figures may be too small.", damaged));
+        fmt::format("{} damaged and in no figure: the figures may be too small.",
+                    damaged == 1 ? "One event is" : fmt::format("{} events are", damaged)));
   const std::int64_t on_host = summary.counted.of_class[static_cast<std::size_t>(EventClass::host_collective)];
   if (on_host > 0 && summary.together.basis == TimeBasis::device)
     summary.notes.push_back(

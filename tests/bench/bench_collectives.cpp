@@ -4,6 +4,9 @@
 //   - the latencies of a barrier and of small all-gathers,
 //   - how long ranks with three groups each take to start, connect and end.
 // Nothing here fails on a time.
+//
+// "bench_collectives --trace FILE" does the same calls instead, once each, as a run that is traced: on as many ranks and in
+// such a world as the options of a lesson say.
 
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/lesson.hpp"
 #include "sim/transport/gloo_transport.hpp"
 #include "tests/comm/rank_runners.hpp"
 
@@ -166,9 +170,35 @@ void bench_start(int dp, int tp, int pp, double target_ms) {
               tp, pp, took, target_ms, trouble.c_str());
 }
 
+// What a traced rank holds.
+struct Buffers {
+  std::vector<float> shard, out;
+};
+
+int trace_calls(int argc, char** argv) {
+  sim::LessonInfo info;
+  info.name = "bench_collectives";
+  info.title = "Collectives, one call each";
+  info.question = "how long does each of these calls take a rank?";
+  sim::Lesson<Buffers> run(info, Grid().dp(ranks), argc, argv);
+  run.quiet_step("make the buffers", [](sim::Rank& rank, Buffers& buffers) {
+    buffers.shard.assign(static_cast<std::size_t>(total_elements / rank.dp().size()), 1.0f);
+    buffers.out.assign(buffers.shard.size() * static_cast<std::size_t>(rank.dp().size()), 0.0f);
+  });
+  run.quiet_step("barrier", [](sim::Rank& rank, Buffers&) { rank.dp().barrier(); });
+  run.quiet_step("all_gather of 4 KiB a rank", [](sim::Rank& rank, Buffers& buffers) {
+    rank.dp().all_gather(buffers.shard.data(), Index{1024}, buffers.out.data());
+  });
+  run.quiet_step("all_gather of 64 MiB", [](sim::Rank& rank, Buffers& buffers) {
+    rank.dp().all_gather(buffers.shard.data(), static_cast<Index>(buffers.shard.size()), buffers.out.data());
+  });
+  return run.answer("as long as its slices in the trace are wide; muonwalk-trace summary adds them up.");
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) return trace_calls(argc, argv);
   bench_start(4, 2, 1, 500);
   bench_start(2, 2, 2, 500);
   bench_start(4, 4, 4, 5000);

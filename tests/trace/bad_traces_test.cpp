@@ -98,7 +98,7 @@ TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2"
   expect_refusal({"summary", file("number", "42")}, {"no array \"traceEvents\""});
   expect_refusal({"summary", file("none", "{\"traceEvents\": []}")}, {"it has no events at all"});
   expect_refusal({"summary", file("runtime", TraceWriting().event("cuda_runtime", "cudaLaunchKernel", 0, 1).json())},
-                 {"no kernel, no range and no operator", "1 events are left out", "cuda_runtime"});
+                 {"no kernel, no range and no operator", "one event is left out", "cuda_runtime"});
   expect_refusal({"summary", file("negative", TraceWriting().kernel("gemm", 0, -1).json())}, {"a negative duration"});
   expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is no JSON at byte"});
   expect_refusal({"compare", file("good", rich_trace()), folder.file("nowhere.json")}, {"nowhere.json"});
@@ -112,11 +112,13 @@ TEST_CASE("bad traces: files that don't belong together are refused") {
   TraceWriting(0, 2).kernel("gemm", 5, 10).write(path("again0"));
   TraceWriting(1, 4).kernel("gemm", 5, 10).write(path("of4"));
   TraceWriting(1, 2).kernel("gemm", 1e9, 10).write(path("later"));
+  TraceWriting(2, 2).kernel("gemm", 5, 10).write(path("outside"));
   write_text(path("lesson"), lesson_trace());
   write_text(path("gloo"), R"({"distributedInfo": {"backend": "gloo", "rank": 1, "world_size": 2},
       "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 1}]})");
   expect_refusal({"summary", path("rank0"), path("again0")}, {"are both of rank 0", "different ranks of one run"});
   expect_refusal({"summary", path("rank0"), path("of4")}, {"don't belong together", "2 and 4 ranks"});
+  expect_refusal({"summary", path("rank0"), path("outside")}, {"rank 2 of 2 ranks"});
   expect_refusal({"summary", path("rank0"), path("later")}, {"one ended before the other began"});
   expect_refusal({"summary", path("rank0"), path("lesson")}, {"a pytorch trace and the other a muonwalk trace"});
   expect_refusal({"summary", path("rank0"), path("gloo")}, {"over nccl and the other over gloo"});
@@ -139,6 +141,7 @@ TEST_CASE("bad traces: published figures that don't come out end the program wit
   const Outcome outcome = trace_program({"published", folder.file("other.json"), folder.file("other.json")});
   CHECK(outcome.exit_code == 1);
   CHECK(outcome.out.find("✘") != std::string::npos);
+  CHECK(outcome.out.find("These are not the published traces") != std::string::npos);
 }
 
 TEST_CASE("bad traces: gzip that is damaged or cut off is refused") {

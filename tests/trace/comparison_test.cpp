@@ -115,3 +115,13 @@ TEST_CASE("compare: figures are means over the ranks") {
   CHECK(figure(comparison, "all_gather, calls").a.value() == doctest::Approx(1));
   CHECK(figure(comparison, "waiting").a.value() == doctest::Approx(0.01));
 }
+
+TEST_CASE("compare: a folder stands for all ranks of a run") {
+  TemporaryFolder folder;
+  TraceWriting(1, 2).kernel("gemm", 5, 10).write(folder.file("rank_1.json.gz"));
+  TraceWriting(0, 2).kernel("gemm", 0, 10).write(folder.file("rank_0.json"));
+  write_text(folder.file("README"), "no trace");
+  CHECK(trace_paths(folder.path()) == std::vector<std::string>{folder.file("rank_0.json"), folder.file("rank_1.json.gz")});
+  CHECK(trace_paths(folder.file("rank_0.json")).size() == 1);
+  CHECK(summarize(read_traces(trace_paths(folder.path()))).ranks.size() == 2);
+}

@@ -199,6 +199,31 @@ TEST_CASE("summary: damaged events are left out, counted and said") {
   CHECK(has_note(summary, "7 events are damaged"));
 }
 
+TEST_CASE("summary: what a recording had no room for is said, in both dialects, and so is a failed check") {
+  TemporaryFolder folder;
+  const auto read = [&](const std::string& fields) {
+    write_text(folder.file("t.json"),
+               R"({"traceEvents": [{"ph": "M", "pid": 0, "name": "process_name", "args": {"name": "rank 0"}},
+                   {"ph": "X", "cat": "computation", "name": "a", "pid": 0, "tid": 1, "ts": 0, "dur": 2},
+                   {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 1, "ts": 0, "dur": 2}], )" +
+                   fields + "}");
+    return summarize({read_trace(folder.file("t.json"))});
+  };
+  CHECK(has_note(read(R"("muonwalk": {"dropped_events": [0, 7, 4]})"), "lacks the last events of its run, 11 in all"));
+  CHECK(has_note(read(R"("recorded_by": {"dropped_events": 3})"), "lacks the last events of its run, 3 in all"));
+  CHECK(has_note(read(R"("muonwalk": {"ok": false})"), "whose check failed"));
+  const Summary whole = read(R"("muonwalk": {"dropped_events": [0, 0], "ok": true, "backend": "gloo"})");
+  CHECK(whole.backend == "gloo");
+  CHECK_FALSE(has_note(whole, "lacks"));
+  CHECK_FALSE(has_note(whole, "check failed"));
+}
+
+TEST_CASE("summary: a rank that can't be one of the world is said") {
+  CHECK(has_note(summary_of(TraceWriting(9, 4).kernel("gemm", 0, 10)), "says that it is of rank 9 of 4 ranks"));
+  CHECK(has_note(summary_of(TraceWriting(-1, 4).kernel("gemm", 0, 10)), "it is taken for rank 0"));
+  CHECK_FALSE(has_note(summary_of(TraceWriting(3, 4).kernel("gemm", 0, 10)), "one of the two"));
+}
+
 TEST_CASE("summary: gzip gives what the plain file gives") {
   TemporaryFolder folder;
   const TraceWriting trace =

@@ -21,7 +21,8 @@ TraceWriting& TraceWriting::event(const std::string& category, const std::string
 
 TraceWriting& TraceWriting::kernel(const std::string& name, double begin, double duration, int stream) {
   return raw(fmt::format(
-      R"("ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"stream": {}}})",
+      R"("ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, )"
+      R"("args": {{"stream": {}}})",
       name, stream, begin, duration, stream));
 }
 

@@ -158,7 +158,8 @@ class PageTest(unittest.TestCase):
         self.open_summary(*self.ranks)
         self.point_at_slice(self.slices_named(self.data(), "nccl")[1])
         self.assertEqual(self.tip(), ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "rank 1, communication",
-                                      "begins at 1.50 ms", "takes 1.50 ms", "message of 1,000,000 B", "float32", "group [0, 1]"])
+                                      "begins at 1.50 ms", "takes 1.50 ms", "message of 1,000,000 B", "float32",
+                                       "group [0, 1]"])
         self.point_at_slice(self.slices_named(self.data(), "gemm")[0])
         self.assertEqual(self.tip(), [NASTY, "rank 0, computation", "begins at 0.00 ms", "takes 2.00 ms"])
 
