@@ -123,7 +123,7 @@ def for_notebook(lines):
     return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));", line) for line in lines]
 
 
-_CHECKED = re.compile(r"^(lesson\.(?:check|cost)\(.*\));$", re.DOTALL)
+_CHECKED = re.compile(r"^(lesson\.(?:check|check_numbers|cost)\(.*\));(\s*//[^\n]*)?$", re.DOTALL)
 _RETURN = re.compile(r"^return (.*);$", re.DOTALL)
 _CALL_OR_NAME = re.compile(r"^[\w.]+(\(.*\))?$", re.DOTALL)
 
@@ -132,7 +132,7 @@ def checked(lines):
     """A statement of `main`; where it says whether something holds, a notebook stops when it does not."""
     comment = [line for line in lines if line.lstrip().startswith("//")]
     statement = "\n".join(lines[len(comment):])
-    statement = _CHECKED.sub(r"NB_CHECK(\1);", statement)
+    statement = _CHECKED.sub(r"NB_CHECK(\1);\2", statement)
     returned = _RETURN.match(statement)
     if returned:
         code = returned.group(1)

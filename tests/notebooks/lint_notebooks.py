@@ -115,7 +115,7 @@ def faults_of_cell(source, number, named):
     elif kind == "statements":
         yield from lambda_faults(code)
         for piece in pieces(code):
-            if re.match(r"lesson\.(?:check|cost|answer)\(", piece):
+            if re.match(r"lesson\.(?:check|check_numbers|cost|answer)\(", piece):
                 yield f"does not look at what {piece.split('(')[0]} returns; wrap it in NB_CHECK"
         body = code
     else:

@@ -133,6 +133,8 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(cells["checks"], 'NB_CHECK(lesson.check("the values", &Local::values,\n             reference));\n'
                                           "NB_CHECK(lesson.cost(predict));")
         self.assertEqual(cells["answer"], 'NB_CHECK(lesson.answer("because.") == 0);')
+        said = self.cells(LESSON.replace("lesson.cost(predict);", "lesson.check_numbers(read, right);   // (in words)"))
+        self.assertTrue(said["checks"].endswith("NB_CHECK(lesson.check_numbers(read, right));   // (in words)"))
 
     def test_other_results_of_main_are_checked_as_well(self):
         self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "code"))["result"], "NB_CHECK(code == 0);")
