@@ -11,6 +11,7 @@ SKIPPED = 77  # what CMake knows as SKIP_RETURN_CODE
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
 except ImportError:
     webdriver = None
@@ -47,7 +48,11 @@ def headless_browser():
             options.add_argument(argument)
         if os.geteuid() == 0:
             options.add_argument("--no-sandbox")  # Chromium refuses to run as root within its sandbox
-        browser = webdriver.Chrome(service=Service(_program("MUONWALK_CHROMEDRIVER", "chromedriver")), options=options)
+        try:
+            browser = webdriver.Chrome(service=Service(_program("MUONWALK_CHROMEDRIVER", "chromedriver")), options=options)
+        except WebDriverException as error:
+            sys.exit(f"Chromium can't be started ({error.msg.strip()}); see that chromedriver and chromium run by themselves, "
+                     "and that the name localhost leads to 127.0.0.1 (/etc/hosts)")
         try:
             yield browser
         finally:
