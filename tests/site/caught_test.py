@@ -72,7 +72,7 @@ class WhileDoxygenRuns(Folder):
     """Doxygen, on one lesson and the headers that it needs, stops at what it can't resolve, and names the right line."""
 
     def doxygen(self, lesson, headers=ROOT / "src"):
-        settings = (BUILD / "docs/Doxyfile").read_text(encoding="utf-8")
+        settings = (BUILD / "Doxyfile").read_text(encoding="utf-8")
         settings += f'''
 OUTPUT_DIRECTORY = "{self.folder}"
 GENERATE_TAGFILE =
