@@ -294,7 +294,7 @@ int main(int argc, char** argv) {
   //    reader who adds up? Hint: two calls at the same time are one stretch of time.
   // 2. Rank 0 spends 8 ms in its first gather and rank 1 spends 4. Which rank would you have to make faster? Hint: not
   //    the one whose figure is larger.
-  // 3. The optimizer's share is 25 % on the host. What would make it nearly 100 % without a change on the device? Hint:
+  // 3. Look at the optimizer's share on the host. What would make it nearly all, without a change on the device? Hint:
   //    the host may ask the device for a number.
   return code;
 }
