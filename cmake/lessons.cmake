@@ -1,9 +1,9 @@
-# add_lesson(lesson_NN_topic [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp into bin/ and
+# add_lesson(lesson_NN_topic [LIBRARIES target...] [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp into bin/ and
 # registers its tests. A lesson that works long names arguments with which most of its tests run it in a smaller size.
 function(add_lesson name)
-  cmake_parse_arguments(LESSON "" "" "TEST_ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS" ${ARGN})
   add_executable(${name} ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.cpp)
-  target_link_libraries(${name} PRIVATE muonwalk)
+  target_link_libraries(${name} PRIVATE muonwalk ${LESSON_LIBRARIES})
   set_target_properties(${name} PROPERTIES MUONWALK_TEST_ARGUMENTS "${LESSON_TEST_ARGUMENTS}")
   set_property(GLOBAL APPEND PROPERTY MUONWALK_LESSONS ${name})
 endfunction()

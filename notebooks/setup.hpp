@@ -28,13 +28,13 @@
 #endif
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/cluster/screen.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/numerics/matrix.hpp"
 
 namespace nb {
 
-/// Loads Muonwalk's shared library: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks --library`
-/// builds. Throws a sentence that says what to do where there is none.
+/// Loads Muonwalk's shared library: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks
+/// --library` builds. Throws a sentence that says what to do where there is none.
 inline void* load_library() {
 #ifdef __APPLE__
   const std::string name = "libmuonwalk.dylib";
@@ -50,6 +50,9 @@ inline void* load_library() {
   if (library == nullptr)
     throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
                              "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY");
+  // What reads traces lies beside it, in a library of its own, which lesson 18 alone needs.
+  dlopen(path.replace(path.rfind("libmuonwalk"), std::string("libmuonwalk").size(), "libmuonwalk_analyser").c_str(),
+         RTLD_NOW | RTLD_GLOBAL);
   return library;
 }
 
@@ -100,8 +103,8 @@ class CommandLine {
   std::vector<char*> pointers_;
 };
 
-/// What a lesson is made from in a notebook: the lesson's own grid and what the command line says. Throws a sentence when
-/// that can't work.
+/// What a lesson is made from in a notebook: the lesson's own grid and what the command line says. Throws a sentence
+/// when that can't work.
 ///
 /// The ranks are threads of the kernel, since a kernel has threads of its own and must not be forked. They talk through
 /// memory, which opens no socket: a cell that is interrupted leaves none behind, and a kernel in a sandbox needs none.
@@ -113,8 +116,9 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--world=processes" || (word == "processes" && std::string(argv[i - 1]) == "--world"))
-      throw std::runtime_error("--world processes would fork the notebook's kernel, which has threads that a fork does not "
-                               "copy; leave it out, or run the lesson as a program");
+      throw std::runtime_error(
+          "--world processes would fork the notebook's kernel, which has threads that a fork does not "
+          "copy; leave it out, or run the lesson as a program");
   }
   // Of an option that is given twice, the last one counts: the reader's.
   std::vector<std::string> words = {argv[0], "--world", "threads", "--transport", "memory"};
@@ -123,7 +127,7 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   for (std::string& word : words) pointers.push_back(&word[0]);
   Options result;
   result.grid = grid;
-  result.recorded = true;   // for the pictures of the steps
+  result.recorded = true;  // for the pictures of the steps
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
   return result;

@@ -5,20 +5,20 @@
 
 namespace muonwalk {
 
-/// The reader asked for something that cannot work (a bad option, layout or file). The message is one sentence that says
-/// what was asked, why it cannot be, and what would work. A program that ends with it exits with 2.
+/// The reader asked for something that cannot work (a bad option, layout or file). The message is one sentence that
+/// says what was asked, why it cannot be, and what would work. A program that ends with it exits with 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A run that was well asked for broke on the way (a rank died, a message had the wrong size, a timeout). A program that
-/// ends with it exits with 3.
+/// A run that was well asked for broke on the way (a rank died, a message had the wrong size, a timeout). A program
+/// that ends with it exits with 3.
 struct RunError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A rank can't go on because another rank is gone. It is a consequence of what went wrong there and never the cause, so a
-/// run that breaks names an error of another kind where there is one.
+/// A rank can't go on because another rank is gone. It is a consequence of what went wrong there and never the cause,
+/// so a run that breaks names an error of another kind where there is one.
 struct PeerLostError : RunError {
   using RunError::RunError;
 };

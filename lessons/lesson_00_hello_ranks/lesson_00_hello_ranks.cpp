@@ -13,7 +13,7 @@
 #include "sim/cluster/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -50,9 +50,9 @@ using namespace muonwalk::sim;
 
 // What one rank holds: its own copy of this, at an address that means nothing to the others.
 struct Local {
-  float number = -1;      // what it takes for its rank
-  Flat heard;             // what its left neighbour told it: one number
-  Flat board;             // a place for the number of each rank of the world; −1 while it knows nothing
+  float number = -1;  // what it takes for its rank
+  Flat heard;         // what its left neighbour told it: one number
+  Flat board;         // a place for the number of each rank of the world; −1 while it knows nothing
 };
 
 // "0 · · ·": the board as text; of a world with many ranks, its two ends.
@@ -68,8 +68,7 @@ void plan(const Seat& seat) {
   if (grid.tp() > 1 || grid.pp() > 1)
     throw UsageError(fmt::format("--{} {} would cut the world into groups, which is for lesson_01_grid; try --dp {}",
                                  grid.tp() > 1 ? "tp" : "pp", grid.tp() > 1 ? grid.tp() : grid.pp(), grid.size()));
-  if (grid.dp() < 2)
-    throw UsageError("--dp 1 is a world of one rank, which has nobody to talk to; try --dp 2 or more");
+  if (grid.dp() < 2) throw UsageError("--dp 1 is a world of one rank, which has nobody to talk to; try --dp 2 or more");
 }
 
 // ## The reference
@@ -148,7 +147,7 @@ Prediction predict(const Seat& seat) {
   prediction.ledger.add("dp", CollectiveKind::recv, ElementType::float32, 1, recv_traffic(1, ElementType::float32));
   prediction.ledger.add("dp", CollectiveKind::all_gather, ElementType::float32, 1,
                         all_gather_traffic(world, 1, ElementType::float32));
-  prediction.peak_elements = world + 1;   // the board, and what was heard
+  prediction.peak_elements = world + 1;  // the board, and what was heard
   return prediction;
 }
 

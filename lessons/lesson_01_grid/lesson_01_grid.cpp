@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "sim/cluster/lesson.hpp"
+#include "sim/pictures/grid_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/layout/grid_map.hpp"
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -46,10 +46,10 @@ using namespace muonwalk::sim;
 // What one rank holds in this lesson. Groups are lists of rank numbers, 1 × size each, named "tp", "dp" and "pp".
 // (All that ranks send each other in these lessons are floats, so the numbers of ranks are floats as well.)
 struct Local {
-  Flat place;                              // my dp, tp and pp
-  std::vector<NamedMatrix> worked_out;     // who must be in my groups
-  std::vector<NamedMatrix> answered;       // who is in my groups
-  Flat world;                              // every rank of the world, as two more gathers find them
+  Flat place;                           // my dp, tp and pp
+  std::vector<NamedMatrix> worked_out;  // who must be in my groups
+  std::vector<NamedMatrix> answered;    // who is in my groups
+  Flat world;                           // every rank of the world, as two more gathers find them
 };
 
 // Say a line such as "tp {4 5}   dp {5 7}   pp {1 5}"; of a long group, its two ends.

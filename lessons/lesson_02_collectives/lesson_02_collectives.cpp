@@ -15,8 +15,8 @@
 #include "sim/cluster/comparison.hpp"
 #include "sim/cluster/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/layout/text_table.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -116,9 +116,7 @@ Flat expect_sums(const Seat& seat) {
   return sums;
 }
 Flat expect_my_sum(const Seat& seat) { return {expect_sums(seat)[seat.place.dp]}; }
-Flat expect_totals(const Seat& seat) {
-  return Flat(seat.grid.dp(), plain_tree(leaves_of_all(seat)));
-}
+Flat expect_totals(const Seat& seat) { return Flat(seat.grid.dp(), plain_tree(leaves_of_all(seat))); }
 
 // ## The steps
 //

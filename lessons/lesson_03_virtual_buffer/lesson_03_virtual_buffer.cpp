@@ -13,10 +13,10 @@
 #include <algorithm>
 
 #include "sim/cluster/lesson.hpp"
+#include "sim/pictures/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/layout/buffer_map.hpp"
 #include "src/layout/ownership_table.hpp"
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -52,9 +52,9 @@ using namespace muonwalk::sim;
 
 // Group 0 is for Muon, group 1 for AdamW. Small enough to draw, and tp may be 1 or 2.
 const std::vector<Parameter> kParameters = {
-    {"up", {10, 3}, SplitDim::rows, 0},         {"wq", {6, 4}, SplitDim::rows, 0},
-    {"wo", {4, 6}, SplitDim::columns, 0},       {"down", {3, 10}, SplitDim::columns, 0},
-    {"embedding", {14, 2}, SplitDim::rows, 1},  {"norm", {1, 3}, SplitDim::none, 1}};
+    {"up", {10, 3}, SplitDim::rows, 0},        {"wq", {6, 4}, SplitDim::rows, 0},
+    {"wo", {4, 6}, SplitDim::columns, 0},      {"down", {3, 10}, SplitDim::columns, 0},
+    {"embedding", {14, 2}, SplitDim::rows, 1}, {"norm", {1, 3}, SplitDim::none, 1}};
 constexpr Index kAlignment = 4;
 constexpr Index kCapacity = 24;  // elements at which a bucket is closed
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "sim/cluster/lesson.hpp"
+#include "sim/pictures/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/layout/buffer_map.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
 

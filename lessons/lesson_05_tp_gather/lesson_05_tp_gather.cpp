@@ -33,11 +33,11 @@ constexpr Shape kShape = {8, 8};  // both matrices; any tp that divides 8 will d
 
 // What one rank holds in this lesson. With tp = 2 a slice is 4 × 8 or 8 × 4.
 struct Local {
-  Matrix rows_slice;      // rows / tp × cols
-  Matrix columns_slice;   // rows × cols / tp
-  Flat gathered;          // the column slices as they arrive, one after the other
-  Matrix rows_whole;      // rows × cols, after the gather
-  Matrix columns_whole;   // rows × cols, after the gather and the copy
+  Matrix rows_slice;     // rows / tp × cols
+  Matrix columns_slice;  // rows × cols / tp
+  Flat gathered;         // the column slices as they arrive, one after the other
+  Matrix rows_whole;     // rows × cols, after the gather
+  Matrix columns_whole;  // rows × cols, after the gather and the copy
 };
 
 // ## The reference

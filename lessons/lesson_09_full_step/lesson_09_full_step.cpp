@@ -13,11 +13,11 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/shown_phases.hpp"
 #include "src/errors.hpp"
-#include "src/io/training_files.hpp"
 #include "src/layout/ownership_table.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/serial_muon.hpp"
-#include "src/optim/training_data.hpp"
+#include "src/train/training_data.hpp"
+#include "src/train/training_files.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -42,7 +42,7 @@ struct Request {
   bool no_nesterov = false;
   int steps = 10;
   bool small = false;
-  int bucket_capacity = 0, alignment = 1;   // one bucket, no padding
+  int bucket_capacity = 0, alignment = 1;  // one bucket, no padding
   TrainingFileNames files;
   std::vector<std::string> tp_dims;
 };
@@ -54,10 +54,10 @@ std::unique_ptr<TrainingData> data;
 
 // What one rank holds.
 struct Local {
-  std::vector<int> mine;   // the numbers of the parameters of this rank's pipeline stage
-  Layout layout;           // who owns what of them
-  MuonState state;         // weights: whole buckets; momentum: my DP shards
-  int step = 0;            // optimizer steps done
+  std::vector<int> mine;  // the numbers of the parameters of this rank's pipeline stage
+  Layout layout;          // who owns what of them
+  MuonState state;        // weights: whole buckets; momentum: my DP shards
+  int step = 0;           // optimizer steps done
 };
 
 // With pipeline parallelism a stage has parameters of its own; without it, everybody has all.
@@ -147,7 +147,7 @@ void optimizer_step(Rank& rank, Local& local) {
     for (auto& buffer : local.state.momentum)
       for (Flat& shard : buffer) std::fill(shard.begin(), shard.end(), 0.0f);
 
-  rank.memory().restart_peak();   // what is counted from here on is the step itself
+  rank.memory().restart_peak();  // what is counted from here on is the step itself
   full_step(local.layout, rank.place, rank.dp(), rank.tp(), settings_of(rank), gradients, local.state,
             ShownPhases(rank, local.layout));
 
@@ -195,10 +195,10 @@ std::string redundant_work(const Options& options) {
 // With `--params`, `--grads` and `--out` the same steps run on your files. At the end the whole matrices are put
 // together from the slices of DP rank 0, which have just been compared with the reference, and written in their type.
 void write_result(Lesson<Local>& lesson, const FileTraining& files) {
-  const auto held = lesson.collect(held_slices);   // [rank][parameter of its stage]
+  const auto held = lesson.collect(held_slices);  // [rank][parameter of its stage]
   lesson.in_parent([&] {
     const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
-    const InterruptHold hold;   // Ctrl-C waits until the file is whole
+    const InterruptHold hold;  // Ctrl-C waits until the file is whole
     files.write(whole);
   });
   lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.files.out));
@@ -260,11 +260,15 @@ int finish(Lesson<Local>& lesson, bool equal, bool last_layout) {
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
   if (files != nullptr && equal) write_result(lesson, *files);
-  return lesson.answer(!last_layout ? "" :
-      "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
-      "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
-      "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives a "
-      "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
+  return lesson.answer(
+      !last_layout
+          ? ""
+          : "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done "
+            "in an "
+            "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
+            "matrix, and all else is done element by element. The price is on the table: the bytes of three "
+            "collectives a "
+            "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
 }
 
 // Both layouts, or the one that was asked for.
@@ -281,21 +285,21 @@ int main(int argc, char** argv) {
   info.also_try = {"--precision bf16", "--dp 3 --tp 1", "--bucket-capacity 50000 --alignment 64",
                    "--pp 2 --dp 2 --tp 2"};
   // What can be asked for on top of the options of every lesson. `--help` lists both.
-  info.options = {{"--steps", "optimizer steps on random numbers (default 10)", &request.steps},
-                  {"--small", "matrices of an eighth of the size, for a quick look", &request.small},
-                  {"--lr", "learning rate (default 0.1)", &request.muon.lr},
-                  {"--momentum", "momentum (default 0.9)", &request.muon.momentum},
-                  {"--weight-decay", "decoupled weight decay (default 0.1)", &request.muon.weight_decay},
-                  {"--rms", "root mean square that updates are brought to (default 0.2)", &request.muon.rms},
-                  {"--ns-steps", "Newton–Schulz steps (default 5)", &request.muon.ns_steps},
-                  {"--no-nesterov", "plain momentum", &request.no_nesterov},
-                  {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)",
-                   &request.bucket_capacity},
-                  {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
-                  {"--params", "your weights, a safetensors file", &request.files.params},
-                  {"--grads", "your gradients, one safetensors file a step", &request.files.grads},
-                  {"--out", "the safetensors file that the new weights are written to", &request.files.out},
-                  {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.tp_dims}};
+  info.options = {
+      {"--steps", "optimizer steps on random numbers (default 10)", &request.steps},
+      {"--small", "matrices of an eighth of the size, for a quick look", &request.small},
+      {"--lr", "learning rate (default 0.1)", &request.muon.lr},
+      {"--momentum", "momentum (default 0.9)", &request.muon.momentum},
+      {"--weight-decay", "decoupled weight decay (default 0.1)", &request.muon.weight_decay},
+      {"--rms", "root mean square that updates are brought to (default 0.2)", &request.muon.rms},
+      {"--ns-steps", "Newton–Schulz steps (default 5)", &request.muon.ns_steps},
+      {"--no-nesterov", "plain momentum", &request.no_nesterov},
+      {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &request.bucket_capacity},
+      {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
+      {"--params", "your weights, a safetensors file", &request.files.params},
+      {"--grads", "your gradients, one safetensors file a step", &request.files.grads},
+      {"--out", "the safetensors file that the new weights are written to", &request.files.out},
+      {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.tp_dims}};
 
   // The first layout: ten steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
@@ -311,7 +315,7 @@ int main(int argc, char** argv) {
 
   // The second one, unless the reader asked for a layout.
   if (!one_layout) {
-    info.question.clear();   // it was asked
+    info.question.clear();  // it was asked
     Lesson<Local> other(info, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
     other.say(layout_of(other.seat()).text());

@@ -21,7 +21,7 @@
 #include "src/optim/adamw.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/optim/training_data.hpp"
+#include "src/train/training_data.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -47,18 +47,18 @@ RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, k
 
 // What one parameter group holds on one rank.
 struct Group {
-  std::vector<int> mine;   // the numbers of its parameters
-  Layout layout;           // their dist_metas, among other things
+  std::vector<int> mine;  // the numbers of its parameters
+  Layout layout;          // their dist_metas, among other things
   MuonState state;
 };
 
 // What one rank holds.
 struct Local {
   std::vector<Group> groups;
-  std::map<int, Layout> dist_metas;   // by group
-  AdamWState bias;                    // weights and both moments, the same on every rank
-  int step = 0;                       // steps taken
-  Matrix stage = Matrix(1, 3);        // what worked: ranks reached, shards placed, workers that answered
+  std::map<int, Layout> dist_metas;  // by group
+  AdamWState bias;                   // weights and both moments, the same on every rank
+  int step = 0;                      // steps taken
+  Matrix stage = Matrix(1, 3);       // what worked: ranks reached, shards placed, workers that answered
 };
 
 // ## The reference
@@ -235,7 +235,7 @@ Prediction predict(const Seat& seat) {
   const ElementType type = ElementType::float32;
   ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(seat.grid.dp(), 1, type));
   const MuonSettings settings = muon_settings(seat.precision, 1);
-  const Layout layout = plan_layout(kParameters, seat.grid);   // both groups at once, a buffer each
+  const Layout layout = plan_layout(kParameters, seat.grid);  // both groups at once, a buffer each
   ledger.add(predict_full_step(layout, seat.place, settings), kSteps);
   const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kBias, type);
   for (int i = 0; i < kSteps; ++i) ledger.add("dp", CollectiveKind::all_reduce, type, 1, reduce);

@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/cluster/screen.hpp"
-#include "sim/trace/call_counts.hpp"
-#include "sim/trace/made_up_trace.hpp"
-#include "sim/trace/published_folder.hpp"
-#include "sim/trace/told_run.hpp"
+#include "sim/lesson_18/call_counts.hpp"
+#include "sim/lesson_18/made_up_trace.hpp"
+#include "sim/lesson_18/published_folder.hpp"
+#include "sim/lesson_18/told_run.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
-#include "src/optim/compared_optimizers.hpp"
+#include "src/train/compared_optimizers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -81,13 +81,13 @@ NamedNumbers by_the_millisecond() {
     for (int now = 0; now < 26; ++now) {
       const bool computes = does(rank, now, "gemm"), communicates = does(rank, now, "ncclAllGather");
       ms[who + "computation"] += computes;
-      ms[who + "communication"] += communicates;          // a union: two calls at a time are one millisecond
-      ms[who + "overlap"] += computes && communicates;    // waiting that costs nothing
+      ms[who + "communication"] += communicates;        // a union: two calls at a time are one millisecond
+      ms[who + "overlap"] += computes && communicates;  // waiting that costs nothing
       ms[who + "optimizer"] += does(rank, now, "Optimizer.step#Muon");
     }
     for (const MadeUpEvent& event : kMadeUp) {
       if (event.rank != rank || event.name != "ncclAllGather") continue;
-      ms[who + "calls"] += 1;   // one for the kernel, none for its ranges
+      ms[who + "calls"] += 1;  // one for the kernel, none for its ranges
       ms[who + "waiting"] += waited(event);
     }
   }
@@ -117,16 +117,16 @@ Summary read(const Seat& seat, std::vector<TraceFile> files) {
 // the same matrices. Their weights are compared with those of one process (\ref serially_trained), and what is read out
 // of their traces with the *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
 const std::vector<Parameter> kParameters = {
-    {"w_query", {128, 128}, SplitDim::rows, 0},    // all matrices of a small layer,
-    {"w_out", {128, 128}, SplitDim::columns, 0},   // the first and the third cut by rows,
-    {"w_up", {256, 128}, SplitDim::rows, 0},       // the others by columns,
-    {"w_down", {128, 256}, SplitDim::columns, 0}};   // as tensor parallelism does it
-constexpr int kSteps = 2;   // enough to see that a sum over steps is not a figure per step
-OptimizerKind optimizer = OptimizerKind::adamw;   // of this run: settled before its ranks start, so all know it
+    {"w_query", {128, 128}, SplitDim::rows, 0},     // all matrices of a small layer,
+    {"w_out", {128, 128}, SplitDim::columns, 0},    // the first and the third cut by rows,
+    {"w_up", {256, 128}, SplitDim::rows, 0},        // the others by columns,
+    {"w_down", {128, 256}, SplitDim::columns, 0}};  // as tensor parallelism does it
+constexpr int kSteps = 2;                           // enough to see that a sum over steps is not a figure per step
+OptimizerKind optimizer = OptimizerKind::adamw;     // of this run: settled before its ranks start, so all know it
 RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
 
 std::vector<NamedMatrix> expected_slices(const Seat& seat) {
-  const MuonSettings one_thread = muon_settings(seat.precision, 1);   // this process will fork again
+  const MuonSettings one_thread = muon_settings(seat.precision, 1);  // this process will fork again
   return serially_trained(optimizer, training(seat), kSteps, seat.grid, seat.place, one_thread);
 }
 
@@ -134,9 +134,9 @@ std::vector<NamedMatrix> expected_slices(const Seat& seat) {
 //
 // What one rank holds. Muon keeps a DP shard of its momentum; AdamW keeps both of its moments whole, on every DP rank.
 struct Local {
-  Layout layout;          // who owns what, the same for both optimizers
-  OptimizerState state;   // my weights, and what the optimizer keeps besides them
-  int step = 0;           // training steps done
+  Layout layout;         // who owns what, the same for both optimizers
+  OptimizerState state;  // my weights, and what the optimizer keeps besides them
+  int step = 0;          // training steps done
 };
 
 // Plan the layout, the same for both optimizers, and pack my slices.
@@ -159,7 +159,7 @@ std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {
 //
 // The planted bug `lost_gradient` lets rank 1 train without its own.
 void training_step(Rank& rank, Local& local) {
-  rank.phase("forward and backward");   // a range in the trace, as long as the next one does not begin
+  rank.phase("forward and backward");  // a range in the trace, as long as the next one does not begin
   stand_in_for_model(held_slices(rank, local), 64, rank.threads);
   auto own = own_gradient_slices(training(rank), {0, 1, 2, 3}, local.step++, rank.grid, rank.place);
   if (rank.bug("lost_gradient") && rank.rank() == 1)
@@ -181,17 +181,17 @@ void training_step(Rank& rank, Local& local) {
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
 //
 // The trace is written and read as a file would be, and every rank's calls and bytes are held against the ledger.
-std::vector<ToldRun> told;   // of all runs, for the table at the end
+std::vector<ToldRun> told;  // of all runs, for the table at the end
 void read_run(Lesson<Local>& lesson) {
   double kept = 0;
   for (const auto& of_rank : lesson.collect(kept_elements)) kept += of_rank[0].matrix(0, 0);
   lesson.in_parent([&] {
-    const TraceFile file = written_and_read(lesson.trace());   // what a file would hold
-    const Summary summary = read(lesson.seat(), {file});       // by the reader from above
+    const TraceFile file = written_and_read(lesson.trace());  // what a file would hold
+    const Summary summary = read(lesson.seat(), {file});      // by the reader from above
     lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
                          ledger_counts(lesson.trace()));
     told.push_back(told_run(optimizer, lesson.options().grid, file, summary, static_cast<std::int64_t>(kept)));
-    if (lesson.options().verbose > 0) print_error_line(told.back().measured);   // other figures in each run
+    if (lesson.options().verbose > 0) print_error_line(told.back().measured);  // other figures in each run
   });
 }
 
@@ -203,7 +203,8 @@ void read_run(Lesson<Local>& lesson) {
 Prediction predict(const Seat& seat) {
   Prediction prediction;
   prediction.ledger.add(predict_optimizer_step(optimizer, plan_layout(kParameters, seat.grid), seat.place,
-                                               muon_settings(seat.precision, seat.threads)), kSteps);
+                                               muon_settings(seat.precision, seat.threads)),
+                        kSteps);
   return prediction;
 }
 
@@ -213,39 +214,40 @@ Prediction predict(const Seat& seat) {
 // be read again. With `--published DIR`, each is shown as it was counted and then as above. The last table says of each
 // claim whether it holds. What neither can tell is said, too: our runs have no GPU, so they tell calls, bytes and
 // elements, and no milliseconds there.
-std::string published_folder;         // empty: not given
-std::vector<PublishedClaim> claims;   // what was read in it
+std::string published_folder;        // empty: not given
+std::vector<PublishedClaim> claims;  // what was read in it
 
 // What can't work is refused before any rank starts.
 void prepare(const Seat& seat) {
   if (seat.grid.pp() > 1)
     throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", seat.grid.pp()));
-  plan_layout(kParameters, seat.grid);   // throws where TP divides a matrix unevenly
+  plan_layout(kParameters, seat.grid);  // throws where TP divides a matrix unevenly
   if (!published_folder.empty() && claims.empty()) claims = published_claims(read_published_folder(published_folder));
 }
 
 // All runs side by side, and the claims. The verdicts mean something only if these are the traces that were published.
 int compare_runs(Lesson<Local>& lesson) {
-  lesson.say(told_text(told, claims));   // with the folder of the traces: first each figure, as it was counted
+  lesson.say(told_text(told, claims));  // with the folder of the traces: first each figure, as it was counted
   const FoundAgain again = found_again(claims);
   if (!claims.empty())
     lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
                          {{"figures", again.published}});
-  return lesson.answer("when each event began and how long it took, and not what may be added: one call is several "
+  return lesson.answer(
+      "when each event began and how long it took, and not what may be added: one call is several "
       "events, what runs at the same time must be united, the host's time is not the device's, and a call's time is "
       "also waiting for the last rank; a figure is worth as much as the sentence on how it was counted.");
 }
 
 // One run of Muon.
 int run_muon(const LessonInfo& info, const Grid& grid, bool last, int argc, char** argv) {
-  optimizer = OptimizerKind::muon;   // before any rank of this run is started
+  optimizer = OptimizerKind::muon;  // before any rank of this run is started
   Lesson<Local> lesson(info, grid, argc, argv);
   lesson.require(prepare);
   lesson.quiet_step("lay out the parameters", start);
   for (int step = 1; step <= kSteps; ++step) lesson.quiet_step(fmt::format("training step {}", step), training_step);
   lesson.check(fmt::format("Muon: weights after {} steps", kSteps), held_slices, expected_slices);
-  lesson.cost(predict);   // bytes by formula, by the ledger, and by the kernel
-  read_run(lesson);       // and what its trace says
+  lesson.cost(predict);  // bytes by formula, by the ledger, and by the kernel
+  read_run(lesson);      // and what its trace says
   return last ? compare_runs(lesson) : lesson.answer("");
 }
 
@@ -261,13 +263,13 @@ int main(int argc, char** argv) {
                {"lost_gradient", "rank 1 trains without its own gradient"}};
   info.also_try = {"--published DIR", "--precision bf16", "--dp 2 --tp 4", "--trace run.json"};
   info.options = {{"--published", "the folder of the published traces, to read them, too", &published_folder}};
-  info.traced = true;   // its own trace is kept in memory
+  info.traced = true;  // its own trace is kept in memory
 
   // The made-up trace as a picture, and what two readers make of it.
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
-  lesson.trains(kParameters);   // for whoever compares its trace with another one
-  std::vector<TraceFile> files = made_up_trace(kMadeUp);   // one a rank
+  lesson.trains(kParameters);                             // for whoever compares its trace with another one
+  std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one a rank
   lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(naive_and_honest(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
                        in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
@@ -277,12 +279,12 @@ int main(int argc, char** argv) {
   lesson.quiet_step("training step 1", training_step);
   lesson.quiet_step("training step 2", training_step);
   lesson.check("AdamW: weights after 2 steps", held_slices, expected_slices);
-  lesson.cost(predict);   // bytes by formula, by the ledger, and by the kernel
-  read_run(lesson);       // and what its trace says
-  int code = lesson.answer("");   // which comes after the last run
+  lesson.cost(predict);          // bytes by formula, by the ledger, and by the kernel
+  read_run(lesson);              // and what its trace says
+  int code = lesson.answer("");  // which comes after the last run
 
   // Then Muon, on three grids or on the reader's own.
-  info.question.clear();   // it was asked
+  info.question.clear();  // it was asked
   std::vector<Grid> grids = {Grid().dp(4), Grid().tp(4), Grid().dp(2).tp(2)};
   if (lesson.options().grid_given) grids = {lesson.options().grid};
   for (std::size_t i = 0; i < grids.size(); ++i)

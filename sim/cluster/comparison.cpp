@@ -21,7 +21,8 @@ std::int64_t place_of(float value) {
   return (bits >> 31) != 0 ? -static_cast<std::int64_t>(bits & 0x7FFFFFFFu) : static_cast<std::int64_t>(bits);
 }
 
-std::vector<std::string> describe(const std::string& rank, const NamedMatrix& held, const NamedMatrix& expected, Index at) {
+std::vector<std::string> describe(const std::string& rank, const NamedMatrix& held, const NamedMatrix& expected,
+                                  Index at) {
   const float here = held.matrix.flat()[static_cast<std::size_t>(at)];
   const float there = expected.matrix.flat()[static_cast<std::size_t>(at)];
   const long long ulp = ulp_distance(here, there);
@@ -62,7 +63,8 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
              fmt::format("  the reference has   {}", shape_text(wanted.rows(), wanted.cols()))});
       continue;
     }
-    if (wanted.empty() || std::memcmp(here.data(), wanted.data(), static_cast<std::size_t>(wanted.bytes())) == 0) continue;
+    if (wanted.empty() || std::memcmp(here.data(), wanted.data(), static_cast<std::size_t>(wanted.bytes())) == 0)
+      continue;
     for (Index at = 0; at < wanted.size(); ++at) {
       if (bits_of(here.data()[at]) == bits_of(wanted.data()[at])) continue;
       ++comparison.different;
@@ -71,7 +73,8 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
   }
   if (held.size() > expected.size()) {
     comparison.different += held[expected.size()].matrix.size();
-    found({fmt::format("first difference: {} holds {}, which the reference does not know", rank, held[expected.size()].name)});
+    found({fmt::format("first difference: {} holds {}, which the reference does not know", rank,
+                       held[expected.size()].name)});
   }
 }
 

@@ -9,17 +9,17 @@ namespace muonwalk::sim {
 
 /// The outcome of comparing what one or more ranks hold with the reference, byte by byte (memcmp).
 struct Comparison {
-  long long elements = 0;           ///< compared so far
-  long long different = 0;          ///< elements that differ
-  std::vector<std::string> first;   ///< the first difference, in words; empty when there is none
+  long long elements = 0;          ///< compared so far
+  long long different = 0;         ///< elements that differ
+  std::vector<std::string> first;  ///< the first difference, in words; empty when there is none
 
   /// Nothing differs: no element, shape or name.
   bool equal() const { return first.empty(); }
 };
 
 /// Compares what rank `rank` holds with what it should hold and adds the outcome to `comparison`. Equal means: the same
-/// names in the same order, the same shapes and the same bytes. The first difference is described with parameter, row and
-/// column, both values in decimal and hex, the distance in ULP, and the rank.
+/// names in the same order, the same shapes and the same bytes. The first difference is described with parameter, row
+/// and column, both values in decimal and hex, the distance in ULP, and the rank.
 void compare(const std::string& rank, const std::vector<NamedMatrix>& held, const std::vector<NamedMatrix>& expected,
              Comparison& comparison);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/cluster/screen.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -66,8 +66,8 @@ std::vector<std::pair<Value, std::vector<int>>> sets_of_equal(std::size_t ranks,
   return sets;
 }
 
-std::string row(const std::string& what, const std::string& who, const std::string& predicted, const std::string& counted,
-                const std::string& messages, const std::string& mark) {
+std::string row(const std::string& what, const std::string& who, const std::string& predicted,
+                const std::string& counted, const std::string& messages, const std::string& mark) {
   const auto cell = [](const std::string& text, int width, bool left) {
     const std::string space(static_cast<std::size_t>(std::max(1, width - text_width(text))), ' ');
     return left ? text + space : space + text;
@@ -91,11 +91,10 @@ CostTable cost_table(const std::vector<RankCost>& ranks) {
     const auto sets = sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); });
     for (const auto& [pair, members] : sets) {
       const std::string times = pair.calls == 1 ? "" : fmt::format(" × {}", pair.calls);
-      table.lines.push_back(row(fmt::format("{} over {}, {}{}", collective_name(kind.kind), kind.group,
-                                            element_name(kind.type), times),
-                                ranks_text(members, size), bytes_text(pair.predicted.bytes_sent),
-                                bytes_text(pair.counted.bytes_sent), fmt::format("{}", pair.counted.messages_sent),
-                                mark(pair.equal())));
+      table.lines.push_back(
+          row(fmt::format("{} over {}, {}{}", collective_name(kind.kind), kind.group, element_name(kind.type), times),
+              ranks_text(members, size), bytes_text(pair.predicted.bytes_sent), bytes_text(pair.counted.bytes_sent),
+              fmt::format("{}", pair.counted.messages_sent), mark(pair.equal())));
     }
   }
   if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", mark(true)));
@@ -108,12 +107,13 @@ CostTable cost_table(const std::vector<RankCost>& ranks) {
     });
     for (const auto& [sent, members] : sets) {
       const auto& [payload, headers, kernel] = sent;
-      table.lines.push_back(row(fmt::format("kernel, with {} of headers", bytes_text(headers)), ranks_text(members, size),
-                                bytes_text(payload + headers), bytes_text(kernel), "",
+      table.lines.push_back(row(fmt::format("kernel, with {} of headers", bytes_text(headers)),
+                                ranks_text(members, size), bytes_text(payload + headers), bytes_text(kernel), "",
                                 mark(payload + headers == kernel)));
     }
   }
-  const bool peak_predicted = std::any_of(ranks.begin(), ranks.end(), [](const RankCost& r) { return r.predicted_peak >= 0; });
+  const bool peak_predicted =
+      std::any_of(ranks.begin(), ranks.end(), [](const RankCost& r) { return r.predicted_peak >= 0; });
   if (peak_predicted) {
     using Peak = std::pair<Index, Index>;
     const auto sets = sets_of_equal<Peak>(ranks.size(), [&](std::size_t r) {
@@ -127,7 +127,8 @@ CostTable cost_table(const std::vector<RankCost>& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::string difference = first_difference(ranks[r].predicted, ranks[r].counted);
     if (difference.empty()) continue;
-    for (const std::string& line : wrap_text(fmt::format("first difference: rank {}, {}", r, difference), 2, kColumns - 8))
+    for (const std::string& line :
+         wrap_text(fmt::format("first difference: rank {}, {}", r, difference), 2, kColumns - 8))
       table.lines.push_back("  " + line);
     break;
   }

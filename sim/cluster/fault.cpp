@@ -10,7 +10,7 @@ namespace muonwalk::sim {
 void have_fault(const Fault& fault, int rank, int step) {
   if (fault.rank != rank) return;
   if (fault.kind == Fault::Kind::never_connect) {
-    while (step == 0) pause();   // whatever step was named: later than this it would be connected
+    while (step == 0) pause();  // whatever step was named: later than this it would be connected
     return;
   }
   if (fault.step != step) return;

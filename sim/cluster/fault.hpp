@@ -4,8 +4,8 @@
 
 namespace muonwalk::sim {
 
-/// Lets rank `rank` suffer the fault that `--fault` asks for, when the fault is for this rank and step number `step` (0: the
-/// rendezvous). Does not return from most of them; throws RunError for Fault::Kind::raise.
+/// Lets rank `rank` suffer the fault that `--fault` asks for, when the fault is for this rank and step number `step`
+/// (0: the rendezvous). Does not return from most of them; throws RunError for Fault::Kind::raise.
 void have_fault(const Fault& fault, int rank, int step);
 
 }  // namespace muonwalk::sim

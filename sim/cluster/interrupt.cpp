@@ -28,7 +28,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
     if (pid > 0) kill(pid, SIGKILL);
   for (auto& pid : registered)
     if (pid > 0) waitpid(pid, nullptr, 0);
-  if (write(STDERR_FILENO, last_words, std::strlen(last_words)) < 0) _exit(3);   // nobody hears it; the end is the same
+  if (write(STDERR_FILENO, last_words, std::strlen(last_words)) < 0) _exit(3);  // nobody hears it; the end is the same
   _exit(3);
 }
 
@@ -41,8 +41,8 @@ void end_everything(int signal) {
   end_ranks_and_exit(message);
 }
 
-// An exception that nobody can catch, because a library threw it in a thread of its own: Gloo's event loop does when a peer of
-// the same process is gone before it has answered.
+// An exception that nobody can catch, because a library threw it in a thread of its own: Gloo's event loop does when a
+// peer of the same process is gone before it has answered.
 void end_after_uncaught_exception() {
   std::string what = "an exception of an unknown kind";
   try {
@@ -51,7 +51,8 @@ void end_after_uncaught_exception() {
     what = error.what();
   } catch (...) {
   }
-  const std::string text = std::string(program_name) + ": a thread of a library failed: " + what.substr(0, what.find('\n')) + "\n";
+  const std::string text =
+      std::string(program_name) + ": a thread of a library failed: " + what.substr(0, what.find('\n')) + "\n";
   end_ranks_and_exit(text.c_str());
 }
 
@@ -77,7 +78,7 @@ void handle_interrupts(const std::string& program) {
   for (int signal : kSignals) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);   // under nohup, a hangup stays ignored
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // under nohup, a hangup stays ignored
   }
 }
 
@@ -98,7 +99,7 @@ void forget_rank_process(pid_t pid) {
 void leave_interrupts_to_the_parent() {
   for (auto& place : registered) place = 0;
   for (int number : kSignals) signal(number, SIG_IGN);
-  std::set_terminate(std::abort);   // the parent sees the signal and says so
+  std::set_terminate(std::abort);  // the parent sees the signal and says so
 }
 
 InterruptHold::InterruptHold() {

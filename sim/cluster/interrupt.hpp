@@ -6,9 +6,9 @@
 
 namespace muonwalk::sim {
 
-/// From here on Ctrl-C (and SIGTERM and SIGHUP) kills every registered rank, waits for their end, says so on standard error
-/// in the name of `program`, and exits with 3. An exception that a library throws in a thread of its own, where nobody can
-/// catch it, ends the program in the same way, with what it says. To be called by the main thread.
+/// From here on Ctrl-C (and SIGTERM and SIGHUP) kills every registered rank, waits for their end, says so on standard
+/// error in the name of `program`, and exits with 3. An exception that a library throws in a thread of its own, where
+/// nobody can catch it, ends the program in the same way, with what it says. To be called by the main thread.
 void handle_interrupts(const std::string& program);
 
 /// Adds or removes the process of a rank that has to end with the program.
@@ -30,7 +30,7 @@ class InterruptHold {
   InterruptHold& operator=(const InterruptHold&) = delete;
 
  private:
-  unsigned char previous_[128];   // a sigset_t
+  unsigned char previous_[128];  // a sigset_t
 };
 
 }  // namespace muonwalk::sim

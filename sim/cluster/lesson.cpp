@@ -17,12 +17,15 @@
 #include "sim/cluster/ledger_record.hpp"
 #include "sim/cluster/record.hpp"
 #include "sim/cluster/recorder.hpp"
-#include "sim/cluster/screen.hpp"
+#include "sim/cluster/step_lines.hpp"
 #include "sim/cluster/tracer.hpp"
 #include "sim/cluster/world.hpp"
-#include "sim/recording/strip_svg.hpp"
-#include "sim/recording/strip_words.hpp"
+#include "sim/pictures/strip_svg.hpp"
+#include "sim/pictures/strip_words.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/layout/grid.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -30,8 +33,11 @@ namespace {
 Record held_record(const NamedMatrix& held) {
   Record record;
   record.kind = "held";
-  record.fields = {{"name", held.name}, {"rows", held.matrix.rows()}, {"cols", held.matrix.cols()},
-                   {"first_row", held.first_row}, {"first_col", held.first_col}};
+  record.fields = {{"name", held.name},
+                   {"rows", held.matrix.rows()},
+                   {"cols", held.matrix.cols()},
+                   {"first_row", held.first_row},
+                   {"first_col", held.first_col}};
   const auto* bytes = reinterpret_cast<const std::byte*>(held.matrix.data());
   record.payload.assign(bytes, bytes + held.matrix.bytes());
   return record;
@@ -70,8 +76,8 @@ constexpr int kRecordedQuietSteps = 2;
 }  // namespace
 
 struct LessonCore::State {
-  std::unique_ptr<Recorder> recorder;   // in the process that prints; none where nothing is recorded
-  std::unique_ptr<Tracer> tracer;       // the same for a trace
+  std::unique_ptr<Recorder> recorder;  // in the process that prints; none where nothing is recorded
+  std::unique_ptr<Tracer> tracer;      // the same for a trace
   int quiet_steps = 0;
   std::unique_ptr<World> world;
   Paint paint;
@@ -79,8 +85,8 @@ struct LessonCore::State {
   int checks = 0;
   int failed_checks = 0;
   bool cost_failed = false;
-  std::vector<std::string> phases;                                   // in order of first use
-  std::map<std::string, std::map<std::size_t, double>> seconds;      // [phase][rank]
+  std::vector<std::string> phases;                               // in order of first use
+  std::map<std::string, std::map<std::size_t, double>> seconds;  // [phase][rank]
   std::map<std::size_t, long> peak_kilobytes;
 };
 
@@ -181,8 +187,8 @@ void LessonCore::say(const std::string& text) {
 }
 
 // Runs a step of the lesson and keeps the times of its phases.
-std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body,
-                                                          bool recorded) {
+std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title,
+                                                          const std::function<void(Rank&)>& body, bool recorded) {
   start();
   std::vector<std::vector<Record>> records;
   const auto recorded_body = [&body](Rank& rank) {
@@ -190,7 +196,7 @@ std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& tit
     body(rank);
   };
   guarded([&] { records = recorded ? state_->world->step(title, recorded_body) : state_->world->step(title, body); });
-  if (state_->tracer != nullptr) state_->tracer->step(records);   // in a process that is a rank there are none
+  if (state_->tracer != nullptr) state_->tracer->step(records);  // in a process that is a rank there are none
   for (std::size_t rank = 0; rank < records.size(); ++rank)
     for (const Record& record : records[rank]) {
       if (record.kind != "phase") continue;
@@ -229,7 +235,7 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
   std::vector<std::vector<NamedMatrix>> collected;
   guarded([&] {
     const auto records = state_->world->errand("hand over results", [&](Rank& rank) {
-      MemoryMeter uncounted;   // copies for the check are none of the lesson's memory
+      MemoryMeter uncounted;  // copies for the check are none of the lesson's memory
       const MeterScope scope(uncounted);
       for (const NamedMatrix& matrix : held(rank)) rank.add_record("held") = held_record(matrix);
     });
@@ -246,11 +252,12 @@ bool LessonCore::run_check(const std::string& what, const Held& held, const Expe
   auto collected = run_collect(held);
   if (!reporting()) return true;
   Comparison comparison;
-  const auto in_words = [&](std::vector<NamedMatrix> matrices) {   // what has no name of its own is called as the check is
-    for (NamedMatrix& matrix : matrices)
-      if (matrix.name.empty()) matrix.name = what;
-    return matrices;
-  };
+  const auto in_words =
+      [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
+        for (NamedMatrix& matrix : matrices)
+          if (matrix.name.empty()) matrix.name = what;
+        return matrices;
+      };
   guarded([&] {
     for (std::size_t rank = 0; rank < collected.size(); ++rank)
       compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
@@ -261,13 +268,14 @@ bool LessonCore::run_check(const std::string& what, const Held& held, const Expe
   const std::string who = collected.size() == 1 ? "1 rank" : fmt::format("{} ranks", collected.size());
   const bool equal = comparison.equal() && comparison.elements > 0;
   if (!equal) ++state_->failed_checks;
-  const std::vector<std::string> result = aligned_lines(
-      fmt::format("check   {}: {} {} the reference", what, who,
-                  equal ? (collected.size() == 1 ? "equals" : "equal") : (collected.size() == 1 ? "differs from" : "differ from")),
-      equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
-                          comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
-            : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
-                          number_text(comparison.elements), paint.bad("✘")));
+  const std::vector<std::string> result =
+      aligned_lines(fmt::format("check   {}: {} {} the reference", what, who,
+                                equal ? (collected.size() == 1 ? "equals" : "equal")
+                                      : (collected.size() == 1 ? "differs from" : "differ from")),
+                    equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
+                                        comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
+                          : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
+                                        number_text(comparison.elements), paint.bad("✘")));
   for (const std::string& line : result) print(line);
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
@@ -285,8 +293,8 @@ bool LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
   const Paint& paint = state_->paint;
   for (const std::string& line :
        aligned_lines(fmt::format("check   {}", what),
-                     equal ? fmt::format("{} numbers, all equal   {}", number_text(static_cast<long long>(expected.size())),
-                                         paint.good("✔"))
+                     equal ? fmt::format("{} numbers, all equal   {}",
+                                         number_text(static_cast<long long>(expected.size())), paint.good("✔"))
                            : fmt::format("not equal   {}", paint.bad("✘"))))
     print(line);
   if (!equal)
@@ -299,7 +307,8 @@ bool LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
 
 const RunTrace& LessonCore::trace() const {
   if (state_->tracer == nullptr)
-    throw UsageError("there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to true");
+    throw UsageError(
+        "there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to true");
   return state_->tracer->run();
 }
 
@@ -332,9 +341,9 @@ bool LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
       }
       rusage usage{};
       getrusage(RUSAGE_SELF, &usage);
-      rank.add_record("cost").fields = {{"ledger", ledger_fields(groups.ledger)}, {"peak", groups.memory.peak()},
-                                        {"kernel_known", kernel.known}, {"kernel_sent", kernel.bytes_sent},
-                                        {"header_sent", headers}, {"kilobytes", usage.ru_maxrss}};
+      rank.add_record("cost").fields = {
+          {"ledger", ledger_fields(groups.ledger)}, {"peak", groups.memory.peak()}, {"kernel_known", kernel.known},
+          {"kernel_sent", kernel.bytes_sent},       {"header_sent", headers},       {"kilobytes", usage.ru_maxrss}};
     });
     for (std::size_t rank = 0; rank < records.size(); ++rank)
       for (const Record& record : records[rank]) {
@@ -376,7 +385,8 @@ void LessonCore::timings() {
   long kilobytes = 0;
   for (const auto& [rank, of_rank] : state_->peak_kilobytes) kilobytes = std::max(kilobytes, of_rank);
   if (kilobytes > 0)
-    print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank", static_cast<double>(kilobytes) / 1024));
+    print_error_line(
+        fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank", static_cast<double>(kilobytes) / 1024));
 }
 
 int LessonCore::answer(const std::string& text) {
@@ -384,7 +394,7 @@ int LessonCore::answer(const std::string& text) {
   program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0 || state_->cost_failed);
   const bool ok = state_->failed_checks == 0 && !state_->cost_failed && !program_has_failed;
   if (!reporting()) {
-    state_->world.reset();   // a rank that is a process ends here: what main does after the answer is not its business
+    state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
   }
   guarded([&] {
@@ -427,8 +437,9 @@ void LessonCore::picture(const std::string& name, const std::string& svg) {
 
 const Recording& LessonCore::recording_with_steps() const {
   if (state_->recorder == nullptr)
-    throw UsageError("there is no picture of the last step, because nothing is recorded; set `recorded` in the Options of the "
-                     "lesson to true");
+    throw UsageError(
+        "there is no picture of the last step, because nothing is recorded; set `recorded` in the Options of the "
+        "lesson to true");
   const Recording& recording = state_->recorder->recording();
   if (recording.steps.empty()) throw UsageError("there is no picture of the last step before the first one has run");
   return recording;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
 #include "sim/cluster/named_numbers.hpp"
+#include "sim/cluster/options.hpp"
 #include "sim/cluster/rank.hpp"
 #include "src/optim/muon_settings.hpp"
 
@@ -17,13 +17,13 @@ struct RunTrace;
 
 /// What a lesson predicts for one rank, before anything is sent.
 struct Prediction {
-  Ledger ledger;               ///< calls, bytes and messages, line by line
-  Index peak_elements = -1;    ///< the most elements that its matrices and flat buffers hold at a time; −1: not predicted
+  Ledger ledger;             ///< calls, bytes and messages, line by line
+  Index peak_elements = -1;  ///< the most elements that its matrices and flat buffers hold at a time; −1: not predicted
 };
 
-/// The compiled part of Lesson<Local>: it starts the ranks, runs steps, prints, compares and counts. Everything that can go
-/// wrong ends a program with a sentence on standard error and the exit code of the error's kind; a lesson that was made from
-/// Options (a notebook, a test) throws instead.
+/// The compiled part of Lesson<Local>: it starts the ranks, runs steps, prints, compares and counts. Everything that
+/// can go wrong ends a program with a sentence on standard error and the exit code of the error's kind; a lesson that
+/// was made from Options (a notebook, a test) throws instead.
 class LessonCore {
  public:
   /// For a program: reads the command line; `grid` is the lesson's own layout.
@@ -47,19 +47,21 @@ class LessonCore {
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
 
-  /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their place,
+  /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their
+  /// place,
   /// `--svg FOLDER/` beside them, as `name`.svg.
   void picture(const std::string& name, const std::string& svg);
 
-  /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what moved.
-  /// Throws UsageError when nothing was recorded; Options::recorded switches it on.
+  /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what
+  /// moved. Throws UsageError when nothing was recorded; Options::recorded switches it on.
   /// @{
   std::string picture_of_last_step() const;
   std::string words_of_last_step() const;
   /// @}
 
-  /// Compares numbers that the process that prints has read, by name, with those that they should be. Returns false, and the
-  /// lesson will fail, when one differs, is missing, or is too many, and where there is nothing to compare with.
+  /// Compares numbers that the process that prints has read, by name, with those that they should be. Returns false,
+  /// and the lesson will fail, when one differs, is missing, or is too many, and where there is nothing to compare
+  /// with.
   bool check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected);
 
   /// What the ranks recorded so far, in the process that prints. Throws UsageError where the run is not traced;
@@ -69,7 +71,8 @@ class LessonCore {
   /// Says which matrices the run trains, for its trace.
   void trains(const std::vector<Parameter>& parameters);
 
-  /// Runs `work` in the process that prints and nowhere else; what it throws ends the program as an error of a step does.
+  /// Runs `work` in the process that prints and nowhere else; what it throws ends the program as an error of a step
+  /// does.
   void in_parent(const std::function<void()>& work);
 
   /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table.
@@ -79,8 +82,9 @@ class LessonCore {
   /// Prints how long the phases took (Rank::phase) and the peak memory of a rank, on standard error.
   void timings();
 
-  /// The end: prints what to try, the answer, and whether all checks held. Returns the exit code: 0, or 1 when one did not.
-  /// With an empty text nothing is printed: the lesson goes on with another layout. A rank that is a process ends here.
+  /// The end: prints what to try, the answer, and whether all checks held. Returns the exit code: 0, or 1 when one did
+  /// not. With an empty text nothing is printed: the lesson goes on with another layout. A rank that is a process ends
+  /// here.
   int answer(const std::string& text);
 
  protected:
@@ -183,8 +187,8 @@ class Lesson : public LessonCore {
   std::vector<Local> locals_;
 };
 
-/// Runs `program` and turns what it throws into a sentence and the exit code of the error's kind: how a lesson's main deals
-/// with errors outside of the lesson's own calls.
+/// Runs `program` and turns what it throws into a sentence and the exit code of the error's kind: how a lesson's main
+/// deals with errors outside of the lesson's own calls.
 int exit_code_of(const std::string& name, const std::function<int()>& program);
 
 }  // namespace muonwalk::sim

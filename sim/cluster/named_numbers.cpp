@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/screen.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 

@@ -2,9 +2,9 @@
 
 namespace muonwalk::sim {
 
-// A stand-in for the kernel of a notebook: a process with threads of its own, which hold locks. A process that is forked
-// from it has a copy of the locks but not of the threads, so a lock that was held is held for ever. Calls from several
-// threads wait for each other.
+// A stand-in for the kernel of a notebook: a process with threads of its own, which hold locks. A process that is
+// forked from it has a copy of the locks but not of the threads, so a lock that was held is held for ever. Calls from
+// several threads wait for each other.
 
 /// Starts a worker as a thread while a thread of the kernel holds its lock for a moment, and tells whether the worker
 /// answered: true, for it waits until the lock is free.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/cluster/seat.hpp"
-#include "sim/trace/span_buffer.hpp"
+#include "sim/recording/span_buffer.hpp"
 
 namespace muonwalk::sim {
 
@@ -46,7 +46,8 @@ struct Options {
 
   /// True when the run is recorded, into a file or in memory.
   bool recording() const { return recorded || !record_file.empty() || !svg_path.empty(); }
-  /// The most events that a rank keeps: at least the default where a lesson reads its own trace, whatever is written of it.
+  /// The most events that a rank keeps: at least the default where a lesson reads its own trace, whatever is written of
+  /// it.
   int kept_trace_events() const { return traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
   bool tracing() const { return traced || !trace_file.empty() || !trace_folder.empty(); }
@@ -72,14 +73,14 @@ struct LessonOption {
 
 /// What a lesson says about itself before it runs.
 struct LessonInfo {
-  std::string name;                         ///< "lesson_05_tp_gather"
-  std::string title;                        ///< "TP gather"
-  std::string question;                     ///< one sentence that ends in a question mark
-  std::vector<Bug> bugs = {};               ///< the planted ones
-  std::vector<std::string> also_try = {};   ///< further command lines for the reader, e.g. "--tp 4"
-  std::vector<LessonOption> options = {};   ///< its own, besides the common ones
-  bool fp32_only = false;                   ///< it rounds nothing, so --precision bf16 is refused
-  bool traced = false;                      ///< it reads the trace of its own run (LessonCore::trace)
+  std::string name;                        ///< "lesson_05_tp_gather"
+  std::string title;                       ///< "TP gather"
+  std::string question;                    ///< one sentence that ends in a question mark
+  std::vector<Bug> bugs = {};              ///< the planted ones
+  std::vector<std::string> also_try = {};  ///< further command lines for the reader, e.g. "--tp 4"
+  std::vector<LessonOption> options = {};  ///< its own, besides the common ones
+  bool fp32_only = false;                  ///< it rounds nothing, so --precision bf16 is refused
+  bool traced = false;                     ///< it reads the trace of its own run (LessonCore::trace)
 };
 
 /// The "05" of "lesson_05_tp_gather".
@@ -92,8 +93,9 @@ constexpr int kMostTraceEvents = 1 << 24;
 /// The most OpenMP threads of one rank.
 constexpr int kMostThreads = 256;
 
-/// Reads the command line. `defaults` holds the lesson's own grid. Throws UsageError with a sentence that names the option,
-/// the value and what would work. `--help` and `--list-bugs` print to standard output and return false: nothing is to be run.
+/// Reads the command line. `defaults` holds the lesson's own grid. Throws UsageError with a sentence that names the
+/// option, the value and what would work. `--help` and `--list-bugs` print to standard output and return false: nothing
+/// is to be run.
 bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options);
 
 /// Throws UsageError when the options can't work together; parse_options does so by itself.

@@ -18,10 +18,10 @@
 #include "sim/cluster/fault.hpp"
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/rank_process.hpp"
-#include "sim/cluster/screen.hpp"
 #include "sim/cluster/standstill.hpp"
 #include "sim/cluster/world.hpp"
 #include "src/errors.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -43,8 +43,10 @@ struct Pipe {
 Pipe open_pipe() {
   int ends[2];
   if (pipe(ends) != 0)
-    throw RunError(fmt::format("no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer "
-                               "ranks", std::strerror(errno)));
+    throw RunError(
+        fmt::format("no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer "
+                    "ranks",
+                    std::strerror(errno)));
   for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
   return {ends[0], ends[1]};
 }
@@ -52,23 +54,27 @@ Pipe open_pipe() {
 void write_all(int file, const std::vector<std::byte>& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
-    if (wrote > 0) done += static_cast<std::size_t>(wrote);
-    else if (errno != EINTR) _exit(3);   // the parent is gone, and nobody would hear a reason
+    if (wrote > 0)
+      done += static_cast<std::size_t>(wrote);
+    else if (errno != EINTR)
+      _exit(3);  // the parent is gone, and nobody would hear a reason
   }
 }
 
-// A process that is forked from one with threads has the memory of them all and only one of them: locks that the others hold
-// are held for ever, and OpenMP waits for a team that does not exist.
+// A process that is forked from one with threads has the memory of them all and only one of them: locks that the others
+// hold are held for ever, and OpenMP waits for a team that does not exist.
 void require_no_other_threads() {
 #ifdef __linux__
   std::error_code unreadable;
   std::ptrdiff_t threads = 0;
-  for (std::filesystem::directory_iterator entry("/proc/self/task", unreadable), end; !unreadable && entry != end; ++entry)
+  for (std::filesystem::directory_iterator entry("/proc/self/task", unreadable), end; !unreadable && entry != end;
+       ++entry)
     ++threads;
   if (threads > 1)
-    throw RunError(fmt::format("ranks that are processes have to be started before this program has threads, and it has {}; "
-                               "start them earlier, or use --world threads",
-                               threads));
+    throw RunError(
+        fmt::format("ranks that are processes have to be started before this program has threads, and it has {}; "
+                    "start them earlier, or use --world threads",
+                    threads));
 #endif
 }
 
@@ -144,7 +150,7 @@ class ProcessWorld : public World {
         board_(board_for(options.grid)),
         progress_(std::make_unique<ProgressBoard>(options.grid.size())),
         goodbye_(open_pipe()) {
-    std::fflush(nullptr);   // what is still in a buffer would be printed once by every process
+    std::fflush(nullptr);  // what is still in a buffer would be printed once by every process
     try {
       require_no_other_threads();
       for (int rank = 0; rank < options.grid.size() && !in_rank_; ++rank) fork_rank(rank);
@@ -152,7 +158,7 @@ class ProcessWorld : public World {
       close(goodbye_.read_end);
       goodbye_.read_end = -1;
       wait_for_run(runs_, "rendezvous");
-    } catch (...) {   // the destructor of an object that was never whole does not run
+    } catch (...) {  // the destructor of an object that was never whole does not run
       end_ranks();
       close_goodbye();
       throw;
@@ -191,8 +197,10 @@ class ProcessWorld : public World {
     if (pid < 0) {
       close(records.read_end);
       close(records.write_end);
-      throw RunError(fmt::format("rank {} could not be started: the system allows no further process; allow more (ulimit -u) or "
-                                 "ask for fewer ranks", rank));
+      throw RunError(
+          fmt::format("rank {} could not be started: the system allows no further process; allow more (ulimit -u) or "
+                      "ask for fewer ranks",
+                      rank));
     }
     if (pid > 0) {
       close(records.write_end);
@@ -206,10 +214,10 @@ class ProcessWorld : public World {
     }
     leave_interrupts_to_the_parent();
     signal(SIGPIPE, SIG_IGN);
-#ifdef __linux__   // elsewhere a rank notices the parent's end when it next writes to its pipe
+#ifdef __linux__  // elsewhere a rank notices the parent's end when it next writes to its pipe
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-    if (getppid() != parent) _exit(3);   // it died before we asked to be told
+    if (getppid() != parent) _exit(3);  // it died before we asked to be told
     for (const RankProcess& earlier : ranks_) close(earlier.pipe());
     ranks_.clear();
     close(records.read_end);
@@ -217,7 +225,8 @@ class ProcessWorld : public World {
     in_rank_.emplace(options_, rank, records.write_end, goodbye_.read_end, *board_, *progress_);
   }
 
-  // Returns when every rank has finished run number `run`; throws when one can't any more. The rendezvous is the first run.
+  // Returns when every rank has finished run number `run`; throws when one can't any more. The rendezvous is the first
+  // run.
   void wait_for_run(int run, const std::string& title) {
     AwakeClock clock;
     StandstillWatch standstill;
@@ -236,7 +245,8 @@ class ProcessWorld : public World {
       if (all) return;
       const double now = clock.seconds();
       if (some_lost && first_sign < 0) first_sign = now;
-      if (some_lost && (all_lost || now - first_sign > (cause_known ? kGraceSeconds : kCauseSeconds))) give_up(cause_of_loss());
+      if (some_lost && (all_lost || now - first_sign > (cause_known ? kGraceSeconds : kCauseSeconds)))
+        give_up(cause_of_loss());
       check_stopped(run, now);
       if (standstill.seconds(ranks_, now) >= options_.timeout_seconds)
         give_up(run == 1 ? cause_of_no_rendezvous() : cause_of_standstill(run, title));
@@ -249,7 +259,7 @@ class ProcessWorld : public World {
       if (rank.pipe() >= 0) files.push_back({rank.pipe(), POLLIN, 0});
     poll(files.data(), files.size(), 20);
     for (RankProcess& rank : ranks_) {
-      rank.observe();        // before reading: whatever an ended process wrote is in the pipe by then
+      rank.observe();  // before reading: whatever an ended process wrote is in the pipe by then
       rank.read_records();
     }
   }
@@ -266,7 +276,9 @@ class ProcessWorld : public World {
     }
   }
 
-  std::string where(std::size_t rank) const { return fmt::format("in step '{}'", progress_->step(static_cast<int>(rank))); }
+  std::string where(std::size_t rank) const {
+    return fmt::format("in step '{}'", progress_->step(static_cast<int>(rank)));
+  }
 
   std::string cause_stopped(std::size_t r) const {
     return fmt::format("rank {} was stopped by signal {} {} and did not go on within {} s", r,
@@ -277,12 +289,13 @@ class ProcessWorld : public World {
   std::string cause_of_loss() {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].ended() && WIFSIGNALED(ranks_[r].status()))
-        return fmt::format("rank {} was killed by signal {} {}", r, signal_text(WTERMSIG(ranks_[r].status())), where(r));
+        return fmt::format("rank {} was killed by signal {} {}", r, signal_text(WTERMSIG(ranks_[r].status())),
+                           where(r));
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].ended() && !ranks_[r].failed())
         return fmt::format("rank {} exited early with code {} {}", r, WEXITSTATUS(ranks_[r].status()), where(r));
     std::size_t first = ranks_.size();
-    const auto earlier = [&](const RankProcess& a, const RankProcess& b) {   // a cause is before its consequences
+    const auto earlier = [&](const RankProcess& a, const RankProcess& b) {  // a cause is before its consequences
       return a.lost_peer() != b.lost_peer() ? b.lost_peer() : a.failed_at() < b.failed_at();
     };
     for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -301,7 +314,8 @@ class ProcessWorld : public World {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::starting) missing.push_back(r);
     if (missing.empty())
-      return fmt::format("the ranks did not all connect within {} s in step 'rendezvous'; try a longer --timeout", options_.timeout_seconds);
+      return fmt::format("the ranks did not all connect within {} s in step 'rendezvous'; try a longer --timeout",
+                         options_.timeout_seconds);
     return fmt::format("rank {} never connected: the others waited {} s for it in step 'rendezvous'",
                        fmt::join(missing, ", rank "), options_.timeout_seconds);
   }
@@ -316,8 +330,8 @@ class ProcessWorld : public World {
     }
     const int all = static_cast<int>(ranks_.size());
     if (!idle.empty())
-      return fmt::format("{} did nothing in step '{}' for {} s, alive but neither computing nor talking", ranks_text(idle, all),
-                         title, options_.timeout_seconds);
+      return fmt::format("{} did nothing in step '{}' for {} s, alive but neither computing nor talking",
+                         ranks_text(idle, all), title, options_.timeout_seconds);
     return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that nobody sends", title,
                        options_.timeout_seconds, ranks_text(waiting, all),
                        waiting.size() == 1 || static_cast<int>(waiting.size()) == all ? "waits" : "wait");
@@ -346,7 +360,7 @@ class ProcessWorld : public World {
   std::vector<RankProcess> ranks_;
   std::vector<double> stopped_since_;
   std::optional<RankSide> in_rank_;
-  int runs_ = 1;   // the rendezvous is the first
+  int runs_ = 1;  // the rendezvous is the first
 };
 
 }  // namespace

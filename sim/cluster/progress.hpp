@@ -10,12 +10,13 @@ namespace muonwalk::sim {
 struct ProgressSlot {
   /// From the fork on: not yet in its rendezvous, in it, in its steps, ended.
   enum class Stage : int { starting, connecting, running, finished };
-  std::atomic<Stage> stage;        ///< how far the rank is
-  std::atomic<bool> in_exchange;   ///< waits for other ranks
-  char step[128];                  ///< the title of the step
+  std::atomic<Stage> stage;       ///< how far the rank is
+  std::atomic<bool> in_exchange;  ///< waits for other ranks
+  char step[128];                 ///< the title of the step
 };
 
-/// The slots of all ranks, mapped before the fork. When a rank falls silent, the slots tell which one and in which step.
+/// The slots of all ranks, mapped before the fork. When a rank falls silent, the slots tell which one and in which
+/// step.
 class ProgressBoard {
  public:
   /// Maps a slot for each rank; all of them are at Stage::starting.

@@ -24,12 +24,12 @@ std::vector<std::byte> as_payload(const float* values, Index count) {
 
 struct Rank::State {
   RankGroups* groups = nullptr;
-  std::vector<std::unique_ptr<Record>> records;   // pointers, so that a Shown stays valid while others are added
-  bool prints_values = false;                     // --verbose 2
-  bool recorded = false;                          // this step is recorded, with its values and messages
+  std::vector<std::unique_ptr<Record>> records;  // pointers, so that a Shown stays valid while others are added
+  bool prints_values = false;                    // --verbose 2
+  bool recorded = false;                         // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
-  std::ptrdiff_t traced_phase = SpanBuffer::kNoRoom;   // its entry in the trace
+  std::ptrdiff_t traced_phase = SpanBuffer::kNoRoom;  // its entry in the trace
 
   bool keeps_values() const { return prints_values || recorded; }
 };
@@ -121,7 +121,8 @@ RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankG
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.seat(rank), *groups_) {
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
-    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
+    groups_->trace =
+        std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
 }
 
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
@@ -133,9 +134,13 @@ void Rank::start_recording() {
     return sum;
   };
   groups().on_sent = [this, calls, before = calls()](const SentMessage& sent) {
-    add_record("sent").fields = {{"from", sent.from}, {"to", sent.to}, {"group", group_name(sent.group)},
-                                 {"collective", collective_name(sent.kind)}, {"type", element_name(sent.type)},
-                                 {"elements", sent.bytes / element_size(sent.type)}, {"bytes", sent.bytes},
+    add_record("sent").fields = {{"from", sent.from},
+                                 {"to", sent.to},
+                                 {"group", group_name(sent.group)},
+                                 {"collective", collective_name(sent.kind)},
+                                 {"type", element_name(sent.type)},
+                                 {"elements", sent.bytes / element_size(sent.type)},
+                                 {"bytes", sent.bytes},
                                  {"call", calls() - before - 1}};
   };
 }
@@ -146,17 +151,17 @@ std::vector<Record> RankSession::run(int step, const std::string& title, const R
 
   MeterScope metered(groups_->memory);
   rank_.state_->records.clear();
-  rank_.state_->recorded = false;   // until start_recording, which the body may begin with
+  rank_.state_->recorded = false;  // until start_recording, which the body may begin with
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
-  SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;   // an errand is no part of the run
+  SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // an errand is no part of the run
   const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
   body(rank_);
   rank_.phase("");
   if (trace != nullptr) trace->close(traced_step);
   const Traffic moved = groups_->ledger.total() - before;
-  rank_.add_record("moved").fields = {{"sent", moved.bytes_sent}, {"received", moved.bytes_received},
-                                      {"messages", moved.messages_sent}};
+  rank_.add_record("moved").fields = {
+      {"sent", moved.bytes_sent}, {"received", moved.bytes_received}, {"messages", moved.messages_sent}};
   std::vector<Record> records;
   for (auto& record : rank_.state_->records) records.push_back(std::move(*record));
   rank_.state_->records.clear();

@@ -14,8 +14,8 @@ namespace muonwalk::sim {
 struct RankGroups;
 struct Record;
 
-/// One line of output about something that a rank holds, being written: `rank.show("w1", slice).rows(range, of)`. The calls
-/// say which part of the whole it is, for the range in brackets and the bar at the end of the line.
+/// One line of output about something that a rank holds, being written: `rank.show("w1", slice).rows(range, of)`. The
+/// calls say which part of the whole it is, for the range in brackets and the bar at the end of the line.
 class Shown {
  public:
   /// It holds these of `whole` rows, columns or elements.
@@ -40,8 +40,8 @@ class Shown {
   Record* record_;
 };
 
-/// One rank, as a step sees it: its seat, its groups, and a way to say what it holds. Steps run on all ranks at once, and
-/// what they show is printed by the parent in rank order when the step has ended.
+/// One rank, as a step sees it: its seat, its groups, and a way to say what it holds. Steps run on all ranks at once,
+/// and what they show is printed by the parent in rank order when the step has ended.
 class Rank : public Seat {
  public:
   /// `groups` must outlive the rank.
@@ -72,8 +72,8 @@ class Rank : public Seat {
   /// Prints a line of words.
   void say(const std::string& line);
 
-  /// Names what the rank does from here on, until the next call or the end of the step; the time that each phase takes is
-  /// printed at the end of the run, on standard error.
+  /// Names what the rank does from here on, until the next call or the end of the step; the time that each phase takes
+  /// is printed at the end of the run, on standard error.
   void phase(const std::string& name);
 
   /// True while this step is recorded: what is shown only for a picture of a quiet step need not be made otherwise.

@@ -15,7 +15,12 @@ class WatchedTransport : public Transport {
  public:
   WatchedTransport(std::unique_ptr<Transport> inner, ProgressSlot& slot, const RankGroups& groups, GroupKind kind,
                    std::vector<int> members, int rank)
-      : inner_(std::move(inner)), slot_(&slot), groups_(&groups), kind_(kind), members_(std::move(members)), rank_(rank) {}
+      : inner_(std::move(inner)),
+        slot_(&slot),
+        groups_(&groups),
+        kind_(kind),
+        members_(std::move(members)),
+        rank_(rank) {}
 
   void exchange(const Call& call, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
                 Ledger& ledger) override {
@@ -42,7 +47,7 @@ class WatchedTransport : public Transport {
   ProgressSlot* slot_;
   const RankGroups* groups_;
   GroupKind kind_;
-  std::vector<int> members_;   // the group's ranks, as the world numbers them
+  std::vector<int> members_;  // the group's ranks, as the world numbers them
   int rank_;
 };
 

@@ -7,7 +7,7 @@
 
 #include "sim/cluster/options.hpp"
 #include "sim/cluster/progress.hpp"
-#include "sim/trace/span_buffer.hpp"
+#include "sim/recording/span_buffer.hpp"
 #include "sim/transport/gloo_transport.hpp"
 #include "sim/transport/memory_transport.hpp"
 #include "src/comm/point_to_point.hpp"
@@ -26,13 +26,13 @@ struct SentMessage {
 
 /// One rank's three communicators (dp, tp, pp), what they talk over, and what they count.
 struct RankGroups {
-  Ledger ledger;                                                ///< what it sent and received in all three
-  MemoryMeter memory;                                           ///< what it holds
-  std::array<std::unique_ptr<Transport>, 3> transports;         ///< [GroupKind]
-  std::array<std::unique_ptr<Communicator>, 3> communicators;   ///< [GroupKind], each over its transport
-  std::array<GlooTransport*, 3> gloo = {};                      ///< the same transports, where they are Gloo's
-  std::unique_ptr<GlooDevice> device;                           ///< what Gloo's transports run on; else null
-  std::unique_ptr<SpanBuffer> trace;                            ///< records its calls and messages; null unless traced
+  Ledger ledger;                                               ///< what it sent and received in all three
+  MemoryMeter memory;                                          ///< what it holds
+  std::array<std::unique_ptr<Transport>, 3> transports;        ///< [GroupKind]
+  std::array<std::unique_ptr<Communicator>, 3> communicators;  ///< [GroupKind], each over its transport
+  std::array<GlooTransport*, 3> gloo = {};                     ///< the same transports, where they are Gloo's
+  std::unique_ptr<GlooDevice> device;                          ///< what Gloo's transports run on; else null
+  std::unique_ptr<SpanBuffer> trace;                           ///< records its calls and messages; null unless traced
   /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(const SentMessage&)> on_sent;
 
@@ -61,8 +61,8 @@ struct MemoryMeetings {
   /// Breaks all groups: whoever waits in one of them gets a RunError that gives the reason.
   void abort(const std::string& reason);
 
-  Grid grid;                                                             ///< whose groups meet
-  std::array<std::vector<std::unique_ptr<MemoryMeeting>>, 3> meetings;   ///< [kind][group], as Grid::groups orders them
+  Grid grid;                                                            ///< whose groups meet
+  std::array<std::vector<std::unique_ptr<MemoryMeeting>>, 3> meetings;  ///< [kind][group], as Grid::groups orders them
 };
 
 }  // namespace muonwalk::sim

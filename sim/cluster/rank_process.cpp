@@ -31,7 +31,8 @@ std::string signal_text(int signal) {
 }
 
 void RankProcess::read_records() {
-  std::array<std::byte, std::size_t{1} << 16> chunk;   // what most pipes hold; left as it is, for it is tried often and in vain
+  std::array<std::byte, std::size_t{1} << 16>
+      chunk;  // what most pipes hold; left as it is, for it is tried often and in vain
   while (pipe_ >= 0) {
     const ssize_t got = read(pipe_, chunk.data(), chunk.size());
     if (got > 0) {
@@ -40,7 +41,7 @@ void RankProcess::read_records() {
     }
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    close(pipe_);   // end of file: the rank is gone
+    close(pipe_);  // end of file: the rank is gone
     pipe_ = -1;
   }
   for (Record& record : decode(received_)) sort_in(std::move(record));
@@ -63,7 +64,7 @@ void RankProcess::sort_in(Record record) {
 
 void RankProcess::observe() {
   if (ended_) return;
-  const InterruptHold hold;   // once it is waited for, its number may be another process's: no handler may kill it then
+  const InterruptHold hold;  // once it is waited for, its number may be another process's: no handler may kill it then
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
     if (WIFSTOPPED(status)) {
@@ -100,7 +101,7 @@ bool RankProcess::wait_for_end(double seconds) {
 
 double RankProcess::cpu_seconds() const {
 #ifndef __linux__
-  return 0;   // the processor time of another process has no portable name
+  return 0;  // the processor time of another process has no portable name
 #else
   clockid_t clock{};
   timespec used{};
@@ -113,7 +114,7 @@ bool RankProcess::wants_processor() const {
   if (ended_) return false;
   std::FILE* file = std::fopen(fmt::format("/proc/{}/stat", pid_).c_str(), "re");
   if (file == nullptr) return false;
-  char text[256] = {};   // "4711 (name) S …"; the name may hold anything, a parenthesis too
+  char text[256] = {};  // "4711 (name) S …"; the name may hold anything, a parenthesis too
   const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
   std::fclose(file);
   const std::size_t end_of_name = std::string(text, length).rfind(") ");

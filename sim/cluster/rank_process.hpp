@@ -12,8 +12,8 @@ namespace muonwalk::sim {
 /// The parent's end of one rank that is a process: its records as they come through the pipe, and how it ended.
 class RankProcess {
  public:
-  /// A process that was just forked, and registered to end with the program (interrupt.hpp); it is forgotten there in the
-  /// moment in which it is waited for.
+  /// A process that was just forked, and registered to end with the program (interrupt.hpp); it is forgotten there in
+  /// the moment in which it is waited for.
   RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
 
   /// Its process id.
@@ -58,8 +58,8 @@ class RankProcess {
   int stop_signal() const { return stop_signal_; }
   /// Seconds of processor time the process has used; 0 when that can't be told.
   double cpu_seconds() const;
-  /// True when its main thread could go on at this moment if it had a processor, or waits for a disk: on a busy machine that
-  /// may last without a second of processor time. False where there is no /proc to tell.
+  /// True when its main thread could go on at this moment if it had a processor, or waits for a disk: on a busy machine
+  /// that may last without a second of processor time. False where there is no /proc to tell.
   bool wants_processor() const;
 
  private:

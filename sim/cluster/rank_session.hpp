@@ -21,8 +21,8 @@ class RankSession {
   /// The session of rank `rank` with its connected groups. `progress` must outlive it.
   RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, ProgressBoard& progress);
 
-  /// Runs the body as step number `step` (from 1 on; 0 for an errand) and returns its records. Exceptions pass through. A
-  /// fault that was asked for happens here, before the body.
+  /// Runs the body as step number `step` (from 1 on; 0 for an errand) and returns its records. Exceptions pass through.
+  /// A fault that was asked for happens here, before the body.
   std::vector<Record> run(int step, const std::string& title, const RankBody& body);
 
   /// The rank's communicators and counters.

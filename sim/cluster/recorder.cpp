@@ -8,20 +8,20 @@
 #include <filesystem>
 
 #include "sim/cluster/interrupt.hpp"
-#include "sim/cluster/screen.hpp"
-#include "sim/recording/recording_json.hpp"
-#include "sim/recording/strip_svg.hpp"
+#include "sim/pictures/palette.hpp"
+#include "sim/pictures/strip_svg.hpp"
+#include "sim/pictures/recording_json.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/text_file.hpp"
-#include "src/layout/palette.hpp"
+#include "src/layout/grid.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
 std::string without_colours(const std::string& line) {
   std::string plain;
-  bool in_escape = false;   // ESC [ … m
+  bool in_escape = false;  // ESC [ … m
   for (const char c : line) {
     if (c == '\033') in_escape = true;
     if (!in_escape) plain += c;
@@ -32,7 +32,7 @@ std::string without_colours(const std::string& line) {
 
 RecordedMove move(const Record& record) {
   const auto& fields = record.fields;
-  return {fields.at("from"), fields.at("to"), fields.at("group"), fields.at("collective"),
+  return {fields.at("from"), fields.at("to"),       fields.at("group"), fields.at("collective"),
           fields.at("type"), fields.at("elements"), fields.at("bytes"), fields.at("call")};
 }
 
@@ -41,7 +41,7 @@ bool is_folder(const std::string& path) { return !path.empty() && path.back() ==
 // What a failed write says comes with another code than what is refused before the run.
 void write_or_fail(const std::string& path, const std::string& text) {
   try {
-    const InterruptHold hold;   // Ctrl-C waits until the file is whole
+    const InterruptHold hold;  // Ctrl-C waits until the file is whole
     write_text_file(path, text);
   } catch (const UsageError& error) {
     throw RunError(error.what());
@@ -68,7 +68,7 @@ void Recorder::line(const std::string& printed) {
   std::vector<std::string>& lines = recording_.steps.empty() ? recording_.before : recording_.steps.back().lines;
   std::size_t at = 0;
   const std::string plain = without_colours(printed);
-  for (std::size_t end = 0; end != std::string::npos; at = end + 1) {   // a text may have several lines
+  for (std::size_t end = 0; end != std::string::npos; at = end + 1) {  // a text may have several lines
     end = plain.find('\n', at);
     lines.push_back(plain.substr(at, end == std::string::npos ? end : end - at));
   }
@@ -140,7 +140,7 @@ void Recorder::step(const std::string& title, const std::vector<std::vector<Reco
 void Recorder::quiet_step(const std::string& title, const std::vector<std::vector<Record>>& records) {
   // A rank's records up to a "phase" are those of that phase; what comes after the last one has no phase.
   std::vector<std::string> phases;
-  std::vector<std::vector<std::vector<const Record*>>> of_phase;   // [phase][rank]
+  std::vector<std::vector<std::vector<const Record*>>> of_phase;  // [phase][rank]
   const auto place = [&](const std::string& phase) {
     const auto found = std::find(phases.begin(), phases.end(), phase);
     if (found != phases.end()) return static_cast<std::size_t>(found - phases.begin());
@@ -156,8 +156,10 @@ void Recorder::quiet_step(const std::string& title, const std::vector<std::vecto
       open.clear();
     };
     for (const Record& record : records[rank]) {
-      if (record.kind == "phase") close(record.fields.at("name"));
-      else if (record.kind == "show" || record.kind == "say" || record.kind == "sent") open.push_back(&record);
+      if (record.kind == "phase")
+        close(record.fields.at("name"));
+      else if (record.kind == "show" || record.kind == "say" || record.kind == "sent")
+        open.push_back(&record);
     }
     if (!open.empty()) close("");
   }
@@ -199,7 +201,8 @@ void require_writable(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(options.svg_path, error);
   if (error)
-    throw UsageError(fmt::format("--svg {} can't be made a folder: {}; choose another path", options.svg_path, error.message()));
+    throw UsageError(
+        fmt::format("--svg {} can't be made a folder: {}; choose another path", options.svg_path, error.message()));
   FileBeside(options.svg_path + "step_1.svg");
 }
 

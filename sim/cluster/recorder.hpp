@@ -29,8 +29,8 @@ class Recorder {
   /// The step has printed all of its own lines.
   void step_printed();
 
-  /// A step that prints nothing. Where the ranks named the phases of their work (Rank::phase), each phase is recorded as a
-  /// step of its own; a phase that comes several times, once a matrix, is recorded as one.
+  /// A step that prints nothing. Where the ranks named the phases of their work (Rank::phase), each phase is recorded
+  /// as a step of its own; a phase that comes several times, once a matrix, is recorded as one.
   void quiet_step(const std::string& title, const std::vector<std::vector<Record>>& records);
 
   /// All so far. Once the lesson has ended, the lines after its last step are no longer part of that step.
@@ -53,13 +53,13 @@ class Recorder {
   std::vector<std::pair<std::string, std::string>> pictures_;
   std::string record_path_;
   std::string svg_path_;
-  std::size_t own_lines_ = 0;   // of the last step: those that it printed itself
-  int matrices_ = 0;            // tensors that have a colour so far
+  std::size_t own_lines_ = 0;  // of the last step: those that it printed itself
+  int matrices_ = 0;           // tensors that have a colour so far
   int runs_ = 0;
 };
 
-/// Throws UsageError when a file of a recording can't be written where it should be; makes the folder of pictures if there
-/// is none. To be called before any rank is started.
+/// Throws UsageError when a file of a recording can't be written where it should be; makes the folder of pictures if
+/// there is none. To be called before any rank is started.
 void require_writable(const Options& options);
 
 }  // namespace muonwalk::sim

@@ -62,7 +62,8 @@ void ShownPhases::show_bucket(Phase phase, const Buffer& buffer, const Bucket& b
     rank_->show("momentum" + number, piece).elements(own, buffer.size);
     rank_->show("update" + number, piece).elements(own, buffer.size).from("gradients" + number);
   }
-  if (phase == Phase::dp_gather) rank_->show("update" + number, bucket.range.size()).elements(bucket.range, buffer.size);
+  if (phase == Phase::dp_gather)
+    rank_->show("update" + number, bucket.range.size()).elements(bucket.range, buffer.size);
   if (phase == Phase::gather_weights)
     rank_->show("weights" + number, bucket.range.size()).elements(bucket.range, buffer.size).note("new");
   if (phase == Phase::apply) {

@@ -7,13 +7,13 @@
 
 namespace muonwalk::sim {
 
-/// Shows what a rank keeps between steps: whole buckets of weights and its DP shards of the momentum. Only where the step is
-/// recorded; a quiet step prints nothing.
+/// Shows what a rank keeps between steps: whole buckets of weights and its DP shards of the momentum. Only where the
+/// step is recorded; a quiet step prints nothing.
 void show_state(Rank& rank, const Layout& layout, const MuonState& state);
 
-/// Follows full_step on one rank: takes the time of each phase and, where the step is recorded, shows what the rank holds at
-/// its end. These are names, shapes and ranges as the layout has them, without values, so that it costs nothing at real
-/// sizes. `rank` and `layout` must outlive it.
+/// Follows full_step on one rank: takes the time of each phase and, where the step is recorded, shows what the rank
+/// holds at its end. These are names, shapes and ranges as the layout has them, without values, so that it costs
+/// nothing at real sizes. `rank` and `layout` must outlive it.
 class ShownPhases {
  public:
   /// Shows the gradients that the step begins with.

@@ -6,8 +6,8 @@
 
 namespace muonwalk::sim {
 
-/// Seconds that this process was there to see. Time in which it was stopped itself (Ctrl-Z) is none that a rank has wasted,
-/// so a single stretch between two looks counts for at most a second.
+/// Seconds that this process was there to see. Time in which it was stopped itself (Ctrl-Z) is none that a rank has
+/// wasted, so a single stretch between two looks counts for at most a second.
 class AwakeClock {
  public:
   /// Starts at 0 seconds.
@@ -21,8 +21,8 @@ class AwakeClock {
 };
 
 /// Tells for how long ranks have stood still: neither used processor time to speak of nor asked for any. A rank that
-/// computes for long is left in peace, however long the others wait for it, and so is one that gets no processor because the
-/// machine is busy with something else.
+/// computes for long is left in peace, however long the others wait for it, and so is one that gets no processor
+/// because the machine is busy with something else.
 class StandstillWatch {
  public:
   /// Seconds for which all of the ranks have stood still, at `now` on an AwakeClock.

@@ -13,8 +13,8 @@
 namespace muonwalk::sim {
 namespace {
 
-// The first thing that went wrong on any rank; what follows on the others is only its consequence. A rank may notice that
-// another one is gone before that one has said why.
+// The first thing that went wrong on any rank; what follows on the others is only its consequence. A rank may notice
+// that another one is gone before that one has said why.
 class FirstFailure {
  public:
   void note(int rank, std::exception_ptr error) {
@@ -36,7 +36,8 @@ class FirstFailure {
     } catch (const std::exception& error) {
       throw RunError(fmt::format("rank {} failed in step '{}': {}", rank_, step, error.what()));
     } catch (...) {
-      throw RunError(fmt::format("rank {} failed in step '{}': something was thrown that is no std::exception", rank_, step));
+      throw RunError(
+          fmt::format("rank {} failed in step '{}': something was thrown that is no std::exception", rank_, step));
     }
   }
 
@@ -57,25 +58,27 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
-// The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every connection, an
-// event loop a rank, and the three that every program has. Connecting takes more of them, for a moment.
+// The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every
+// connection, an event loop a rank, and the three that every program has. Connecting takes more of them, for a moment.
 long files_over_gloo(const Grid& grid) {
   long a_rank = 1;
   for (GroupKind kind : kGroupKinds) a_rank += grid.size(kind) - 1;
   return 3 + a_rank * grid.size();
 }
 
-// Where files are too few from the start, that is said before any rank fails at it: then whichever rank comes first would tell
-// of what it has just tried, and by the time the system is asked for the reason another one may have closed its files.
+// Where files are too few from the start, that is said before any rank fails at it: then whichever rank comes first
+// would tell of what it has just tried, and by the time the system is asked for the reason another one may have closed
+// its files.
 void require_files_over_gloo(const Grid& grid) {
   rlimit allowed{};
   if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return;
   const long needed = files_over_gloo(grid);
   if (static_cast<rlim_t>(needed) > allowed.rlim_cur)
-    throw RunError(fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
-                               "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
-                               "of its own",
-                               grid.size(), needed, allowed.rlim_cur));
+    throw RunError(
+        fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
+                    "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
+                    "of its own",
+                    grid.size(), needed, allowed.rlim_cur));
 }
 
 class ThreadWorld : public World {
@@ -139,7 +142,8 @@ class ThreadWorld : public World {
       try {
         threads.emplace_back(guarded, rank);
       } catch (const std::system_error&) {
-        failure.note(rank, std::make_exception_ptr(RunError("the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks")));
+        failure.note(rank, std::make_exception_ptr(RunError(
+                               "the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks")));
         for (int other = rank; other < options_.grid.size(); ++other) wake_the_others(other);
         break;
       }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/trace/span_buffer.hpp"
+#include "sim/recording/span_buffer.hpp"
 #include "src/comm/point_to_point.hpp"
 
 namespace muonwalk::sim {

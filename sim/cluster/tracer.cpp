@@ -9,9 +9,9 @@
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/ledger_record.hpp"
-#include "sim/cluster/screen.hpp"
-#include "sim/trace/chrome_trace_writer.hpp"
-#include "sim/trace/pytorch_dialect_writer.hpp"
+#include "sim/recording/chrome_trace_writer.hpp"
+#include "sim/recording/pytorch_dialect_writer.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {

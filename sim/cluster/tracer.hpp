@@ -5,7 +5,7 @@
 
 #include "sim/cluster/options.hpp"
 #include "sim/cluster/record.hpp"
-#include "sim/trace/run_trace.hpp"
+#include "sim/recording/run_trace.hpp"
 
 namespace muonwalk::sim {
 

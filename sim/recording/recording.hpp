@@ -58,8 +58,8 @@ struct RecordedRank {
 /// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
 /// name tells it from others: "w" and "w, orthogonalized" are the same tensor at two moments.
 struct RecordedTensor {
-  std::string name;   ///< "w"
-  int colour = 0;     ///< index into the palette's colours of tensors
+  std::string name;  ///< "w"
+  int colour = 0;    ///< index into the palette's colours of tensors
 };
 
 /// A lesson's run, as far as it can be replayed: the one source of the player, the pictures and the text for those who

@@ -2,7 +2,7 @@
 #include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
 #if GLOO_HAVE_TRANSPORT_UV && !defined(__linux__)
-#include <gloo/transport/uv/device.h>   // Gloo's tcp is for Linux only; this path has not been tried
+#include <gloo/transport/uv/device.h>  // Gloo's tcp is for Linux only; this path has not been tried
 #else
 #include <gloo/transport/tcp/device.h>
 #endif
@@ -120,8 +120,10 @@ GlooDevice::GlooDevice() : state_(std::make_shared<State>()) {
     const BatchScope batch;
     state_->device = socket_transport::CreateDevice(socket_transport::attr("127.0.0.1"));
   } catch (const std::exception& error) {
-    if (no_more_files(error)) throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
-    throw RunError(std::string("Gloo can't use the address 127.0.0.1 of this machine, or start a thread: ") + error.what() +
+    if (no_more_files(error))
+      throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
+    throw RunError(std::string("Gloo can't use the address 127.0.0.1 of this machine, or start a thread: ") +
+                   error.what() +
                    "; see that the address answers (ping 127.0.0.1), or allow more threads (ulimit -u) or open files "
                    "(ulimit -n)");
   }
@@ -152,7 +154,7 @@ std::unique_ptr<GlooTransport> GlooDevice::connect(const std::string& name, int 
   } catch (const std::exception& error) {
     throw RunError("rank " + std::to_string(rank) + " can't connect to the other ranks of group " + name + ": " +
                    (no_more_files(error) ? std::string("too many files are open; ") + kMoreFiles
-                                    : std::string("one of them has died or left (") + error.what() + ")"));
+                                         : std::string("one of them has died or left (") + error.what() + ")"));
   }
   std::vector<TcpSocket> sockets;
   for (const TcpSocket& socket : connected_tcp_sockets()) {

@@ -283,8 +283,8 @@ class ConnectedTransport : public GlooTransport {
                        collective_name(call.kind) + " for " + where +
                        ", which has stopped, makes other calls, or needs a longer timeout");
       }
-      throw PeerLostError("the connection to " + where + " was closed while rank " + std::to_string(rank_) + " was in " +
-                     collective_name(call.kind) + ": the rank has died or left");
+      throw PeerLostError("the connection to " + where + " was closed while rank " + std::to_string(rank_) +
+                          " was in " + collective_name(call.kind) + ": the rank has died or left");
     } catch (const RunError&) {
       throw;
     } catch (const std::invalid_argument&) {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "src/errors.hpp"
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

@@ -117,4 +117,13 @@ std::string Grid::text() const {
   return text;
 }
 
+std::string rank_label(const Grid& grid, int rank) {
+  const Place place = grid.place(rank);
+  std::string coordinates;
+  if (grid.dp() > 1) coordinates += " dp " + std::to_string(place.dp);
+  if (grid.tp() > 1) coordinates += " tp " + std::to_string(place.tp);
+  if (grid.pp() > 1) coordinates += " pp " + std::to_string(place.pp);
+  return "rank " + std::to_string(rank) + (coordinates.empty() ? "" : " " + coordinates);
+}
+
 }  // namespace muonwalk

@@ -64,4 +64,7 @@ class Grid {
   int pp_ = 1;
 };
 
+/// "rank 3  dp 1 tp 1": the coordinates of which the grid has more than one.
+std::string rank_label(const Grid& grid, int rank);
+
 }  // namespace muonwalk

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {

@@ -12,8 +12,9 @@ namespace muonwalk {
 /// DP ranks, the table comes in several parts below each other.
 std::string ownership_table(const Layout& layout, int columns = 100);
 
-/// How many ranks of a pipeline stage need each parameter of the first buffer whole, because they own an element of it: its
-/// owners in dp, times tp. "w0 2 ranks, w1 2, w3 8", in at most `columns` characters; "…" stands for those that do not fit.
+/// How many ranks of a pipeline stage need each parameter of the first buffer whole, because they own an element of it:
+/// its owners in dp, times tp. "w0 2 ranks, w1 2, w3 8", in at most `columns` characters; "…" stands for those that do
+/// not fit.
 std::string holders_text(const Layout& layout, int columns);
 
 }  // namespace muonwalk

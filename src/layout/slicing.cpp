@@ -84,7 +84,8 @@ Matrix join_slices(const std::vector<const Matrix*>& slices, SplitDim dim) {
   Flat one_after_the_other;
   for (const Matrix* slice : slices)
     one_after_the_other.insert(one_after_the_other.end(), slice->flat().begin(), slice->flat().end());
-  return join_slices(one_after_the_other, {slices.at(0)->rows(), slices.at(0)->cols()}, dim, static_cast<int>(slices.size()));
+  return join_slices(one_after_the_other, {slices.at(0)->rows(), slices.at(0)->cols()}, dim,
+                     static_cast<int>(slices.size()));
 }
 
 }  // namespace muonwalk

@@ -33,8 +33,8 @@ inline Block ten_rounds(Block c, std::uint32_t k0, std::uint32_t k1) {
   return c;
 }
 
-// Each word / 2³² is uniform in [0, 1), with mean 1/2 and variance 1/12; four of them have mean 2 and variance 1/3. The sum
-// is taken in integers, so that all rounding there is happens in one product and one conversion.
+// Each word / 2³² is uniform in [0, 1), with mean 1/2 and variance 1/12; four of them have mean 2 and variance 1/3. The
+// sum is taken in integers, so that all rounding there is happens in one product and one conversion.
 inline float value_of(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2, std::uint32_t w3) {
   const std::int64_t sum = std::int64_t{w0} + w1 + w2 + w3;
   const std::int64_t centred = sum - (std::int64_t{2} << 32);
@@ -42,8 +42,8 @@ inline float value_of(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2, std:
   return static_cast<float>(static_cast<double>(centred) * scale);
 }
 
-// So many elements go through the ten rounds side by side: independent of each other, they fill the processor's vectors. The
-// 32-bit words lie in 64-bit places, because that is where their products have room.
+// So many elements go through the ten rounds side by side: independent of each other, they fill the processor's
+// vectors. The 32-bit words lie in 64-bit places, because that is where their products have room.
 constexpr int lanes = 8;
 using Lanes = std::uint64_t[lanes];
 

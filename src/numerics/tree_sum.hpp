@@ -22,9 +22,9 @@ Flat tree_sum(const std::vector<Flat>& parts);
 /// The same for bfloat16 leaves: added in float32, rounded once at the end.
 void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out);
 
-/// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next rank,
-/// goes round and ends with the piece's own, so its order is another one for every piece. Nothing in Muonwalk adds like this;
-/// it is here to be compared with. Zero leaves give 0.
+/// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next
+/// rank, goes round and ends with the piece's own, so its order is another one for every piece. Nothing in Muonwalk
+/// adds like this; it is here to be compared with. Zero leaves give 0.
 float ring_sum(const float* leaves, Index count, Index piece);
 
 /// The sum of squares in double precision, by pairwise summation in a fixed order that depends on `count` alone.

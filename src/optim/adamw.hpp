@@ -13,10 +13,10 @@ struct AdamWSettings {
   float weight_decay = 0.1f;  ///< decoupled: weights are multiplied by 1 − lr · weight_decay
 };
 
-/// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count` elements:
-/// w ← w (1 − lr · weight_decay); m ← β₁ m + (1 − β₁) g; v ← β₂ v + (1 − β₂) g²; w ← w − s · m / (√v + ε), where the step
-/// size s = lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) carries the bias corrections. `step` is t, from 1 on.
-/// Throws std::invalid_argument for a step below 1.
+/// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count`
+/// elements: w ← w (1 − lr · weight_decay); m ← β₁ m + (1 − β₁) g; v ← β₂ v + (1 − β₂) g²; w ← w − s · m / (√v + ε),
+/// where the step size s = lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) carries the bias corrections. `step` is t, from 1 on. Throws
+/// std::invalid_argument for a step below 1.
 void adamw(float* weights, const float* gradient, float* first_moment, float* second_moment, Index count, int step,
            const AdamWSettings& settings);
 

@@ -30,9 +30,9 @@ inline MuonSettings muon_settings(Precision precision, int threads) {
   return settings;
 }
 
-/// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of lesson
-/// 09 does, its value and what works: a negative or infinite learning rate, decay or rms, a momentum outside of [0, 1), or
-/// Newton–Schulz steps outside of 0 to 100.
+/// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of
+/// lesson 09 does, its value and what works: a negative or infinite learning rate, decay or rms, a momentum outside of
+/// [0, 1), or Newton–Schulz steps outside of 0 to 100.
 void require_sensible(const MuonSettings& settings);
 
 /// What the orthogonal matrix is multiplied by before it is taken from the weights: lr · rms · √max(rows, cols), for

@@ -5,8 +5,8 @@
 //   - how long ranks with three groups each take to start, connect and end.
 // Nothing here fails on a time.
 //
-// "bench_collectives --trace FILE" does the same calls instead, once each, as a run that is traced: on as many ranks and in
-// such a world as the options of a lesson say.
+// "bench_collectives --trace FILE" does the same calls instead, once each, as a run that is traced: on as many ranks
+// and in such a world as the options of a lesson say.
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// Times what a reader waits for: starting and stopping the ranks, each lesson, and the whole of lesson 09, beside the targets
-// that the project has set itself for a machine with two cores. Every time is the middle one of several runs, and lesson 09 is
-// also given as a ratio to work that was timed in the same run.
+// Times what a reader waits for: starting and stopping the ranks, each lesson, and the whole of lesson 09, beside the
+// targets that the project has set itself for a machine with two cores. Every time is the middle one of several runs,
+// and lesson 09 is also given as a ratio to work that was timed in the same run.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/cluster/world.hpp"
-#include "src/optim/training_data.hpp"
+#include "src/train/training_data.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -35,15 +35,16 @@ double middle_of(int runs, const std::function<void()>& work) {
 }
 
 void print(const std::string& what, double measured, double target) {
-  fmt::print("  {:<58}{:>8.3f} s   target {:>5.2f} s   {:>5.2f} of it   {}\n", what, measured, target, measured / target,
-             measured <= target ? "ok" : "MISSED");
+  fmt::print("  {:<58}{:>8.3f} s   target {:>5.2f} s   {:>5.2f} of it   {}\n", what, measured, target,
+             measured / target, measured <= target ? "ok" : "MISSED");
 }
 
 void start_and_stop(const Grid& grid, int runs, double target) {
   sim::Options options;
   options.grid = grid;
   const double time = middle_of(runs, [&] { sim::start_world(options).reset(); });
-  print(fmt::format("{} processes, {} × pp {}: start, connect, stop", grid.size(), Grid(grid).pp(1).text(), grid.pp()), time, target);
+  print(fmt::format("{} processes, {} × pp {}: start, connect, stop", grid.size(), Grid(grid).pp(1).text(), grid.pp()),
+        time, target);
 }
 
 // The names in lessons/CMakeLists.txt, the one list of lessons.
@@ -74,7 +75,8 @@ double repeated_work(const Grid& grid) {
   return all / serial;
 }
 
-// The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle ones.
+// The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle
+// ones.
 void cost_of_tracing() {
   const TemporaryFolder folder;
   std::vector<double> plain, traced;
@@ -86,9 +88,10 @@ void cost_of_tracing() {
   }
   std::sort(plain.begin(), plain.end());
   std::sort(traced.begin(), traced.end());
-  fmt::print("  --trace, dp 4 × tp 2: {:.3f} × the time without it (target 1.02); the slowest run without it is {:.3f} × the "
-             "fastest\n",
-             traced[traced.size() / 2] / plain[plain.size() / 2], plain.back() / plain.front());
+  fmt::print(
+      "  --trace, dp 4 × tp 2: {:.3f} × the time without it (target 1.02); the slowest run without it is {:.3f} × the "
+      "fastest\n",
+      traced[traced.size() / 2] / plain[plain.size() / 2], plain.back() / plain.front());
 }
 
 }  // namespace
@@ -116,6 +119,8 @@ int main() {
   fmt::print("  fp32: {:.2f} × the time that its {:.2f} × serial work takes when {} cores do nothing else\n",
              whole / (serial * repeated / cores), repeated, cores);
   cost_of_tracing();
-  fmt::print("  bf16: {:.3f} s (no target)\n", middle_of(3, [] { run_lesson("lesson_09_full_step", {"--precision", "bf16"}); }));
+  fmt::print("  bf16: {:.3f} s (no target)\n", middle_of(3, [] {
+               run_lesson("lesson_09_full_step", {"--precision", "bf16"});
+             }));
   return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 #include "tests/layout/random_layout.hpp"
 
 using namespace muonwalk;
@@ -28,9 +28,9 @@ std::vector<std::string> cells_of(const std::string& line) {
 TEST_CASE("ownership_table: outside a shard, in one, across a boundary and over three, letter for letter") {
   LayoutOptions options;
   options.parameter_alignment = 4;
-  const Layout layout = plan_layout({{"up", {5, 3}, SplitDim::none, 0}, {"wq", {3, 4}, SplitDim::none, 0},
-                                     {"norm", {1, 3}, SplitDim::none, 1}},
-                                    Grid().dp(4), options);
+  const Layout layout = plan_layout(
+      {{"up", {5, 3}, SplitDim::none, 0}, {"wq", {3, 4}, SplitDim::none, 0}, {"norm", {1, 3}, SplitDim::none, 1}},
+      Grid().dp(4), options);
   CHECK(ownership_table(layout) == R"(parameter  bucket         global range  dp 0  dp 1  dp 2  dp 3
 up         0 of buffer 0  0–14          0–6   0–6   0     ·     spans 3 ranks
 wq         0 of buffer 0  16–27         ·     ·     2–6   0–6   crosses one boundary
@@ -77,9 +77,9 @@ TEST_CASE("ownership_table: any layout: fits the columns, and every cell is the 
 TEST_CASE("holders_text: owners in dp times tp, for as many parameters as fit") {
   LayoutOptions options;
   options.parameter_alignment = 1;
-  const Layout layout = plan_layout({{"up", {4, 4}, SplitDim::rows, 0}, {"wq", {2, 2}, SplitDim::none, 0},
-                                     {"down", {4, 4}, SplitDim::columns, 0}},
-                                    Grid().dp(2).tp(2), options);
+  const Layout layout = plan_layout(
+      {{"up", {4, 4}, SplitDim::rows, 0}, {"wq", {2, 2}, SplitDim::none, 0}, {"down", {4, 4}, SplitDim::columns, 0}},
+      Grid().dp(2).tp(2), options);
   CHECK(holders_text(layout, 40) == "up 2 ranks, wq 4, down 2");
   CHECK(holders_text(layout, 24) == "up 2 ranks, wq 4, down 2");
   CHECK(holders_text(layout, 23) == "up 2 ranks, wq 4, …");

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "src/layout/text_table.hpp"
+#include "src/text/text.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;

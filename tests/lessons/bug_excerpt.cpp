@@ -19,7 +19,8 @@ std::vector<bool> lines_in_both(const std::vector<std::string>& before, const st
   std::vector<std::vector<int>> longest(rows + 1, std::vector<int>(columns + 1));
   for (std::size_t i = rows; i-- > 0;)
     for (std::size_t j = columns; j-- > 0;)
-      longest[i][j] = before[i] == after[j] ? 1 + longest[i + 1][j + 1] : std::max(longest[i + 1][j], longest[i][j + 1]);
+      longest[i][j] =
+          before[i] == after[j] ? 1 + longest[i + 1][j + 1] : std::max(longest[i + 1][j], longest[i][j + 1]);
   std::vector<bool> both(columns);
   for (std::size_t i = 0, j = 0; i < rows && j < columns;) {
     if (before[i] == after[j]) {

@@ -4,9 +4,9 @@
 //
 // `anatomy` reads the lesson's source, which lies beside its .expected; the other checks run the program.
 //
-// The arguments are handed to the lesson in all checks but `expected`, so that a lesson that works long can be checked in
-// a smaller size. With BLESS=1 in the environment, `expected` and `bugs` write their file instead of comparing with it:
-// NAME.expected is what the lesson prints, NAME.bugs.expected what each planted bug changes in that.
+// The arguments are handed to the lesson in all checks but `expected`, so that a lesson that works long can be checked
+// in a smaller size. With BLESS=1 in the environment, `expected` and `bugs` write their file instead of comparing with
+// it: NAME.expected is what the lesson prints, NAME.bugs.expected what each planted bug changes in that.
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,7 +29,7 @@ using muonwalk::testing::same_on_any_processor;
 
 namespace {
 
-constexpr double kLimitSeconds = 240;   // far more than any lesson needs, also under a sanitizer
+constexpr double kLimitSeconds = 240;  // far more than any lesson needs, also under a sanitizer
 constexpr int kColumns = 100;
 constexpr std::size_t kMostLines = 80;
 
@@ -51,8 +51,8 @@ std::string join(const std::vector<std::string>& words) {
 
 struct Lesson {
   std::string program;
-  std::string name;        // "lesson_05_tp_gather"
-  std::string expected;    // the file
+  std::string name;      // "lesson_05_tp_gather"
+  std::string expected;  // the file
   std::vector<std::string> arguments;
 
   Outcome run(const std::vector<std::string>& more) const {
@@ -62,11 +62,14 @@ struct Lesson {
     return run_program(command, kLimitSeconds);
   }
   std::string said(const std::vector<std::string>& options) const { return join(options) + ": "; }
-  std::string bugs_expected() const { return std::filesystem::path(expected).replace_extension(".bugs.expected").string(); }
+  std::string bugs_expected() const {
+    return std::filesystem::path(expected).replace_extension(".bugs.expected").string();
+  }
   bool may_be_long() const { return name.rfind("lesson_09", 0) == 0; }
 };
 
-// --- pieces of checks -------------------------------------------------------------------------------------------------
+// --- pieces of checks
+// -------------------------------------------------------------------------------------------------
 
 // Columns of a UTF-8 text: one a character.
 int width_of(const std::string& line) {
@@ -82,25 +85,30 @@ void expect_readable(const std::string& what, const std::string& text) {
     const bool blank_end = !lines[i].empty() && (lines[i].back() == ' ' || lines[i].back() == '\t');
     if (width_of(lines[i]) <= kColumns && !blank_end) continue;
     if (wrong++ == 0)
-      first = "line " + std::to_string(i + 1) + (blank_end ? " ends in blanks" : " has " + std::to_string(width_of(lines[i])) +
-              " columns; the limit is 100") + ":\n    " + lines[i] + (blank_end ? "|" : "");
+      first = "line " + std::to_string(i + 1) +
+              (blank_end ? " ends in blanks"
+                         : " has " + std::to_string(width_of(lines[i])) + " columns; the limit is 100") +
+              ":\n    " + lines[i] + (blank_end ? "|" : "");
   }
-  if (wrong > 0) fail(what + first + (wrong > 1 ? "\n    (and " + std::to_string(wrong - 1) + " more such lines)" : ""));
+  if (wrong > 0)
+    fail(what + first + (wrong > 1 ? "\n    (and " + std::to_string(wrong - 1) + " more such lines)" : ""));
   if (!text.empty() && text.back() != '\n') fail(what + "the last line has no end");
 }
 
 // True when both are equal; otherwise the first line that differs is printed as both have it.
-bool expect_same(const std::string& what, const std::string& of_first, const std::string& first, const std::string& of_second,
-                 const std::string& second) {
+bool expect_same(const std::string& what, const std::string& of_first, const std::string& first,
+                 const std::string& of_second, const std::string& second) {
   if (first == second) return true;
   const std::vector<std::string> a = lines_of(first), b = lines_of(second);
   std::size_t i = 0;
   while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
-  const auto line = [i](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : "(no such line)"; };
+  const auto line = [i](const std::vector<std::string>& lines) {
+    return i < lines.size() ? lines[i] : "(no such line)";
+  };
   const std::string margin(std::max(of_first.size(), of_second.size()), ' ');
   const auto label = [&](const std::string& of) { return (of + margin).substr(0, margin.size()) + "  "; };
-  fail(what + "the first difference is in line " + std::to_string(i + 1) + "\n    " + label(of_first) + line(a) + "\n    " +
-       label(of_second) + line(b));
+  fail(what + "the first difference is in line " + std::to_string(i + 1) + "\n    " + label(of_first) + line(a) +
+       "\n    " + label(of_second) + line(b));
   return false;
 }
 
@@ -117,8 +125,8 @@ void expect_refusal(const Lesson& lesson, const std::vector<std::string>& option
   if (!expect_code(what, outcome, 2)) return;
   const std::vector<std::string> lines = lines_of(outcome.err);
   if (lines.size() != 1 || lines[0].rfind(lesson.name + ": ", 0) != 0 || lines[0].size() < lesson.name.size() + 20)
-    fail(what + "a refusal is one sentence on standard error that begins with \"" + lesson.name + ": \", but it says:\n" +
-         outcome.err);
+    fail(what + "a refusal is one sentence on standard error that begins with \"" + lesson.name +
+         ": \", but it says:\n" + outcome.err);
   if (!outcome.out.empty()) fail(what + "a refusal leaves standard output empty, but it has:\n" + outcome.out);
 }
 
@@ -134,8 +142,10 @@ bool blessed(const std::string& path, const std::string& text) {
   if (bless == nullptr || std::string(bless) != "1") return false;
   std::ofstream file(path, std::ios::binary);
   file << text;
-  if (!file.flush()) fail(path + " could not be written");
-  else std::cout << "BLESSED: " << path << " was written anew; review the difference before committing it\n";
+  if (!file.flush())
+    fail(path + " could not be written");
+  else
+    std::cout << "BLESSED: " << path << " was written anew; review the difference before committing it\n";
   return true;
 }
 
@@ -147,7 +157,8 @@ std::string read_or_fail(const std::string& path) {
   return text.str();
 }
 
-// --- the source -------------------------------------------------------------------------------------------------------
+// --- the source
+// -------------------------------------------------------------------------------------------------------
 
 // What a line of a lesson's source is. A comment at the end of a line of code does not make it prose.
 bool is_prose(const std::string& line) {
@@ -169,7 +180,8 @@ std::string heading_of(const std::string& line) {
 void expect_title(const Lesson& lesson, const std::vector<std::string>& lines) {
   const std::string begin = "// # Lesson " + lesson.name.substr(7, 2) + " · ";
   if (lines.empty() || lines[0].rfind(begin, 0) != 0 || lines[0].size() == begin.size())
-    return fail("the first line of the source is \"" + begin + "Title\", but it is:\n    " + (lines.empty() ? "" : lines[0]));
+    return fail("the first line of the source is \"" + begin + "Title\", but it is:\n    " +
+                (lines.empty() ? "" : lines[0]));
   const std::string title = "info.title = \"" + lines[0].substr(begin.size()) + "\";";
   const bool printed = std::any_of(lines.begin(), lines.end(),
                                    [&](const std::string& line) { return line.find(title) != std::string::npos; });
@@ -205,17 +217,19 @@ void expect_prose(const Lesson& lesson, const std::vector<std::string>& lines) {
   const auto prose = std::count_if(lines.begin(), lines.end(), has_words);
   const auto code = std::count_if(lines.begin(), lines.end(), is_code);
   if (10 * prose < tenths * code || prose > 2 * code)
-    fail("for every line of code a lesson has 0." + std::to_string(tenths) + " to 2 lines with words, but it has " + std::to_string(prose) + " for " +
-         std::to_string(code));
+    fail("for every line of code a lesson has 0." + std::to_string(tenths) + " to 2 lines with words, but it has " +
+         std::to_string(prose) + " for " + std::to_string(code));
   int run = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (is_prose(lines[i])) run = 0;
     if (is_code(lines[i]) && ++run == kMostCode + 1)
-      fail("line " + std::to_string(i + 1) + " is the " + std::to_string(run) + "th line of code without a word between them");
+      fail("line " + std::to_string(i + 1) + " is the " + std::to_string(run) +
+           "th line of code without a word between them");
   }
 }
 
-// --- the checks -------------------------------------------------------------------------------------------------------
+// --- the checks
+// -------------------------------------------------------------------------------------------------------
 
 // The source has the anatomy that readers know from the other lessons, and a length that can be read in one go.
 void check_anatomy(const Lesson& lesson) {
@@ -270,14 +284,16 @@ void check_bugs(const Lesson& lesson) {
     if (line.find("  ") == std::string::npos) fail("--list-bugs: \"" + line + "\" does not say what goes wrong");
     const Outcome outcome = lesson.run({"--bug", bug});
     if (!expect_code(what, outcome, 1)) continue;
-    const bool named = outcome.out.find("first difference") != std::string::npos || outcome.out.find("✘") != std::string::npos;
+    const bool named =
+        outcome.out.find("first difference") != std::string::npos || outcome.out.find("✘") != std::string::npos;
     if (!named) fail(what + "the output does not show a difference:\n" + outcome.out);
-    if (outcome.out.find(lesson.name + ": FAILED\n") == std::string::npos) fail(what + "the last line does not say FAILED");
+    if (outcome.out.find(lesson.name + ": FAILED\n") == std::string::npos)
+      fail(what + "the last line does not say FAILED");
     expect_readable(what, outcome.out);
     std::vector<std::string> command = {lesson.name};
     command.insert(command.end(), lesson.arguments.begin(), lesson.arguments.end());
-    excerpts += "\nbug " + bug + ": " + line.substr(line.find_first_not_of(' ', bug.size())) + "\n$ " + join(command) + " --bug " +
-                bug + "\n" + bug_excerpt(without.out, outcome.out);
+    excerpts += "\nbug " + bug + ": " + line.substr(line.find_first_not_of(' ', bug.size())) + "\n$ " + join(command) +
+                " --bug " + bug + "\n" + bug_excerpt(without.out, outcome.out);
   }
   if (failures > 0 || blessed(lesson.bugs_expected(), excerpts)) return;
   const std::string expected = read_or_fail(lesson.bugs_expected());
@@ -325,23 +341,46 @@ void check_threads(const Lesson& lesson) {
   std::ifstream file(lesson.expected, std::ios::binary);
   std::ostringstream expected;
   expected << file.rdbuf();
-  if (!file) return fail(lesson.expected + " does not exist; the test " + lesson.name + ".expected says how to write it");
+  if (!file)
+    return fail(lesson.expected + " does not exist; the test " + lesson.name + ".expected says how to write it");
   expect_same_in(lesson, expected.str(), world);
 }
 
 void check_options(const Lesson& lesson) {
-  const std::vector<std::vector<std::string>> refused = {
-      {"--no-such-option"}, {"--dp", "0"}, {"--tp", "-1"}, {"--pp", "0"}, {"--dp", "two"}, {"--tp", "2.5"}, {"--dp"},
-      {"--dp", "64", "--tp", "64"}, {"--tp", "1000000"}, {"--threads", "0"}, {"--threads", "-2"}, {"--seed", "-1"},
-      {"--seed", "x"}, {"--precision", "fp8"}, {"--verbose", "3"}, {"--verbose", "-1"}, {"--bug", "no_such_bug"},
-      {"--bug", ""}, {"--timeout", "0"}, {"--timeout", "soon"}, {"--world", "galaxy"}, {"--transport", "pigeon"},
-      {"--transport", "memory"}, {"--fault", "banana"}, {"--fault", "kill:99"}, {"--fault", "kill:0:x"}, {"no_such_word"}};
+  const std::vector<std::vector<std::string>> refused = {{"--no-such-option"},
+                                                         {"--dp", "0"},
+                                                         {"--tp", "-1"},
+                                                         {"--pp", "0"},
+                                                         {"--dp", "two"},
+                                                         {"--tp", "2.5"},
+                                                         {"--dp"},
+                                                         {"--dp", "64", "--tp", "64"},
+                                                         {"--tp", "1000000"},
+                                                         {"--threads", "0"},
+                                                         {"--threads", "-2"},
+                                                         {"--seed", "-1"},
+                                                         {"--seed", "x"},
+                                                         {"--precision", "fp8"},
+                                                         {"--verbose", "3"},
+                                                         {"--verbose", "-1"},
+                                                         {"--bug", "no_such_bug"},
+                                                         {"--bug", ""},
+                                                         {"--timeout", "0"},
+                                                         {"--timeout", "soon"},
+                                                         {"--world", "galaxy"},
+                                                         {"--transport", "pigeon"},
+                                                         {"--transport", "memory"},
+                                                         {"--fault", "banana"},
+                                                         {"--fault", "kill:99"},
+                                                         {"--fault", "kill:0:x"},
+                                                         {"no_such_word"}};
   for (const auto& options : refused) expect_refusal(lesson, options, lesson.run(options));
 
   const Outcome help = lesson.run({"--help"});
   if (expect_code("--help: ", help, 0)) {
-    for (const char* option : {"--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose", "--bug", "--list-bugs",
-                               "--timeout", "--world", "--transport", "--fault", "--record", "--svg", "--help"})
+    for (const char* option :
+         {"--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose", "--bug", "--list-bugs",
+          "--timeout", "--world", "--transport", "--fault", "--record", "--svg", "--help"})
       if (help.out.find(option) == std::string::npos) fail(std::string("--help: does not explain ") + option);
     for (const std::string& line : lines_of(help.out))
       if (width_of(line) > kColumns) fail("--help: a line is wider than 100 columns:\n    " + line);
@@ -359,16 +398,25 @@ void check_options(const Lesson& lesson) {
 
   // The number of threads never changes a bit, so it changes no line either.
   const Outcome threaded = lesson.run({"--threads", "2"});
-  if (expect_code("--threads 2: ", threaded, 0)) expect_same("--threads 2: ", "default", plain.out, "--threads 2", threaded.out);
+  if (expect_code("--threads 2: ", threaded, 0))
+    expect_same("--threads 2: ", "default", plain.out, "--threads 2", threaded.out);
 
   const std::vector<std::vector<std::string>> works_or_is_refused = {
-      {"--precision", "bf16"}, {"--seed", "7"}, {"--dp", "2"}, {"--tp", "2"}, {"--pp", "2"}, {"--dp", "3"}, {"--tp", "3"},
-      {"--dp", "1", "--tp", "1"}, {"--dp", "2", "--tp", "2", "--pp", "2", "--verbose", "2"}};
+      {"--precision", "bf16"},
+      {"--seed", "7"},
+      {"--dp", "2"},
+      {"--tp", "2"},
+      {"--pp", "2"},
+      {"--dp", "3"},
+      {"--tp", "3"},
+      {"--dp", "1", "--tp", "1"},
+      {"--dp", "2", "--tp", "2", "--pp", "2", "--verbose", "2"}};
   for (const auto& options : works_or_is_refused) expect_works_or_is_refused(lesson, options);
 }
 
 int usage(const std::string& wrong) {
-  std::cerr << "check_lesson: " << wrong << "; it takes anatomy, expected, bugs, threads, worlds or options, a program and its "
+  std::cerr << "check_lesson: " << wrong
+            << "; it takes anatomy, expected, bugs, threads, worlds or options, a program and its "
                ".expected\n";
   return 2;
 }
@@ -381,12 +429,19 @@ int main(int argc, char** argv) {
   Lesson lesson{argv[2], argv[2], argv[3], {argv + 4, argv + argc}};
   lesson.name.erase(0, lesson.name.rfind('/') + 1);
   setenv("NO_COLOR", "1", 1);
-  if (what == "anatomy") check_anatomy(lesson);
-  else if (what == "expected") check_expected(lesson);
-  else if (what == "bugs") check_bugs(lesson);
-  else if (what == "threads") check_threads(lesson);
-  else if (what == "worlds") check_worlds(lesson);
-  else if (what == "options") check_options(lesson);
-  else return usage("\"" + what + "\" is no check");
+  if (what == "anatomy")
+    check_anatomy(lesson);
+  else if (what == "expected")
+    check_expected(lesson);
+  else if (what == "bugs")
+    check_bugs(lesson);
+  else if (what == "threads")
+    check_threads(lesson);
+  else if (what == "worlds")
+    check_worlds(lesson);
+  else if (what == "options")
+    check_options(lesson);
+  else
+    return usage("\"" + what + "\" is no check");
   return failures == 0 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-// Runs a lesson with --record and --svg and holds what it writes to what it prints. ctest calls it once for each lesson:
+// Runs a lesson with --record and --svg and holds what it writes to what it prints. ctest calls it once for each
+// lesson:
 //
 //     check_recording PROGRAM [ARGUMENT...]
 //
@@ -20,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/screen.hpp"
+#include "sim/cluster/step_lines.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/layout/well_formed_xml.hpp"
+#include "tests/pictures/well_formed_xml.hpp"
 #include "tests/sim/run_program.hpp"
 
 using muonwalk::testing::end_text;
@@ -67,9 +68,10 @@ json parsed(const std::string& path) {
   }
 }
 
-// --- the shape --------------------------------------------------------------------------------------------------------
+// --- the shape
+// --------------------------------------------------------------------------------------------------------
 
-using Keys = std::map<std::string, std::string>;   // and of which type each is; "a|b" for either
+using Keys = std::map<std::string, std::string>;  // and of which type each is; "a|b" for either
 
 bool has_type(const json& value, const std::string& types) {
   std::size_t at = 0;
@@ -84,44 +86,73 @@ bool has_type(const json& value, const std::string& types) {
 void expect_keys(const std::string& what, const json& object, const Keys& keys) {
   if (!object.is_object()) return fail(what + " is no object");
   for (const auto& [key, type] : keys)
-    if (object.count(key) == 0) fail(what + " has no " + key);
-    else if (!has_type(object.at(key), type)) fail(what + ": " + key + " is a " + object.at(key).type_name() + " and not a " + type);
+    if (object.count(key) == 0)
+      fail(what + " has no " + key);
+    else if (!has_type(object.at(key), type))
+      fail(what + ": " + key + " is a " + object.at(key).type_name() + " and not a " + type);
   for (const auto& item : object.items())
     if (keys.count(item.key()) == 0) fail(what + " has a key that the format does not know: " + item.key());
 }
 
 void expect_block(const std::string& what, const json& block, std::size_t tensors) {
-  expect_keys(what, block, {{"name", "string"}, {"tensor", "whole"}, {"rows", "whole"}, {"cols", "whole"}, {"flat", "boolean"},
-                            {"bytes", "whole"}, {"unit", "string"}, {"begin", "whole"}, {"end", "whole"}, {"of", "whole"},
-                            {"values", "array|null"}, {"digest", "string|null"}, {"note", "string|null"}, {"from", "array"}});
+  expect_keys(what, block,
+              {{"name", "string"},
+               {"tensor", "whole"},
+               {"rows", "whole"},
+               {"cols", "whole"},
+               {"flat", "boolean"},
+               {"bytes", "whole"},
+               {"unit", "string"},
+               {"begin", "whole"},
+               {"end", "whole"},
+               {"of", "whole"},
+               {"values", "array|null"},
+               {"digest", "string|null"},
+               {"note", "string|null"},
+               {"from", "array"}});
   if (failures > 0) return;
   const long long size = block["rows"].get<long long>() * block["cols"].get<long long>();
   expect(block["tensor"] >= 0 && block["tensor"] < tensors, what + " names a tensor that is not in the list");
-  expect(block["begin"] >= 0 && block["begin"] <= block["end"] && block["end"] <= block["of"], what + " is no part of its whole");
+  expect(block["begin"] >= 0 && block["begin"] <= block["end"] && block["end"] <= block["of"],
+         what + " is no part of its whole");
   const std::set<std::string> units = {"", "rows", "columns", "elements"};
   expect(units.count(block["unit"]) == 1, what + " has an unknown unit");
   const long long extent = block["end"].get<long long>() - block["begin"].get<long long>();
   if (block["unit"] == "rows") expect(extent == block["rows"], what + " has another number of rows than its range");
-  if (block["unit"] == "columns") expect(extent == block["cols"], what + " has another number of columns than its range");
+  if (block["unit"] == "columns")
+    expect(extent == block["cols"], what + " has another number of columns than its range");
   if (block["unit"] == "elements") expect(extent == size, what + " has another number of elements than its range");
   if (block["values"].is_array()) {
     expect(static_cast<long long>(block["values"].size()) == size, what + " has not as many values as elements");
     expect(size <= 1024 && block["digest"].is_string(), what + " has values, but too many of them or no digest");
   }
-  if (block["digest"].is_string()) expect(block["digest"].get<std::string>().size() == 16, what + " has no digest of 16 digits");
+  if (block["digest"].is_string())
+    expect(block["digest"].get<std::string>().size() == 16, what + " has no digest of 16 digits");
 }
 
 void expect_step(const std::string& what, const json& step, const json& recording) {
-  expect_keys(what, step, {{"number", "whole"}, {"title", "string"}, {"lines", "array"}, {"holds", "array"}, {"says", "array"},
-                           {"moves", "array"}});
+  expect_keys(what, step,
+              {{"number", "whole"},
+               {"title", "string"},
+               {"lines", "array"},
+               {"holds", "array"},
+               {"says", "array"},
+               {"moves", "array"}});
   if (failures > 0) return;
   const std::size_t ranks = recording["ranks"].size(), tensors = recording["tensors"].size();
   expect(step["holds"].size() == ranks && step["says"].size() == ranks, what + " has not a list for every rank");
   for (const json& of_rank : step["holds"])
     for (const json& block : of_rank) expect_block(what + ", " + block.value("name", "a block"), block, tensors);
   for (const json& move : step["moves"]) {
-    expect_keys(what + ", a move", move, {{"from", "whole"}, {"to", "whole"}, {"group", "string"}, {"collective", "string"},
-                                          {"type", "string"}, {"elements", "whole"}, {"bytes", "whole"}, {"call", "whole"}});
+    expect_keys(what + ", a move", move,
+                {{"from", "whole"},
+                 {"to", "whole"},
+                 {"group", "string"},
+                 {"collective", "string"},
+                 {"type", "string"},
+                 {"elements", "whole"},
+                 {"bytes", "whole"},
+                 {"call", "whole"}});
     if (failures > 0) return;
     const int from = move["from"], to = move["to"], call = move["call"];
     expect(from != to && from >= 0 && to >= 0 && std::max(from, to) < static_cast<int>(ranks) && call >= 0,
@@ -132,24 +163,38 @@ void expect_step(const std::string& what, const json& step, const json& recordin
              what + fmt::format(" has a move over {} between ranks {} and {}, which are in no such group",
                                 move["group"].get<std::string>(), from, to));
     const long long size = move["type"] == "float32" ? 4 : move["type"] == "bfloat16" ? 2 : 1;
-    expect(move["bytes"] == move["elements"].get<long long>() * size, what + " has a move whose bytes are not those of its elements");
+    expect(move["bytes"] == move["elements"].get<long long>() * size,
+           what + " has a move whose bytes are not those of its elements");
   }
 }
 
 void expect_shape(const Lesson& lesson, const json& recording) {
   expect_keys("the recording", recording,
-              {{"format", "string"}, {"version", "whole"}, {"lesson", "object"}, {"heading", "string"}, {"grid", "object"},
-               {"precision", "string"}, {"ranks", "array"}, {"tensors", "array"}, {"palette", "object"}, {"steps", "array"},
-               {"before", "array"}, {"after", "array"}, {"ok", "boolean"}});
+              {{"format", "string"},
+               {"version", "whole"},
+               {"lesson", "object"},
+               {"heading", "string"},
+               {"grid", "object"},
+               {"precision", "string"},
+               {"ranks", "array"},
+               {"tensors", "array"},
+               {"palette", "object"},
+               {"steps", "array"},
+               {"before", "array"},
+               {"after", "array"},
+               {"ok", "boolean"}});
   if (failures > 0) return;
-  expect(recording["format"] == "muonwalk-recording" && recording["version"] == 1, "the format or its version is wrong");
-  expect_keys("lesson", recording["lesson"], {{"name", "string"}, {"number", "string"}, {"title", "string"}, {"question", "string"}});
+  expect(recording["format"] == "muonwalk-recording" && recording["version"] == 1,
+         "the format or its version is wrong");
+  expect_keys("lesson", recording["lesson"],
+              {{"name", "string"}, {"number", "string"}, {"title", "string"}, {"question", "string"}});
   expect(recording["lesson"]["name"] == lesson.name, "the recording names another lesson");
   expect(recording["lesson"]["number"] == lesson.name.substr(7, 2), "the recording has another lesson's number");
   expect_keys("grid", recording["grid"], {{"dp", "whole"}, {"tp", "whole"}, {"pp", "whole"}});
   int number = 0;
   for (const json& rank : recording["ranks"]) {
-    expect_keys("a rank", rank, {{"rank", "whole"}, {"label", "string"}, {"dp", "whole"}, {"tp", "whole"}, {"pp", "whole"}});
+    expect_keys("a rank", rank,
+                {{"rank", "whole"}, {"label", "string"}, {"dp", "whole"}, {"tp", "whole"}, {"pp", "whole"}});
     expect(rank["rank"] == number++, "the ranks are not in order");
   }
   const int dp = recording["grid"]["dp"], tp = recording["grid"]["tp"], pp = recording["grid"]["pp"];
@@ -157,7 +202,8 @@ void expect_shape(const Lesson& lesson, const json& recording) {
   expect_keys("palette", recording["palette"], {{"tensors", "array"}, {"ranks", "array"}});
   for (const json& tensor : recording["tensors"]) {
     expect_keys("a tensor", tensor, {{"name", "string"}, {"colour", "whole"}});
-    expect(tensor["colour"] >= 0 && tensor["colour"] < recording["palette"]["tensors"].size(), "a tensor's colour is not in the palette");
+    expect(tensor["colour"] >= 0 && tensor["colour"] < recording["palette"]["tensors"].size(),
+           "a tensor's colour is not in the palette");
   }
   expect(!recording["steps"].empty(), "there is no step");
   int steps = 0;
@@ -167,7 +213,8 @@ void expect_shape(const Lesson& lesson, const json& recording) {
   }
 }
 
-// --- the same as was printed ------------------------------------------------------------------------------------------
+// --- the same as was printed
+// ------------------------------------------------------------------------------------------
 
 std::vector<std::string> recorded_lines(const json& recording) {
   std::vector<std::string> lines = recording["before"];
@@ -180,7 +227,8 @@ std::vector<std::string> recorded_lines(const json& recording) {
 void expect_lines(const Lesson& lesson, const json& recording, const std::string& out) {
   std::vector<std::string> printed = lines_of(out);
   const std::vector<std::string> recorded = recorded_lines(recording);
-  expect(!printed.empty() && recording["heading"] == printed.front(), "the heading is not the first line that is printed");
+  expect(!printed.empty() && recording["heading"] == printed.front(),
+         "the heading is not the first line that is printed");
   expect(lesson.quiet() || recorded.size() == printed.size(),
          fmt::format("the recording has {} lines, but {} are printed", recorded.size(), printed.size()));
   for (std::size_t i = 0; i < recorded.size(); ++i)
@@ -188,7 +236,8 @@ void expect_lines(const Lesson& lesson, const json& recording, const std::string
       return fail(fmt::format("line {} of the recording is not what is printed there:\n    {}", i + 1, recorded[i]));
   for (const json& step : recording["steps"])
     if (!lesson.quiet())
-      expect(!step["lines"].empty() && step["lines"][0] == fmt::format("step {} · {}", step["number"].get<int>(), step["title"].get<std::string>()),
+      expect(!step["lines"].empty() && step["lines"][0] == fmt::format("step {} · {}", step["number"].get<int>(),
+                                                                       step["title"].get<std::string>()),
              "the lines of a step do not begin with its title");
 }
 
@@ -206,7 +255,8 @@ void expect_moves_as_printed(const json& recording) {
     }
     std::vector<std::string> printed;
     for (const json& line : step["lines"])
-      if (line.get<std::string>().find(" sent ") != std::string::npos && line.get<std::string>().find(" and received ") != std::string::npos)
+      if (line.get<std::string>().find(" sent ") != std::string::npos &&
+          line.get<std::string>().find(" and received ") != std::string::npos)
         printed.push_back(line);
     if (!step["lines"].empty() && printed != muonwalk::sim::moved_lines(records))
       fail(fmt::format("step {}: the moves add up to\n{}\n    but it prints\n{}", step["number"].get<int>(),
@@ -218,7 +268,8 @@ void expect_moves_as_printed(const json& recording) {
 std::vector<int> ranks_in(const std::string& text, int all) {
   std::vector<int> ranks;
   const std::regex number("[0-9]+");
-  for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) ranks.push_back(std::stoi(at->str()));
+  for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at)
+    ranks.push_back(std::stoi(at->str()));
   if (text.find("every rank") != std::string::npos) {
     ranks.clear();
     for (int rank = 0; rank < all; ++rank) ranks.push_back(rank);
@@ -231,20 +282,21 @@ std::vector<int> ranks_in(const std::string& text, int all) {
 
 // Every row of the cost table, counted again from the moves.
 void expect_cost_table(const Lesson& lesson, const json& recording) {
-  const std::regex row(R"(^ +(\w+) over (\w+), (\w+)(?: × \d+)? +((?:every rank|ranks? [0-9–, ]+?)) +[0-9,]+ B +([0-9,]+) B +([0-9,]+) +✔$)");
+  const std::regex row(
+      R"(^ +(\w+) over (\w+), (\w+)(?: × \d+)? +((?:every rank|ranks? [0-9–, ]+?)) +[0-9,]+ B +([0-9,]+) B +([0-9,]+) +✔$)");
   const auto without_commas = [](std::string text) {
     text.erase(std::remove(text.begin(), text.end(), ','), text.end());
     return std::stoll(text);
   };
   long long optimizer_steps = 0;
   const std::vector<std::string> lines = recorded_lines(recording);
-  const std::regex at_the_end("check .*weights after ([0-9]+) steps:.*");   // lesson 09 checks after each
+  const std::regex at_the_end("check .*weights after ([0-9]+) steps:.*");  // lesson 09 checks after each
   for (const std::string& line : lines) {
     std::smatch steps;
     if (std::regex_match(line, steps, at_the_end)) optimizer_steps = std::stoll(steps[1]);
     optimizer_steps += line.rfind("check   weights after step", 0) == 0 ? 1 : 0;
   }
-  const long long times = lesson.quiet() ? optimizer_steps : 1;   // the first of equal steps is recorded
+  const long long times = lesson.quiet() ? optimizer_steps : 1;  // the first of equal steps is recorded
 
   int rows = 0;
   long long in_rows = 0, in_moves = 0;
@@ -261,8 +313,8 @@ void expect_cost_table(const Lesson& lesson, const json& recording) {
             bytes += move["bytes"].get<long long>(), ++messages;
       in_rows += messages * times;
       if (bytes * times != without_commas(found[5]) || messages * times != without_commas(found[6]))
-        fail(fmt::format("the moves of rank {} add up to {} B in {} messages, but the table says\n    {}", rank, bytes * times,
-                         messages * times, line));
+        fail(fmt::format("the moves of rank {} add up to {} B in {} messages, but the table says\n    {}", rank,
+                         bytes * times, messages * times, line));
     }
   }
   for (const json& step : recording["steps"]) in_moves += static_cast<long long>(step["moves"].size()) * times;
@@ -293,13 +345,15 @@ json without_world(json recording) {
   for (const char* where : {"before", "after"}) {
     json kept = json::array();
     for (const json& line : recording[where])
-      if (line.get<std::string>().rfind("Lesson ", 0) != 0 && line.get<std::string>().rfind("        kernel", 0) != 0) kept.push_back(line);
+      if (line.get<std::string>().rfind("Lesson ", 0) != 0 && line.get<std::string>().rfind("        kernel", 0) != 0)
+        kept.push_back(line);
     recording[where] = kept;
   }
   return recording;
 }
 
-// --- pictures ---------------------------------------------------------------------------------------------------------
+// --- pictures
+// ---------------------------------------------------------------------------------------------------------
 
 void expect_picture(const std::string& path, const std::vector<std::string>& words) {
   if (!std::filesystem::exists(path)) return fail(path + " was not written");
@@ -311,22 +365,23 @@ void expect_picture(const std::string& path, const std::vector<std::string>& wor
     expect(svg.find(part) != std::string::npos, path + " has no " + part);
   for (const char* empty : {"<title></title>", "<desc></desc>", "nan", "inf "})
     expect(svg.find(empty) == std::string::npos, path + " has " + empty);
-  for (const std::string& word : words) expect(svg.find(word) != std::string::npos, path + " does not say \"" + word + "\"");
+  for (const std::string& word : words)
+    expect(svg.find(word) != std::string::npos, path + " does not say \"" + word + "\"");
 }
 
 void expect_pictures(const json& recording, const TemporaryFolder& folder) {
   for (const json& step : recording["steps"]) {
     std::vector<std::string> words;
     for (const json& rank : recording["ranks"]) words.push_back("rank " + std::to_string(rank["rank"].get<int>()));
-    for (const json& move : step["moves"])
-      words.push_back(fmt::format("rank {} sends ", move["from"].get<int>()));
+    for (const json& move : step["moves"]) words.push_back(fmt::format("rank {} sends ", move["from"].get<int>()));
     expect_picture(folder.file(fmt::format("pictures/step_{}.svg", step["number"].get<int>())), words);
   }
   expect(!std::filesystem::exists(folder.file(fmt::format("pictures/step_{}.svg", recording["steps"].size() + 1))),
          "there is a picture of a step that does not exist");
 }
 
-// --- what goes wrong --------------------------------------------------------------------------------------------------
+// --- what goes wrong
+// --------------------------------------------------------------------------------------------------
 
 void expect_refused(const Lesson& lesson, const std::vector<std::string>& options) {
   const Outcome outcome = lesson.run(options);
@@ -346,8 +401,10 @@ void expect_whole_or_not_at_all(const Lesson& lesson, const TemporaryFolder& fol
   };
   const std::vector<std::string> before = folder.names();
   const Outcome outcome = lesson.run({"--verbose", "0", "--record", folder.file("late.json")}, small_disk);
-  expect(outcome.exit_code == 3, "a write that fails at the end ends " + end_text(outcome) + " instead of with code 3: " + outcome.err);
-  expect(outcome.err.find("late.json") != std::string::npos, "a write that fails at the end is not named:\n" + outcome.err);
+  expect(outcome.exit_code == 3,
+         "a write that fails at the end ends " + end_text(outcome) + " instead of with code 3: " + outcome.err);
+  expect(outcome.err.find("late.json") != std::string::npos,
+         "a write that fails at the end is not named:\n" + outcome.err);
   expect(folder.names() == before, "a write that fails at the end leaves something in the folder");
 
   write_text(folder.file("old.json"), "old");
@@ -374,14 +431,16 @@ void check(const Lesson& lesson) {
 
   // The same again, byte by byte; with values printed, in threads, and in one picture.
   lesson.run({"--record", folder.file("again.json"), "--svg", folder.file("all.svg")});
-  expect(read_text(folder.file("run.json")) == read_text(folder.file("again.json")), "two runs write different recordings");
+  expect(read_text(folder.file("run.json")) == read_text(folder.file("again.json")),
+         "two runs write different recordings");
   expect_picture(folder.file("all.svg"), {});
   lesson.run({"--record", folder.file("values.json"), "--verbose", "2"});
   const json values = parsed(folder.file("values.json"));
   expect_digests(values);
   for (std::size_t step = 0; step < recording["steps"].size(); ++step)
     for (const char* key : {"holds", "says", "moves"})
-      expect(recording["steps"][step][key] == values["steps"][step][key], fmt::format("--verbose 2 changes what a rank {}", key));
+      expect(recording["steps"][step][key] == values["steps"][step][key],
+             fmt::format("--verbose 2 changes what a rank {}", key));
   // With nothing printed but the result, all the rest is there.
   lesson.run({"--record", folder.file("brief.json"), "--verbose", "0"});
   json brief = parsed(folder.file("brief.json")), no_lines = recording;
@@ -391,15 +450,20 @@ void check(const Lesson& lesson) {
   }
   expect(brief == no_lines, "--verbose 0 records something else than lines that are not printed");
 
-  const Outcome threads = lesson.run({"--record", folder.file("threads.json"), "--world", "threads", "--transport", "memory"});
-  if (threads.exit_code == 2) std::cout << "refused: " << threads.err;
-  else expect(without_world(recording) == without_world(parsed(folder.file("threads.json"))), "ranks as threads are recorded differently");
+  const Outcome threads =
+      lesson.run({"--record", folder.file("threads.json"), "--world", "threads", "--transport", "memory"});
+  if (threads.exit_code == 2)
+    std::cout << "refused: " << threads.err;
+  else
+    expect(without_world(recording) == without_world(parsed(folder.file("threads.json"))),
+           "ranks as threads are recorded differently");
 
   // A planted bug is recorded as the failure that it is.
   const Outcome bugs = lesson.run({"--list-bugs"});
   const std::string bug = bugs.out.substr(0, bugs.out.find(' '));
   lesson.run({"--bug", bug, "--record", folder.file("bug.json")});
-  if (std::filesystem::exists(folder.file("bug.json"))) expect(parsed(folder.file("bug.json"))["ok"] == false, "--bug " + bug + " is recorded as ok");
+  if (std::filesystem::exists(folder.file("bug.json")))
+    expect(parsed(folder.file("bug.json"))["ok"] == false, "--bug " + bug + " is recorded as ok");
 
   expect_refused(lesson, {"--record", folder.file("no_such_folder/run.json")});
   expect_refused(lesson, {"--record", folder.path()});

@@ -20,11 +20,15 @@ namespace {
 
 const std::string kLesson = LESSON_09;
 
-StoredTensor tensor(const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape, std::uint64_t number) {
+StoredTensor tensor(const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape,
+                    std::uint64_t number) {
   StoredTensor stored;
   stored.name = name;
   stored.dtype = dtype;
-  stored.type = dtype == "F32" ? StoredType::f32 : dtype == "BF16" ? StoredType::bf16 : dtype == "F16" ? StoredType::f16 : StoredType::other;
+  stored.type = dtype == "F32"    ? StoredType::f32
+                : dtype == "BF16" ? StoredType::bf16
+                : dtype == "F16"  ? StoredType::f16
+                                  : StoredType::other;
   stored.shape = shape;
   const std::int64_t size = dtype == "F32" ? 4 : dtype == "I64" ? 8 : 2;
   stored.bytes.resize(static_cast<std::size_t>(stored.elements() * size));
@@ -39,8 +43,9 @@ StoredTensor tensor(const std::string& name, const std::string& dtype, std::vect
 // Weights of every type that can be stepped, and two tensors that can't.
 SafetensorsFile weights() {
   SafetensorsFile file;
-  file.tensors = {tensor("q", "F32", {12, 20}, 1), tensor("norm", "F32", {20}, 2), tensor("k", "BF16", {9, 16}, 3),
-                  tensor("up", "F16", {30, 8}, 4), tensor("tokens", "I64", {2, 3, 4}, 5), tensor("odd", "F32", {7, 5}, 6)};
+  file.tensors = {tensor("q", "F32", {12, 20}, 1),       tensor("norm", "F32", {20}, 2),
+                  tensor("k", "BF16", {9, 16}, 3),       tensor("up", "F16", {30, 8}, 4),
+                  tensor("tokens", "I64", {2, 3, 4}, 5), tensor("odd", "F32", {7, 5}, 6)};
   file.metadata = {{"format", "pt"}};
   return file;
 }
@@ -79,8 +84,8 @@ struct Files {
     write_safetensors(folder.file("G1"), gradients(2));
   }
   Outcome run(std::vector<std::string> more, const std::function<void()>& prepare = nullptr) const {
-    std::vector<std::string> command = {kLesson, "--params", folder.file("P"), "--grads", folder.file("G0"), folder.file("G1"),
-                                        "--out", folder.file("O")};
+    std::vector<std::string> command = {kLesson,           "--params",        folder.file("P"), "--grads",
+                                        folder.file("G0"), folder.file("G1"), "--out",          folder.file("O")};
     command.insert(command.end(), more.begin(), more.end());
     return run_program(command, 120, prepare);
   }
@@ -104,8 +109,13 @@ void require_same(const std::string& path, const SafetensorsFile& expected) {
 
 TEST_CASE("lesson 09 on files: every layout writes the bytes that one process would, in each tensor's own type") {
   const std::vector<std::vector<std::string>> layouts = {
-      {"--dp", "1", "--tp", "1"}, {"--dp", "2", "--tp", "2"}, {"--dp", "4"},          {"--dp", "3", "--tp", "1"},
-      {"--dp", "1", "--tp", "4"}, {"--tp", "5", "--dp", "1"}, {"--pp", "2", "--dp", "2", "--tp", "1"},
+      {"--dp", "1", "--tp", "1"},
+      {"--dp", "2", "--tp", "2"},
+      {"--dp", "4"},
+      {"--dp", "3", "--tp", "1"},
+      {"--dp", "1", "--tp", "4"},
+      {"--tp", "5", "--dp", "1"},
+      {"--pp", "2", "--dp", "2", "--tp", "1"},
       {"--dp", "2", "--tp", "2", "--bucket-capacity", "100", "--alignment", "64"},
       {"--dp", "2", "--tp", "2", "--world", "threads", "--transport", "memory"}};
   const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, MuonSettings());
@@ -131,8 +141,8 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
   settings.nesterov = false;
   settings.precision = Precision::bf16;
   const Files files;
-  const Outcome outcome = files.run({"--dp", "2", "--tp", "2", "--lr", "0.02", "--momentum", "0.5", "--weight-decay", "0", "--rms",
-                                     "0.3", "--ns-steps", "3", "--no-nesterov", "--precision", "bf16"});
+  const Outcome outcome = files.run({"--dp", "2", "--tp", "2", "--lr", "0.02", "--momentum", "0.5", "--weight-decay",
+                                     "0", "--rms", "0.3", "--ns-steps", "3", "--no-nesterov", "--precision", "bf16"});
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
   require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings));
@@ -143,13 +153,14 @@ TEST_CASE("lesson 09 on files: TP cuts rows if it can, else columns, else nothin
   Outcome outcome = files.run({"--dp", "1", "--tp", "4", "--tp-dim", "q=columns"});
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  std::map<std::string, std::string> cuts;   // a line of the table: name, rows × cols, cut, …
+  std::map<std::string, std::string> cuts;  // a line of the table: name, rows × cols, cut, …
   for (const std::string& line : lines_of(outcome.out))
     for (const char* name : {"q", "k", "up", "odd"})
       if (line.rfind(std::string(name) + " ", 0) == 0)
         for (const char* dim : {"rows", "columns", "none"})
           if (line.find(std::string(" ") + dim + " ") != std::string::npos) cuts[name] = dim;
-  CHECK(cuts == std::map<std::string, std::string>{{"q", "columns"}, {"k", "columns"}, {"up", "columns"}, {"odd", "none"}});
+  CHECK(cuts ==
+        std::map<std::string, std::string>{{"q", "columns"}, {"k", "columns"}, {"up", "columns"}, {"odd", "none"}});
   require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, MuonSettings()));
 }
 
@@ -158,7 +169,7 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
     const char* what;
     std::function<void(const Files&)> spoil;
     std::vector<std::string> options;
-    const char* sentence;   // part of it
+    const char* sentence;  // part of it
   };
   const auto with = [](const char* name, SafetensorsFile file) {
     return [name, file](const Files& files) { write_safetensors(files.folder.file(name), file); };
@@ -179,17 +190,32 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
       {"missing gradients", [](const Files& f) { std::filesystem::remove(f.folder.file("G1")); }, {}, "/G1"},
       {"truncated", [](const Files& f) { std::filesystem::resize_file(f.folder.file("G0"), 1000); }, {}, "/G0"},
       {"empty", [](const Files& f) { write_text(f.folder.file("P"), ""); }, {}, "/P"},
-      {"no JSON", [](const Files& f) { write_text(f.folder.file("G0"), std::string("\x05\0\0\0\0\0\0\0hello", 13)); }, {}, "/G0"},
-      {"a gradient is missing", with("G0", edited(gradients(1), [](SafetensorsFile& f) { f.tensors.erase(f.tensors.begin()); })),
-       {}, "no gradient for matrix \"odd\""},
+      {"no JSON",
+       [](const Files& f) { write_text(f.folder.file("G0"), std::string("\x05\0\0\0\0\0\0\0hello", 13)); },
+       {},
+       "/G0"},
+      {"a gradient is missing",
+       with("G0", edited(gradients(1), [](SafetensorsFile& f) { f.tensors.erase(f.tensors.begin()); })),
+       {},
+       "no gradient for matrix \"odd\""},
       {"a gradient has no weights",
-       with("G1", edited(gradients(2), [](SafetensorsFile& f) { f.tensors[1].name = "other"; })), {}, "\"other\" has no weights"},
-      {"another shape", with("G1", edited(gradients(2), [](SafetensorsFile& f) { f.tensors[0].shape = {5, 7}; })), {},
+       with("G1", edited(gradients(2), [](SafetensorsFile& f) { f.tensors[1].name = "other"; })),
+       {},
+       "\"other\" has no weights"},
+      {"another shape",
+       with("G1", edited(gradients(2),
+                         [](SafetensorsFile& f) {
+                           f.tensors[0].shape = {5, 7};
+                         })),
+       {},
        "\"odd\" is [5, 7] here but [7, 5]"},
       {"a NaN", with("G1", nan_gradient), {}, "holds a NaN at row 1, column 2"},
       {"no matrix", with("P", vectors), {}, "no 2-D tensor"},
       {"unknown matrix for --tp-dim", nullptr, {"--tp-dim", "nobody=rows"}, "nobody"},
-      {"a dimension that tp does not divide", nullptr, {"--dp", "1", "--tp", "3", "--tp-dim", "q=columns"}, "does not divide"},
+      {"a dimension that tp does not divide",
+       nullptr,
+       {"--dp", "1", "--tp", "3", "--tp-dim", "q=columns"},
+       "does not divide"},
       {"a bad word for --tp-dim", nullptr, {"--tp-dim", "q=diagonal"}, "diagonal"},
       {"a negative learning rate", nullptr, {"--lr", "-1"}, "--lr -1"},
       {"a momentum of one", nullptr, {"--momentum", "1"}, "--momentum 1"},
@@ -202,8 +228,8 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
     const Files files;
     if (c.spoil) c.spoil(files);
     const auto before = files.folder.names();
-    std::vector<std::string> command = {kLesson, "--params", files.folder.file("P"), "--grads", files.folder.file("G0"),
-                                        files.folder.file("G1")};
+    std::vector<std::string> command = {
+        kLesson, "--params", files.folder.file("P"), "--grads", files.folder.file("G0"), files.folder.file("G1")};
     if (std::find(c.options.begin(), c.options.end(), "--out") == c.options.end())
       command.insert(command.end(), {"--out", files.folder.file("O")});
     command.insert(command.end(), c.options.begin(), c.options.end());
@@ -246,7 +272,7 @@ TEST_CASE("lesson 09 on files: a full disk, a dead rank or a difference leaves a
   require_untouched(files.run({"--dp", "2", "--tp", "2"},
                               [] {
                                 signal(SIGXFSZ, SIG_IGN);
-                                const rlimit limit = {1500, 1500};   // bytes: less than the output needs
+                                const rlimit limit = {1500, 1500};  // bytes: less than the output needs
                                 setrlimit(RLIMIT_FSIZE, &limit);
                               }),
                     2);

@@ -5,9 +5,9 @@
 
 #include <stdexcept>
 
-#include "src/optim/compared_optimizers.hpp"
+#include "src/train/compared_optimizers.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/optim/serial_adamw.hpp"
+#include "src/train/serial_adamw.hpp"
 #include "tests/optim/rank_threads.hpp"
 
 using namespace muonwalk;
@@ -78,7 +78,7 @@ TEST_CASE("serial AdamW: one matrix, one step, as the formula has it") {
   REQUIRE(leaves.size() == 4);
   AdamWState state = initial_adamw_state(data.weights(0).flat());
   Flat sum(6);
-  for (Index i = 0; i < 6; ++i)   // the tree over four leaves
+  for (Index i = 0; i < 6; ++i)  // the tree over four leaves
     sum[i] = (leaves[0][0].flat()[i] + leaves[1][0].flat()[i]) + (leaves[2][0].flat()[i] + leaves[3][0].flat()[i]);
   adamw(state, sum, 1, AdamWSettings());
   CHECK(same_bits(serial_adamw(data, 1, 1, AdamWSettings())[0].matrix, Matrix(2, 3, state.weights)));
@@ -89,7 +89,8 @@ TEST_CASE("AdamW step: gradients of another layout are refused, and phases are a
   run_ranks(Grid(), [](TestRank& rank) {
     AdamWBuckets state = initial_adamw_buckets({{Flat(4)}});
     std::string phases;
-    adamw_step(rank.dp, {{Flat(4)}}, state, 1, AdamWSettings(), [&](const char* phase) { phases += phase + std::string("; "); });
+    adamw_step(rank.dp, {{Flat(4)}}, state, 1, AdamWSettings(),
+               [&](const char* phase) { phases += phase + std::string("; "); });
     if (phases != "all-reduce of gradients; AdamW; ") throw std::logic_error("phases: " + phases);
     for (const Buckets& wrong : {Buckets{}, Buckets{{}}, Buckets{{Flat(4), Flat(4)}}, Buckets{{Flat(3)}}}) {
       bool refused = false;

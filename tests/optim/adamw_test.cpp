@@ -1,3 +1,5 @@
+#include "src/optim/adamw.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "src/numerics/philox.hpp"
-#include "src/optim/adamw.hpp"
 
 using namespace muonwalk;
 
@@ -23,7 +24,8 @@ TEST_CASE("adamw: ten steps follow the formula of the paper, computed in double 
         dm[i] = b1 * dm[i] + (1 - b1) * grad;
         dv[i] = b2 * dv[i] + (1 - b2) * grad * grad;
         const double step_size = settings.lr * std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
-        dw[i] = dw[i] * (1 - double(settings.lr) * settings.weight_decay) - step_size * dm[i] / (std::sqrt(dv[i]) + settings.epsilon);
+        dw[i] = dw[i] * (1 - double(settings.lr) * settings.weight_decay) -
+                step_size * dm[i] / (std::sqrt(dv[i]) + settings.epsilon);
         // Ten float32 steps, each off by a few parts in 2^24 of numbers of size 1.
         CHECK(std::abs(w(0, i) - dw[i]) < 2e-5);
       }

@@ -50,7 +50,9 @@ TEST_CASE("require_sensible: what makes no sense is refused with the option, the
     CHECK(refusal(&MuonSettings::weight_decay, wrong).rfind("--weight-decay ", 0) == 0);
     CHECK(refusal(&MuonSettings::rms, wrong).rfind("--rms ", 0) == 0);
   }
-  CHECK(refusal(&MuonSettings::momentum, 1.0f) == "--momentum 1 makes no sense for Muon; it takes a number from 0 to below 1");
-  CHECK(refusal(&MuonSettings::ns_steps, -1) == "--ns-steps -1 makes no sense for Muon; it takes a whole number from 0 to 100");
+  CHECK(refusal(&MuonSettings::momentum, 1.0f) ==
+        "--momentum 1 makes no sense for Muon; it takes a number from 0 to below 1");
+  CHECK(refusal(&MuonSettings::ns_steps, -1) ==
+        "--ns-steps -1 makes no sense for Muon; it takes a whole number from 0 to 100");
   CHECK_FALSE(refusal(&MuonSettings::ns_steps, 101).empty());
 }

@@ -53,7 +53,8 @@ Comparison of_values(float held, float expected) {
 
 TEST_CASE("compare: the same bytes are equal, whatever they stand for") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (float value : {0.0f, -0.0f, 1.5f, nan, std::numeric_limits<float>::infinity(), from_bits(1), from_bits(0x7fc00001)}) {
+  for (float value :
+       {0.0f, -0.0f, 1.5f, nan, std::numeric_limits<float>::infinity(), from_bits(1), from_bits(0x7fc00001)}) {
     const Comparison comparison = of_values(value, value);
     CHECK(comparison.equal());
     CHECK(comparison.elements == 1);
@@ -170,7 +171,8 @@ TEST_CASE("ulp_distance: counts the floats between, across zero, and is symmetri
   CHECK(ulp_distance(1.0f, std::numeric_limits<float>::quiet_NaN()) == -1);
   std::mt19937 random(7);
   for (int i = 0; i < 1000; ++i) {
-    const float a = from_bits(static_cast<std::uint32_t>(random())), b = from_bits(static_cast<std::uint32_t>(random()));
+    const float a = from_bits(static_cast<std::uint32_t>(random())),
+                b = from_bits(static_cast<std::uint32_t>(random()));
     CHECK(ulp_distance(a, b) == ulp_distance(b, a));
   }
 }

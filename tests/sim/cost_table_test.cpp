@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/screen.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -41,7 +41,7 @@ std::string text_of(const CostTable& table) {
   std::string text;
   for (const std::string& line : table.lines) {
     text += line + "\n";
-    CHECK(text_width(line) <= kColumns - 6);   // the lesson puts six columns in front
+    CHECK(text_width(line) <= kColumns - 6);  // the lesson puts six columns in front
     CHECK(line.find_last_not_of(' ') == line.size() - 1);
   }
   return text;
@@ -71,7 +71,7 @@ TEST_CASE("cost_table: what was predicted exactly is equal, and equal ranks shar
   const std::string text = text_of(table);
   CAPTURE(text);
   CHECK(table.equal);
-  CHECK(table.lines.size() == 4);   // heading, all_gather, kernel, peak
+  CHECK(table.lines.size() == 4);  // heading, all_gather, kernel, peak
   CHECK(text.find("✘") == std::string::npos);
   CHECK(text.find("all_gather over dp, float32 × 2") != std::string::npos);
   CHECK(text.find("every rank") != std::string::npos);
@@ -87,7 +87,7 @@ TEST_CASE("cost_table: one byte, message or call more or less, sent or received,
         Traffic traffic = kTraffic;
         traffic.*member += by;
         one[0].counted = ledger_with(traffic);
-        if (member == &Traffic::bytes_sent) one[0].kernel_sent += by;   // or else the kernel's line would find it
+        if (member == &Traffic::bytes_sent) one[0].kernel_sent += by;  // or else the kernel's line would find it
       };
     };
     expect_difference("bytes sent", with(&Traffic::bytes_sent));
@@ -113,7 +113,8 @@ TEST_CASE("cost_table: a difference that no column shows is told in words") {
   CHECK(text.find("2001") != std::string::npos);
 }
 
-TEST_CASE("cost_table: a line too few, too many, or of another group, kind or type is a difference, also when it is empty") {
+TEST_CASE(
+    "cost_table: a line too few, too many, or of another group, kind or type is a difference, also when it is empty") {
   const Traffic nothing;
   expect_difference("missing", [](std::vector<RankCost>& one) {
     one[0].counted = Ledger();
@@ -146,7 +147,7 @@ TEST_CASE("cost_table: without prediction of a peak, or without the kernel's cou
   ranks[2].kernel_sent = 0;
   CHECK(cost_table(ranks).lines.size() == 2);
   CHECK(cost_table(ranks).equal);
-  ranks[1].predicted_peak = 500;   // predicted for one rank: then for all of them, or it is a difference
+  ranks[1].predicted_peak = 500;  // predicted for one rank: then for all of them, or it is a difference
   CHECK_FALSE(cost_table(ranks).equal);
 }
 
@@ -168,6 +169,6 @@ TEST_CASE("cost_table: large numbers and scattered ranks stay within the screen"
   CHECK(table.equal);
   const std::string text = text_of(table);
   CAPTURE(text);
-  CHECK(text.find(" 99,999,990 B ") != std::string::npos);   // apart from its neighbours
+  CHECK(text.find(" 99,999,990 B ") != std::string::npos);  // apart from its neighbours
   CHECK(text.find(" 22 ranks: 0… ") != std::string::npos);
 }

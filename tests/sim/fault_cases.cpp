@@ -62,7 +62,8 @@ void run_cases(const std::vector<FaultCase>& cases) {
     for (std::size_t i = first; i < std::min(cases.size(), first + kAtATime); ++i) {
       std::vector<std::string> command = {fault_program()};
       command.insert(command.end(), cases[i].options.begin(), cases[i].options.end());
-      if (std::count(command.begin(), command.end(), "--timeout") == 0) command.insert(command.end(), {"--timeout", "2"});
+      if (std::count(command.begin(), command.end(), "--timeout") == 0)
+        command.insert(command.end(), {"--timeout", "2"});
       running.push_back({&cases[i], std::make_unique<Program>(command)});
     }
     for (const Running& one : running) expect_end(one);

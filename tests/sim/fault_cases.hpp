@@ -15,14 +15,14 @@ constexpr double kFaultLimitSeconds = 25;
 struct FaultCase {
   std::vector<std::string> options;
   int exit_code = 0;
-  std::vector<std::string> words;   ///< what the one sentence on standard error has to say
+  std::vector<std::string> words;  ///< what the one sentence on standard error has to say
 };
 
 /// The path of fault_program, which lies beside this test's own program.
 std::string fault_program();
 
-/// Runs the cases, a few at a time, with --timeout 2 unless they name their own, and expects: the exit code, one sentence
-/// with these words (none when the code is 0), and no process left.
+/// Runs the cases, a few at a time, with --timeout 2 unless they name their own, and expects: the exit code, one
+/// sentence with these words (none when the code is 0), and no process left.
 void run_cases(const std::vector<FaultCase>& cases);
 
 /// Expects one sentence on standard error, in the name of fault_program, that has these words.

@@ -1,5 +1,5 @@
-// A lesson in which things go wrong on purpose, in ways that --fault does not know. The tests of faults run it; the steps
-// are `meet`, `trouble` and `part`.
+// A lesson in which things go wrong on purpose, in ways that --fault does not know. The tests of faults run it; the
+// steps are `meet`, `trouble` and `part`.
 
 #include <signal.h>
 #include <sys/time.h>
@@ -22,7 +22,7 @@ int culprit = 0;
 float seconds = 2;
 
 struct Local {
-  Flat sums;   // 6 elements, the same on all ranks of a DP group
+  Flat sums;  // 6 elements, the same on all ranks of a DP group
 };
 
 double clock_seconds(clockid_t clock) {
@@ -56,7 +56,8 @@ void misbehave() {
   if (mode == "throw_int") throw 42;
   if (mode == "usage") throw UsageError("--culprit refuses its input");
   if (mode == "stop") kill(getpid(), SIGSTOP);
-  if (mode == "hang") while (true) pause();
+  if (mode == "hang")
+    while (true) pause();
   if (mode == "abort") {
     signal(SIGABRT, SIG_DFL);
     std::abort();
@@ -78,20 +79,23 @@ void meet(Rank& rank, Local&) { talk_everywhere(rank, 8); }
 
 void trouble(Rank& rank, Local& local) {
   const bool guilty = rank.rank() == culprit;
-  if (mode == "nap") while (true) pause();
+  if (mode == "nap")
+    while (true) pause();
   if (mode == "deadlock") {
     receive_from_next(rank);
-  } else if (mode == "stray_receive") {   // the others go on and never talk again
+  } else if (mode == "stray_receive") {  // the others go on and never talk again
     if (guilty) receive_from_next(rank);
     local.sums = Flat(6, static_cast<float>(rank.grid.dp()));
     return;
   } else if (mode == "wrong_call") {
-    if (guilty) receive_from_next(rank);
-    else largest_group(rank).all_reduce(Flat(1));
+    if (guilty)
+      receive_from_next(rank);
+    else
+      largest_group(rank).all_reduce(Flat(1));
   } else if (mode == "mismatch") {
     largest_group(rank).all_gather(Flat(guilty ? 3 : 2));
   } else if (mode == "loop" || mode == "killed_during") {
-    if (mode == "killed_during" && guilty) {   // at a moment that nobody chose, most likely within a long all-gather
+    if (mode == "killed_during" && guilty) {  // at a moment that nobody chose, most likely within a long all-gather
       signal(SIGALRM, die_of_alarm);
       itimerval soon{{0, 0}, {0, 40000}};
       setitimer(ITIMER_REAL, &soon, nullptr);

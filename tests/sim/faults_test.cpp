@@ -66,7 +66,8 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
     cases.push_back({with("usage"), 2, {"--culprit refuses its input"}});
     cases.push_back({with("stop"), 3, {who + " was stopped by signal 19 (SIGSTOP)", where}});
     cases.push_back({with("hang"), 3, {who + " did nothing", where}});
-    cases.push_back({with("stray_receive"), 3, {"nothing moved", where, who + " waits for messages that nobody sends"}});
+    cases.push_back(
+        {with("stray_receive"), 3, {"nothing moved", where, who + " waits for messages that nobody sends"}});
     cases.push_back({with("mismatch"), 3, {"rank ", where, "do not make the same calls", "12 bytes", "8 bytes"}});
     cases.push_back({with("wrong_call"), 3, {"rank ", where, "do not make the same calls", "recv", "all_reduce"}});
   }
@@ -100,13 +101,14 @@ TEST_CASE("ranks as threads: what a rank throws is named, and the others end wit
       options.insert(options.end(), world.begin(), world.end());
       return options;
     };
-    run_cases({{with({"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
-               {with({"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
-               {with({"--mode", "throw", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'", "the culprit threw"}},
-               {with({"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
-               {with({"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
-               {with({"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
-               {with({"--mode", "wrong_call", "--culprit", "5"}), 3, {"in step 'trouble'", "do not make the same calls"}},
-               {with({"--mode", "mismatch", "--culprit", "5"}), 3, {"in step 'trouble'", "12 bytes", "8 bytes"}}});
+    run_cases(
+        {{with({"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
+         {with({"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
+         {with({"--mode", "throw", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'", "the culprit threw"}},
+         {with({"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
+         {with({"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
+         {with({"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
+         {with({"--mode", "wrong_call", "--culprit", "5"}), 3, {"in step 'trouble'", "do not make the same calls"}},
+         {with({"--mode", "mismatch", "--culprit", "5"}), 3, {"in step 'trouble'", "12 bytes", "8 bytes"}}});
   }
 }

@@ -16,7 +16,7 @@ namespace {
 
 struct Socket {
   std::string line;
-  std::string address;   // hexadecimal, as the kernel writes it
+  std::string address;  // hexadecimal, as the kernel writes it
   int state = 0;
   long inode = 0;
 };
@@ -27,7 +27,7 @@ std::vector<Socket> sockets_in(const std::string& table) {
   std::vector<Socket> sockets;
   std::ifstream file("/proc/net/" + table);
   std::string line;
-  std::getline(file, line);   // the heading
+  std::getline(file, line);  // the heading
   while (std::getline(file, line)) {
     // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
     std::istringstream fields(line);
@@ -99,7 +99,8 @@ Belongings belongings_of_session(pid_t session) {
     for (std::string line; std::getline(maps, line);) {
       const std::size_t path = line.find('/');
       // The program itself and its libraries may lie in a build folder below /tmp; those are mapped privately.
-      if (path != std::string::npos && is_temporary(line.substr(path)) && line.find("s ") < path) found.files.push_back(line);
+      if (path != std::string::npos && is_temporary(line.substr(path)) && line.find("s ") < path)
+        found.files.push_back(line);
     }
   }
   for (const char* table : {"tcp", "tcp6", "udp", "udp6"})

@@ -19,8 +19,8 @@ using muonwalk::testing::printed;
 namespace {
 
 struct Local {
-  Matrix square;    // 2 × 2: its rank in every element
-  Flat ranks_sum;   // 1 element: the sum of all ranks of the DP group
+  Matrix square;   // 2 × 2: its rank in every element
+  Flat ranks_sum;  // 1 element: the sum of all ranks of the DP group
   std::vector<NamedMatrix> several;
   int steps_seen = 0;
 };
@@ -46,7 +46,8 @@ Options threads(const Grid& grid, int verbose = 1) {
 
 void fill(Rank& rank, Local& local) {
   local.square = Matrix(2, 2);
-  for (Index at = 0; at < 4; ++at) local.square.data()[at] = static_cast<float>(rank.rank() + (rank.bug("off_by_one") ? 1 : 0));
+  for (Index at = 0; at < 4; ++at)
+    local.square.data()[at] = static_cast<float>(rank.rank() + (rank.bug("off_by_one") ? 1 : 0));
   ++local.steps_seen;
   rank.show("square", local.square).whole();
   rank.say("filled");
@@ -65,7 +66,8 @@ Matrix square_of(const Seat& seat) {
 
 Flat sum_of(const Seat& seat) {
   float sum = 0;
-  for (int dp = 0; dp < seat.grid.dp(); ++dp) sum += static_cast<float>(seat.grid.rank(dp, seat.place.tp, seat.place.pp));
+  for (int dp = 0; dp < seat.grid.dp(); ++dp)
+    sum += static_cast<float>(seat.grid.rank(dp, seat.place.tp, seat.place.pp));
   return Flat(1, sum);
 }
 
@@ -99,8 +101,9 @@ TEST_CASE("Lesson: steps, checks and costs hold on any grid; local and collect g
       CHECK(lesson.answer("it does.") == 0);
     });
     CAPTURE(text);
-    for (const char* words : {"Lesson 77 · The API", "Question: does it hold?", "step 1 · fill", "step 2 · sum", "square", "filled",
-                              "bit for bit", "through memory", "Answer: it does.", "lesson_77_api: OK", "--bug off_by_one"})
+    for (const char* words :
+         {"Lesson 77 · The API", "Question: does it hold?", "step 1 · fill", "step 2 · sum", "square", "filled",
+          "bit for bit", "through memory", "Answer: it does.", "lesson_77_api: OK", "--bug off_by_one"})
       CHECK_MESSAGE(text.find(words) != std::string::npos, words);
   }
 }
@@ -197,7 +200,8 @@ TEST_CASE("Lesson: what a rank throws is thrown to the caller, named; a UsageErr
       };
       const std::string who = "rank " + std::to_string(culprit) + " failed in step 'trouble'";
       Lesson<Local> one(test_info(), threads(Grid().dp(2).tp(2)));
-      CHECK_THROWS_WITH_AS(one.step("trouble", throwing(std::runtime_error("it broke"))), (who + ": it broke").c_str(), RunError);
+      CHECK_THROWS_WITH_AS(one.step("trouble", throwing(std::runtime_error("it broke"))), (who + ": it broke").c_str(),
+                           RunError);
       Lesson<Local> two(test_info(), threads(Grid().dp(2).tp(2)));
       CHECK_THROWS_WITH_AS(two.step("trouble", throwing(UsageError("a bad input"))), "a bad input", UsageError);
       Lesson<Local> three(test_info(), threads(Grid().dp(2).tp(2)));
@@ -215,8 +219,9 @@ TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches
     lesson.step("fill", fill);
     const auto broken = [](const Seat&) -> Matrix { throw std::domain_error("no reference"); };
     CHECK_THROWS_AS(lesson.check("the squares", &Local::square, broken), std::domain_error);
-    CHECK_THROWS_AS(lesson.cost([](const Seat&) -> Prediction { throw std::domain_error("no prediction"); }), std::domain_error);
-    CHECK(lesson.check("the squares", &Local::square, square_of));   // and it goes on
+    CHECK_THROWS_AS(lesson.cost([](const Seat&) -> Prediction { throw std::domain_error("no prediction"); }),
+                    std::domain_error);
+    CHECK(lesson.check("the squares", &Local::square, square_of));  // and it goes on
   });
 }
 
@@ -233,10 +238,12 @@ TEST_CASE("Lesson: ranks that wait for each other end with a sentence after the 
     Options options = threads(Grid().dp(2));
     options.timeout_seconds = 0.3;
     Lesson<Local> lesson(test_info(), options);
-    CHECK_THROWS_AS(lesson.step("wait", [](Rank& rank, Local&) {
-      float nothing = 0;
-      rank.dp().recv(&nothing, 1, 1 - rank.dp().rank());
-    }), RunError);
+    CHECK_THROWS_AS(lesson.step("wait",
+                                [](Rank& rank, Local&) {
+                                  float nothing = 0;
+                                  rank.dp().recv(&nothing, 1, 1 - rank.dp().rank());
+                                }),
+                    RunError);
   });
 }
 

@@ -105,7 +105,8 @@ TEST_CASE("parse_options: every kind of fault, with and without a step") {
   }
 }
 
-TEST_CASE("parse_options: what can't work is refused in one sentence that names the option, the value and what would work") {
+TEST_CASE(
+    "parse_options: what can't work is refused in one sentence that names the option, the value and what would work") {
   struct Refused {
     std::vector<std::string> words;
     std::vector<std::string> named;
@@ -177,18 +178,37 @@ TEST_CASE("parse_options: an example in a refusal is one that works") {
   CHECK(refusal({"--dp", "64"}).find("--dp 8 --tp 2 --pp 1") != std::string::npos);
 }
 
-TEST_CASE("parse_options: --help names every option and fits on the screen; --list-bugs names the bugs; both run nothing") {
+TEST_CASE(
+    "parse_options: --help names every option and fits on the screen; --list-bugs names the bugs; both run nothing") {
   bool flag = false;
   int number = 0;
-  const LessonInfo info = info_with({{"--own-flag", "a flag of this lesson", &flag}, {"--own-number", "a number", &number}});
+  const LessonInfo info =
+      info_with({{"--own-flag", "a flag of this lesson", &flag}, {"--own-number", "a number", &number}});
   for (const char* help : {"--help", "-h"}) {
     Options options;
     bool runs = true;
     const std::string text = printed([&] { runs = parse({help}, options, info); });
     CHECK_FALSE(runs);
-    for (const char* word : {"what do options do?", "--dp", "--tp", "--pp", "--threads", "--seed", "--precision", "--verbose",
-                             "--bug", "--list-bugs", "--timeout", "--world", "--transport", "--fault", "--record", "--svg", "--help", "--own-flag",
-                             "--own-number", "a flag of this lesson"}) {
+    for (const char* word : {"what do options do?",
+                             "--dp",
+                             "--tp",
+                             "--pp",
+                             "--threads",
+                             "--seed",
+                             "--precision",
+                             "--verbose",
+                             "--bug",
+                             "--list-bugs",
+                             "--timeout",
+                             "--world",
+                             "--transport",
+                             "--fault",
+                             "--record",
+                             "--svg",
+                             "--help",
+                             "--own-flag",
+                             "--own-number",
+                             "a flag of this lesson"}) {
       CAPTURE(word);
       CHECK(text.find(word) != std::string::npos);
     }
@@ -210,14 +230,18 @@ TEST_CASE("parse_options: a lesson's own options of every kind") {
   float real = 0.5f;
   std::string word = "before";
   std::vector<std::string> words;
-  const LessonInfo info = info_with({{"--flag", "", &flag}, {"--number", "", &number}, {"--real", "", &real},
-                                     {"--word", "", &word}, {"--words", "", &words}});
+  const LessonInfo info = info_with({{"--flag", "", &flag},
+                                     {"--number", "", &number},
+                                     {"--real", "", &real},
+                                     {"--word", "", &word},
+                                     {"--words", "", &words}});
   Options options;
   CHECK(parse({}, options, info));
   CHECK_FALSE(flag);
   CHECK(number == 3);
   CHECK(word == "before");
-  CHECK(parse({"--flag", "--number", "-7", "--real", "0.25", "--word", "after", "--words", "a", "b", "--dp", "2"}, options, info));
+  CHECK(parse({"--flag", "--number", "-7", "--real", "0.25", "--word", "after", "--words", "a", "b", "--dp", "2"},
+              options, info));
   CHECK(flag);
   CHECK(number == -7);
   CHECK(real == 0.25f);
@@ -246,7 +270,8 @@ TEST_CASE("require_valid: options from code are held to the same rules") {
 }
 
 TEST_CASE("Options::seat: the place of every rank, and at least one thread each") {
-  Options options = parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision", "bf16"});
+  Options options =
+      parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision", "bf16"});
   for (int rank = 0; rank < 16; ++rank) {
     const Seat seat = options.seat(rank);
     CHECK(seat.place.rank == rank);
@@ -264,7 +289,8 @@ TEST_CASE("parse_options: of an option that is given twice the last one holds; l
   CHECK(parsed({"--world", "processes", "--world", "threads"}).world == WorldKind::threads);
   std::vector<std::string> files;
   Options options;
-  CHECK(parse({"--files", "a", "b", "--dp", "2", "--files", "c"}, options, info_with({{"--files", "some files", &files}})));
+  CHECK(parse({"--files", "a", "b", "--dp", "2", "--files", "c"}, options,
+              info_with({{"--files", "some files", &files}})));
   CHECK(files == std::vector<std::string>{"a", "b", "c"});
 }
 

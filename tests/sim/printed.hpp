@@ -7,8 +7,8 @@
 
 namespace muonwalk::testing {
 
-/// What `work` prints on the standard output; also where it throws, the output is as it was afterwards. When a check fails
-/// meanwhile, doctest's words are in it too: then all of it goes to standard error.
+/// What `work` prints on the standard output; also where it throws, the output is as it was afterwards. When a check
+/// fails meanwhile, doctest's words are in it too: then all of it goes to standard error.
 template <class Work>
 std::string printed(const Work& work) {
   struct Redirected {

@@ -10,12 +10,12 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/recorder.hpp"
-#include "sim/recording/recording_json.hpp"
-#include "sim/recording/strip.hpp"
-#include "sim/recording/strip_svg.hpp"
-#include "sim/recording/strip_words.hpp"
+#include "sim/pictures/strip.hpp"
+#include "sim/pictures/strip_svg.hpp"
+#include "sim/pictures/strip_words.hpp"
+#include "sim/pictures/recording_json.hpp"
 #include "src/errors.hpp"
-#include "tests/layout/well_formed_xml.hpp"
+#include "tests/pictures/well_formed_xml.hpp"
 #include "tests/sim/printed.hpp"
 
 using namespace muonwalk;
@@ -81,7 +81,8 @@ Recording two_ranks() {
   return recording;
 }
 
-void add_step(Recording& recording, std::vector<std::vector<RecordedBlock>> holds, std::vector<RecordedMove> moves = {}) {
+void add_step(Recording& recording, std::vector<std::vector<RecordedBlock>> holds,
+              std::vector<RecordedMove> moves = {}) {
   RecordedStep step;
   step.number = static_cast<int>(recording.steps.size()) + 1;
   step.title = "step";
@@ -149,8 +150,10 @@ TEST_CASE("Lesson: the picture and the words of the last step, and what a notebo
     lesson.step("gather", gather);
     CHECK(lesson.words_of_last_step() ==
           "Step 2: gather; all_gather over dp · 2 messages · 16 B.\n"
-          "rank 0  dp 0: before: w (elements 0–1 of 4, 2, 8 B); sends 8 B to rank 1; after: w, gathered (all of it, 4, 16 B).\n"
-          "rank 1  dp 1: before: w (elements 2–3 of 4, 2, 8 B); sends 8 B to rank 0; after: w, gathered (all of it, 4, 16 B).");
+          "rank 0  dp 0: before: w (elements 0–1 of 4, 2, 8 B); sends 8 B to rank 1; after: w, gathered (all of it, 4, "
+          "16 B).\n"
+          "rank 1  dp 1: before: w (elements 2–3 of 4, 2, 8 B); sends 8 B to rank 0; after: w, gathered (all of it, 4, "
+          "16 B).");
     const std::string svg = lesson.picture_of_last_step();
     CHECK(XmlReader(svg).complaint() == "");
     CHECK(svg.find("rank 0 sends 8 B to rank 1 in 1 message") != std::string::npos);
@@ -177,7 +180,8 @@ TEST_CASE("Recorder: values of up to 1024 elements are kept, of more their diges
   Options options;
   Recorder recorder(info(), options);
   Record sizes = shown("only a shape", {});
-  recorder.step("show", {{shown("few", std::vector<float>(1024, 1.5f)), shown("many", std::vector<float>(1025, 1.5f)), sizes}});
+  recorder.step("show",
+                {{shown("few", std::vector<float>(1024, 1.5f)), shown("many", std::vector<float>(1025, 1.5f)), sizes}});
   const json holds = recorded_json(recorder)["steps"][0]["holds"][0];
   CHECK(holds[0]["values"].size() == 1024);
   CHECK(holds[0]["digest"].get<std::string>().size() == 16);
@@ -188,7 +192,9 @@ TEST_CASE("Recorder: values of up to 1024 elements are kept, of more their diges
   CHECK(holds[2]["digest"].is_null());
 }
 
-TEST_CASE("recording_json: a float reads back as the same bits, in no more digits than it takes; NaN and infinities are words") {
+TEST_CASE(
+    "recording_json: a float reads back as the same bits, in no more digits than it takes; NaN and infinities are "
+    "words") {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values = {0.1f, -0.0f, 1.0f / 3, 16777216.0f, 1e-45f, 3.4028235e38f, 0x1.000002p0f, 3.0f};
   std::vector<float> all = values;
@@ -209,7 +215,8 @@ TEST_CASE("recording_json: a float reads back as the same bits, in no more digit
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("Recorder: a line belongs to the step that it follows, the last ones to what comes after; colours are dropped") {
+TEST_CASE(
+    "Recorder: a line belongs to the step that it follows, the last ones to what comes after; colours are dropped") {
   Recorder recorder(info(), Options());
   recorder.heading("\033[1mheading\033[0m");
   recorder.line("\033[1mheading\033[0m");
@@ -236,8 +243,9 @@ TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes
   Options options;
   options.grid = Grid().dp(2);
   Recorder recorder(info(), options);
-  recorder.quiet_step("work", {{shown("a", {1}), phase("one"), shown("b", {1}), phase("two"), shown("c", {1}), phase("one")},
-                               {shown("a", {1}), phase("one"), phase("two"), shown("d", {1}), phase("three")}});
+  recorder.quiet_step("work",
+                      {{shown("a", {1}), phase("one"), shown("b", {1}), phase("two"), shown("c", {1}), phase("one")},
+                       {shown("a", {1}), phase("one"), phase("two"), shown("d", {1}), phase("three")}});
   const auto& steps = recorder.recording().steps;
   REQUIRE(steps.size() == 3);
   CHECK(steps[0].title == "work: one");
@@ -257,7 +265,9 @@ TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes
   CHECK(steps.back().title == "nothing at all");
 }
 
-TEST_CASE("Recorder: what stands before the comma names the tensor; matrices take colours from the front, runs from the back") {
+TEST_CASE(
+    "Recorder: what stands before the comma names the tensor; matrices take colours from the front, runs from the "
+    "back") {
   Options options;
   Recorder recorder(info(), options);
   Record matrix = shown("m, orthogonal", {1, 2});
@@ -275,16 +285,17 @@ TEST_CASE("Recorder: what stands before the comma names the tensor; matrices tak
 
 TEST_CASE("strip_of: before is what was last shown of the same tensor, or, where that is new, the step before") {
   Recording recording = two_ranks();
-  add_step(recording, {{block("a", 0, "elements", 0, 2, 4), block("b", 1, "", 0, 1, 1)}, {block("a", 0, "elements", 2, 4, 4)}});
+  add_step(recording,
+           {{block("a", 0, "elements", 0, 2, 4), block("b", 1, "", 0, 1, 1)}, {block("a", 0, "elements", 2, 4, 4)}});
   add_step(recording, {{block("b, changed", 1, "", 0, 1, 1)}, {}});
   add_step(recording, {{block("a, gathered", 0, "", 0, 1, 1)}, {block("c", 2, "", 0, 1, 1)}});
   add_step(recording, {{}, {}});
   using Names = std::vector<std::string>;
   CHECK(strip_of(recording, 0).before[0].empty());
   CHECK(names(strip_of(recording, 1).before[0]) == Names{"b"});
-  CHECK(names(strip_of(recording, 1).before[1]) == Names{"a"});   // it shows nothing, so what it had
-  CHECK(names(strip_of(recording, 2).before[0]) == Names{"a"});   // from two steps earlier
-  CHECK(strip_of(recording, 2).before[1].empty());                // new, and nothing in the step before
+  CHECK(names(strip_of(recording, 1).before[1]) == Names{"a"});  // it shows nothing, so what it had
+  CHECK(names(strip_of(recording, 2).before[0]) == Names{"a"});  // from two steps earlier
+  CHECK(strip_of(recording, 2).before[1].empty());               // new, and nothing in the step before
   CHECK(names(strip_of(recording, 3).before[1]) == Names{"c"});
   recording.steps[2].holds[0][0].from = {1};
   CHECK(names(strip_of(recording, 2).before[0]) == Names{"a", "b, changed"});
@@ -292,7 +303,8 @@ TEST_CASE("strip_of: before is what was last shown of the same tensor, or, where
 
 TEST_CASE("strip_of: a gathered block knows which part came from whom; a sum does not") {
   Recording recording = two_ranks();
-  const std::vector<RecordedMove> both = {{0, 1, "dp", "all_gather", "float32", 2, 8, 0}, {1, 0, "dp", "all_gather", "float32", 2, 8, 0}};
+  const std::vector<RecordedMove> both = {{0, 1, "dp", "all_gather", "float32", 2, 8, 0},
+                                          {1, 0, "dp", "all_gather", "float32", 2, 8, 0}};
   add_step(recording, {{block("a", 0, "elements", 0, 2, 4)}, {block("a", 0, "elements", 2, 4, 4)}});
   add_step(recording, {{block("a", 0, "", 0, 1, 1)}, {block("a", 0, "", 0, 1, 1)}}, both);
   const Strip strip = strip_of(recording, 1);
@@ -305,10 +317,10 @@ TEST_CASE("strip_of: a gathered block knows which part came from whom; a sum doe
   CHECK(strip.arrows[0].bytes == 8);
   CHECK(strip.traffic == "all_gather over dp · 2 messages · 16 B");
 
-  recording.steps[0].holds[0][0].end = recording.steps[0].holds[1][0].begin + 1;   // they overlap
+  recording.steps[0].holds[0][0].end = recording.steps[0].holds[1][0].begin + 1;  // they overlap
   CHECK(strip_of(recording, 1).seams.begin()->second.empty());
   recording.steps[0].holds[0][0].end = 2;
-  recording.steps[1].moves.clear();                                                // nothing came
+  recording.steps[1].moves.clear();  // nothing came
   CHECK(strip_of(recording, 1).seams.begin()->second.empty());
 }
 
@@ -319,7 +331,8 @@ TEST_CASE("strip_svg: any names, words and sizes give a picture that can be read
   RecordedBlock empty = block("c", 2, "elements", 5, 5, 5), nothing = block("nothing of nothing", 2, "rows", 0, 0, 0);
   nothing.flat = false;
   nothing.rows = nothing.cols = 0;
-  RecordedBlock huge = block("a name that goes on and on, and then on & on, ", 1, "elements", 1'000'000'000, 2'000'000'000, 4'000'000'000);
+  RecordedBlock huge = block("a name that goes on and on, and then on & on, ", 1, "elements", 1'000'000'000,
+                             2'000'000'000, 4'000'000'000);
   huge.note = "\"quoted\" \x01\xff";
   add_step(recording, {{block("a<b", 0, "elements", 0, 2, 4), empty, nothing, huge}, {}},
            {{0, 1, "dp", "send", "float32", 0, 0, 0}, {0, 1, "dp", "send", "bytes", 123456789, 123456789, 1}});

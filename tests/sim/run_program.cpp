@@ -48,7 +48,8 @@ std::string contents_of(std::FILE* file) {
   words.push_back(nullptr);
   fclose(out);
   fclose(err);
-  for (int inherited = 3; inherited < 256; ++inherited) close(inherited);   // what ctest has open is no file of the program's
+  for (int inherited = 3; inherited < 256; ++inherited)
+    close(inherited);  // what ctest has open is no file of the program's
   if (prepare) prepare();
   execv(words[0], words.data());
   const std::string sorry = command[0] + " could not be started: " + std::strerror(errno) + "\n";
@@ -117,7 +118,8 @@ Outcome Program::wait(double limit_seconds) {
   return outcome;
 }
 
-Outcome run_program(const std::vector<std::string>& command, double limit_seconds, const std::function<void()>& prepare) {
+Outcome run_program(const std::vector<std::string>& command, double limit_seconds,
+                    const std::function<void()>& prepare) {
   return Program(command, prepare).wait(limit_seconds);
 }
 
@@ -143,7 +145,7 @@ std::vector<pid_t> processes_of_session(pid_t session) {
     // A process may end while it is read: getline then finds nothing, where an iterator would throw.
     std::string text;
     std::getline(file, text, '\0');
-    const std::size_t name_end = text.rfind(')');   // the name in parentheses may hold anything
+    const std::size_t name_end = text.rfind(')');  // the name in parentheses may hold anything
     if (name_end == std::string::npos) continue;
     std::istringstream fields(text.substr(name_end + 1));
     char state = 0;

@@ -22,8 +22,8 @@ struct Outcome {
 /// A program that runs in a session of its own, so that everything it leaves behind can be found and ended.
 class Program {
  public:
-  /// Starts `command` (command[0] is its path). `prepare` runs in the child, just before the program does. Signals are as a
-  /// shell's foreground job has them. Throws std::runtime_error when it can't be started.
+  /// Starts `command` (command[0] is its path). `prepare` runs in the child, just before the program does. Signals are
+  /// as a shell's foreground job has them. Throws std::runtime_error when it can't be started.
   explicit Program(const std::vector<std::string>& command, const std::function<void()>& prepare = nullptr);
   /// Kills whatever is left of the session.
   ~Program();

@@ -1,7 +1,5 @@
 // What is printed: widths, wrapping, bars, colours.
 
-#include "sim/cluster/screen.hpp"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/step_lines.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/layout/grid.hpp"
 #include "src/numerics/matrix.hpp"
+#include "src/text/text.hpp"
 #include "tests/sim/printed.hpp"
 
 using namespace muonwalk;
@@ -67,14 +69,15 @@ TEST_CASE("wrap_text: no line is wider than allowed, no word is lost, no line en
     for (const std::string& line : wrap_text(text, indent, columns)) {
       CHECK(text_width(line) <= columns);
       CHECK(line.back() != ' ');
-      if (!first) CHECK(line.substr(0, static_cast<std::size_t>(indent)) == std::string(static_cast<std::size_t>(indent), ' '));
+      if (!first)
+        CHECK(line.substr(0, static_cast<std::size_t>(indent)) == std::string(static_cast<std::size_t>(indent), ' '));
       again += (first ? "" : " ") + line.substr(first ? 0 : static_cast<std::size_t>(indent));
       first = false;
     }
     CHECK(again == text);
   }
   CHECK(wrap_text("", 4).empty());
-  const std::string long_word(150, 'x');   // can't be broken: it stands alone
+  const std::string long_word(150, 'x');  // can't be broken: it stands alone
   CHECK(wrap_text("a " + long_word + " b", 2) == std::vector<std::string>{"a", "  " + long_word, "  b"});
 }
 
@@ -131,7 +134,7 @@ TEST_CASE("bar_text: eight cells, filled where the part touches them") {
   CHECK(bar_text(0, 4, 8) == "████····");
   CHECK(bar_text(4, 8, 8) == "····████");
   CHECK(bar_text(3, 4, 8) == "···█····");
-  CHECK(bar_text(0, 1, 1000) == "█·······");     // however small, it is seen
+  CHECK(bar_text(0, 1, 1000) == "█·······");  // however small, it is seen
   CHECK(bar_text(999, 1000, 1000) == "·······█");
   CHECK(bar_text(3, 3, 8) == "········");
   CHECK(bar_text(0, 2, 3) == "██████··");
@@ -176,7 +179,7 @@ TEST_CASE("step_lines: with values, every number is apart from its neighbour and
       CHECK(line.back() != ' ');
       for (std::size_t at = line.find('e'); at != std::string::npos; at = line.find('e', at + 1))
         if (at > 30 && at + 4 < line.size() && (line[at + 1] == '+' || line[at + 1] == '-'))
-          CHECK(line[at + 4] == ' ');   // "1.234e-05" is followed by a blank and not by the next number
+          CHECK(line[at + 4] == ' ');  // "1.234e-05" is followed by a blank and not by the next number
     }
   }
 }
@@ -200,7 +203,8 @@ TEST_CASE("moved_lines: a line for each set of ranks that moved the same") {
     return std::vector<Record>{{"moved", {{"sent", sent}, {"messages", messages}, {"received", received}}, {}}};
   };
   CHECK(moved_lines({moved(0, 0, 0), moved(0, 0, 0)}).empty());
-  CHECK(joined(moved_lines({moved(48, 1, 48), moved(48, 1, 48)})) == "  every rank sent 48 B in 1 message and received 48 B");
+  CHECK(joined(moved_lines({moved(48, 1, 48), moved(48, 1, 48)})) ==
+        "  every rank sent 48 B in 1 message and received 48 B");
   CHECK(joined(moved_lines({moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)})) ==
         "  rank 0 sent 48 B in 3 messages and received 0 B\n  ranks 1–2 sent 0 B in 0 messages and received 16 B");
 }
@@ -225,7 +229,7 @@ TEST_CASE("Paint: colours on a terminal only, never with NO_COLOR, and not on a 
     return words != "fine";
   };
   CHECK(painted(terminal, nullptr, "xterm"));
-  CHECK(painted(terminal, "", "xterm"));   // an empty NO_COLOR counts as none, as its convention says
+  CHECK(painted(terminal, "", "xterm"));  // an empty NO_COLOR counts as none, as its convention says
   CHECK_FALSE(painted(terminal, "1", "xterm"));
   CHECK_FALSE(painted(terminal, "0", "xterm"));
   CHECK_FALSE(painted(terminal, nullptr, "dumb"));

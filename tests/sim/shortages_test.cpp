@@ -50,9 +50,8 @@ TEST_CASE("standard output that takes nothing: a sentence with the system's reas
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
   };
-  for (const std::vector<std::string>& options :
-       std::vector<std::vector<std::string>>{{}, {"--verbose", "2"}, {"--verbose", "0"}, {"--help"},
-                                             {"--world", "threads", "--transport", "memory"}}) {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {}, {"--verbose", "2"}, {"--verbose", "0"}, {"--help"}, {"--world", "threads", "--transport", "memory"}}) {
     CAPTURE(options.size());
     const Outcome on_full = run_program(quick(options), kFaultLimitSeconds, full);
     CHECK(on_full.exit_code == 3);
@@ -67,7 +66,8 @@ TEST_CASE("standard output that takes nothing: a sentence with the system's reas
   }
 }
 
-TEST_CASE("standard error that takes nothing: the exit code is the one that there would be otherwise, and nothing is left") {
+TEST_CASE(
+    "standard error that takes nothing: the exit code is the one that there would be otherwise, and nothing is left") {
   const auto full = [] { dup2(open("/dev/full", O_WRONLY), STDERR_FILENO); };
   const auto closed = [] { close(STDERR_FILENO); };
   const auto all_closed = [] {
@@ -113,8 +113,9 @@ TEST_CASE("a reader that leaves early, as head -1 does: the run ends and leaves 
 
 namespace {
 
-// Leaves the program that is about to start no more than `most` of something. LeakSanitizer can't look for leaks then: it
-// needs a process of its own and files to name functions from, and Gloo forgets the addresses of a socket that it can't open.
+// Leaves the program that is about to start no more than `most` of something. LeakSanitizer can't look for leaks then:
+// it needs a process of its own and files to name functions from, and Gloo forgets the addresses of a socket that it
+// can't open.
 void limit_to(decltype(RLIMIT_NOFILE) resource, rlim_t most) {
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
   const rlimit few{most, most};
@@ -130,9 +131,7 @@ TEST_CASE("files that run out, at any point: it works or says so in a sentence, 
     for (rlim_t files : {6, 9, 12, 16, 18, 24, 512}) {
       CAPTURE(world.size());
       CAPTURE(files);
-      const auto limit = [files] {
-        limit_to(RLIMIT_NOFILE, files);
-      };
+      const auto limit = [files] { limit_to(RLIMIT_NOFILE, files); };
       expect_well_or_sentence(quick(world), limit, well, refused);
     }
     CHECK(well > 0);
@@ -143,16 +142,15 @@ TEST_CASE("files that run out, at any point: it works or says so in a sentence, 
 TEST_CASE("files that run out while threads connect over Gloo: the sentence blames files, not a rank that died") {
   for (rlim_t files : {24, 40, 56}) {
     CAPTURE(files);
-    const auto limit = [files] {
-      limit_to(RLIMIT_NOFILE, files);
-    };
+    const auto limit = [files] { limit_to(RLIMIT_NOFILE, files); };
     const Outcome outcome = run_program(quick({"--world", "threads", "--dp", "8"}), kFaultLimitSeconds, limit);
     CHECK(outcome.exit_code == 3);
     expect_sentence(outcome, {"too many files are open", "ulimit -n"});
   }
 }
 
-TEST_CASE("processes and threads that run out, at any point: it works or says so in a sentence, and leaves nothing behind") {
+TEST_CASE(
+    "processes and threads that run out, at any point: it works or says so in a sentence, and leaves nothing behind") {
   // The system sets root no limit, so root becomes somebody who has no process yet.
   const bool root = geteuid() == 0;
   const uid_t nobody_else = 61000 + static_cast<uid_t>(getpid()) % 4000;
@@ -166,7 +164,8 @@ TEST_CASE("processes and threads that run out, at any point: it works or says so
   };
   const Outcome first = run_program({fault_program(), "--help"}, kFaultLimitSeconds, limited(64));
   if (first.exit_code != 0) {
-    MESSAGE("left out: another user may not run " << fault_program() << " (" << end_text(first) << ", " << first.err << ")");
+    MESSAGE("left out: another user may not run " << fault_program() << " (" << end_text(first) << ", " << first.err
+                                                  << ")");
     return;
   }
   for (const std::vector<std::string>& world : std::vector<std::vector<std::string>>{
@@ -188,8 +187,10 @@ TEST_CASE("processes and threads that run out, at any point: it works or says so
 TEST_CASE("more threads than cores: they wait asleep, unless the reader wants it otherwise") {
   const auto environment_of_ranks = [](const char* threads, const char* policy) {
     Program program({fault_program(), "--mode", "loop", "--seconds", "60", "--threads", threads}, [policy] {
-      if (policy == nullptr) unsetenv("OMP_WAIT_POLICY");
-      else setenv("OMP_WAIT_POLICY", policy, 1);
+      if (policy == nullptr)
+        unsetenv("OMP_WAIT_POLICY");
+      else
+        setenv("OMP_WAIT_POLICY", policy, 1);
     });
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
     std::ifstream file("/proc/" + std::to_string(program.pid()) + "/environ");

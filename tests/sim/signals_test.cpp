@@ -28,7 +28,7 @@ struct LoopingRun {
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
     ranks = children_of(program.pid());
     REQUIRE(ranks.size() == 8);
-    usleep(20000);   // on into the second step, most likely
+    usleep(20000);  // on into the second step, most likely
   }
 };
 
@@ -128,10 +128,11 @@ TEST_CASE("Ctrl-Z for longer than the timeout, then going on: nothing happened")
 
 TEST_CASE("while the ranks connect, they listen on the loopback address and nowhere else; afterwards nobody does") {
   Program program({fault_program(), "--fault", "never-connect:7", "--timeout", "3"});
-  REQUIRE(program.wait_for_output("Question", kFaultLimitSeconds));   // just before the ranks are started
+  REQUIRE(program.wait_for_output("Question", kFaultLimitSeconds));  // just before the ranks are started
   Belongings held;
-  while (held.listening < 7 && !processes_of_session(program.pid()).empty()) held = belongings_of_session(program.pid());
-  CHECK(held.listening >= 7);   // or else this test looked at nothing
+  while (held.listening < 7 && !processes_of_session(program.pid()).empty())
+    held = belongings_of_session(program.pid());
+  CHECK(held.listening >= 7);  // or else this test looked at nothing
   CHECK_MESSAGE(held.not_loopback.empty(), held.not_loopback[0]);
   CHECK(program.wait(kFaultLimitSeconds).exit_code == 3);
   const std::vector<std::string> left = still_open(held.sockets);
@@ -141,7 +142,7 @@ TEST_CASE("while the ranks connect, they listen on the loopback address and nowh
 TEST_CASE("while it runs, it talks over the loopback address only; afterwards no socket and no file is left") {
   char folder[] = "/tmp/muonwalk_test_XXXXXX";
   REQUIRE(mkdtemp(folder) != nullptr);
-  for (int number : {0, SIGINT, SIGKILL}) {   // 0: it ends by itself
+  for (int number : {0, SIGINT, SIGKILL}) {  // 0: it ends by itself
     CAPTURE(number);
     Program program(looping(number == 0 ? "1" : "60"), [&] { setenv("TMPDIR", folder, 1); });
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));

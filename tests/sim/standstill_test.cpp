@@ -1,4 +1,5 @@
-// The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved ones.
+// The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved
+// ones.
 
 #include "sim/cluster/standstill.hpp"
 
@@ -81,13 +82,14 @@ void sleep_on() {
   while (true) pause();
 }
 
-// For how long the watch thinks that one process has stood still, after a second and a half. It sees that process as a rank.
+// For how long the watch thinks that one process has stood still, after a second and a half. It sees that process as a
+// rank.
 double seconds_still(pid_t pid) {
   const std::vector<RankProcess> ranks(1, RankProcess(pid, -1));
   StandstillWatch watch;
   AwakeClock clock;
   double now = 0, still = 0;
-  usleep(200000);   // the process finds its place first
+  usleep(200000);  // the process finds its place first
   while ((now = clock.seconds()) < 1.5) {
     still = watch.seconds(ranks, now);
     usleep(10000);
@@ -97,7 +99,9 @@ double seconds_still(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("StandstillWatch: a process that sleeps stands still, one that computes does not, nor one that others keep from it") {
+TEST_CASE(
+    "StandstillWatch: a process that sleeps stands still, one that computes does not, nor one that others keep from "
+    "it") {
   const pid_t sleeper = start_on_one_processor(sleep_on);
   CHECK(seconds_still(sleeper) > 0.5);
   kill(sleeper, SIGKILL);

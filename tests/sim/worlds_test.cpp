@@ -30,8 +30,8 @@ struct WorldUnderTest {
 };
 // Processes come first: they are forked from this program, which may have no threads then.
 constexpr WorldUnderTest kWorlds[] = {{"processes over Gloo", WorldKind::processes, TransportKind::gloo},
-                             {"threads over Gloo", WorldKind::threads, TransportKind::gloo},
-                             {"threads through memory", WorldKind::threads, TransportKind::memory}};
+                                      {"threads over Gloo", WorldKind::threads, TransportKind::gloo},
+                                      {"threads through memory", WorldKind::threads, TransportKind::memory}};
 
 template <class T>
 void keep(Local& local, const std::string& name, const FlatOf<T>& values) {
@@ -74,7 +74,7 @@ void every_collective(Rank& rank, Local& local, const std::string& type) {
       for (int r = 0; r < n; ++r) {
         const auto at = static_cast<std::size_t>(r);
         all += shards[at] = count + r;
-        out_all += out_counts[at] = count + group.rank() * 2 + r;   // what rank a sends to b is what b expects from a
+        out_all += out_counts[at] = count + group.rank() * 2 + r;  // what rank a sends to b is what b expects from a
         in_all += in_counts[at] = count + r * 2 + group.rank();
       }
       FlatOf<T> gathered(static_cast<std::size_t>(all)), exchanged(static_cast<std::size_t>(in_all));
@@ -83,7 +83,7 @@ void every_collective(Rank& rank, Local& local, const std::string& type) {
       group.all_to_all_v(values_of<T>(rank, out_all, 6).data(), out_counts, exchanged.data(), in_counts);
       keep(local, name + "all_to_all_v", exchanged);
 
-      FlatOf<T> passed = values_of<T>(rank, count, 7);   // along the line of ranks
+      FlatOf<T> passed = values_of<T>(rank, count, 7);  // along the line of ranks
       if (group.rank() > 0) group.recv(passed.data(), count, group.rank() - 1);
       if (group.rank() + 1 < n) group.send(passed.data(), count, group.rank() + 1);
       keep(local, name + "passed on", passed);
@@ -104,7 +104,7 @@ std::vector<std::vector<NamedMatrix>> results_in(const WorldUnderTest& world, co
   Lesson<Local> lesson(info, options);
   lesson.step("float32", [](Rank& rank, Local& local) { every_collective<float>(rank, local, "float32"); });
   lesson.step("bfloat16", [](Rank& rank, Local& local) { every_collective<bfloat16>(rank, local, "bfloat16"); });
-  return lesson.collect(&Local::results);   // a rank that is a process ends here, with the lesson
+  return lesson.collect(&Local::results);  // a rank that is a process ends here, with the lesson
 }
 
 }  // namespace
@@ -113,7 +113,8 @@ TEST_CASE("processes and threads, over Gloo and through memory: every collective
   std::random_device device;
   const std::uint64_t seed = device();
   CAPTURE(seed);
-  const std::vector<Grid> grids = {Grid(), Grid().dp(2), Grid().tp(3), Grid().dp(5), Grid().dp(4).tp(2), Grid().dp(2).tp(2).pp(2)};
+  const std::vector<Grid> grids = {Grid(),       Grid().dp(2),       Grid().tp(3),
+                                   Grid().dp(5), Grid().dp(4).tp(2), Grid().dp(2).tp(2).pp(2)};
   std::vector<std::vector<std::vector<NamedMatrix>>> wanted;
   testing::printed([&] {
     for (const Grid& grid : grids) wanted.push_back(results_in(kWorlds[0], grid, seed));
@@ -126,7 +127,7 @@ TEST_CASE("processes and threads, over Gloo and through memory: every collective
         REQUIRE(found.size() == wanted[g].size());
         for (std::size_t rank = 0; rank < found.size(); ++rank) {
           CAPTURE(rank);
-          REQUIRE(wanted[g][rank].size() == 126);   // 2 types × 3 groups × 3 sizes × 7 calls
+          REQUIRE(wanted[g][rank].size() == 126);  // 2 types × 3 groups × 3 sizes × 7 calls
           REQUIRE(found[rank].size() == wanted[g][rank].size());
           for (std::size_t i = 0; i < found[rank].size(); ++i) {
             CAPTURE(found[rank][i].name);
@@ -154,6 +155,6 @@ TEST_CASE("processes are refused, in a sentence, once the program has threads of
   held.unlock();
   other.join();
   CHECK(sentence.find("before this program has threads, and it has 2") != std::string::npos);
-  CHECK_NOTHROW(start_world(options));   // and they start again once the thread has ended
+  CHECK_NOTHROW(start_world(options));  // and they start again once the thread has ended
 }
 #endif

@@ -40,8 +40,8 @@ _STAGES = [
 
 
 def _colours(root):
-    """The fills of src/layout/palette.hpp, light and dark."""
-    source = (Path(root) / "src/layout/palette.hpp").read_text(encoding="utf-8")
+    """The fills of sim/pictures/palette.hpp, light and dark."""
+    source = (Path(root) / "sim/pictures/palette.hpp").read_text(encoding="utf-8")
     table = source[source.index("kParameterColours"):]
     return re.findall(r'\{"(#[0-9a-f]{6})", "(#[0-9a-f]{6})"\}', table)[:5]
 

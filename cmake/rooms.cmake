@@ -1,0 +1,22 @@
+# add_room(FOLDER SOURCES file... [USES room...] [LINKS library...]): a room of the house, the folder src/... or sim/... that
+# the calling CMakeLists.txt lies in, as the target muonwalk_FOLDER.
+#
+# A file is included by its path from the root, "src/layout/grid.hpp". But no room gets the root as an include path. Each has
+# a window of its own, a folder in which a link shows that one room, and is given its own window and those of the rooms that
+# it uses (and of those that they use). An include against the arrows finds no file, so it does not build.
+function(add_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LINKS" ${ARGN})
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(window ${CMAKE_BINARY_DIR}/windows/${name})
+  get_filename_component(outer ${window}/${folder} DIRECTORY)
+  file(MAKE_DIRECTORY ${outer})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${window}/${folder} SYMBOLIC)
+
+  set(target muonwalk_${name})
+  add_library(${target} OBJECT ${ROOM_SOURCES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PUBLIC ${window})
+  list(TRANSFORM ROOM_USES PREPEND muonwalk_)
+  target_link_libraries(${target} PUBLIC muonwalk_compile_options muonwalk_errors ${ROOM_USES} ${ROOM_LINKS})
+  set_property(GLOBAL APPEND PROPERTY MUONWALK_ROOMS ${target})
+endfunction()

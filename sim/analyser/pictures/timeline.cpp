@@ -1,0 +1,166 @@
+#include "sim/analyser/pictures/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "sim/analyser/event_class.hpp"
+#include "sim/analyser/trace_summary.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// The lane of an event, or nothing when it is not drawn.
+std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
+  switch (counted_as(file, event, basis)) {
+    case CountedAs::computation:
+      return LaneKind::computation;
+    case CountedAs::communication:
+      return LaneKind::communication;
+    case CountedAs::copy:
+      return LaneKind::copies;
+    case CountedAs::nothing:
+      break;
+  }
+  if (event.event_class == EventClass::device_range) return LaneKind::device_ranges;
+  if (event.event_class == EventClass::step) return LaneKind::steps;
+  if (event.event_class == EventClass::host_range)
+    return file.dialect == TraceDialect::muonwalk ? LaneKind::steps : LaneKind::host_ranges;
+  return std::nullopt;
+}
+
+// Puts the events of the files into lanes. The same text of different files gets one number.
+class TimelineBuilder {
+ public:
+  Timeline build(const std::vector<TraceFile>& files) {
+    find_clock(files);
+    for (const TraceFile& file : files) add_file(file);
+    std::sort(timeline_.ranks.begin(), timeline_.ranks.end(),
+              [](const TimelineRank& a, const TimelineRank& b) { return a.rank < b.rank; });
+    for (TimelineRank& rank : timeline_.ranks) {
+      const auto empty = [](const TimelineLane& lane) { return lane.rows.empty(); };
+      rank.lanes.erase(std::remove_if(rank.lanes.begin(), rank.lanes.end(), empty), rank.lanes.end());
+    }
+    return std::move(timeline_);
+  }
+
+ private:
+  void find_clock(const std::vector<TraceFile>& files) {
+    std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = std::numeric_limits<std::int64_t>::min();
+    for (const TraceFile& file : files) {
+      const std::vector<TimeBasis> bases = bases_of(file);
+      for (const TraceEvent& event : file.events) {
+        if (!lane_of(file, event, bases[static_cast<std::size_t>(file.rank_of(event))])) continue;
+        begin = std::min(begin, event.begin_ns);
+        end = std::max(end, event.end_ns());
+      }
+    }
+    if (end < begin) return;  // nothing is drawn
+    timeline_.begin_ns = begin;
+    timeline_.span_ns = end - begin;
+  }
+
+  static std::vector<TimeBasis> bases_of(const TraceFile& file) {
+    std::vector<TimeBasis> bases;
+    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
+    return bases;
+  }
+
+  void add_file(const TraceFile& file) {
+    const std::vector<TimeBasis> bases = bases_of(file);
+    std::vector<std::int32_t> numbers(file.names.size(), -1);
+    const std::size_t first = timeline_.ranks.size();
+    for (const TraceRank& rank : file.ranks) {
+      TimelineRank lanes{rank.rank, rank.label, {}};
+      for (int kind = 0; kind < kLaneKinds; ++kind) lanes.lanes.push_back({static_cast<LaneKind>(kind), {}});
+      timeline_.ranks.push_back(std::move(lanes));
+    }
+    for (const TraceEvent& event : file.events) {
+      const auto rank = static_cast<std::size_t>(file.rank_of(event));
+      const auto kind = lane_of(file, event, bases[rank]);
+      if (!kind) {
+        ++timeline_.not_drawn[fmt::format("{}s", event_class_name(event.event_class))];
+        continue;
+      }
+      place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event, numbers));
+    }
+  }
+
+  // Events come in the order of their begin, the longer one first: what encloses others lies above them.
+  void place(TimelineLane& lane, const TimelineSlice& slice) {
+    auto row = std::find_if(lane.rows.begin(), lane.rows.end(),
+                            [&](const TimelineRow& each) { return each.back().end_ns() <= slice.begin_ns; });
+    if (row == lane.rows.end()) {
+      if (lane.rows.size() == kMostRowsInLane) {
+        ++timeline_.not_drawn[fmt::format("events of a lane that lie deeper than {} rows", kMostRowsInLane)];
+        return;
+      }
+      row = lane.rows.emplace(row);
+    }
+    row->push_back(slice);
+    ++timeline_.events;
+  }
+
+  TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event, std::vector<std::int32_t>& numbers) {
+    TimelineSlice slice;
+    slice.begin_ns = event.begin_ns - timeline_.begin_ns;
+    slice.duration_ns = slice.busy_ns = event.duration_ns;
+    slice.name = text_number(file, event.name, numbers);
+    if (const CollectiveCall* call = file.call_of(event)) {
+      slice.type = text_number(file, call->type, numbers);
+      slice.group = text_number(file, call->group, numbers);
+      slice.message_bytes = call->message_bytes;
+      if (file.dialect == TraceDialect::muonwalk) slice.sent_bytes = call->sent_bytes;
+    }
+    return slice;
+  }
+
+  std::int32_t text_number(const TraceFile& file, std::int32_t name, std::vector<std::int32_t>& numbers) {
+    if (name < 0) return -1;
+    std::int32_t& number = numbers[static_cast<std::size_t>(name)];
+    if (number >= 0) return number;
+    const std::string& text = file.names[static_cast<std::size_t>(name)];
+    number = numbers_.emplace(text, static_cast<std::int32_t>(timeline_.texts.size())).first->second;
+    if (static_cast<std::size_t>(number) == timeline_.texts.size()) timeline_.texts.push_back(text);
+    return number;
+  }
+
+  Timeline timeline_;
+  std::unordered_map<std::string_view, std::int32_t> numbers_;  // the texts belong to the files
+};
+
+}  // namespace
+
+const char* lane_kind_text(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::computation:
+      return "computation";
+    case LaneKind::communication:
+      return "communication";
+    case LaneKind::copies:
+      return "copies";
+    case LaneKind::device_ranges:
+      return "device ranges";
+    case LaneKind::host_ranges:
+      return "host ranges";
+    case LaneKind::steps:
+      break;
+  }
+  return "steps, phases";
+}
+
+std::int64_t Timeline::slices() const {
+  std::size_t sum = 0;
+  for (const TimelineRank& rank : ranks)
+    for (const TimelineLane& lane : rank.lanes)
+      for (const TimelineRow& row : lane.rows) sum += row.size();
+  return static_cast<std::int64_t>(sum);
+}
+
+Timeline make_timeline(const std::vector<TraceFile>& files) { return TimelineBuilder().build(files); }
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,420 @@
+#include "sim/analyser/raw_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sim/analyser/event_class.hpp"
+#include "sim/analyser/json_scalar.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// The fields of one event, as far as any figure needs them.
+struct EventFields {
+  std::string phase, category, name, process, thread;
+  std::optional<std::int64_t> begin_ns, duration_ns;
+  bool has_duration = false;
+  // Of its arguments.
+  std::string named, collective, type, group, group_name, group_ranks;
+  std::int64_t group_size = 0, in_elements = -1, out_elements = -1, message_bytes = -1, sent_bytes = -1;
+
+  void clear() {
+    for (std::string* text :
+         {&phase, &category, &name, &process, &thread, &named, &collective, &type, &group, &group_name, &group_ranks})
+      text->clear();  // keeps its memory for the next event
+    begin_ns.reset();
+    duration_ns.reset();
+    has_duration = false;
+    group_size = 0;
+    in_elements = out_elements = message_bytes = sent_bytes = -1;
+  }
+};
+
+// No sum over the events of some files can leave 64 bits.
+constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
+
+std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().value_or(-1); }
+
+// Listens to the parser and keeps what is needed. It knows at which place of the file it is by a stack of places, one
+// for each object or array that is open.
+class TraceListener : public nlohmann::json_sax<Json> {
+ public:
+  TraceListener(const std::string& path, TraceInput& input, RawTrace& trace)
+      : path_(path), input_(input), trace_(trace) {}
+
+  // Of a file that could not be parsed: where, and what the parser says.
+  std::optional<std::pair<std::size_t, std::string>> failure;
+  // The value that a file consists of has ended; what follows is too much.
+  bool whole = false;
+
+  bool null() override { return scalar({}); }
+  bool boolean(bool value) override {
+    if (places_.back() == Place::muonwalk && key_ == "ok") trace_.failed = !value;
+    return scalar({});
+  }
+  bool number_integer(number_integer_t value) override { return integer(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) return scalar({});
+    return integer(static_cast<std::int64_t>(value));
+  }
+  bool number_float(number_float_t, const string_t& digits) override {
+    JsonScalar value;
+    value.kind = JsonScalar::Kind::decimal;
+    value.text = &digits;
+    return scalar(value);
+  }
+  bool string(string_t& text) override {
+    JsonScalar value;
+    value.kind = JsonScalar::Kind::text;
+    value.text = &text;
+    return scalar(value);
+  }
+  bool binary(binary_t&) override { return scalar({}); }
+  bool key(string_t& text) override {
+    input_.token_ended();
+    key_.swap(text);
+    return true;
+  }
+  bool start_object(std::size_t) override { return open(place_of_object()); }
+  bool start_array(std::size_t) override { return open(place_of_array()); }
+  bool end_object() override {
+    if (places_.back() == Place::event) finish_event();
+    if (places_.back() == Place::matrix) finish_matrix();
+    return close();
+  }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
+    failure = {position, error.what()};
+    return false;
+  }
+
+ private:
+  enum class Place {
+    outside,
+    root,
+    events,
+    event,
+    arguments,
+    distributed,
+    other_data,
+    muonwalk,
+    matrices,
+    matrix,
+    without_room,
+    recorded_by,
+    ignored
+  };
+
+  bool open(Place place) {
+    input_.token_ended();
+    if (place == Place::events) trace_.has_events = true;
+    if (place == Place::muonwalk) trace_.is_muonwalk = true;
+    if (place == Place::event) fields_.clear();
+    if (place == Place::matrix) matrix_ = {};
+    places_.push_back(place);
+    return true;
+  }
+
+  bool close() {
+    input_.token_ended();
+    places_.pop_back();
+    whole = places_.back() == Place::outside;
+    return true;
+  }
+
+  Place place_of_object() const {
+    switch (places_.back()) {
+      case Place::outside:
+        return Place::root;
+      case Place::root:
+        return key_ == "distributedInfo" ? Place::distributed
+               : key_ == "otherData"     ? Place::other_data
+               : key_ == "muonwalk"      ? Place::muonwalk
+               : key_ == "recorded_by"   ? Place::recorded_by
+                                         : Place::ignored;
+      case Place::other_data:
+        return key_ == "muonwalk" ? Place::muonwalk : Place::ignored;
+      case Place::events:
+        return Place::event;
+      case Place::event:
+        return key_ == "args" ? Place::arguments : Place::ignored;
+      case Place::matrices:
+        return Place::matrix;
+      default:
+        return Place::ignored;
+    }
+  }
+
+  Place place_of_array() const {
+    if (places_.back() == Place::outside) return Place::events;  // a trace may be the array alone
+    if (places_.back() == Place::root && key_ == "traceEvents") return Place::events;
+    if (places_.back() == Place::muonwalk && key_ == "parameters") return Place::matrices;
+    if (places_.back() == Place::muonwalk && key_ == "dropped_events") return Place::without_room;
+    return Place::ignored;
+  }
+
+  bool integer(std::int64_t number) {
+    JsonScalar value;
+    value.kind = JsonScalar::Kind::integer;
+    value.integer = number;
+    return scalar(value);
+  }
+
+  bool scalar(const JsonScalar& value) {
+    input_.token_ended();
+    switch (places_.back()) {
+      case Place::event:
+        event_field(value);
+        break;
+      case Place::arguments:
+        argument(value);
+        break;
+      case Place::distributed:
+        distributed_field(value);
+        break;
+      case Place::muonwalk:
+        if (key_ == "name") trace_.title = value.as_text();
+        if (key_ == "backend") trace_.backend = value.as_text();
+        break;
+      case Place::without_room:
+        lacks(value);
+        break;
+      case Place::recorded_by:
+        if (key_ == "dropped_events") lacks(value);
+        break;
+      case Place::matrix:
+        if (key_ == "name") matrix_.name = value.as_text();
+        if (key_ == "rows") matrix_.rows = or_unknown(value);
+        if (key_ == "cols") matrix_.cols = or_unknown(value);
+        break;
+      case Place::events:
+        ++trace_.left_out["no object, where an event should be"];
+        break;
+      default:
+        break;
+    }
+    return true;
+  }
+
+  // Events that the recording itself had no room for.
+  void lacks(const JsonScalar& value) {
+    const std::int64_t events = std::clamp<std::int64_t>(value.as_integer().value_or(0), 0, INT32_MAX);
+    trace_.without_room += std::min(events, INT64_MAX - trace_.without_room);
+  }
+
+  void event_field(const JsonScalar& value) {
+    if (key_ == "ph")
+      fields_.phase = value.as_text();
+    else if (key_ == "cat")
+      fields_.category = value.as_text();
+    else if (key_ == "name")
+      fields_.name = value.as_text();
+    else if (key_ == "pid")
+      fields_.process = value.as_label();
+    else if (key_ == "tid")
+      fields_.thread = value.as_label();
+    else if (key_ == "ts")
+      fields_.begin_ns = value.microseconds_as_ns();
+    else if (key_ == "dur") {
+      fields_.has_duration = true;
+      fields_.duration_ns = value.microseconds_as_ns();
+    }
+  }
+
+  void argument(const JsonScalar& value) {
+    if (key_ == "Collective name" || key_ == "collective")
+      fields_.collective = value.as_text();
+    else if (key_ == "In msg nelems")
+      fields_.in_elements = or_unknown(value);
+    else if (key_ == "Out msg nelems")
+      fields_.out_elements = or_unknown(value);
+    else if (key_ == "dtype" || key_ == "type")
+      fields_.type = value.as_text();
+    else if (key_ == "Group size" || key_ == "group_size")
+      fields_.group_size = or_unknown(value);
+    else if (key_ == "Process Group Ranks" || key_ == "group_ranks")
+      fields_.group_ranks = value.as_text();
+    else if (key_ == "Process Group Name" || key_ == "group")
+      fields_.group_name = value.as_label();
+    else if (key_ == "message_bytes")
+      fields_.message_bytes = or_unknown(value);
+    else if (key_ == "bytes")
+      fields_.sent_bytes = or_unknown(value);
+    else if (key_ == "name")
+      fields_.named = value.as_text();
+  }
+
+  void distributed_field(const JsonScalar& value) {
+    if (key_ == "rank" && value.as_integer()) {
+      trace_.has_distributed = true;
+      trace_.rank = *value.as_integer();
+    }
+    if (key_ == "world_size") trace_.world_size = or_unknown(value);
+    if (key_ == "backend") trace_.backend = value.as_text();
+  }
+
+  void finish_matrix() {
+    if (matrix_.rows > 0 && matrix_.cols > 0) trace_.matrices.push_back(matrix_);
+  }
+
+  void finish_event() {
+    if (fields_.phase == "X") {
+      finish_complete_event();
+    } else if (fields_.phase == "M") {
+      const std::int32_t process = trace_.names.number(fields_.process);
+      if (fields_.name == "process_name") trace_.process_names[process] = fields_.named;
+      if (fields_.name == "thread_name")
+        trace_.thread_names[{process, trace_.names.number(fields_.thread)}] = fields_.named;
+      ++trace_.left_out["metadata: names of processes and threads"];
+    } else {
+      ++trace_.left_out[why_no_duration()];
+    }
+  }
+
+  std::string why_no_duration() const {
+    const std::string& phase = fields_.phase;
+    if (phase == "s" || phase == "t" || phase == "f") return "flows: arrows for viewers";
+    if (phase == "C") return "counters: curves for viewers";
+    if (phase == "i" || phase == "I" || phase == "R") return "instants: they have no duration";
+    if (phase == "B" || phase == "E") return "begins and ends apart (B, E): only complete events (X) are counted";
+    return phase.empty() ? "damaged: no phase (ph)" : "other phases than X, M, s, t, f, C, i, B and E";
+  }
+
+  // Says what an event lacks, or nothing where it lacks nothing.
+  const char* damage() const {
+    if (fields_.name.empty()) return "damaged: no name";
+    if (!fields_.begin_ns) return "damaged: no begin (ts), or one that is no time";
+    if (!fields_.duration_ns)
+      return fields_.has_duration ? "damaged: a duration (dur) that is no time" : "damaged: no duration (dur)";
+    if (*fields_.duration_ns < 0) return "damaged: a negative duration";
+    if (*fields_.duration_ns > kMostTotal - total_ns_) return "damaged: durations that add up to more than three years";
+    return nullptr;
+  }
+
+  void finish_complete_event() {
+    if (const char* what = damage()) {
+      ++trace_.left_out[what];
+      return;
+    }
+    total_ns_ += *fields_.duration_ns;
+    RawEvent event;
+    event.name = trace_.names.number(fields_.name);
+    event.category = trace_.names.number(fields_.category);
+    event.begin_ns = *fields_.begin_ns;
+    event.duration_ns = *fields_.duration_ns;
+    trace_.tallies.resize(std::max(trace_.tallies.size(), trace_.names.size()));
+    NameTally& tally = trace_.tallies[static_cast<std::size_t>(event.name)];
+    ++tally.events;
+    tally.total_ns += event.duration_ns;
+    if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
+        classify(TraceDialect::muonwalk, fields_.category, fields_.name) == EventClass::other) {
+      ++trace_.dropped[event.category];
+      return;
+    }
+    event.process = trace_.names.number(fields_.process);
+    event.thread = trace_.names.number(fields_.thread);
+    event.call = call_of_event();
+    trace_.events.push_back(event);
+    require_bounded();
+  }
+
+  // Operators have the arguments of the kernel that they start; once is enough.
+  std::int32_t call_of_event() {
+    const bool described = !fields_.collective.empty() || !fields_.group_ranks.empty();
+    return described && fields_.category != "cpu_op" ? make_call() : -1;
+  }
+
+  std::int32_t make_call() {
+    CollectiveCall call;
+    call.collective = collective_of(fields_.collective.empty() ? fields_.name : fields_.collective);
+    call.group_size = static_cast<std::int32_t>(std::clamp<std::int64_t>(fields_.group_size, 0, INT32_MAX));
+    const std::string type = element_type_text(fields_.type);
+    if (!type.empty()) call.type = trace_.names.number(type);
+    if (!fields_.group_name.empty()) call.group_name = trace_.names.number(fields_.group_name);
+    if (!fields_.group_ranks.empty())
+      call.group = trace_.names.number(fields_.group_ranks);
+    else
+      call.group = call.group_name;
+    // nccl-tests measures a message by the larger of what goes in and what comes out: of all_gather the whole.
+    const std::int64_t elements = std::max(fields_.in_elements, fields_.out_elements);
+    const int size = element_type_size(type);
+    call.message_bytes = fields_.message_bytes;
+    if (call.message_bytes < 0 && size > 0 && elements >= 0 && elements < INT64_MAX / size)
+      call.message_bytes = elements * size;
+    call.sent_bytes = fields_.sent_bytes;
+    trace_.calls.push_back(call);
+    return static_cast<std::int32_t>(trace_.calls.size() - 1);
+  }
+
+  void require_bounded() const {
+    if (trace_.events.size() <= kMostKeptEvents && trace_.names.bytes() <= kMostNameBytes) return;
+    throw UsageError(
+        fmt::format("{} holds more than {} events or {} MiB of different names, which is more than is kept in memory; "
+                    "record fewer steps",
+                    path_, kMostKeptEvents, kMostNameBytes >> 20));
+  }
+
+  const std::string& path_;
+  TraceInput& input_;
+  RawTrace& trace_;
+  std::int64_t total_ns_ = 0;
+  std::vector<Place> places_{Place::outside};
+  std::string key_;
+  EventFields fields_;
+  TracedMatrix matrix_;
+};
+
+// What the parser says: "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while …; last
+// read: …"; the part that a reader can use is the text between.
+std::string reason_text(const std::string& what) {
+  std::size_t begin = what.find("syntax error");
+  if (begin == std::string::npos) begin = what.find("] ") == std::string::npos ? 0 : what.find("] ") + 2;
+  std::string reason = what.substr(begin, 160);
+  for (char& c : reason)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return reason;
+}
+
+RawTrace read_input(const std::string& path, TraceInput& input) {
+  RawTrace trace;
+  TraceListener listener(path, input, trace);
+  if (!Json::sax_parse(TraceBytes(input), TraceBytes(), &listener)) {
+    const auto& [position, what] = *listener.failure;
+    if (!listener.whole && input.at_end())
+      throw UsageError(
+          fmt::format("{} is cut off: its JSON ends after {} bytes in the middle of a value, with {} events read; "
+                      "a trace counts only when it is whole, so record it again and let the program end",
+                      path, input.position(), trace.events.size()));
+    throw UsageError(
+        fmt::format("{} is no JSON at byte {} ({}); name a file that torch.profiler or a lesson's --trace wrote", path,
+                    position, reason_text(what)));
+  }
+  if (!trace.has_events)
+    throw UsageError(
+        fmt::format("{} is JSON but no trace: it has no array \"traceEvents\"; name a file that torch.profiler or a "
+                    "lesson's --trace wrote",
+                    path));
+  trace.bytes = input.position();
+  return trace;
+}
+
+}  // namespace
+
+RawTrace read_raw_trace(const std::string& path) {
+  TraceInput input(path);
+  return read_input(path, input);
+}
+
+RawTrace read_raw_trace(const std::string& name, std::string text) {
+  TraceInput input(name, std::move(text));
+  return read_input(name, input);
+}
+
+}  // namespace muonwalk::sim

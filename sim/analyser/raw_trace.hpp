@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/analyser/event.hpp"
+#include "sim/analyser/name_table.hpp"
+#include "sim/analyser/trace_input.hpp"
+
+namespace muonwalk::sim {
+
+/// A complete event as it was read, before it is known which rank its process is, and which dialect the file is in.
+struct RawEvent {
+  std::int64_t begin_ns = 0;     ///< by the trace's clock
+  std::int64_t duration_ns = 0;  ///< 0 or more
+  std::int32_t name = 0;         ///< all of these are numbers in RawTrace::names
+  std::int32_t category = 0;     ///< "cat"
+  std::int32_t process = 0;      ///< "pid"
+  std::int32_t thread = 0;       ///< "tid"
+  std::int32_t call = -1;        ///< index into RawTrace::calls; −1: none
+};
+
+/// What one pass over the JSON keeps.
+struct RawTrace {
+  NameTable names;                               ///< every text, once
+  std::vector<RawEvent> events;                  ///< that may count in some dialect
+  std::vector<CollectiveCall> calls;             ///< what "args" say of collectives
+  std::vector<NameTally> tallies;                ///< [name]
+  std::map<std::int32_t, std::int64_t> dropped;  ///< category → complete events that are in no figure, in any dialect
+  std::map<std::string, std::int64_t> left_out;  ///< why → events
+  std::map<std::int32_t, std::string> process_names;                          ///< process → its name
+  std::map<std::pair<std::int32_t, std::int32_t>, std::string> thread_names;  ///< (process, thread) → its name
+  bool has_events = false;                                                    ///< "traceEvents" was there
+  bool has_distributed = false;        ///< "distributedInfo" was there, with a rank
+  std::int64_t rank = 0;               ///< of "distributedInfo"
+  std::int64_t world_size = 0;         ///< of "distributedInfo"; 0: not said
+  std::string backend;                 ///< of "distributedInfo" or the lesson; "": not said
+  bool is_muonwalk = false;            ///< a lesson wrote it
+  std::int64_t without_room = 0;       ///< events that the recording had no room for, as the file says
+  bool failed = false;                 ///< the file says that the check of the run failed
+  std::string title;                   ///< the lesson's name; "": not said
+  std::vector<TracedMatrix> matrices;  ///< that the run trained; empty: not said
+  std::int64_t bytes = 0;              ///< of JSON, decompressed
+};
+
+/// Reads a file in one pass. Throws UsageError, one sentence, when it is no JSON, is cut off, has no "traceEvents", or
+/// holds more than fits into bounded memory.
+RawTrace read_raw_trace(const std::string& path);
+/// The same from a text in memory; `name` stands for it in errors.
+RawTrace read_raw_trace(const std::string& name, std::string text);
+
+/// The most events, and bytes of different names, that are kept of one file: about 1.2 GB in all.
+/// @{
+constexpr std::size_t kMostKeptEvents = std::size_t{16} << 20;
+constexpr std::int64_t kMostNameBytes = std::int64_t{128} << 20;
+/// @}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/pictures/grid_map.hpp"
+#include "sim/pictures/palette.hpp"
+#include "sim/pictures/svg_parts.hpp"
+#include "sim/pictures/xml_text.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk {
+namespace {
+
+// Lengths in the picture's own units; the viewer scales them.
+constexpr double kMargin = 24;
+constexpr double kFewestWidth = 560;  // room for the lines of prose
+constexpr double kBoxWidth = 62;
+constexpr double kBoxHeight = 40;
+constexpr double kPitchX = kBoxWidth + 10;
+constexpr double kPitchY = kBoxHeight + 10;
+constexpr double kLabel = 44;     // "dp 0" before a panel
+constexpr double kStageGap = 26;  // between pipeline stages
+
+std::string style() {
+  SvgColours colours(".mw-grid");
+  colours.add(".mw-paper", "fill", kPaper);
+  colours.add("text", "fill", kInk);
+  colours.add(".mw-quiet", "fill", kQuiet);
+  for (int i = 0; i < kColours; ++i) colours.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
+  return fmt::format(
+             ".mw-grid text{{font:12px {1}}}\n"
+             ".mw-grid .mw-title{{font:bold 17px {0}}}\n"
+             ".mw-grid .mw-prose{{font:13px {0}}}\n"
+             ".mw-grid .mw-strong{{font-weight:bold}}\n"
+             ".mw-grid .mw-rank{{font-size:15px;font-weight:bold}}\n"
+             ".mw-grid .mw-small{{font-size:10px}}\n"
+             ".mw-grid .mw-middle{{text-anchor:middle}}\n",
+             kSvgSans, kSvgMono) +
+         colours.rules();
+}
+
+// The rank's box in the colour of its group of this kind, number `group_idx` among them.
+std::string rank_box(const Grid& grid, GroupKind kind, int group_idx, int rank, double x, double y) {
+  const Place place = grid.place(rank);
+  const std::vector<int> members = grid.group(kind, rank);
+  return fmt::format(
+             "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{}\" height=\"{}\" rx=\"6\" class=\"mw-box mw-p{}\"><title>rank "
+             "{}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title></rect>\n",
+             x, y, kBoxWidth, kBoxHeight, group_idx % kColours, rank, place.dp, place.tp, place.pp, group_name(kind),
+             group_idx, fmt::join(members, ", ")) +
+         svg_text(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
+         svg_text(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", group_idx));
+}
+
+double stage_width(const Grid& grid) { return kPitchX * grid.tp() + kStageGap; }
+
+// The whole grid, coloured by the groups of one kind; its boxes begin at `top`.
+std::string coloured_grid(const Grid& grid, GroupKind kind, double top) {
+  std::string svg;
+  for (int pp = 0; pp < grid.pp(); ++pp) {
+    const double left = kMargin + kLabel + stage_width(grid) * pp;
+    for (int tp = 0; tp < grid.tp(); ++tp) {
+      const std::string label = grid.pp() > 1 ? fmt::format("tp {} pp {}", tp, pp) : fmt::format("tp {}", tp);
+      svg += svg_text(left + kPitchX * tp + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small", label);
+    }
+    for (int dp = 0; pp == 0 && dp < grid.dp(); ++dp) {
+      svg += svg_text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
+    }
+  }
+  const std::vector<std::vector<int>> groups = grid.groups(kind);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const int rank : groups[g]) {
+      const Place place = grid.place(rank);
+      const double x = kMargin + kLabel + stage_width(grid) * place.pp + kPitchX * place.tp;
+      svg += rank_box(grid, kind, static_cast<int>(g), rank, x, top + kPitchY * place.dp);
+    }
+  }
+  return svg;
+}
+
+std::string what_it_joins(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tp:
+      return "a row of a stage: the slices of the same matrices";
+    case GroupKind::dp:
+      return "a column of a stage: the same slices, different data";
+    case GroupKind::pp:
+      return "the same place in every stage: different layers";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string grid_map_svg(const Grid& grid) {
+  const double width =
+      std::max(kFewestWidth, 2 * kMargin + kLabel + stage_width(grid) * grid.pp() - kStageGap - (kPitchX - kBoxWidth));
+  std::string body = svg_text(kMargin, 38, "mw-title", "Grid of ranks · " + grid.text());
+  body += svg_text(kMargin, 60, "mw-prose mw-quiet", "The same grid three times: ranks of one colour form a group.");
+  std::string description = fmt::format("{} in a grid, {}.", count_text(grid.size(), "rank"), grid.text());
+  double y = 96;
+  for (const GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) {
+    const std::vector<std::vector<int>> groups = grid.groups(kind);
+    const std::string heading = fmt::format("{} · {} of {}", group_name(kind),
+                                            count_text(static_cast<Index>(groups.size()), "group"), grid.size(kind));
+    body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(kind));
+    description += " " + heading + ":";
+    for (const std::vector<int>& group : groups) description += fmt::format(" {{{}}}", fmt::join(group, " "));
+    description += ".";
+    body += coloured_grid(grid, kind, y + 36);
+    y += 36 + kPitchY * grid.dp() + 30;
+  }
+  y -= 22;
+  return svg_page("mw-grid", width, y, "Grid of ranks, " + grid.text(), description, style(), body);
+}
+
+}  // namespace muonwalk

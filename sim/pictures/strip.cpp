@@ -1,0 +1,131 @@
+#include "sim/pictures/strip.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "src/layout/parameter.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+using Blocks = std::vector<const RecordedBlock*>;
+
+Blocks shown_in(const Recording& recording, int step, std::size_t rank) {
+  Blocks blocks;
+  for (const RecordedBlock& block : recording.steps[static_cast<std::size_t>(step)].holds[rank])
+    blocks.push_back(&block);
+  return blocks;
+}
+
+// What the rank showed of a tensor when it last did, before `step`; empty when it never did.
+Blocks last_shown(const Recording& recording, int step, std::size_t rank, int tensor) {
+  for (int earlier = step - 1; earlier >= 0; --earlier) {
+    Blocks blocks = shown_in(recording, earlier, rank);
+    const auto other = [&](const RecordedBlock* block) { return block->tensor != tensor; };
+    blocks.erase(std::remove_if(blocks.begin(), blocks.end(), other), blocks.end());
+    if (!blocks.empty()) return blocks;
+  }
+  return {};
+}
+
+Blocks held_before(const Recording& recording, int step, std::size_t rank) {
+  if (step == 0) return {};
+  Blocks before;
+  const auto add = [&](const Blocks& more) {
+    for (const RecordedBlock* block : more)
+      if (std::find(before.begin(), before.end(), block) == before.end()) before.push_back(block);
+  };
+  bool first_time = false;
+  const Blocks now = shown_in(recording, step, rank);
+  for (const RecordedBlock* block : now) {
+    const Blocks last = last_shown(recording, step, rank, block->tensor);
+    first_time = first_time || (last.empty() && block->from.empty());
+    add(last);
+    for (const int tensor : block->from) add(last_shown(recording, step, rank, tensor));
+  }
+  if (now.empty() || first_time) add(shown_in(recording, step - 1, rank));
+  return before;
+}
+
+// Where the elements of a block came from: the parts of its tensor that its rank and those who sent to it held before.
+std::vector<StripSeam> seams_of(const Strip& strip, int rank, const RecordedBlock& block) {
+  std::vector<StripSeam> seams;
+  Index of = 0;
+  const auto add = [&](int source) {
+    for (const RecordedBlock* held : strip.before[static_cast<std::size_t>(source)]) {
+      if (held->tensor != block.tensor || held->unit.empty() || (of != 0 && held->of != of)) continue;
+      of = held->of;
+      seams.push_back({source, held->begin, held->end, held->of, held->unit == "rows"});
+    }
+  };
+  for (int source = 0; source < static_cast<int>(strip.before.size()); ++source) {
+    const auto sends = [&](const StripArrow& arrow) { return arrow.from == source && arrow.to == rank; };
+    if (source == rank || std::any_of(strip.arrows.begin(), strip.arrows.end(), sends)) add(source);
+  }
+  // Parts that tile it were laid side by side; parts that overlap were summed, and then nothing came from one rank
+  // alone.
+  Index laid = 0;
+  for (const StripSeam& seam : seams) {
+    if (seam.begin < laid) return {};
+    laid = seam.end;
+  }
+  return seams.size() > 1 ? seams : std::vector<StripSeam>();
+}
+
+std::string traffic_text(const RecordedStep& step) {
+  if (step.moves.empty()) return "nothing travels";
+  std::vector<std::pair<std::string, std::vector<std::string>>> used;  // collectives and their groups, as first used
+  long long bytes = 0;
+  for (const RecordedMove& move : step.moves) {
+    const auto same = [&](const auto& collective) { return collective.first == move.collective; };
+    auto found = std::find_if(used.begin(), used.end(), same);
+    if (found == used.end()) found = used.insert(used.end(), {move.collective, {}});
+    auto& groups = found->second;
+    if (std::find(groups.begin(), groups.end(), move.group) == groups.end()) groups.push_back(move.group);
+    bytes += move.bytes;
+  }
+  std::vector<std::string> calls;  // "all_gather over tp, dp"
+  for (const auto& [collective, groups] : used)
+    calls.push_back(fmt::format("{} over {}", collective, fmt::join(groups, ", ")));
+  return fmt::format("{} · {} · {}", fmt::join(calls, " · "),
+                     count_text(static_cast<Index>(step.moves.size()), "message"), bytes_text(bytes));
+}
+
+}  // namespace
+
+Strip strip_of(const Recording& recording, int step) {
+  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+  Strip strip;
+  for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
+    strip.before.push_back(held_before(recording, step, rank));
+    strip.after.push_back(shown_in(recording, step, rank));
+  }
+  std::map<std::pair<int, int>, StripArrow> arrows;
+  for (const RecordedMove& move : recorded.moves) {
+    StripArrow& arrow = arrows[{move.from, move.to}];
+    arrow = {move.from, move.to, arrow.bytes + move.bytes, arrow.messages + 1};
+  }
+  for (const auto& [ends, arrow] : arrows) strip.arrows.push_back(arrow);
+  for (std::size_t rank = 0; rank < strip.after.size(); ++rank)
+    for (const RecordedBlock* block : strip.after[rank])
+      strip.seams[block] = seams_of(strip, static_cast<int>(rank), *block);
+  strip.traffic = traffic_text(recorded);
+  return strip;
+}
+
+bool is_whole(const RecordedBlock& block) { return block.unit.empty() || (block.begin == 0 && block.end == block.of); }
+
+std::string part_text(const RecordedBlock& block) {
+  if (is_whole(block)) return "all of it";
+  return fmt::format("{} {} of {}", block.unit, range_text({block.begin, block.end}), number_text(block.of));
+}
+
+std::string block_shape_text(const RecordedBlock& block) {
+  return block.flat ? number_text(block.cols) : shape_text(block.rows, block.cols);
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/recording/recording.hpp"
+
+namespace muonwalk::sim {
+
+/// All messages from one rank to another in a step.
+struct StripArrow {
+  int from = 0;         ///< the sender, a rank of the world
+  int to = 0;           ///< the receiver, a rank of the world
+  long long bytes = 0;  ///< the sum
+  int messages = 0;     ///< how many
+};
+
+/// A part of a block that came from one rank: [begin, end) of `of` units.
+struct StripSeam {
+  int rank = 0;       ///< that it came from
+  Index begin = 0;    ///< the first unit
+  Index end = 0;      ///< the one behind the last
+  Index of = 1;       ///< units of the whole
+  bool rows = false;  ///< the units are rows
+};
+
+/// A step of a recording as a strip shows it: for every rank what it held before and what it holds after, and what
+/// moved.
+struct Strip {
+  std::vector<std::vector<const RecordedBlock*>> before;         ///< [rank]
+  std::vector<std::vector<const RecordedBlock*>> after;          ///< [rank]
+  std::map<const RecordedBlock*, std::vector<StripSeam>> seams;  ///< of a block of `after` that was gathered: its parts
+  std::vector<StripArrow> arrows;                                ///< by sender, then by receiver; never to itself
+  std::string traffic;  ///< "all_gather over tp · 2 messages · 256 B", or "nothing travels"
+};
+
+/// The strip of step `step` (from 0 on). What a rank held before is what it showed last of the tensors that it shows
+/// now; where it shows one for the first time, or shows none, what it showed in the step before.
+Strip strip_of(const Recording& recording, int step);
+
+/// True when the block is no part of something larger.
+bool is_whole(const RecordedBlock& block);
+
+/// "rows 0–3 of 8", "all of it".
+std::string part_text(const RecordedBlock& block);
+
+/// "4 × 8", or "64" of a flat run.
+std::string block_shape_text(const RecordedBlock& block);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,232 @@
+#include "sim/pictures/strip_svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "sim/pictures/palette.hpp"
+#include "sim/pictures/strip.hpp"
+#include "sim/pictures/strip_blocks.hpp"
+#include "sim/pictures/strip_words.hpp"
+#include "sim/pictures/svg_parts.hpp"
+#include "sim/pictures/xml_text.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// Lengths in the picture's own units; the viewer scales them. Narrow, so that letters stay readable on a phone.
+constexpr double kWidth = 560;
+constexpr double kMargin = 16;
+constexpr double kRight = kWidth - kMargin;
+constexpr double kLane = 84;    // where a lane begins at the earliest, right of the rank's label
+constexpr double kArrows = 56;  // room for arrows between the columns
+constexpr double kLanePadding = 9;
+
+std::string style() {
+  SvgColours colours(".mw-strip");
+  colours.add(".mw-paper", "fill", kPaper);
+  colours.add("text", "fill", kInk);
+  colours.add("text", "stroke", kPaper);
+  colours.add(".mw-quiet", "fill", kQuiet);
+  colours.add(".mw-whole", "fill", kPadding);
+  colours.add(".mw-edge", "stroke", kQuiet);
+  colours.add(".mw-cells", "stroke", kPaper);
+  colours.add(".mw-between", "stroke", kHatch);
+  colours.add(".mw-stays", "stroke", kQuiet);
+  colours.add(".mw-head-stays", "fill", kQuiet);
+  for (int i = 0; i < kColours; ++i) {
+    colours.add(fmt::format(".mw-t{}", i), "fill", parameter_colour(i));
+    colours.add(fmt::format(".mw-r{}", i), "stroke", rank_colour(i));
+    colours.add(fmt::format(".mw-head{}", i), "fill", rank_colour(i));
+  }
+  return fmt::format(
+             ".mw-strip text{{font:11px {1};stroke-width:3px;paint-order:stroke;stroke-linejoin:round}}\n"
+             ".mw-strip .mw-title{{font:bold 15px {0}}}\n"
+             ".mw-strip .mw-prose{{font:12px {0}}}\n"
+             ".mw-strip .mw-name{{font-weight:bold;font-size:12px}}\n"
+             ".mw-strip .mw-said{{white-space:pre}}\n"
+             ".mw-strip .mw-none{{fill:none}}\n"
+             ".mw-strip .mw-arrow{{fill:none;stroke-width:1.6}}\n"
+             ".mw-strip .mw-stays{{stroke-dasharray:3 3;stroke-width:1.3;fill:none}}\n",
+             kSvgSans, kSvgMono) +
+         colours.rules();
+}
+
+// Where a lane stands, and what arrives in it.
+struct Lane {
+  double top = 0;
+  double height = 0;
+  double middle() const { return top + height / 2; }
+};
+
+std::string arrow_svg(double x0, double y0, double x1, double y1, const std::string& line_class,
+                      const std::string& head_class, const std::string& title) {
+  const double middle = (x0 + x1) / 2, tip = x1 - 6;
+  return fmt::format(
+      "<g><title>{0}</title><path d=\"M{1:.1f} {2:.1f}C{3:.1f} {2:.1f} {3:.1f} {4:.1f} {5:.1f} {4:.1f}\" "
+      "class=\"{6}\"/><path d=\"M{7:.1f} {4:.1f}l-7 -3.2v6.4z\" class=\"{8}\"/></g>\n",
+      xml_text(title), x0, y0, middle, y1, tip, line_class, x1, head_class);
+}
+
+// "3 × 40 B" out of a rank: the same to everybody, or the sum.
+std::string sent_text(const std::vector<StripArrow>& arrows) {
+  long long bytes = 0;
+  bool equal = true;
+  for (const StripArrow& arrow : arrows) {
+    bytes += arrow.bytes;
+    equal = equal && arrow.bytes == arrows.front().bytes;
+  }
+  if (arrows.size() == 1) return short_bytes(bytes);
+  return equal ? fmt::format("{} × {}", arrows.size(), short_bytes(bytes / static_cast<long long>(arrows.size())))
+               : fmt::format("{} in all", short_bytes(bytes));
+}
+
+std::vector<StripArrow> leaving_from(const Strip& strip, int rank) {
+  std::vector<StripArrow> leaving;
+  for (const StripArrow& arrow : strip.arrows)
+    if (arrow.from == rank) leaving.push_back(arrow);
+  return leaving;
+}
+
+// How wide the room between the columns is: the longest of the words about what is sent, and the arrows.
+double gutter_width(const Strip& strip) {
+  int letters = 0;
+  for (std::size_t rank = 0; rank < strip.before.size(); ++rank) {
+    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(rank));
+    if (!leaving.empty()) letters = std::max(letters, text_width(sent_text(leaving)));
+  }
+  return kArrows + letters * kLetter;
+}
+
+// Arrows for what travels, dashed ones for what a rank makes of what it has. They end in the order of their senders.
+std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, double left, double x1) {
+  const double x0 = x1 - kArrows + 6;
+  const auto stays = [&](std::size_t rank) { return !strip.before[rank].empty() && !strip.after[rank].empty(); };
+  std::string svg, words;
+  for (std::size_t to = 0; to < lanes.size(); ++to) {
+    std::vector<const StripArrow*> arriving;
+    for (const StripArrow& arrow : strip.arrows)
+      if (arrow.to == static_cast<int>(to)) arriving.push_back(&arrow);
+    const auto own = std::find_if(arriving.begin(), arriving.end(),
+                                  [&](const StripArrow* arrow) { return arrow->from > static_cast<int>(to); });
+    if (stays(to)) arriving.insert(own, nullptr);  // what the rank has itself
+    for (std::size_t i = 0; i < arriving.size(); ++i) {
+      const double room = std::min(lanes[to].height - 8, 10.0 * static_cast<double>(arriving.size()));
+      const double y =
+          lanes[to].middle() + room * ((static_cast<double>(i) + 0.5) / static_cast<double>(arriving.size()) - 0.5);
+      const StripArrow* arrow = arriving[i];
+      if (arrow == nullptr) {
+        svg +=
+            arrow_svg(x0, lanes[to].middle(), x1, y, "mw-stays", "mw-head-stays", fmt::format("stays on rank {}", to));
+        continue;
+      }
+      svg += arrow_svg(x0, lanes[static_cast<std::size_t>(arrow->from)].middle(), x1, y,
+                       fmt::format("mw-arrow mw-r{}", arrow->from % kColours),
+                       fmt::format("mw-head{}", arrow->from % kColours),
+                       fmt::format("rank {} sends {} to rank {} in {}", arrow->from, bytes_text(arrow->bytes), to,
+                                   count_text(arrow->messages, "message")));
+    }
+    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(to));
+    if (!leaving.empty())
+      words += svg_text(left, lanes[to].middle() + 4, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
+  }
+  return svg + words;
+}
+
+// The strip of one step, drawn from `top` on.
+Piece strip_piece(const Recording& recording, int step, double top) {
+  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+  const Strip strip = strip_of(recording, step);
+  const StripBlocks blocks(recording, strip);
+  const auto some = [](const auto& of_ranks) {
+    return std::any_of(of_ranks.begin(), of_ranks.end(), [](const auto& of_rank) { return !of_rank.empty(); });
+  };
+  // Without a before there are no columns for it: what comes after, and words, have the room.
+  const bool has_before = some(strip.before);
+  const bool has_gutter = has_before || !strip.arrows.empty();
+  double lane = kLane;
+  for (const RecordedRank& rank : recording.ranks)
+    lane = std::max(lane, kMargin + kLetter * (text_width(rank.label) - text_width("rank 0  ")) + 8);
+  const double width = has_gutter ? gutter_width(strip) : 0;
+  const double gutter = has_before ? lane + (kRight - lane - width) * 0.49 : lane;
+  const double after = gutter + width;
+
+  Piece piece;
+  double y = top + 20;
+  for (const std::string& words : wrap_text(fmt::format("{} · {}", recorded.number, recorded.title), 4, 58)) {
+    piece.svg += svg_text(kMargin, y, "mw-title", words);
+    y += 19;
+  }
+  y -= 2;
+  for (const std::string& words : wrap_text(strip.traffic, 2, 84)) {
+    piece.svg += svg_text(kMargin, y, "mw-prose mw-quiet", words);
+    y += kLine;
+  }
+  y -= 4;
+  if (has_before && some(strip.after)) {
+    y += 12;
+    piece.svg += svg_text(lane, y, "mw-prose mw-quiet", "before") + svg_text(after, y, "mw-prose mw-quiet", "after");
+    y += 6;
+  }
+  std::vector<Lane> lanes;
+  for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
+    piece.svg += svg_line(kMargin, y, kRight, y, "class=\"mw-between\" stroke-width=\"0.8\"");
+    const double inside = y + kLanePadding;
+    const std::string& label = recording.ranks[rank].label;  // "rank 3  dp 1 tp 1"
+    const std::size_t space = label.find("  ");
+    piece.svg +=
+        svg_text(kMargin, inside + 11, fmt::format("mw-name mw-head{}", rank % kColours), label.substr(0, space));
+    double height = 14;
+    if (space != std::string::npos) {
+      piece.svg += svg_text(kMargin, inside + 25, "mw-quiet", label.substr(space + 2));
+      height = 27;
+    }
+    const Piece held = blocks.column(strip.before[rank], lane, inside, gutter - lane - 6);
+    Piece holds = blocks.column(strip.after[rank], after, inside, kRight - after);
+    const int room = static_cast<int>((kRight - after) / kLetter);
+    for (const std::string& said : recorded.says[rank]) {  // spaces that align columns are kept where the line fits
+      const auto lines = text_width(said) <= room ? std::vector<std::string>{said} : wrap_text(said, 2, room);
+      for (const std::string& words : lines) {
+        holds.svg += svg_text(after, inside + holds.height + 11, "mw-said", words);
+        holds.height += kLine;
+      }
+    }
+    piece.svg += held.svg + holds.svg;
+    height = std::max({height, held.height, holds.height});
+    lanes.push_back({y, height + 2 * kLanePadding});
+    y += height + 2 * kLanePadding;
+  }
+  if (has_gutter) piece.svg += arrows_svg(strip, lanes, gutter, after - 8);
+  piece.height = y - top;
+  return piece;
+}
+
+std::string page(const std::string& title, const std::string& description, const Piece& body) {
+  return svg_page("mw-strip", kWidth, std::ceil(body.height + 8), title, description, style(), body.svg);
+}
+
+}  // namespace
+
+std::string strip_svg(const Recording& recording, int step) {
+  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+  return page(fmt::format("{}, step {}: {}", recording.title, recorded.number, recorded.title),
+              strip_words(recording, step), strip_piece(recording, step, 4));
+}
+
+std::string strips_svg(const Recording& recording) {
+  Piece all;
+  std::string words;
+  for (int step = 0; step < static_cast<int>(recording.steps.size()); ++step) {
+    const Piece strip = strip_piece(recording, step, 4 + all.height);
+    all.svg += strip.svg;
+    all.height += strip.height + 18;
+    words += strip_words(recording, step) + "\n";
+  }
+  return page(fmt::format("Lesson {}, {}, step by step", recording.number, recording.title), words, all);
+}
+
+}  // namespace muonwalk::sim

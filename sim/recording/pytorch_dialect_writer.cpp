@@ -1,0 +1,147 @@
+#include "sim/recording/pytorch_dialect_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kComputationStream = 7;  // PyTorch's own numbers, with which readers are familiar
+constexpr int kCommunicationStream = 20;
+constexpr int kHostProcesses = 100000;  // the device of rank r is process r, its host another one
+
+const char* pytorch_type_name(ElementType type) {
+  return type == ElementType::float32 ? "Float" : type == ElementType::bfloat16 ? "BFloat16" : "Byte";
+}
+
+// "optimizer step 3" is what PyTorch's profiler calls ProfilerStep#3.
+std::string annotation_name(const std::string& name, SpanKind kind) {
+  const std::size_t number = name.find_last_not_of("0123456789") + 1;
+  if (kind == SpanKind::step && is_optimizer_step(name) && number < name.size())
+    return "ProfilerStep#" + name.substr(number);
+  return kind == SpanKind::phase && name.rfind("optimizer", 0) == 0 ? "Optimizer.step#" + name : name;
+}
+
+struct Kernel {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+  std::string name;
+  std::string arguments;
+};
+
+class Writer {
+ public:
+  Writer(const std::string& path, const RunTrace& run, int rank)
+      : run_(run),
+        of_rank_(run.ranks[static_cast<std::size_t>(rank)]),
+        rank_(rank),
+        file_(std::make_unique<TraceFileWriter>(path, fields_of(run, rank))) {}
+
+  std::unique_ptr<TraceFileWriter> write() {
+    names();
+    annotations();
+    for (const ComputationSlice& slice : computation_of(of_rank_))
+      add_kernel({slice.begin_ns, slice.end_ns, slice.name, ""});
+    stream(kComputationStream);
+    for (const Span& span : of_rank_.spans)
+      if (span.kind == SpanKind::call)
+        add_kernel(
+            {span.begin_ns, span.end_ns, std::string("gloo:") + collective_name(span.collective), arguments(span)});
+    stream(kCommunicationStream);
+    file_->finish();
+    return std::move(file_);
+  }
+
+ private:
+  static std::string fields_of(const RunTrace& run, int rank) {
+    std::string groups;
+    for (const GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp})
+      groups +=
+          fmt::format(R"({}{{"pg_name":"{}","pg_desc":"{}","backend_config":"cpu:gloo","pg_size":{},"ranks":{}}})",
+                      groups.empty() ? "" : ",", group_name(kind), group_name(kind), run.grid.size(kind),
+                      group_ranks_text(run.grid, kind, rank));
+    return fmt::format(
+        R"("schemaVersion":1,"deviceProperties":[],"displayTimeUnit":"ms",)"
+        "\n"
+        R"("distributedInfo":{{"backend":"gloo","rank":{},"world_size":{},"pg_count":3,"pg_config":[{}]}},)"
+        "\n"
+        R"("recorded_by":{{"name":{},"dropped_events":{}}})",
+        rank, run.ranks.size(), groups, quoted(run.name), run.ranks[static_cast<std::size_t>(rank)].dropped);
+  }
+
+  void name(const char* what, int process, int thread, const std::string& text, int place) {
+    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_name","args":{{"name":{}}}}})", process, thread,
+                             what, quoted(text)));
+    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_sort_index","args":{{"sort_index":{}}}}})",
+                             process, thread, what, place));
+  }
+
+  void names() {
+    const int host = kHostProcesses + rank_;
+    name("process", host, 0, of_rank_.label + ", what the program does", 0);
+    name("thread", host, 1, "steps and phases", 1);
+    name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
+    for (const auto& [stream, work] :
+         {std::pair(kComputationStream, "computation"), std::pair(kCommunicationStream, "communication")})
+      name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
+  }
+
+  void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin,
+             std::int64_t end, const std::string& arguments) {
+    file_->event(fmt::format(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+                             category, quoted(name), process, thread, microseconds_text(begin, run_.began_ns),
+                             microseconds_text(end, begin), arguments));
+  }
+
+  void annotations() {
+    for (const Span& span : of_rank_.spans)
+      if (span.kind == SpanKind::step || span.kind == SpanKind::phase)
+        slice(kHostProcesses + rank_, 1, "user_annotation", name_of(span), span.begin_ns, span.end_ns, "");
+  }
+
+  std::string name_of(const Span& span) const {
+    return annotation_name(of_rank_.names[static_cast<std::size_t>(span.name)], span.kind);
+  }
+
+  std::string arguments(const Span& call) const {
+    return fmt::format(R"("Collective name":"{}","In msg nelems":{},"Out msg nelems":{},"Group size":{},"dtype":"{}",)"
+                       R"("Process Group Name":"{}","Process Group Description":"{}","Process Group Ranks":"{}",)",
+                       collective_name(call.collective), call.elements_in, call.elements_out,
+                       run_.grid.size(call.group), pytorch_type_name(call.type), group_name(call.group),
+                       group_name(call.group), group_ranks_text(run_.grid, call.group, rank_));
+  }
+
+  void add_kernel(Kernel kernel) { kernels_.push_back(std::move(kernel)); }
+
+  // Writes the kernels of a stream, and around them the ranges that they lie in.
+  void stream(int number) {
+    const std::string on = fmt::format(R"("device":{},"stream":{})", rank_, number);
+    for (const Span& span : of_rank_.spans) {
+      if (span.kind != SpanKind::step && span.kind != SpanKind::phase) continue;
+      const auto begins_before = [](const Kernel& kernel, std::int64_t moment) { return kernel.begin_ns < moment; };
+      const auto first = std::lower_bound(kernels_.begin(), kernels_.end(), span.begin_ns, begins_before);
+      const auto after = std::lower_bound(first, kernels_.end(), span.end_ns, begins_before);
+      if (first != after)
+        slice(rank_, number, "gpu_user_annotation", name_of(span), first->begin_ns, std::prev(after)->end_ns, on);
+    }
+    for (const Kernel& kernel : kernels_)
+      slice(rank_, number, "kernel", kernel.name, kernel.begin_ns, kernel.end_ns, kernel.arguments + on);
+    kernels_.clear();
+  }
+
+  const RunTrace& run_;
+  const RankTrace& of_rank_;
+  int rank_;
+  std::unique_ptr<TraceFileWriter> file_;
+  std::vector<Kernel> kernels_;  // of the stream that is written next, in the order of time
+};
+
+}  // namespace
+
+std::unique_ptr<TraceFileWriter> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank) {
+  return Writer(path, run, rank).write();
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,46 @@
+#include "sim/recording/trace_file_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muonwalk::sim {
+
+TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& fields) : file_(path) { begin(fields); }
+
+TraceFileWriter::TraceFileWriter(std::string* text, const std::string& fields) : text_(text) { begin(fields); }
+
+void TraceFileWriter::begin(const std::string& fields) { unwritten_ = fmt::format("{{{},\n\"traceEvents\":[", fields); }
+
+void TraceFileWriter::event(const std::string& json) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  unwritten_ += first_ ? "\n" : ",\n";
+  unwritten_ += json;
+  first_ = false;
+  if (unwritten_.size() >= kPiece) flush();
+}
+
+void TraceFileWriter::finish() {
+  unwritten_ += "\n]}\n";
+  flush();
+}
+
+void TraceFileWriter::flush() {
+  if (file_)
+    file_->write(unwritten_.data(), unwritten_.size());
+  else
+    *text_ += unwritten_;
+  unwritten_.clear();
+}
+
+std::string microseconds_text(std::int64_t moment_ns, std::int64_t began_ns) {
+  const std::int64_t ns = moment_ns - began_ns;
+  const std::int64_t size = ns < 0 ? -ns : ns;
+  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace muonwalk::sim

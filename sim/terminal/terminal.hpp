@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+
+namespace muonwalk::sim {
+
+/// Colours for words on a terminal; on anything else, and with NO_COLOR, the words come back as they are.
+class Paint {
+ public:
+  /// Finds out whether standard output takes colours.
+  Paint();
+  /// The words in bold, as good news (green), as bad news (bold red), and faint.
+  /// @{
+  std::string bold(const std::string& words) const;
+  std::string good(const std::string& words) const;
+  std::string bad(const std::string& words) const;
+  std::string faint(const std::string& words) const;
+  /// @}
+
+ private:
+  std::string wrap(const char* code, const std::string& words) const;
+  bool on_;
+};
+
+/// Opens those of the standard input, output and error that are closed, to nothing: what a program opens later must not
+/// be taken for them. Writing to a standard output that was closed stays an error.
+void open_standard_files();
+
+/// Takes one line, without its end.
+using LineSink = void (*)(const char* line);
+
+/// From here on print_line and print_error_line hand their lines to these functions instead of standard output and
+/// error; with nullptr, they go there again. A notebook shows what its cells write to std::cout and nothing else.
+void print_lines_to(LineSink output, LineSink error);
+
+/// Prints to standard output. Errors of the stream are found by finish_output, once.
+void print_line(const std::string& line = "");
+/// Prints to standard error. One that takes nothing (closed, a full disk) is no error: nobody would hear of it.
+void print_error_line(const std::string& line);
+/// Flushes; throws RunError with the system's reason when something could not be written (a full disk).
+void finish_output();
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,167 @@
+#include "src/text/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace muonwalk {
+namespace {
+
+// In UTF-8 every byte of a character but its first is 10xxxxxx.
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
+
+// The byte at which character number `count` begins, or the end.
+std::size_t byte_of_character(const std::string& text, int count) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (begins_character(text[at]) && count-- == 0) break;
+  }
+  return at;
+}
+
+}  // namespace
+
+int text_width(const std::string& text) {
+  int width = 0;
+  bool in_escape = false;  // a colour: ESC [ … m
+  for (const char c : text) {
+    if (c == '\033') in_escape = true;
+    if (!in_escape && (c & 0xC0) != 0x80) ++width;
+    if (c == 'm') in_escape = false;
+  }
+  return width;
+}
+
+std::string pad_right(const std::string& text, int width) {
+  return text + std::string(static_cast<std::size_t>(std::max(0, width - text_width(text))), ' ');
+}
+
+std::string pad_left(const std::string& text, int width) {
+  return std::string(static_cast<std::size_t>(std::max(0, width - text_width(text))), ' ') + text;
+}
+
+std::string left_and_right(const std::string& left, const std::string& right) {
+  const int space = std::max(2, kColumns - text_width(left) - text_width(right));
+  return left + std::string(static_cast<std::size_t>(space), ' ') + right;
+}
+
+std::vector<std::string> aligned_lines(const std::string& left, const std::string& right) {
+  if (text_width(left) + 2 + text_width(right) <= kColumns) return {left_and_right(left, right)};
+  return {left, left_and_right("", right)};
+}
+
+std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items) {
+  const std::string margin(static_cast<std::size_t>(text_width(first)), ' ');
+  std::vector<std::string> lines;
+  for (const std::string& item : items) {
+    if (lines.empty())
+      lines.push_back(first + item);
+    else if (text_width(lines.back()) + 3 + text_width(item) <= kColumns)
+      lines.back() += " · " + item;
+    else
+      lines.push_back(margin + item);
+  }
+  return lines;
+}
+
+std::vector<std::string> wrap_text(const std::string& text, int indent, int columns) {
+  std::vector<std::string> lines;
+  std::string line;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    at = space + 1;
+    if (!line.empty() && text_width(line) + 1 + text_width(word) > columns) {
+      lines.push_back(line);
+      line = std::string(static_cast<std::size_t>(indent), ' ') + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::string ranks_text(const std::vector<int>& ranks, int of) {
+  if (static_cast<int>(ranks.size()) == of) return of == 1 ? "rank 0" : "every rank";
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const bool run = ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size());
+  if (run) return fmt::format("ranks {}–{}", ranks.front(), ranks.back());
+  const std::string all = fmt::format("ranks {}", fmt::join(ranks, ", "));
+  return text_width(all) <= 13 ? all : fmt::format("{} ranks: {}…", ranks.size(), ranks.front());
+}
+
+std::string number_text(long long number) {
+  std::string digits = fmt::format("{}", number);
+  const int first = number < 0 ? 1 : 0;
+  for (int at = static_cast<int>(digits.size()) - 3; at > first; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string bytes_text(long long bytes) { return number_text(bytes) + " B"; }
+
+std::string bar_text(long long begin, long long end, long long of) {
+  constexpr int kCells = 8;
+  std::string bar;
+  for (int cell = 0; cell < kCells; ++cell) {
+    const bool touched = begin * kCells < (cell + 1) * of && cell * of < end * kCells;
+    bar += touched && begin < end ? "█" : "·";
+  }
+  return bar;
+}
+
+std::string shorten(const std::string& text, int width) {
+  width = std::max(width, 3);
+  const int characters = text_width(text);
+  if (characters <= width) return text;
+  // The end of a name such as "layers.11.mlp.up.weight" tells more than its middle.
+  const int head = (width - 1) / 2;
+  const int tail = width - 1 - head;
+  return text.substr(0, byte_of_character(text, head)) + "…" + text.substr(byte_of_character(text, characters - tail));
+}
+
+std::string numbers_text(const Flat& numbers, int width) {
+  std::string all = fmt::format("{}", fmt::join(numbers, " "));
+  if (text_width(all) <= width || numbers.size() < 3) return all;
+  std::string shortened, head, tail;
+  for (std::size_t i = 0; 2 * i + 1 < numbers.size(); ++i) {
+    head += fmt::format("{} ", numbers[i]);
+    if (i > 0 && text_width(head + "…" + tail) > width) break;
+    shortened = head + "…" + tail;
+    tail = fmt::format(" {}", numbers[numbers.size() - 1 - i]) + tail;
+    if (i > 0 && text_width(head + "…" + tail) > width) break;
+    shortened = head + "…" + tail;
+  }
+  return shortened;
+}
+
+std::string text_table(std::vector<std::vector<std::string>> rows) {
+  std::vector<int> widths;
+  for (auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      // A name out of a file may hold a line break or an escape sequence, which would spoil the table or the terminal.
+      std::replace_if(row[i].begin(), row[i].end(), is_control, '?');
+      widths[i] = std::max(widths[i], text_width(row[i]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += pad_right(row[i], widths[i] + 2);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string count_text(Index count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/numerics/matrix.hpp"
+
+namespace muonwalk {
+
+/// The one place for how wide a text is and where it is broken: everything that is printed or drawn asks here.
+
+/// The width that all output keeps to.
+constexpr int kColumns = 100;
+
+/// The number of columns that a UTF-8 text takes: one per character, none for colours (ESC [ … m).
+int text_width(const std::string& text);
+
+/// The text with spaces behind it, or before it, up to `width` columns; longer text stays as it is.
+/// @{
+std::string pad_right(const std::string& text, int width);
+std::string pad_left(const std::string& text, int width);
+/// @}
+
+/// `left` and `right` with as much space between them as kColumns has room for.
+std::string left_and_right(const std::string& left, const std::string& right);
+
+/// `left` and, at the right edge, `right`; on a line of its own where both do not fit on one.
+std::vector<std::string> aligned_lines(const std::string& left, const std::string& right);
+
+/// The items after `first`, with " · " between them, broken between items only.
+std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items);
+
+/// Breaks a text at spaces into lines of at most `columns`, the second and further ones indented.
+std::vector<std::string> wrap_text(const std::string& text, int indent, int columns = kColumns);
+
+/// "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 5", "5 ranks: 0…"; at most 13 columns.
+std::string ranks_text(const std::vector<int>& ranks, int of);
+
+/// "1,430,560".
+std::string number_text(long long number);
+
+/// "48 B".
+std::string bytes_text(long long bytes);
+
+/// Eight cells, those filled that the part [begin, end) of `of` touches.
+std::string bar_text(long long begin, long long end, long long of);
+
+/// The text, or its begin and its end with "…" between where it has more than `width` characters (at least 3).
+std::string shorten(const std::string& text, int width);
+
+/// Numbers with a space between: "10 11 12". Of a run that takes more than `width` characters, as many of its first and
+/// of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
+std::string numbers_text(const Flat& numbers, int width);
+
+/// Rows of cells as lines of text: every column as wide as its widest cell, two spaces between columns, no spaces at
+/// the end of a line. Control characters in a cell become "?".
+std::string text_table(std::vector<std::vector<std::string>> rows);
+
+/// "1 bucket", "3 buckets".
+std::string count_text(Index count, const std::string& noun);
+
+}  // namespace muonwalk

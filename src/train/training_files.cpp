@@ -1,0 +1,127 @@
+#include "src/train/training_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/errors.hpp"
+#include "src/layout/slicing.hpp"
+
+namespace muonwalk {
+namespace {
+
+std::string shape_of(const StoredTensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
+
+bool is_trained(const StoredTensor& tensor) { return tensor.is_matrix() && tensor.elements() > 0; }
+
+// Rows if tp divides them, else columns, else none.
+SplitDim chosen_split(Shape shape, int tp) {
+  if (tp == 1) return SplitDim::none;
+  if (shape.rows % tp == 0) return SplitDim::rows;
+  return shape.cols % tp == 0 ? SplitDim::columns : SplitDim::none;
+}
+
+void require_finite(const Matrix& values, const std::string& file, const std::string& name) {
+  for (Index i = 0; i < values.rows(); ++i)
+    for (Index j = 0; j < values.cols(); ++j)
+      if (!std::isfinite(values(i, j)))
+        throw UsageError(fmt::format("{}: tensor \"{}\" holds {} at row {}, column {}; Muon needs finite numbers", file,
+                                     name, std::isnan(values(i, j)) ? "a NaN" : "an infinity", i, j));
+}
+
+// The gradients of one file, in the order of the parameters.
+std::vector<Matrix> read_gradients(const std::string& path, const std::string& params_path,
+                                   const SafetensorsFile& params, const std::vector<Parameter>& parameters) {
+  const SafetensorsFile file = read_safetensors(path);
+  for (const StoredTensor& tensor : file.tensors) {
+    const StoredTensor* weights = params.find(tensor.name);
+    if (weights == nullptr)
+      throw UsageError(fmt::format("{}: tensor \"{}\" has no weights in {}; both files must name the same tensors",
+                                   path, tensor.name, params_path));
+    if (weights->shape != tensor.shape)
+      throw UsageError(fmt::format("{}: tensor \"{}\" is {} here but {} in {}; a gradient has the shape of its weights",
+                                   path, tensor.name, shape_of(tensor), shape_of(*weights), params_path));
+  }
+  std::vector<Matrix> gradients;
+  for (const Parameter& parameter : parameters) {
+    const StoredTensor* tensor = file.find(parameter.name);
+    if (tensor == nullptr)
+      throw UsageError(
+          fmt::format("{}: there is no gradient for matrix \"{}\" of {}; each file of gradients must hold all of them",
+                      path, parameter.name, params_path));
+    if (!tensor->is_matrix())
+      throw UsageError(fmt::format("{}: the gradient \"{}\" is of type {}; it must be F32, BF16 or F16", path,
+                                   parameter.name, tensor->dtype));
+    gradients.push_back(tensor->matrix());
+    require_finite(gradients.back(), path, parameter.name);
+  }
+  return gradients;
+}
+
+}  // namespace
+
+FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims)
+    : names_(names), file_(read_safetensors(names.params)) {
+  if (names.grads.empty())
+    throw UsageError(
+        fmt::format("--params {} was given without --grads; give one file of gradients for each step", names.params));
+  if (names.out.empty())
+    throw UsageError(
+        fmt::format("--params {} was given without --out; name the file that the new weights go to", names.params));
+  require_writable(names.out);
+  for (const StoredTensor& tensor : file_.tensors) {
+    if (!is_trained(tensor)) {
+      left_to_adamw_.push_back(tensor.name);
+      continue;
+    }
+    weights_.push_back(tensor.matrix());
+    require_finite(weights_.back(), names.params, tensor.name);
+    const Shape shape = {weights_.back().rows(), weights_.back().cols()};
+    const auto given = tp_dims.find(tensor.name);
+    parameters_.push_back({tensor.name, shape, given != tp_dims.end() ? given->second : chosen_split(shape, tp), 0});
+    tp_shape(parameters_.back(), tp);  // refuses a dimension that tp does not divide
+  }
+  if (parameters_.empty())
+    throw UsageError(fmt::format(
+        "{}: there is no 2-D tensor of type F32, BF16 or F16 in it, and Muon steps nothing else", names.params));
+  for (const auto& [name, dim] : tp_dims)
+    if (std::none_of(parameters_.begin(), parameters_.end(), [n = name](const Parameter& p) { return p.name == n; }))
+      throw UsageError(fmt::format("--tp-dim {}={} names no matrix of {}; its matrices begin with \"{}\"", name,
+                                   split_name(dim), names.params, parameters_[0].name));
+  for (const std::string& path : names.grads)
+    gradients_.push_back(read_gradients(path, names.params, file_, parameters_));
+}
+
+Matrix FileTraining::gradient(int step, int leaf, int p, Range rows, Range columns) const {
+  if (leaf > 0) return Matrix(rows.size(), columns.size());
+  return column_slice(row_slice(gradients_[static_cast<std::size_t>(step)][static_cast<std::size_t>(p)], rows),
+                      columns);
+}
+
+void FileTraining::write(const std::vector<Matrix>& weights) const {
+  SafetensorsFile file = file_;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    for (StoredTensor& tensor : file.tensors)
+      if (tensor.name == parameters_[p].name) tensor.store(weights[p]);
+  write_safetensors(names_.out, file);
+}
+
+std::map<std::string, SplitDim> parse_tp_dims(const std::vector<std::string>& entries) {
+  std::map<std::string, SplitDim> dims;
+  for (const std::string& entry : entries) {
+    const std::size_t equals = entry.rfind('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--tp-dim {} is not of the form NAME=DIM, with DIM rows, columns or none", entry));
+    const std::string word = entry.substr(equals + 1);
+    if (word != "rows" && word != "columns" && word != "none")
+      throw UsageError(
+          fmt::format("--tp-dim {} asks for the dimension \"{}\"; it takes rows, columns or none", entry, word));
+    if (!dims.emplace(entry.substr(0, equals), parse_split(word)).second)
+      throw UsageError(
+          fmt::format("--tp-dim names \"{}\" twice; give each matrix one dimension", entry.substr(0, equals)));
+  }
+  return dims;
+}
+
+}  // namespace muonwalk

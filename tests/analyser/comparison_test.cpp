@@ -1,0 +1,128 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/analyser/trace_comparison.hpp"
+#include "sim/analyser/trace_reader.hpp"
+#include "tests/analyser/trace_writing.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace muonwalk::sim;
+using muonwalk::testing::lesson_trace;
+using muonwalk::testing::TraceWriting;
+
+namespace {
+
+TraceComparison comparison_of(const TraceWriting& a, const TraceWriting& b) {
+  TemporaryFolder folder;
+  return compare(summarize({read_trace(a.write(folder.file("a.json")))}),
+                 summarize({read_trace(b.write(folder.file("b.json")))}));
+}
+
+bool warns(const TraceComparison& comparison, const std::string& part) {
+  return std::any_of(comparison.warnings.begin(), comparison.warnings.end(),
+                     [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+}
+
+const ComparedFigure& figure(const TraceComparison& comparison, const std::string& name) {
+  for (const ComparedFigure& each : comparison.figures)
+    if (each.name == name) return each;
+  FAIL("no figure " << name);
+  return comparison.figures.front();
+}
+
+// A step with a reduction in float32 over two ranks: what each case changes one thing of.
+TraceWriting reduction(double duration = 10) {
+  return TraceWriting(0, 2)
+      .event("user_annotation", "ProfilerStep#1", 0, 40)
+      .kernel("gemm", 0, 20)
+      .collective("allreduce", 20, duration, 8, "Float", "[0, 1]", 2);
+}
+
+}  // namespace
+
+TEST_CASE("compare: figures side by side, their ratio, and nothing made up where one side has none") {
+  const TraceComparison comparison = comparison_of(
+      reduction(),
+      TraceWriting(0, 2).kernel("gemm", 0, 10).collective("_allgather_base", 10, 5, 8, "Float", "[0, 1]", 2));
+  CHECK(figure(comparison, "computation").ratio().value() == doctest::Approx(0.5));
+  CHECK(figure(comparison, "communication, sum").b.value() == doctest::Approx(0.005));
+  CHECK(figure(comparison, "all_reduce, calls").a.value() == doctest::Approx(1));
+  CHECK_FALSE(figure(comparison, "all_reduce, calls").b.has_value());
+  CHECK_FALSE(figure(comparison, "all_reduce, calls").ratio().has_value());
+  CHECK_FALSE(figure(comparison, "span, a step").b.has_value());
+}
+
+TEST_CASE("compare: a warning for each way in which two runs are not comparable") {
+  const TraceWriting same = reduction();
+  const TraceComparison equal = comparison_of(same, same);
+  for (const char* part : {"Different", "has no", "overlaps", "at the same time", "No steps"})
+    CHECK_FALSE(warns(equal, part));
+  CHECK(warns(equal, "One rank only in both"));
+  CHECK(warns(equal, "do not say which matrices"));
+  CHECK(warns(equal, "A has 1 ranges and operators beside its 2 kernels"));
+  CHECK(warns(equal, "B has 1 ranges and operators beside its 2 kernels"));
+
+  const TraceWriting base = TraceWriting(0, 2).event("user_annotation", "ProfilerStep#1", 0, 40).kernel("gemm", 0, 20);
+  const auto with = [&](const char* name, double begin, double duration, const char* type, const char* ranks,
+                        int size) {
+    return TraceWriting(base).collective(name, begin, duration, 8, type, ranks, size);
+  };
+  CHECK(warns(comparison_of(same, with("allreduce", 20, 10, "BFloat16", "[0, 1]", 2)),
+              "Different element types: A has float32, B has bfloat16."));
+  CHECK(warns(comparison_of(same, with("allreduce", 20, 10, "Float", "[0, 2]", 2)),
+              "Different groups: A has [0, 1], B has [0, 2]."));
+  const TraceComparison gather = comparison_of(same, with("_allgather_base", 20, 10, "Float", "[0, 1]", 2));
+  CHECK(warns(gather, "B has no reduction of gradients"));
+  CHECK(warns(gather, "A has no gather of parameters"));
+  CHECK(warns(comparison_of(same, with("allreduce", 15, 10, "Float", "[0, 1]", 2)), "B overlaps 50.0 %"));
+  CHECK(warns(comparison_of(same, TraceWriting(same).collective("allreduce", 25, 10, 8, "Float", "[0, 1]", 2)),
+              "B runs collectives at the same time"));
+  CHECK(warns(comparison_of(same, TraceWriting(same).event("user_annotation", "ProfilerStep#2", 50, 40)),
+              "Different numbers of steps: A has 1, B has 2"));
+  CHECK(warns(comparison_of(same, TraceWriting(0, 4).kernel("gemm", 0, 1)),
+              "Different numbers of ranks: A ran on 2, B on 4"));
+  CHECK(warns(comparison_of(same, TraceWriting(0, 2).kernel("gemm", 0, 1)), "No steps were found in B"));
+  const auto step = [](double begin) {
+    return TraceWriting(0, 2)
+        .collective("allreduce", 0, 10, 8, "Float", "[0, 1]", 2)
+        .kernel("update", 10, 20)
+        .event("gpu_user_annotation", "Optimizer.step#A", begin, 30 - begin);
+  };
+  CHECK(warns(comparison_of(step(0), step(10)), "holds communication in A (0.0100 ms) and none in B"));
+}
+
+TEST_CASE("compare: runs on different matrices are told apart where the traces say which") {
+  TemporaryFolder folder;
+  std::string other = lesson_trace();
+  other.replace(other.find("\"rows\":4"), 8, "\"rows\":8");
+  write_text(folder.file("a.json"), lesson_trace());
+  write_text(folder.file("b.json"), other);
+  const TraceComparison comparison =
+      compare(summarize({read_trace(folder.file("a.json"))}), summarize({read_trace(folder.file("b.json"))}));
+  CHECK(warns(comparison, "Different matrices: A has w0 4 × 2, B has w0 8 × 2."));
+  const TraceComparison same =
+      compare(summarize({read_trace(folder.file("a.json"))}), summarize({read_trace(folder.file("a.json"))}));
+  CHECK(same.warnings.empty());
+}
+
+TEST_CASE("compare: figures are means over the ranks") {
+  TemporaryFolder folder;
+  write_text(folder.file("a.json"), lesson_trace());
+  const Summary summary = summarize({read_trace(folder.file("a.json"))});
+  const TraceComparison comparison = compare(summary, summary);
+  CHECK(figure(comparison, "computation").a.value() == doctest::Approx(0.03));
+  CHECK(figure(comparison, "all_gather, calls").a.value() == doctest::Approx(1));
+  CHECK(figure(comparison, "waiting").a.value() == doctest::Approx(0.01));
+}
+
+TEST_CASE("compare: a folder stands for all ranks of a run") {
+  TemporaryFolder folder;
+  TraceWriting(1, 2).kernel("gemm", 5, 10).write(folder.file("rank_1.json.gz"));
+  TraceWriting(0, 2).kernel("gemm", 0, 10).write(folder.file("rank_0.json"));
+  write_text(folder.file("README"), "no trace");
+  CHECK(trace_paths(folder.path()) ==
+        std::vector<std::string>{folder.file("rank_0.json"), folder.file("rank_1.json.gz")});
+  CHECK(trace_paths(folder.file("rank_0.json")).size() == 1);
+  CHECK(summarize(read_traces(trace_paths(folder.path()))).ranks.size() == 2);
+}

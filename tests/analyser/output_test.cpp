@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/analyser/trace_comparison.hpp"
+#include "sim/analyser/trace_csv.hpp"
+#include "sim/analyser/trace_json.hpp"
+#include "sim/analyser/trace_reader.hpp"
+#include "sim/analyser/trace_text.hpp"
+#include "src/text/text.hpp"
+#include "tests/analyser/trace_writing.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/sim/run_program.hpp"
+
+using namespace muonwalk::sim;
+using namespace muonwalk::testing;
+
+namespace {
+
+Summary summary_of(const std::string& json) {
+  TemporaryFolder folder;
+  write_text(folder.file("trace.json"), json);
+  return summarize({read_trace(folder.file("trace.json"))});
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+// Lines keep to the width, but for one that names a path, which has no place to break.
+void expect_readable(const std::vector<std::string>& lines, const Summary& summary) {
+  for (const std::string& line : lines) {
+    CAPTURE(line);
+    if (line.find(summary.paths.front()) == std::string::npos) CHECK(muonwalk::text_width(line) <= muonwalk::kColumns);
+    CHECK((line.empty() || line.back() != ' '));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("output: text says what was counted, keeps to 100 columns and is the same every time") {
+  for (const std::string& trace :
+       {rich_trace(), lesson_trace(), TraceWriting().event("cpu_op", "aten::mm", 0, 1).json()}) {
+    const Summary summary = summary_of(trace);
+    const std::vector<std::string> lines = summary_text(summary);
+    expect_readable(lines, summary);
+    CHECK(joined(lines) == joined(summary_text(summary)));
+    for (const char* part : {"Counted: ", "events\n", "optimizer"})
+      CHECK(joined(lines).find(part) != std::string::npos);
+    const TraceComparison comparison = compare(summary, summary);
+    expect_readable(comparison_text(comparison), summary);
+  }
+  const std::string text = joined(summary_text(summary_of(rich_trace())));
+  CHECK(text.find("left out") != std::string::npos);
+  CHECK(text.find("cuda_runtime") != std::string::npos);
+}
+
+TEST_CASE("output: what is not known is a dash, null or empty, and no zero") {
+  const Summary summary = summary_of(TraceWriting().event("cpu_op", "aten::mm", 0, 1).json());
+  CHECK(joined(summary_text(summary)).find("–") != std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(summary_json(summary));
+  CHECK(json["ranks"][0]["computation_ms"].is_null());
+  CHECK(json["ranks"][0]["overlap"].is_null());
+  CHECK(json["ranks"][0]["steps"].is_null());
+  CHECK(summary_csv(summary).find("0,,,,computation,,ms\n") != std::string::npos);
+}
+
+TEST_CASE("output: JSON has the figures of the summary, and its notes") {
+  const Summary summary = summary_of(lesson_trace());
+  const nlohmann::json json = nlohmann::json::parse(summary_json(summary));
+  CHECK(json["format"] == "muonwalk-trace-summary");
+  CHECK(json["ranks"].size() == 2);
+  CHECK(json["ranks"][0]["transfer_and_waiting"]["waiting_ms"] == 0.02);
+  CHECK(json["all_ranks"]["collectives"][0]["sent_bytes"] == 32);
+  CHECK(json["events"]["communication"] == 2);
+  CHECK(json["matrices"][0]["name"] == "w0");
+  const nlohmann::json compared = nlohmann::json::parse(comparison_json(compare(summary, summary)));
+  CHECK(compared["figures"].size() > 10);
+  CHECK(compared["a"]["title"] == "lesson_09_full_step");
+}
+
+TEST_CASE("output: CSV quotes what holds a comma, and every line has as many cells") {
+  const std::string csv = summary_csv(summary_of(rich_trace()));
+  CHECK(csv.find("\"[0, 1, 2, 3]\"") != std::string::npos);
+  for (const std::string& line : lines_of(csv)) {
+    bool quoted = false;
+    int commas = 0;
+    for (const char c : line) {
+      if (c == '"') quoted = !quoted;
+      if (c == ',' && !quoted) ++commas;
+    }
+    CAPTURE(line);
+    CHECK(commas == 6);
+  }
+}
+
+TEST_CASE("output: the program prints text, JSON or CSV of the same summary") {
+  TemporaryFolder folder;
+  write_text(folder.file("t.json"), lesson_trace());
+  const auto out = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {MUONWALK_TRACE_PROGRAM, "summary", folder.file("t.json")};
+    command.insert(command.end(), options.begin(), options.end());
+    const Outcome outcome = run_program(command, 60);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+    return outcome.out;
+  };
+  const Summary summary = summarize({read_trace(folder.file("t.json"))});
+  CHECK(out({}) == joined(summary_text(summary)));
+  CHECK(out({"--json"}) == summary_json(summary));
+  CHECK(out({"--csv"}) == summary_csv(summary));
+}

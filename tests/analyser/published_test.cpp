@@ -1,0 +1,118 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "sim/analyser/published_figures.hpp"
+#include "sim/analyser/trace_reader.hpp"
+#include "sim/analyser/trace_summary.hpp"
+#include "tests/sim/run_program.hpp"
+
+using namespace muonwalk::sim;
+using muonwalk::testing::Outcome;
+using muonwalk::testing::run_program;
+
+namespace {
+
+// The folder of the published traces: the environment's MUONWALK_TRACES, or the one that CMake was told.
+std::string folder() {
+  const char* given = std::getenv("MUONWALK_TRACES");
+  return given != nullptr ? given : MUONWALK_TRACES;
+}
+
+std::string path_of(const std::string& name) { return folder() + "/trace_" + name + "_rank0.json"; }
+
+// CTest shows the test as skipped when it finds this sentence.
+bool skipped() {
+  struct stat status = {};
+  if (stat(path_of("muon_FULLSTEP_dp2_tp2").c_str(), &status) == 0) return false;
+  std::printf("SKIPPED: the published traces are not in %s; MUONWALK_TRACES names their folder.\n", folder().c_str());
+  return true;
+}
+
+PublishedTraces published_traces() {
+  PublishedTraces traces;
+  traces.muon = read_trace(path_of("muon_FULLSTEP_dp2_tp2"));
+  traces.adamw = read_trace(path_of("adamw_FULLSTEP"));
+  traces.has_async = true;
+  traces.muon_async = read_trace(path_of("muon_FULLSTEP_dp2_tp2_async"));
+  traces.adamw_async = read_trace(path_of("adamw_FULLSTEP_async"));
+  return traces;
+}
+
+double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
+}  // namespace
+
+TEST_CASE("published: every figure comes out as it was published, and next to it the corrected one") {
+  if (skipped()) return;
+  std::map<std::string, PublishedFigure> figures;
+  for (const PublishedClaim& claim : published_claims(published_traces()))
+    for (const PublishedFigure& figure : claim.figures) {
+      CAPTURE(claim.title);
+      CAPTURE(figure.what);
+      CHECK(figure.found_again());
+      figures[claim.title.substr(0, 13) + "/" + figure.what] = figure;
+    }
+  // What was counted, not rounded: nanoseconds are exact, so these hold to the last digit.
+  CHECK(figures.at("Communication/Muon, time").recounted.value() == doctest::Approx(139.534494).epsilon(1e-12));
+  CHECK(figures.at("Communication/AdamW, time").recounted.value() == doctest::Approx(245.838099).epsilon(1e-12));
+  CHECK(figures.at("Communication/Muon, calls").recounted == 40);
+  CHECK(figures.at("Communication/AdamW, calls").recounted == 110);
+
+  const auto corrected = [&](const std::string& name, double unit) {
+    return rounded(figures.at(name).corrected, unit);
+  };
+  CHECK(corrected("Communication/Muon, time", 0.01) == doctest::Approx(68.73));
+  CHECK(corrected("Communication/AdamW, time", 0.01) == doctest::Approx(115.78));
+  CHECK(corrected("Communication/Muon / AdamW", 0.001) == doctest::Approx(0.594));
+  CHECK(corrected("Communication/Muon, calls", 1) == doctest::Approx(10));
+  CHECK(corrected("The optimizer/Muon, optimizer", 0.01) == doctest::Approx(248.45));
+  CHECK(corrected("The optimizer/Muon, all", 0.01) == doctest::Approx(406.98));
+  CHECK(corrected("The optimizer/Muon, share", 1) == doctest::Approx(61));
+  CHECK(corrected("The optimizer/AdamW, optimizer", 0.01) == doctest::Approx(18.74));
+  CHECK(corrected("The optimizer/AdamW, all", 0.01) == doctest::Approx(363.49));
+  CHECK(corrected("The optimizer/AdamW, share", 0.1) == doctest::Approx(5.2));
+  CHECK(corrected("With async_op/Muon, span", 0.01) == doctest::Approx(366.32));
+  CHECK(corrected("With async_op/Muon, overlapped", 0.1) == doctest::Approx(76.9));
+  CHECK(corrected("The same, \"pe/Muon, a step", 0.01) == doctest::Approx(13.75));
+}
+
+TEST_CASE("published: the summary finds ranks, steps, types, groups and bytes in the real traces") {
+  if (skipped()) return;
+  const Summary muon = summarize({read_trace(path_of("muon_FULLSTEP_dp2_tp2"))});
+  CHECK(muon.world_size == 4);
+  CHECK(muon.backend == "nccl");
+  CHECK(muon.together.steps == 5);
+  REQUIRE(muon.together.collectives.size() == 2);
+  CHECK(muon.together.collectives[0].type == "bfloat16");
+  CHECK(muon.together.collectives[0].group == "[0, 2]");
+  CHECK(muon.together.collectives[0].message_bytes == 5 * 9325720 * 2);
+  CHECK(muon.together.collectives[1].message_bytes == 5 * 16777216 * 2);
+  CHECK(muon.together.optimizer_device.communication_ns == muon.together.communication_ns);
+  const Summary adamw = summarize({read_trace(path_of("adamw_FULLSTEP"))});
+  CHECK(adamw.together.collective_calls == 25);
+  CHECK(adamw.together.optimizer_device.communication_ns == 0);
+  std::int64_t bytes = 0;
+  for (const CollectiveLine& line : adamw.together.collectives) bytes += line.message_bytes.value();
+  CHECK(bytes == std::int64_t{5} * 18184496 * 4);  // every parameter's gradient, in every step
+}
+
+TEST_CASE("published: the program prints the figures, within 100 columns, and exits with 0") {
+  if (skipped()) return;
+  const Outcome outcome =
+      run_program({MUONWALK_TRACE_PROGRAM, "published", path_of("muon_FULLSTEP_dp2_tp2"), path_of("adamw_FULLSTEP"),
+                   "--async", path_of("muon_FULLSTEP_dp2_tp2_async"), path_of("adamw_FULLSTEP_async")},
+                  120);
+  CHECK(outcome.exit_code == 0);
+  for (const char* part : {"139.53 ms", "245.84 ms", "0.594", "271 ms", "281 ms", "294.09 ms", "377.44 ms", "76.9 %",
+                           "16 of 16 published figures"})
+    CHECK(outcome.out.find(part) != std::string::npos);
+  const Outcome mixed = run_program(
+      {MUONWALK_TRACE_PROGRAM, "summary", path_of("muon_FULLSTEP_dp2_tp2"), path_of("adamw_FULLSTEP")}, 120);
+  CHECK(mixed.exit_code == 2);
+  CHECK(mixed.err.find("both of rank 0") != std::string::npos);
+}

@@ -1,0 +1,105 @@
+#include "sim/transport/board.hpp"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "src/errors.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::vector<char> bytes(const std::string& text) { return std::vector<char>(text.begin(), text.end()); }
+
+}  // namespace
+
+TEST_CASE("board: what is written is read, and nothing else is taken for it") {
+  sim::Board board(4, 8);
+  board.set("a", bytes("first"));
+  board.set("b", {});
+  CHECK(board.get("a", milliseconds(0)) == bytes("first"));
+  CHECK(board.get("b", milliseconds(0)).empty());
+  CHECK_THROWS_WITH_AS(
+      board.get("c", milliseconds(20)),
+      "the key \"c\" did not appear on the board within 20 ms; the rank that writes it has died, hangs, "
+      "or was never started",
+      RunError);
+  CHECK_NOTHROW(board.wait({"a", "b"}, milliseconds(0)));
+  CHECK_THROWS_AS(board.wait({"a", "missing"}, milliseconds(10)), RunError);
+}
+
+TEST_CASE("board: a second value for a key, a long value or key and a full board are refused") {
+  sim::Board board(2, 8);
+  board.set("a", bytes("12345678"));
+  CHECK_THROWS_AS(board.set("a", bytes("x")), RunError);
+  CHECK(board.get("a", milliseconds(0)) == bytes("12345678"));
+  CHECK_THROWS_AS(board.set("b", bytes("123456789")), RunError);
+  CHECK_THROWS_AS(board.set(std::string(200, 'k'), bytes("")), RunError);
+  board.set("b", bytes("x"));
+  CHECK_THROWS_AS(board.set("c", bytes("x")), RunError);
+  CHECK_THROWS_AS(sim::Board(std::size_t{1} << 40, std::size_t{1} << 20), RunError);
+}
+
+TEST_CASE("board: many processes write and read at once, and each sees the values of all") {
+  const int size = 6;
+  const int keys = 50;
+  sim::Board board(std::size_t(size * keys), 32);
+  const auto ends = on_processes(size, [&](int rank) -> std::string {
+    const auto key = [](int r, int k) { return "rank " + std::to_string(r) + " key " + std::to_string(k); };
+    for (int k = 0; k < keys; ++k) {
+      board.set(key(rank, k), bytes("value " + std::to_string(rank * k)));
+      for (int r = 0; r < size; ++r) {
+        if (board.get(key(r, k), milliseconds(10000)) != bytes("value " + std::to_string(r * k))) return key(r, k);
+      }
+    }
+    return "";
+  });
+  CHECK(joined(ends) == "");
+}
+
+TEST_CASE("board: of many writers of one key exactly one succeeds") {
+  const int size = 8;
+  sim::Board board(64, 16);
+  SharedCounter ready;
+  SharedCounter won;
+  const auto ends = on_processes(size, [&](int rank) -> std::string {
+    ready.add();
+    ready.wait_for(size);
+    for (int k = 0; k < 50; ++k) {
+      try {
+        board.set("contested " + std::to_string(k), bytes(std::to_string(rank)));
+        won.add();
+      } catch (const RunError&) {
+      }
+    }
+    return "";
+  });
+  CHECK(joined(ends) == "");
+  CHECK(won.value() == 50);
+}
+
+TEST_CASE("board: processes that are killed while they write leave it usable") {
+  sim::Board board(20000, 64);
+  const auto ends = on_processes(4, [&](int rank) -> std::string {
+    if (rank == 0) {
+      std::this_thread::sleep_for(milliseconds(60));
+      return "";
+    }
+    for (int k = 0;; ++k) {
+      if (k == 300 * rank) kill(getpid(), SIGKILL);
+      board.set("rank " + std::to_string(rank) + " " + std::to_string(k), bytes("value"));
+    }
+  });
+  CHECK(ends[0].code == 0);
+  CHECK(ends[1].signal == SIGKILL);
+  board.set("afterwards", bytes("fine"));
+  CHECK(board.get("afterwards", milliseconds(0)) == bytes("fine"));
+  CHECK(board.get("rank 3 899", milliseconds(0)) == bytes("value"));
+}

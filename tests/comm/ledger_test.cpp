@@ -1,0 +1,139 @@
+#include "src/comm/ledger.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <stdexcept>
+
+#include "src/comm/predicted_traffic.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+Traffic traffic(std::int64_t sent, std::int64_t received, std::int64_t out, std::int64_t in) {
+  Traffic t;
+  t.bytes_sent = sent;
+  t.bytes_received = received;
+  t.messages_sent = out;
+  t.messages_received = in;
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines keep the order of first use") {
+  Ledger ledger;
+  ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
+  ledger.count_sent(12);
+  ledger.begin_call("tp 1", CollectiveKind::broadcast, ElementType::bytes);
+  ledger.count_received(5);
+  ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
+  ledger.count_sent(4);
+  ledger.count_received(0);
+  ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::bfloat16);
+
+  REQUIRE(ledger.lines().size() == 3);
+  CHECK(ledger.lines()[0].group == "dp 0");
+  CHECK(ledger.lines()[0].calls == 2);
+  CHECK(ledger.lines()[0].traffic == traffic(16, 0, 2, 1));
+  CHECK(ledger.lines()[1].traffic == traffic(0, 5, 0, 1));
+  CHECK(ledger.lines()[2].calls == 1);
+  CHECK(ledger.lines()[2].traffic == Traffic());
+  CHECK(ledger.total() == traffic(16, 5, 2, 2));
+  CHECK(ledger.total("dp 0") == traffic(16, 0, 2, 1));
+  CHECK(ledger.total("pp 0") == Traffic());
+  ledger.clear();
+  CHECK(ledger.lines().empty());
+  CHECK_THROWS_AS(ledger.count_sent(1), std::logic_error);
+  CHECK_THROWS_AS(ledger.count_received(1), std::logic_error);
+}
+
+TEST_CASE("first_difference: equal ledgers in any order of lines have none, and every single number is compared") {
+  Ledger predicted;
+  predicted.add("dp 0", CollectiveKind::all_gather, ElementType::float32, 2, traffic(8, 16, 1, 2));
+  predicted.add("tp 0", CollectiveKind::barrier, ElementType::bytes, 1, traffic(0, 0, 1, 1));
+  Ledger counted;
+  counted.add("tp 0", CollectiveKind::barrier, ElementType::bytes, 1, traffic(0, 0, 1, 1));
+  counted.add("dp 0", CollectiveKind::all_gather, ElementType::float32, 2, traffic(8, 16, 1, 2));
+  CHECK(first_difference(predicted, counted) == "");
+
+  for (int which = 0; which < 5; ++which) {
+    Ledger changed = counted;
+    changed.add("dp 0", CollectiveKind::all_gather, ElementType::float32, which == 4 ? 1 : 0,
+                traffic(which == 0, which == 1, which == 2, which == 3));
+    CAPTURE(which);
+    CHECK(first_difference(predicted, changed) != "");
+    CHECK(first_difference(changed, predicted) != "");
+  }
+  Ledger more = counted;
+  more.add("pp 0", CollectiveKind::send, ElementType::bytes, 1, traffic(3, 0, 1, 0));
+  CHECK(first_difference(predicted, more) == "send of bytes in group pp 0: 0 calls were predicted, but 1 were counted");
+  CHECK(first_difference(more, predicted) != "");
+}
+
+TEST_CASE("predicted traffic: the formulas at a few sizes, worked out by hand") {
+  CHECK(barrier_traffic(1) == Traffic());
+  CHECK(barrier_traffic(2) == traffic(0, 0, 1, 1));
+  CHECK(barrier_traffic(5) == traffic(0, 0, 3, 3));
+  CHECK(barrier_traffic(8) == traffic(0, 0, 3, 3));
+  CHECK(all_gather_traffic(4, 10, ElementType::float32) == traffic(120, 120, 3, 3));
+  CHECK(all_gather_traffic(1, 10, ElementType::float32) == Traffic());
+  CHECK(all_gather_v_traffic(1, {5, 2, 0}, ElementType::bfloat16) == traffic(8, 10, 2, 2));
+  CHECK(reduce_scatter_traffic(2, 7, ElementType::bfloat16) == traffic(14, 14, 1, 1));
+  // 10 elements in pieces of 3, 3 and 4: rank 2 sends 6 and receives 2 · 4, then sends 2 · 4 and receives 6.
+  CHECK(all_reduce_traffic(2, 3, 10, ElementType::float32) == traffic(56, 56, 4, 4));
+  CHECK(all_to_all_v_traffic(0, {9, 1, 2}, {9, 0, 4}, ElementType::bytes) == traffic(3, 4, 2, 2));
+  CHECK(broadcast_traffic(1, 1, 4, 6, ElementType::float32) == traffic(72, 0, 3, 0));
+  CHECK(broadcast_traffic(0, 1, 4, 6, ElementType::float32) == traffic(0, 24, 0, 1));
+  CHECK(broadcast_traffic(0, 0, 1, 6, ElementType::float32) == Traffic());
+  CHECK(send_traffic(0, ElementType::float32) == traffic(0, 0, 1, 0));
+  CHECK(recv_traffic(3, ElementType::bfloat16) == traffic(0, 6, 0, 1));
+}
+
+TEST_CASE("predicted traffic: what all ranks send together is what all ranks receive together, for random sizes") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    const int size = 1 + static_cast<int>(random() % 9);
+    const Index elements = static_cast<Index>(random() % 1000);
+    const int root = static_cast<int>(random() % std::uint64_t(size));
+    std::vector<Index> counts;
+    for (int r = 0; r < size; ++r) counts.push_back(static_cast<Index>(random() % 20));
+    Traffic sum;
+    Index covered = 0;
+    for (int r = 0; r < size; ++r) {
+      sum += all_gather_v_traffic(r, counts, ElementType::float32);
+      sum += all_reduce_traffic(r, size, elements, ElementType::bfloat16);
+      sum += broadcast_traffic(r, root, size, elements, ElementType::bytes);
+      const auto piece = all_reduce_piece(r, size, elements);
+      CHECK(piece.first == covered);
+      CHECK(piece.first == r * elements / size);
+      covered = piece.second;
+    }
+    CHECK(covered == elements);
+    CHECK(sum.bytes_sent == sum.bytes_received);
+    CHECK(sum.messages_sent == sum.messages_received);
+  }
+}
+
+TEST_CASE("predicted traffic: a rank outside of its group is refused") {
+  CHECK_THROWS_AS(barrier_traffic(0), std::invalid_argument);
+  CHECK_THROWS_AS(all_gather_v_traffic(2, {1, 1}, ElementType::bytes), std::invalid_argument);
+  CHECK_THROWS_AS(broadcast_traffic(0, 3, 3, 1, ElementType::bytes), std::invalid_argument);
+  CHECK_THROWS_AS(all_to_all_v_traffic(0, {1, 1}, {1}, ElementType::bytes), std::invalid_argument);
+  CHECK_THROWS_AS(all_reduce_piece(-1, 2, 4), std::invalid_argument);
+}
+
+TEST_CASE("ledger: adding a ledger three times is adding each of its lines three times") {
+  Ledger one, three, expected;
+  one.add("dp", CollectiveKind::all_gather, ElementType::float32, 2, {10, 20, 3, 4});
+  one.add("tp", CollectiveKind::broadcast, ElementType::bfloat16, 1, {1, 0, 1, 0});
+  three.add(one, 3);
+  expected.add("dp", CollectiveKind::all_gather, ElementType::float32, 6, {30, 60, 9, 12});
+  expected.add("tp", CollectiveKind::broadcast, ElementType::bfloat16, 3, {3, 0, 3, 0});
+  CHECK(first_difference(expected, three) == "");
+  CHECK(first_difference(expected, one) != "");
+  one.add(one, 2);
+  CHECK(first_difference(expected, one) == "");
+}

@@ -1,0 +1,147 @@
+#include "src/numerics/bfloat16.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace muonwalk;
+
+namespace {
+
+float float_of(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+bfloat16 pattern(std::uint32_t bits) {
+  bfloat16 value;
+  value.bits = static_cast<std::uint16_t>(bits);
+  return value;
+}
+
+// The finite bfloat16 of a pattern as a real number, from its definition: ± mantissa · 2^exponent. The first pattern
+// past the largest finite one counts as 2^128, which is where rounding to infinity begins to be nearer.
+double real_value(std::uint32_t bits) {
+  const int exponent = static_cast<int>(bits >> 7 & 0xff);
+  const int mantissa = static_cast<int>(bits & 0x7f);
+  const double size = exponent == 0 ? std::ldexp(mantissa, -133) : std::ldexp(128 + mantissa, exponent - 134);
+  return bits & 0x8000 ? -size : size;
+}
+
+// Rounding as a search: of all patterns of that sign, the nearest; of two equally near ones, the one with the even
+// mantissa.
+std::uint16_t nearest_by_search(float value) {
+  const double size = std::fabs(static_cast<double>(value));
+  std::uint32_t low = 0;
+  std::uint32_t high = 0x7f80;
+  if (std::isinf(value)) low = high;
+  while (low + 1 < high) {
+    const std::uint32_t middle = (low + high) / 2;
+    (real_value(middle) <= size ? low : high) = middle;
+  }
+  const double below = size - real_value(low);
+  const double above = real_value(high) - size;
+  std::uint32_t chosen = below < above || (below == above && low % 2 == 0) ? low : high;
+  if (std::isinf(value)) chosen = 0x7f80;
+  return static_cast<std::uint16_t>(chosen | (std::signbit(value) ? 0x8000u : 0u));
+}
+
+void check_rounding(float value) {
+  CAPTURE(bits_of(value));
+  REQUIRE(bfloat16(value).bits == nearest_by_search(value));
+}
+
+}  // namespace
+
+TEST_CASE("bfloat16: each of the 65536 patterns survives the way to float and back") {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    CAPTURE(bits);
+    const float wide = static_cast<float>(pattern(bits));
+    REQUIRE(bits_of(wide) == (bits << 16));
+    const bool is_nan = (bits & 0x7fff) > 0x7f80;
+    REQUIRE(bfloat16(wide).bits == (is_nan ? bits | 0x40 : bits));  // a NaN comes back quiet
+  }
+}
+
+TEST_CASE("bfloat16: rounding is to the nearest, ties to even, around every one of the patterns") {
+  for (std::uint32_t bits = 0; bits < 0x7f80; ++bits) {
+    const std::uint32_t middle = bits << 16 | 0x8000;
+    for (std::uint32_t near : {bits << 16, (bits << 16) + 1, middle - 1, middle, middle + 1, middle + 0x7fff}) {
+      check_rounding(float_of(near));
+      check_rounding(float_of(near | 0x80000000u));
+    }
+  }
+}
+
+TEST_CASE("bfloat16: rounding random floats agrees with a search for the nearest") {
+  const std::uint32_t seed = 1;
+  INFO("seed ", seed);
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200000; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(random());
+    if (!std::isnan(float_of(bits))) check_rounding(float_of(bits));
+  }
+}
+
+TEST_CASE("bfloat16: what overflows becomes an infinity, and subnormals stay") {
+  CHECK(bfloat16(std::numeric_limits<float>::max()).bits == 0x7f80);
+  CHECK(bfloat16(-std::numeric_limits<float>::max()).bits == 0xff80);
+  CHECK(bfloat16(float_of(0x7f7f7fff)).bits == 0x7f7f);  // just below the middle between the largest and 2^128
+  CHECK(bfloat16(float_of(0x7f7f8000)).bits == 0x7f80);  // the middle: the even neighbour is the infinity
+  CHECK(bfloat16(std::numeric_limits<float>::infinity()).bits == 0x7f80);
+  CHECK(bfloat16(std::numeric_limits<float>::denorm_min()).bits == 0);
+  CHECK(bfloat16(float_of(0x00010000)).bits == 1);
+  CHECK(bfloat16(-0.0f).bits == 0x8000);
+}
+
+TEST_CASE("bfloat16: every NaN becomes a quiet NaN of the same sign, whatever its payload") {
+  const std::uint32_t seed = 2;
+  INFO("seed ", seed);
+  std::mt19937 random(seed);
+  for (int i = 0; i < 100000; ++i) {
+    std::uint32_t bits = static_cast<std::uint32_t>(random()) | 0x7f800000u;
+    if (i < 2) bits = i == 0 ? 0x7f800001u : 0xffffffffu;
+    if ((bits & 0x007fffff) == 0) continue;
+    CAPTURE(bits);
+    const std::uint32_t rounded = bfloat16(float_of(bits)).bits;
+    REQUIRE((rounded & 0x7fc0) == 0x7fc0);
+    REQUIRE((rounded >> 15) == (bits >> 31));
+  }
+}
+
+TEST_CASE("bfloat16: the array functions do what the single element does, at any count") {
+  const std::uint32_t seed = 3;
+  INFO("seed ", seed);
+  std::mt19937 random(seed);
+  for (Index count = 0; count < 70; ++count) {
+    CAPTURE(count);
+    std::vector<float> values(static_cast<std::size_t>(count) + 1, 1.00390625f);
+    for (Index i = 0; i < count; ++i)
+      values[static_cast<std::size_t>(i)] = float_of(static_cast<std::uint32_t>(random()));
+    std::vector<bfloat16> narrow(values.size());
+    std::vector<float> wide(values.size(), 7.0f);
+    std::vector<float> rounded = values;
+    to_bf16(values.data(), count, narrow.data());
+    from_bf16(narrow.data(), count, wide.data());
+    round_to_bf16(rounded.data(), count);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      REQUIRE(narrow[i].bits == bfloat16(values[i]).bits);
+      REQUIRE(bits_of(wide[i]) == (std::uint32_t{narrow[i].bits} << 16));
+      REQUIRE(bits_of(rounded[i]) == bits_of(wide[i]));
+    }
+    CHECK(narrow.back().bits == 0);
+    CHECK(wide.back() == 7.0f);
+    CHECK(rounded.back() == 1.00390625f);
+  }
+}

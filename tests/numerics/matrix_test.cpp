@@ -1,0 +1,129 @@
+#include "src/numerics/matrix.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+
+#include "src/numerics/philox.hpp"
+
+using namespace muonwalk;
+
+TEST_CASE("Matrix: a new one is zero, row-major, and aligned to a cache line") {
+  Matrix x(3, 4);
+  CHECK(x.rows() == 3);
+  CHECK(x.cols() == 4);
+  CHECK(x.size() == 12);
+  CHECK(x.bytes() == 48);
+  CHECK(reinterpret_cast<std::uintptr_t>(x.data()) % 64 == 0);
+  for (float value : x.flat()) CHECK(value == 0.0f);
+  x(1, 2) = 5;
+  CHECK(x.flat()[6] == 5);
+  CHECK(Matrix().empty());
+  CHECK(Matrix(0, 7).empty());
+  CHECK(Matrix(0, 7).cols() == 7);
+}
+
+TEST_CASE("Matrix: a shape that cannot be is refused in words") {
+  CHECK_THROWS_WITH_AS(
+      Matrix(-1, 4),
+      "a matrix of -1 × 4 was asked for, but a size cannot be negative; give zero or more rows and columns",
+      std::invalid_argument);
+  CHECK_THROWS_AS(Matrix(4, -1), std::invalid_argument);
+  CHECK_THROWS_AS(Matrix(Index{1} << 40, Index{1} << 40), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Matrix(2, 3, Flat(5)),
+                       "5 values cannot be viewed as 2 × 3, which needs 6; give a shape of that many elements",
+                       std::invalid_argument);
+}
+
+TEST_CASE("Matrix: transposing any shape moves every element, and twice is the identity") {
+  for (Index rows : {0, 1, 2, 15, 16, 17, 31, 32, 33, 70}) {
+    for (Index cols : {0, 1, 3, 16, 32, 33, 65}) {
+      CAPTURE(rows);
+      CAPTURE(cols);
+      const Matrix x = random_matrix({1, 2}, rows, cols);
+      const Matrix t = x.transposed();
+      REQUIRE(t.rows() == cols);
+      REQUIRE(t.cols() == rows);
+      for (Index i = 0; i < rows; ++i) {
+        for (Index j = 0; j < cols; ++j) REQUIRE(t(j, i) == x(i, j));
+      }
+      REQUIRE(same_bits(t.transposed(), x));
+    }
+  }
+}
+
+TEST_CASE("same_bits: compares bytes and shapes, not values") {
+  Matrix x(2, 3);
+  Matrix y(2, 3);
+  CHECK(same_bits(x, y));
+  CHECK_FALSE(same_bits(x, Matrix(3, 2)));
+  y(1, 1) = -0.0f;
+  CHECK(x(1, 1) == y(1, 1));
+  CHECK_FALSE(same_bits(x, y));
+  x(1, 1) = y(1, 1) = std::numeric_limits<float>::quiet_NaN();
+  CHECK(same_bits(x, y));
+  CHECK(same_bits(Matrix(), Matrix(0, 0)));
+}
+
+TEST_CASE("MemoryMeter: counts what is held now and the most that ever was") {
+  MemoryMeter meter;
+  {
+    MeterScope scope(meter);
+    Matrix x(10, 10);
+    CHECK(meter.live() == 100);
+    {
+      Flat buffer(50);
+      CHECK(meter.live() == 150);
+    }
+    CHECK(meter.live() == 100);
+    CHECK(meter.peak() == 150);
+    Matrix moved = std::move(x);
+    CHECK(meter.live() == 100);
+    Matrix copy = moved;
+    CHECK(meter.live() == 200);
+    CHECK(meter.peak() == 200);
+    copy = Matrix();
+    meter.restart_peak();
+    CHECK(meter.peak() == 100);
+  }
+  CHECK(meter.live() == 0);
+  CHECK(meter.peak() == 100);
+}
+
+TEST_CASE("MemoryMeter: scopes nest, belong to their thread, and nobody needs one") {
+  CHECK(MemoryMeter::current() == nullptr);
+  const Matrix uncounted(5, 5);
+  MemoryMeter outer;
+  MemoryMeter inner;
+  {
+    MeterScope scope(outer);
+    Matrix x(2, 2);
+    {
+      MeterScope nested(inner);
+      CHECK(MemoryMeter::current() == &inner);
+      Matrix y(3, 3);
+    }
+    CHECK(MemoryMeter::current() == &outer);
+    std::thread([] {
+      CHECK(MemoryMeter::current() == nullptr);
+      Matrix z(4, 4);
+    }).join();
+  }
+  CHECK(MemoryMeter::current() == nullptr);
+  CHECK(outer.peak() == 4);
+  CHECK(inner.peak() == 9);
+  CHECK(inner.live() == 0);
+}
+
+TEST_CASE("metered_allocate: more than can be addressed is refused") {
+  CHECK_THROWS_AS(metered_allocate(std::numeric_limits<std::size_t>::max() / 2, 4), std::bad_alloc);
+  MemoryMeter meter;
+  MeterScope scope(meter);
+  CHECK_THROWS_AS(metered_allocate(std::size_t{1} << 61, 4), std::bad_alloc);
+  CHECK(meter.live() == 0);
+  metered_free(nullptr, 0);
+}

@@ -1,0 +1,298 @@
+#include "src/numerics/newton_schulz.hpp"
+
+#include <doctest/doctest.h>
+
+#include <Eigen/SVD>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "src/numerics/eigen_view.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/numerics/tree_sum.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+const float infinity = std::numeric_limits<float>::infinity();
+
+// What the iteration does in exact arithmetic: the singular vectors of x stay, and each singular value σ becomes the
+// quintic applied `steps` times to σ / (‖x‖ + 1e-7).
+Eigen::MatrixXd by_svd(const Matrix& x, int steps) {
+  const Eigen::MatrixXd values = eigen_view(x).cast<double>();
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(values, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Quintic q;
+  Eigen::VectorXd sigma = svd.singularValues() / (values.norm() + 1e-7);
+  for (int step = 0; step < steps; ++step) {
+    for (double& s : sigma) s = q.a * s + q.b * s * s * s + q.c * s * s * s * s * s;
+  }
+  return svd.matrixU() * sigma.asDiagonal() * svd.matrixV().transpose();
+}
+
+double largest_difference(const Matrix& x, const Eigen::MatrixXd& expected) {
+  return (eigen_view(x).cast<double>() - expected).cwiseAbs().maxCoeff();
+}
+
+double relative_difference(const Matrix& x, const Eigen::MatrixXd& expected) {
+  return (eigen_view(x).cast<double>() - expected).norm() / expected.norm();
+}
+
+NewtonSchulzSettings in_bf16() {
+  NewtonSchulzSettings settings;
+  settings.precision = Precision::bf16;
+  return settings;
+}
+
+bool all_finite(const Matrix& x) {
+  for (float value : x.flat()) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+Matrix rank_one(Index rows, Index cols) {
+  const Matrix u = random_matrix({8, 0}, rows, 1);
+  const Matrix v = random_matrix({8, 1}, 1, cols);
+  Matrix x(rows, cols);
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < cols; ++j) x(i, j) = u(i, 0) * v(0, j);
+  }
+  return x;
+}
+
+struct Shape {
+  Index rows, cols;
+};
+const std::vector<Shape> shapes = {{1, 1},   {1, 9},   {9, 1},   {2, 2},     {4, 6},    {6, 4},
+                                   {16, 16}, {17, 33}, {60, 25}, {100, 100}, {31, 120}, {124, 90}};
+
+// A small singular value grows by a factor 3.4445 a step, 485 in five, and so does the rounding error of half an ULP
+// (2⁻²⁴ of numbers below 1) at its place. Measured: 1.5e-6 at most.
+const double fp32_tolerance = 485 * std::ldexp(1.0, -24);  // 2.9e-5
+// In bf16 half an ULP is 2⁻⁹, and a single element may be off by a whole unit in the direction of a tiny singular
+// value. Over the whole matrix the errors are those of the larger singular values.
+const double bf16_tolerance = 0.12;  // of the Frobenius norm
+
+}  // namespace
+
+TEST_CASE("newton_schulz: fp32, any shape: the quintic applied five times to the singular values in double precision") {
+  double worst = 0;
+  for (const Shape& shape : shapes) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      CAPTURE(seed);
+      CAPTURE(shape.rows);
+      CAPTURE(shape.cols);
+      const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
+      const double difference = largest_difference(newton_schulz(x), by_svd(x, 5));
+      REQUIRE(difference < fp32_tolerance);
+      worst = std::max(worst, difference);
+    }
+  }
+  MESSAGE("largest difference ", worst, " of ", fp32_tolerance);
+}
+
+TEST_CASE("newton_schulz: bf16, any shape: near the exact result by the roundings of eight bits") {
+  double worst = 0;
+  for (const Shape& shape : shapes) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      CAPTURE(seed);
+      CAPTURE(shape.rows);
+      CAPTURE(shape.cols);
+      const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
+      const Matrix result = newton_schulz(x, in_bf16());
+      const double difference = relative_difference(result, by_svd(x, 5));
+      REQUIRE(difference < bf16_tolerance);
+      worst = std::max(worst, difference);
+      for (float value : result.flat()) REQUIRE(static_cast<float>(bfloat16(value)) == value);
+    }
+  }
+  MESSAGE("largest relative difference ", worst, " of ", bf16_tolerance);
+}
+
+TEST_CASE("newton_schulz: any number of steps, other coefficients") {
+  const Matrix x = random_matrix({2, 1}, 20, 30);
+  NewtonSchulzSettings settings;
+  for (settings.steps = 0; settings.steps <= 7; ++settings.steps) {
+    CAPTURE(settings.steps);
+    CHECK(largest_difference(newton_schulz(x, settings), by_svd(x, settings.steps)) < fp32_tolerance);
+  }
+  settings.steps = 1;
+  settings.quintic = {2, 0, 0};
+  CHECK(largest_difference(newton_schulz(x, settings), 2 * by_svd(x, 0)) < 1e-7);
+}
+
+TEST_CASE("newton_schulz: a tall matrix gives the transpose of what its transpose gives, bit for bit") {
+  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (const Shape& shape : shapes) {
+      const Matrix x = random_matrix({3, 1}, shape.rows, shape.cols);
+      if (shape.rows == shape.cols) continue;
+      REQUIRE(same_bits(newton_schulz(x.transposed(), settings), newton_schulz(x, settings).transposed()));
+    }
+  }
+}
+
+TEST_CASE("newton_schulz: 1, 2, 3 and 7 threads give the same bits") {
+  for (auto settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (const Shape& shape : {Shape{1, 1}, Shape{5, 3}, Shape{100, 100}, Shape{124, 324}, Shape{456, 124}}) {
+      CAPTURE(shape.rows);
+      CAPTURE(shape.cols);
+      const Matrix x = random_matrix({4, 1}, shape.rows, shape.cols);
+      settings.threads = 1;
+      const Matrix expected = newton_schulz(x, settings);
+      for (int threads : {1, 2, 3, 7}) {
+        CAPTURE(threads);
+        settings.threads = threads;
+        REQUIRE(same_bits(newton_schulz(x, settings), expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("newton_schulz: a zero matrix of any shape stays zero") {
+  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{40, 7}, Shape{0, 4}, Shape{4, 0}, Shape{0, 0}}) {
+      for (float zero : {0.0f, -0.0f}) {
+        Matrix x(shape.rows, shape.cols);
+        for (float& value : x.flat()) value = zero;
+        const Matrix result = newton_schulz(x, settings);
+        CHECK(result.rows() == shape.rows);
+        CHECK(result.cols() == shape.cols);
+        for (float value : result.flat()) REQUIRE(value == 0.0f);
+      }
+    }
+  }
+}
+
+TEST_CASE("newton_schulz: a rank-deficient matrix keeps its null space") {
+  for (const Shape& shape : {Shape{6, 6}, Shape{20, 50}, Shape{50, 20}}) {
+    const Matrix x = rank_one(shape.rows, shape.cols);
+    CHECK(largest_difference(newton_schulz(x), by_svd(x, 5)) < fp32_tolerance);
+    CHECK(all_finite(newton_schulz(x, in_bf16())));
+  }
+  Matrix row_missing = random_matrix({5, 5}, 12, 30);
+  for (Index j = 0; j < 30; ++j) row_missing(4, j) = 0;
+  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    const Matrix result = newton_schulz(row_missing, settings);
+    for (Index j = 0; j < 30; ++j) REQUIRE(result(4, j) == 0.0f);
+  }
+}
+
+TEST_CASE("newton_schulz: the result does not depend on the norm of a matrix, from 1e-30 to the largest floats") {
+  const Matrix x = random_matrix({6, 1}, 12, 20);
+  const double range = std::ldexp(1.0, 120);
+  for (const double scale : {range, 1 / 1024.0, 1024.0}) {
+    Matrix scaled = x;
+    for (float& value : scaled.flat()) value = static_cast<float>(value * scale);
+    CAPTURE(scale);
+    CHECK(largest_difference(newton_schulz(scaled), by_svd(scaled, 5)) < fp32_tolerance);
+    CHECK(relative_difference(newton_schulz(scaled, in_bf16()), by_svd(scaled, 5)) < bf16_tolerance);
+  }
+}
+
+TEST_CASE("newton_schulz: huge matrices whose norm is no float, and tiny ones, stay finite") {
+  Matrix huge(100, 120);
+  for (Index i = 0; i < huge.size(); ++i) huge.data()[i] = i % 3 ? 3e38f : -1e38f;
+  CHECK(frobenius_norm(huge) > std::numeric_limits<float>::max());
+  CHECK(largest_difference(newton_schulz(huge), by_svd(huge, 5)) < fp32_tolerance);
+  CHECK(relative_difference(newton_schulz(huge, in_bf16()), by_svd(huge, 5)) < bf16_tolerance);
+  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (float tiny : {1e-40f, std::numeric_limits<float>::denorm_min(), 1e-20f}) {
+      Matrix x(5, 7);
+      for (float& value : x.flat()) value = tiny;
+      const Matrix result = newton_schulz(x, settings);
+      CHECK(all_finite(result));
+      // Far below the 1e-7 beside the norm, the steps only multiply by a: 3.4445⁵.
+      if (tiny == 1e-20f) CHECK(result(2, 3) == doctest::Approx(1e-20 / 1e-7 * 484.9).epsilon(0.1));
+    }
+  }
+}
+
+TEST_CASE("newton_schulz: a NaN or an infinity is refused with the parameter, the row and the column, tall or wide") {
+  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (const Shape& shape : {Shape{6, 9}, Shape{9, 8}, Shape{8, 8}}) {
+      Matrix x = random_matrix({7, 1}, shape.rows, shape.cols);
+      x(4, 7) = not_a_number;
+      CHECK_THROWS_WITH_AS(
+          newton_schulz(x, settings, "w3"),
+          "parameter \"w3\" holds a NaN at row 4, column 7; Newton–Schulz needs finite numbers, so check "
+          "the gradients that were passed in",
+          UsageError);
+      x(4, 7) = -infinity;
+      CHECK_THROWS_WITH_AS(newton_schulz(x, settings, "layers.0.up"),
+                           "parameter \"layers.0.up\" holds an infinity at row 4, column 7; Newton–Schulz needs finite "
+                           "numbers, so check the gradients that were passed in",
+                           UsageError);
+    }
+  }
+  Matrix largest(2, 2);
+  largest(1, 0) = std::numeric_limits<float>::max();
+  CHECK(all_finite(newton_schulz(largest)));
+  CHECK_THROWS_WITH_AS(newton_schulz(largest, in_bf16(), "w0"),
+                       "parameter \"w0\" holds a number that rounds to an infinity in bfloat16 at row 1, column 0; "
+                       "Newton–Schulz needs finite numbers, so check the gradients that were passed in",
+                       UsageError);
+}
+
+TEST_CASE("newton_schulz: after_step sees the normalized matrix and the result of every step, wide") {
+  const Matrix x = random_matrix({9, 1}, 12, 5);
+  std::vector<int> numbers;
+  std::vector<Matrix> seen;
+  const Matrix result = newton_schulz(x, {}, "x", [&](int step, const Matrix& current) {
+    numbers.push_back(step);
+    seen.push_back(current);
+  });
+  CHECK(numbers == std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(seen[0].rows() == 5);
+  CHECK(seen[0].cols() == 12);
+  CHECK(frobenius_norm(seen[0]) == doctest::Approx(1).epsilon(1e-6));
+  CHECK(same_bits(seen[5].transposed(), result));
+  NewtonSchulzSettings settings;
+  for (settings.steps = 0; settings.steps <= 5; ++settings.steps) {
+    CHECK(same_bits(newton_schulz(x, settings), seen[static_cast<std::size_t>(settings.steps)].transposed()));
+  }
+}
+
+TEST_CASE("newton_schulz: holds at most 2 m n + 2 m² elements beside its input, m² more in bf16") {
+  for (const Shape& shape : {Shape{20, 30}, Shape{30, 20}}) {
+    for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+      MemoryMeter meter;
+      MeterScope scope(meter);
+      const Matrix x = random_matrix({1, 1}, shape.rows, shape.cols);
+      meter.restart_peak();
+      newton_schulz(x, settings);
+      const int squares = settings.precision == Precision::bf16 ? 3 : 2;
+      CHECK(meter.peak() - x.size() == 2 * 20 * 30 + squares * 20 * 20);
+      CHECK(meter.live() == x.size());
+    }
+  }
+}
+
+TEST_CASE("newton_schulz_flops: 20 m²n + 10 m³ in five steps, of either orientation") {
+  CHECK(newton_schulz_flops(676, 876) == 20.0 * 676 * 676 * 876 + 10.0 * 676 * 676 * 676);
+  CHECK(newton_schulz_flops(876, 676) == newton_schulz_flops(676, 876));
+  CHECK(newton_schulz_flops(3, 4, 2) == 2 * (4 * 9 * 4 + 2 * 27));
+  CHECK(newton_schulz_flops(0, 4) == 0);
+}
+
+TEST_CASE("singular_values: largest first, as a matrix made from them has them") {
+  Matrix x(3, 5);
+  x(0, 2) = -7;
+  x(1, 0) = 2;
+  x(2, 4) = 11;
+  const auto values = singular_values(x);
+  REQUIRE(values.size() == 3);
+  CHECK(values[0] == doctest::Approx(11));
+  CHECK(values[1] == doctest::Approx(7));
+  CHECK(values[2] == doctest::Approx(2));
+  CHECK(singular_values(x.transposed()).size() == 3);
+  CHECK(singular_values(Matrix(0, 3)).empty());
+  const Matrix random = random_matrix({10, 1}, 40, 25);
+  double squares = 0;
+  for (double value : singular_values(random)) squares += value * value;
+  CHECK(std::sqrt(squares) == doctest::Approx(frobenius_norm(random)));
+}

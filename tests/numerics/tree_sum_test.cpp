@@ -1,0 +1,195 @@
+#include "src/numerics/tree_sum.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "src/numerics/philox.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+// The definition, word for word: pair neighbours from the bottom up and carry the odd one.
+float pair_neighbours(std::vector<float> level) {
+  if (level.empty()) return 0;
+  while (level.size() > 1) {
+    std::vector<float> above;
+    for (std::size_t i = 0; i + 1 < level.size(); i += 2) above.push_back(level[i] + level[i + 1]);
+    if (level.size() % 2 == 1) above.push_back(level.back());
+    level = above;
+  }
+  return level[0];
+}
+
+std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// Random values whose sums round differently in every order: magnitudes over many powers of two.
+std::vector<float> wild_values(std::uint64_t seed, std::uint64_t tensor, Index count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float value = random_value({seed, tensor}, 2 * i);
+    values[i] = std::ldexp(value, static_cast<int>(4 * random_value({seed, tensor}, 2 * i + 1)));
+  }
+  return values;
+}
+
+std::vector<const float*> pointers(const std::vector<std::vector<float>>& parts) {
+  std::vector<const float*> result;
+  for (const auto& part : parts) result.push_back(part.data());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "tree_sum: any number of leaves is added as neighbours, pairs of neighbours, and so on, the odd one carried") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    CAPTURE(seed);
+    for (Index count = 0; count <= 64; ++count) {
+      CAPTURE(count);
+      const auto leaves = wild_values(seed, 1, count);
+      REQUIRE(bits_of(tree_sum(leaves.data(), count)) == bits_of(pair_neighbours(leaves)));
+    }
+  }
+}
+
+TEST_CASE("tree_sum: seven leaves are ((0+1)+(2+3))+((4+5)+6)") {
+  const float x[] = {1e8f, 1, -1e8f, 3, 0.1f, 1e-3f, 7e7f};
+  CHECK(bits_of(tree_sum(x, 7)) == bits_of(((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + x[6])));
+}
+
+TEST_CASE("ring_sum: begins at the next rank and goes round; the last piece is the sum from left to right") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    CAPTURE(seed);
+    const auto x = wild_values(seed, 3, 4);
+    CHECK(bits_of(ring_sum(x.data(), 4, 0)) == bits_of(((x[1] + x[2]) + x[3]) + x[0]));
+    CHECK(bits_of(ring_sum(x.data(), 4, 2)) == bits_of(((x[3] + x[0]) + x[1]) + x[2]));
+    CHECK(bits_of(ring_sum(x.data(), 4, 3)) == bits_of(((x[0] + x[1]) + x[2]) + x[3]));
+    CHECK(bits_of(ring_sum(x.data(), 1, 0)) == bits_of(x[0]));
+  }
+  CHECK(ring_sum(nullptr, 0, 0) == 0);
+}
+
+TEST_CASE("tree_sum: runs are added element by element; runs of different lengths, or none, are refused") {
+  CHECK(tree_sum(std::vector<Flat>{{1, 2}, {10, 20}, {100, 200}}) == Flat{111, 222});
+  const Flat crumbs = tree_sum(std::vector<Flat>{{1.0f}, {0x1p-24f}, {0x1p-24f}, {0x1p-24f}});
+  CHECK(bits_of(crumbs[0]) == bits_of(std::nextafter(1.0f, 2.0f)));
+  CHECK_THROWS_AS(tree_sum(std::vector<Flat>{{1, 2}, {1}}), std::invalid_argument);
+  CHECK_THROWS_AS(tree_sum(std::vector<Flat>()), std::invalid_argument);
+}
+
+TEST_CASE("tree_sum: the tree is not the sum from left to right") {
+  int different = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto leaves = wild_values(seed, 2, 8);
+    float running = 0;
+    for (float leaf : leaves) running += leaf;
+    if (bits_of(running) != bits_of(tree_sum(leaves.data(), 8))) ++different;
+  }
+  CHECK(different > 30);
+}
+
+TEST_CASE("tree_sum: with a power of two of leaves a rank, summing within the ranks first gives the same bits") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
+    for (Index each : {1, 2, 4, 8}) {
+      for (Index ranks = 1; ranks <= 8; ++ranks) {
+        CAPTURE(each);
+        CAPTURE(ranks);
+        const auto leaves = wild_values(seed, 3, each * ranks);
+        std::vector<float> of_rank;
+        for (Index rank = 0; rank < ranks; ++rank) of_rank.push_back(tree_sum(leaves.data() + rank * each, each));
+        REQUIRE(bits_of(tree_sum(of_rank.data(), ranks)) == bits_of(tree_sum(leaves.data(), each * ranks)));
+      }
+    }
+  }
+}
+
+TEST_CASE("tree_sum: whole arrays are summed element by element, and the result may lie over any of the parts") {
+  for (Index count : {0, 1, 5, 255, 256, 257, 1000}) {
+    for (Index leaves = 0; leaves <= 9; ++leaves) {
+      CAPTURE(count);
+      CAPTURE(leaves);
+      std::vector<std::vector<float>> parts;
+      for (Index leaf = 0; leaf < leaves; ++leaf)
+        parts.push_back(wild_values(5, static_cast<std::uint64_t>(leaf), count));
+      std::vector<float> expected(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        std::vector<float> column;
+        for (const auto& part : parts) column.push_back(part[i]);
+        expected[i] = pair_neighbours(column);
+      }
+      const std::size_t bytes = expected.size() * sizeof(float);
+      std::vector<float> out(expected.size() + 1, 99.0f);
+      tree_sum(pointers(parts), count, out.data());
+      REQUIRE((bytes == 0 || std::memcmp(out.data(), expected.data(), bytes) == 0));
+      REQUIRE(out.back() == 99.0f);
+      for (std::size_t over = 0; over < parts.size(); ++over) {
+        auto copy = parts;
+        tree_sum(pointers(copy), count, copy[over].data());
+        REQUIRE((bytes == 0 || std::memcmp(copy[over].data(), expected.data(), bytes) == 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("tree_sum: bfloat16 leaves are added in float32 and rounded once") {
+  for (Index leaves = 1; leaves <= 8; ++leaves) {
+    CAPTURE(leaves);
+    const Index count = 300;
+    std::vector<std::vector<bfloat16>> parts;
+    std::vector<const bfloat16*> views;
+    for (Index leaf = 0; leaf < leaves; ++leaf) {
+      const auto values = wild_values(6, static_cast<std::uint64_t>(leaf), count);
+      parts.emplace_back(values.size());
+      to_bf16(values.data(), count, parts.back().data());
+    }
+    for (const auto& part : parts) views.push_back(part.data());
+    std::vector<bfloat16> out(static_cast<std::size_t>(count));
+    tree_sum(views, count, out.data());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      std::vector<float> column;
+      for (const auto& part : parts) column.push_back(static_cast<float>(part[i]));
+      REQUIRE(out[i].bits == bfloat16(pair_neighbours(column)).bits);
+    }
+  }
+}
+
+TEST_CASE("pairwise_sum_of_squares: any count agrees with long double, and with itself at another address") {
+  for (Index count : {0, 1, 2, 15, 16, 17, 100, 1023, 1024, 1025, 5000, 100003}) {
+    CAPTURE(count);
+    const auto values = wild_values(7, 0, count);
+    long double exact = 0;
+    for (float value : values) exact += static_cast<long double>(value) * value;
+    const double sum = pairwise_sum_of_squares(values.data(), count);
+    CHECK(std::fabs(static_cast<double>(sum - exact)) <= 1e-14 * static_cast<double>(exact));
+    std::vector<float> elsewhere(values.size() + 3);
+    for (std::size_t shift = 0; shift <= 3; ++shift) {
+      std::copy(values.begin(), values.end(), elsewhere.begin() + static_cast<std::ptrdiff_t>(shift));
+      const double again = pairwise_sum_of_squares(elsewhere.data() + shift, count);
+      CHECK(std::memcmp(&again, &sum, sizeof(sum)) == 0);
+    }
+  }
+}
+
+TEST_CASE("frobenius_norm: neither the largest nor the smallest floats overflow or vanish") {
+  Matrix large(3, 3);
+  for (float& value : large.flat()) value = std::numeric_limits<float>::max();
+  CHECK(frobenius_norm(large) == doctest::Approx(3.0 * std::numeric_limits<float>::max()));
+  Matrix small(1, 4);
+  for (float& value : small.flat()) value = std::numeric_limits<float>::denorm_min();
+  CHECK(frobenius_norm(small) == doctest::Approx(2.0 * std::numeric_limits<float>::denorm_min()).epsilon(1e-12));
+  CHECK(frobenius_norm(small) > 0);
+  CHECK(frobenius_norm(Matrix(0, 5)) == 0);
+}

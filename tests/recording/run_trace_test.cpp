@@ -1,0 +1,206 @@
+// The parts of a trace: what a rank keeps, what it computed between its calls, and the files, for a run made by hand.
+
+#include "sim/recording/run_trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/recording/chrome_trace_writer.hpp"
+#include "sim/recording/pytorch_dialect_writer.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/recording/perfetto_rules.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using namespace muonwalk::testing;
+
+namespace {
+
+Span named(SpanKind kind, int name, std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = kind;
+  span.name = name;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+Span call(std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = SpanKind::call;
+  span.collective = CollectiveKind::all_gather;
+  span.type = ElementType::bfloat16;
+  span.elements_in = 300;
+  span.elements_out = 600;
+  span.bytes = 600;
+  span.messages = 1;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+Span message(SpanKind direction, int peer, std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = direction;
+  span.peer = peer;
+  span.bytes = 600;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+// Two ranks, one step of two phases; rank 1 comes late to the gather.
+RunTrace two_ranks() {
+  RunTrace run;
+  run.name = "lesson_77_by_hand";
+  run.grid = Grid().dp(2);
+  run.began_ns = 1000;
+  run.parameters = {{"w\"0", 20, 30}};
+  run.ranks.resize(2);
+  for (int rank : {0, 1}) {
+    RankTrace& of_rank = run.ranks[static_cast<std::size_t>(rank)];
+    of_rank.label = rank == 0 ? "rank 0 (dp 0)" : "rank 1 (dp 1)";
+    of_rank.names = {"optimizer step 12", "DP gather", "optimizer: apply"};
+    const std::int64_t called = rank == 0 ? 2000 : 2600;
+    of_rank.spans = {named(SpanKind::step, 0, 1500, 4000),
+                     named(SpanKind::phase, 1, 1700, 3200),
+                     call(called, 3000 + rank),
+                     message(SpanKind::sent, 1 - rank, called + 10, 2999 + rank),
+                     message(SpanKind::received, 1 - rank, called + 10, 3000 + rank),
+                     named(SpanKind::phase, 2, 3200, 3900)};
+  }
+  return run;
+}
+
+std::string text_of(const std::vector<ComputationSlice>& slices) {
+  std::string text;
+  for (const auto& slice : slices)
+    text += slice.name + " " + std::to_string(slice.begin_ns) + "–" + std::to_string(slice.end_ns) + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("computation is what is left of a step without its calls, cut where phases begin and end") {
+  RankTrace rank = two_ranks().ranks[0];
+  CHECK(text_of(computation_of(rank)) ==
+        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\n"
+        "optimizer: apply 3200–3900\noptimizer step 12 3900–4000\n");
+  // A second step without phases, after a while in which nothing was done.
+  rank.spans.push_back(named(SpanKind::step, 1, 5000, 6000));
+  rank.spans.push_back(call(5000, 6000));
+  rank.spans.push_back(named(SpanKind::step, 2, 6500, 7000));
+  const std::string text = text_of(computation_of(rank));
+  CHECK(text.substr(text.find("3900–4000\n")) == "3900–4000\noptimizer: apply 6500–7000\n");
+}
+
+TEST_CASE("no computation is claimed where an entry had no room, because it may have been a call") {
+  RankTrace rank = two_ranks().ranks[0];
+  rank.dropped = 3;
+  rank.full_since_ns = 3300;
+  CHECK(text_of(computation_of(rank)) ==
+        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\noptimizer: apply 3200–3300\n");
+}
+
+TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts the rest") {
+  const MemoryMeter memory;
+  SpanBuffer buffer(5, memory);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const auto first = buffer.open_call(GroupKind::tp, CollectiveKind::all_reduce, ElementType::float32, 8, 8);
+  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
+  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
+  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);  // no room, but counted in its call
+  buffer.close(first);
+  const auto second = buffer.open_call(GroupKind::tp, CollectiveKind::all_reduce, ElementType::float32, 8, 8);
+  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
+  buffer.close(second);
+  buffer.close(phase);
+  buffer.close(step);
+  const SpanBatch batch = buffer.take();
+  REQUIRE(batch.spans.size() == 5);
+  CHECK(batch.dropped == 3);
+  CHECK(batch.full_since_ns == 1);  // when the exchange of the first message without room began
+  CHECK(batch.spans[2].bytes == 48);
+  CHECK(batch.spans[2].messages == 3);
+  CHECK(batch.spans[4].number == 1);
+  CHECK(batch.names == std::vector<std::string>{"step", "phase"});
+  for (std::size_t inner = 1; inner < 3; ++inner) {
+    CHECK(batch.spans[inner - 1].begin_ns <= batch.spans[inner].begin_ns);
+    CHECK(batch.spans[inner].end_ns <= batch.spans[inner - 1].end_ns);
+  }
+  buffer.open_step("later");
+  const SpanBatch later = buffer.take();
+  CHECK(later.spans.empty());
+  CHECK(later.dropped == 4);
+  CHECK(later.names.size() == 2);
+}
+
+TEST_CASE("both files of a run made by hand say what happened, to the nanosecond") {
+  const TemporaryFolder folder;
+  const RunTrace run = two_ranks();
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(all.whole["muonwalk"]["parameters"][0]["name"] == "w\"0");
+  REQUIRE(all.on(1, "communication").size() == 1);
+  const TraceSlice& gather = all.on(1, "communication")[0];
+  CHECK(gather.begin == 1600);  // since the beginning of the run
+  CHECK(gather.end == 2001);
+  CHECK(gather.args["group_ranks"] == "[0, 1]");
+  CHECK(gather.args["message_bytes"] == 1200);  // the gathered whole
+  CHECK(gather.args["elements"] == 300);
+  CHECK(gather.args["algbw"].get<double>() == doctest::Approx(1200 / 401.0).epsilon(1e-5));
+  CHECK(gather.args["busbw"].get<double>() == doctest::Approx(600 / 401.0).epsilon(1e-5));
+  CHECK(all.on(1, "computation")[0].category == "step");
+  CHECK(all.on(1, "computation")[1].category == "computation");
+  CHECK(all.on(1, "computation")[2].category == "phase");
+  CHECK(all.arrows.at(0) == 1);
+  CHECK(all.arrows.at(1) == 1);
+
+  write_pytorch_dialect(folder.file("rank_1.json"), run, 1)->commit();
+  const ReadTrace rank = read_by_perfettos_rules(read_text(folder.file("rank_1.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(rank.whole["distributedInfo"]["rank"] == 1);
+  CHECK(rank.whole["distributedInfo"]["world_size"] == 2);
+  std::string host, kernels, ranges;
+  for (const auto& [thread, slices] : rank.slices)
+    for (const TraceSlice& slice : slices) {
+      if (slice.category == "user_annotation") host += slice.name + "\n";
+      const std::string stream = slice.category == "user_annotation" ? "" : slice.args["stream"].dump() + " ";
+      if (slice.category == "kernel") kernels += stream + slice.name + "\n";
+      if (slice.category == "gpu_user_annotation")
+        ranges += stream + slice.name + " " + std::to_string(slice.begin) + "–" + std::to_string(slice.end) + "\n";
+      if (slice.name == "gloo:all_gather") {
+        CHECK(slice.args["dtype"] == "BFloat16");
+        CHECK(slice.args["In msg nelems"] == 300);
+        CHECK(slice.args["Out msg nelems"] == 600);
+      }
+    }
+  CHECK(host == "ProfilerStep#12\nDP gather\nOptimizer.step#optimizer: apply\n");
+  CHECK(kernels ==
+        "7 optimizer step 12\n7 DP gather\n7 DP gather\n7 optimizer: apply\n7 optimizer step 12\n"
+        "20 gloo:all_gather\n");
+  CHECK(ranges ==
+        "7 ProfilerStep#12 500–3000\n7 DP gather 700–2200\n7 Optimizer.step#optimizer: apply 2200–2900\n"
+        "20 ProfilerStep#12 1600–2001\n20 DP gather 1600–2001\n");
+}
+
+TEST_CASE("an arrow whose other end was not recorded is not drawn") {
+  const TemporaryFolder folder;
+  RunTrace run = two_ranks();
+  run.ranks[1].spans.erase(run.ranks[1].spans.begin() + 4);  // what rank 1 received
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(all.arrows.count(0) == 0);
+  CHECK(all.arrows.at(1) == 1);
+}
+
+TEST_CASE("a trace that can't be written leaves nothing behind") {
+  const TemporaryFolder folder;
+  CHECK_THROWS(write_chrome_trace(folder.file("none/all.json"), two_ranks()));
+  write_pytorch_dialect(folder.file("rank_1.json"), two_ranks(), 1);  // never committed
+  CHECK(folder.names().empty());
+}
