@@ -123,8 +123,8 @@ void start(Rank& rank, Local& local) {
   show_state(rank, local.layout, local.state);
 }
 
-// The gradients that this rank computed itself. Every DP rank has seen other data, and a TP rank has only its own
-// slices, so nobody makes more random numbers than it needs. A real model would run its forward and backward pass here.
+// The gradients that this rank computed itself: of its own data, and for its own TP slices alone. A real model would
+// run its forward and backward pass here.
 //
 // The planted bug `dropped_gradient` loses what DP rank 1 has computed.
 Buckets own_gradients(const Rank& rank, const Local& local) {
@@ -212,8 +212,7 @@ void prepare(const Seat& seat) {
   require_sensible(muon);
   if (request.steps < 1 || request.steps > 1000)
     throw UsageError(fmt::format("--steps {} makes no sense; it takes a whole number from 1 to 1000", request.steps));
-  // Weights and gradients: random numbers, or the reader's files. `require` calls this once for each layout; both use
-  // the same data and the same reference.
+  // Random numbers, or the reader's files. `require` calls this once for each layout; both use the same.
   muon.nesterov = !request.no_nesterov;
   muon.precision = seat.precision;
   if (data == nullptr && request.files.params.empty()) {
@@ -260,15 +259,12 @@ int finish(Lesson<Local>& lesson, bool equal, bool last_layout) {
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
   if (files != nullptr && equal) write_result(lesson, *files);
+  if (!last_layout) return lesson.answer("");
   return lesson.answer(
-      !last_layout
-          ? ""
-          : "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done "
-            "in an "
-            "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
-            "matrix, and all else is done element by element. The price is on the table: the bytes of three "
-            "collectives a "
-            "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
+      "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
+      "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
+      "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives a "
+      "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
 }
 
 // Both layouts, or the one that was asked for.

@@ -94,8 +94,7 @@ NamedNumbers by_the_millisecond() {
   return ms;
 }
 
-// The analyser of `muonwalk-trace summary` has to come to the same numbers. It works with intervals instead of single
-// milliseconds, so that it can read real traces, too.
+// The analyser of `muonwalk-trace summary` has to come to the same numbers, with intervals instead of milliseconds.
 //
 // Four bugs are planted in this reader. Each makes a figure that looks as good as the right one: calls are counted by
 // name, times are added up that overlap, the host is taken for the device, and what other ranks did is not looked at.
@@ -172,7 +171,7 @@ void training_step(Rank& rank, Local& local) {
 
 // ### Read what it left behind
 //
-// The times are others in each run, so they go to standard error, read in both ways. Look for four things there:
+// The times differ from run to run, so they go to standard error, read in both ways. Look for four things there:
 //
 // - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
 //   adds up by name counts the calls in them twice.
@@ -212,8 +211,7 @@ Prediction predict(const Seat& seat) {
 //
 // "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) came with its traces, so its figures can
 // be read again. With `--published DIR`, each is shown as it was counted and then as above. The last table says of each
-// claim whether it holds. What neither can tell is said, too: our runs have no GPU, so they tell calls, bytes and
-// elements, and no milliseconds there.
+// claim whether it holds. Our runs have no GPU: they tell calls, bytes and elements, and no milliseconds there.
 std::string published_folder;        // empty: not given
 std::vector<PublishedClaim> claims;  // what was read in it
 
@@ -225,7 +223,7 @@ void prepare(const Seat& seat) {
   if (!published_folder.empty() && claims.empty()) claims = published_claims(read_published_folder(published_folder));
 }
 
-// All runs side by side, and the claims. The verdicts mean something only if these are the traces that were published.
+// All runs side by side, and the claims. The verdicts mean something only for the published traces.
 int compare_runs(Lesson<Local>& lesson) {
   lesson.say(told_text(told, claims));  // with the folder of the traces: first each figure, as it was counted
   const FoundAgain again = found_again(claims);
