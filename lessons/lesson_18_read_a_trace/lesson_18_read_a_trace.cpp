@@ -140,7 +140,7 @@ struct Local {
 
 // Plan the layout, the same for both optimizers, and pack my slices.
 void start(Rank& rank, Local& local) {
-  local.layout = plan_layout(kParameters, rank.grid);
+  local.layout = plan_layout(kParameters, rank.grid);  // nothing is sent for it
   local.state = initial_state(optimizer, local.layout, training(rank), rank.place.tp);
 }
 
@@ -226,7 +226,7 @@ void prepare(const Seat& seat) {
 // All runs side by side, and the claims. The verdicts mean something only for the published traces.
 int compare_runs(Lesson<Local>& lesson) {
   lesson.say(told_text(told, claims));  // with the folder of the traces: first each figure, as it was counted
-  const FoundAgain again = found_again(claims);
+  const FoundAgain again = found_again(claims);  // to the last digit that was published
   if (!claims.empty())
     lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
                          {{"figures", again.published}});
