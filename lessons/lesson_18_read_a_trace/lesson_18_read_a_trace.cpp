@@ -225,7 +225,7 @@ void prepare(const Seat& seat) {
 
 // All runs side by side, and the claims. The verdicts mean something only for the published traces.
 int compare_runs(Lesson<Local>& lesson) {
-  lesson.say(told_text(told, claims));  // with the folder of the traces: first each figure, as it was counted
+  lesson.say(told_text(told, claims));           // with the folder of the traces: first each figure, as it was counted
   const FoundAgain again = found_again(claims);  // to the last digit that was published
   if (!claims.empty())
     lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
