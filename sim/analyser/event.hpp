@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/recording/collective.hpp"
 #include "sim/analyser/trace_dialects.hpp"
+#include "sim/recording/collective.hpp"
 
 namespace muonwalk::sim {
 

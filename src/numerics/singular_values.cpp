@@ -9,7 +9,7 @@ namespace muonwalk {
 std::vector<double> singular_values(const Matrix& x) {
   if (x.empty()) return {};
   const Eigen::MatrixXd values_in_double = eigen_view(x).cast<double>();
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(values_in_double);
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(values_in_double);
   const Eigen::VectorXd& values = svd.singularValues();
   return {values.data(), values.data() + values.size()};
 }

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-#include "src/train/compared_optimizers.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/train/compared_optimizers.hpp"
 #include "src/train/serial_adamw.hpp"
 #include "tests/optim/rank_threads.hpp"
 
