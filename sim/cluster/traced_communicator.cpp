@@ -37,9 +37,10 @@ void TracedCommunicator::do_all_gather_v(const void* shard, const std::vector<In
          [&] { PointToPointCommunicator::do_all_gather_v(shard, counts, type, out); });
 }
 
-void TracedCommunicator::do_reduce_scatter(const void* in, Index count, ElementType type, void* out) {
-  traced(CollectiveKind::reduce_scatter, type, size() * count, count,
-         [&] { PointToPointCommunicator::do_reduce_scatter(in, count, type, out); });
+void TracedCommunicator::do_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
+                                             void* out) {
+  traced(CollectiveKind::reduce_scatter, type, sum(counts), counts[static_cast<std::size_t>(rank())],
+         [&] { PointToPointCommunicator::do_reduce_scatter_v(in, counts, type, out); });
 }
 
 void TracedCommunicator::do_all_reduce(void* values, Index count, ElementType type) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "src/errors.hpp"
@@ -88,6 +89,10 @@ const void* shifted(const void* memory, Index bytes) {
   return memory ? static_cast<const std::byte*>(memory) + bytes : nullptr;
 }
 
+Index sum(std::vector<Index>::const_iterator begin, std::vector<Index>::const_iterator end) {
+  return std::accumulate(begin, end, Index{0});
+}
+
 }  // namespace
 
 Communicator::Communicator(std::string group, int rank, int size, Ledger& ledger)
@@ -98,9 +103,18 @@ Communicator::Communicator(std::string group, int rank, int size, Ledger& ledger
   }
 }
 
+template <class Work>
+void Communicator::observed(CollectiveKind kind, ElementType type, Index in, Index out, int peer, const Work& work) {
+  ledger_->begin_call(group_, kind, type);
+  if (observers_.empty()) return work();
+  const Call call{group_, kind, type, in, out, peer};
+  for (CallObserver* observer : observers_) observer->begins(call);
+  work();
+  for (CallObserver* observer : observers_) observer->ended(call);
+}
+
 void Communicator::barrier() {
-  ledger_->begin_call(group_, CollectiveKind::barrier, ElementType::bytes);
-  do_barrier();
+  observed(CollectiveKind::barrier, ElementType::bytes, 0, 0, -1, [&] { do_barrier(); });
 }
 
 void Communicator::checked_send(const void* values, Index count, ElementType type, int peer) {
@@ -108,8 +122,7 @@ void Communicator::checked_send(const void* values, Index count, ElementType typ
   check.peer(peer, "peer");
   if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
   check.memory(values, check.bytes(count), "to send");
-  ledger_->begin_call(group_, CollectiveKind::send, type);
-  do_send(values, count, type, peer);
+  observed(CollectiveKind::send, type, count, 0, peer, [&] { do_send(values, count, type, peer); });
 }
 
 void Communicator::checked_recv(void* values, Index count, ElementType type, int peer) {
@@ -117,42 +130,43 @@ void Communicator::checked_recv(void* values, Index count, ElementType type, int
   check.peer(peer, "peer");
   if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
   check.memory(values, check.bytes(count), "to receive into");
-  ledger_->begin_call(group_, CollectiveKind::recv, type);
-  do_recv(values, count, type, peer);
+  observed(CollectiveKind::recv, type, 0, count, peer, [&] { do_recv(values, count, type, peer); });
 }
 
 void Communicator::checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type,
                                         void* out) {
   const ArgumentCheck check(*this, CollectiveKind::all_gather, type);
   const Index out_bytes = check.bytes(counts, "shard counts");
-  Index begin = 0;
-  for (int r = 0; r < rank_; ++r) begin += check.bytes(counts[static_cast<std::size_t>(r)]);
-  const Index shard_bytes = check.bytes(counts[static_cast<std::size_t>(rank_)]);
+  const Index begin = sum(counts.begin(), counts.begin() + rank_);
+  const Index own = counts[static_cast<std::size_t>(rank_)];
+  const Index shard_bytes = check.bytes(own);
   check.memory(shard, shard_bytes, "of the shard");
   check.memory(out, out_bytes, "for the gathered values");
-  check.apart(shard, shard_bytes, out, out_bytes, shifted(out, begin));
-  ledger_->begin_call(group_, CollectiveKind::all_gather, type);
-  do_all_gather_v(shard, counts, type, out);
+  check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(begin)));
+  observed(CollectiveKind::all_gather, type, own, sum(counts.begin(), counts.end()), -1,
+           [&] { do_all_gather_v(shard, counts, type, out); });
 }
 
-void Communicator::checked_reduce_scatter(const void* in, Index count, ElementType type, void* out) {
+void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
+                                            void* out) {
   const ArgumentCheck check(*this, CollectiveKind::reduce_scatter, type);
   check.summable();
-  const Index in_bytes = check.bytes(std::vector<Index>(static_cast<std::size_t>(size_), count), "piece counts");
-  const Index out_bytes = check.bytes(count);
+  const Index in_bytes = check.bytes(counts, "piece counts");
+  const Index begin = sum(counts.begin(), counts.begin() + rank_);
+  const Index own = counts[static_cast<std::size_t>(rank_)];
+  const Index out_bytes = check.bytes(own);
   check.memory(in, in_bytes, "to sum up");
   check.memory(out, out_bytes, "for the sums");
-  check.apart(out, out_bytes, in, in_bytes, shifted(in, rank_ * out_bytes));
-  ledger_->begin_call(group_, CollectiveKind::reduce_scatter, type);
-  do_reduce_scatter(in, count, type, out);
+  check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(begin)));
+  observed(CollectiveKind::reduce_scatter, type, sum(counts.begin(), counts.end()), own, -1,
+           [&] { do_reduce_scatter_v(in, counts, type, out); });
 }
 
 void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {
   const ArgumentCheck check(*this, CollectiveKind::all_reduce, type);
   check.summable();
   check.memory(values, check.bytes(count), "to sum up");
-  ledger_->begin_call(group_, CollectiveKind::all_reduce, type);
-  do_all_reduce(values, count, type);
+  observed(CollectiveKind::all_reduce, type, count, count, -1, [&] { do_all_reduce(values, count, type); });
 }
 
 void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
@@ -169,16 +183,16 @@ void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>
   check.memory(in, in_bytes, "to send");
   check.memory(out, out_bytes, "to receive into");
   check.apart(in, in_bytes, out, out_bytes, nullptr);
-  ledger_->begin_call(group_, CollectiveKind::all_to_all, type);
-  do_all_to_all_v(in, send_counts, out, recv_counts, type);
+  observed(CollectiveKind::all_to_all, type, sum(send_counts.begin(), send_counts.end()),
+           sum(recv_counts.begin(), recv_counts.end()), -1,
+           [&] { do_all_to_all_v(in, send_counts, out, recv_counts, type); });
 }
 
 void Communicator::checked_broadcast(void* values, Index count, ElementType type, int root) {
   const ArgumentCheck check(*this, CollectiveKind::broadcast, type);
   check.peer(root, "root");
   check.memory(values, check.bytes(count), "to broadcast");
-  ledger_->begin_call(group_, CollectiveKind::broadcast, type);
-  do_broadcast(values, count, type, root);
+  observed(CollectiveKind::broadcast, type, count, count, root, [&] { do_broadcast(values, count, type, root); });
 }
 
 Index Communicator::piece_of(Index elements) const {

@@ -51,6 +51,9 @@ class Communicator {
   /// `in`.
   template <class T>
   void reduce_scatter(const T* in, Index count, T* out);
+  /// The same, with pieces of counts[r] elements each: `in` has their sum, `out` has counts[rank()].
+  template <class T>
+  void reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out);
   /// values (count) = the sum over ranks, the same bits on every rank.
   template <class T>
   void all_reduce(T* values, Index count);
@@ -77,6 +80,9 @@ class Communicator {
   /// What this rank has moved in this group (and in every group that shares the ledger).
   Ledger& ledger() { return *ledger_; }
 
+  /// From now on `observer` is told of every call, after those that came before it. It must outlive the communicator.
+  void observe(CallObserver& observer) { observers_.push_back(&observer); }
+
  protected:
   /// For backends: the group's name, this rank's number in it, its size, and where the traffic is counted.
   Communicator(std::string group, int rank, int size, Ledger& ledger);
@@ -88,7 +94,7 @@ class Communicator {
   virtual void do_send(const void* values, Index count, ElementType type, int peer) = 0;
   virtual void do_recv(void* values, Index count, ElementType type, int peer) = 0;
   virtual void do_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out) = 0;
-  virtual void do_reduce_scatter(const void* in, Index count, ElementType type, void* out) = 0;
+  virtual void do_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out) = 0;
   virtual void do_all_reduce(void* values, Index count, ElementType type) = 0;
   virtual void do_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
                                const std::vector<Index>& recv_counts, ElementType type) = 0;
@@ -100,17 +106,21 @@ class Communicator {
   void checked_send(const void* values, Index count, ElementType type, int peer);
   void checked_recv(void* values, Index count, ElementType type, int peer);
   void checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
-  void checked_reduce_scatter(const void* in, Index count, ElementType type, void* out);
+  void checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
   void checked_all_reduce(void* values, Index count, ElementType type);
   void checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
                             const std::vector<Index>& recv_counts, ElementType type);
   void checked_broadcast(void* values, Index count, ElementType type, int root);
   Index piece_of(Index elements) const;
+  // Opens the ledger's entry, tells the observers and does the work in between.
+  template <class Work>
+  void observed(CollectiveKind kind, ElementType type, Index in, Index out, int peer, const Work& work);
 
   std::string group_;
   int rank_;
   int size_;
   Ledger* ledger_;
+  std::vector<CallObserver*> observers_;
 };
 
 }  // namespace muonwalk

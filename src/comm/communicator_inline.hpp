@@ -27,7 +27,13 @@ void Communicator::all_gather_v(const T* shard, const std::vector<Index>& counts
 
 template <class T>
 void Communicator::reduce_scatter(const T* in, Index count, T* out) {
-  checked_reduce_scatter(in, count, ElementTypeOf<T>::value, out);
+  checked_reduce_scatter_v(in, std::vector<Index>(static_cast<std::size_t>(size()), count), ElementTypeOf<T>::value,
+                           out);
+}
+
+template <class T>
+void Communicator::reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out) {
+  checked_reduce_scatter_v(in, counts, ElementTypeOf<T>::value, out);
 }
 
 template <class T>

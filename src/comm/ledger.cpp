@@ -4,28 +4,6 @@
 
 namespace muonwalk {
 
-const char* collective_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::barrier:
-      return "barrier";
-    case CollectiveKind::send:
-      return "send";
-    case CollectiveKind::recv:
-      return "recv";
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-    case CollectiveKind::all_to_all:
-      return "all_to_all";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-  }
-  return "unknown call";
-}
-
 Traffic& Traffic::operator+=(const Traffic& other) {
   bytes_sent += other.bytes_sent;
   bytes_received += other.bytes_received;

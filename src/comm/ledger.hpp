@@ -5,15 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/element_type.hpp"
+#include "src/comm/call.hpp"
 
 namespace muonwalk {
-
-/// The kinds of calls on a Communicator.
-enum class CollectiveKind { barrier, send, recv, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast };
-
-/// "all_gather" and so on.
-const char* collective_name(CollectiveKind kind);
 
 /// Bytes and messages that one rank hands to, and takes from, the transport. Headers are not in it.
 struct Traffic {

@@ -156,10 +156,10 @@ void PointToPointCommunicator::do_all_gather_v(const void* shard, const std::vec
   gather_pieces(call, begins, type, whole);
 }
 
-void PointToPointCommunicator::do_reduce_scatter(const void* in, Index count, ElementType type, void* out) {
+void PointToPointCommunicator::do_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
+                                                   void* out) {
   const Transport::Call call = collective(CollectiveKind::reduce_scatter, type);
-  reduce_pieces(call, static_cast<const std::byte*>(in), running_begins(std::vector<Index>(std::size_t(size()), count)),
-                type, out);
+  reduce_pieces(call, static_cast<const std::byte*>(in), running_begins(counts), type, out);
 }
 
 void PointToPointCommunicator::do_all_reduce(void* values, Index count, ElementType type) {

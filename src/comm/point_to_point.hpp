@@ -68,7 +68,7 @@ class PointToPointCommunicator : public Communicator {
   void do_send(const void* values, Index count, ElementType type, int peer) override;
   void do_recv(void* values, Index count, ElementType type, int peer) override;
   void do_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out) override;
-  void do_reduce_scatter(const void* in, Index count, ElementType type, void* out) override;
+  void do_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out) override;
   void do_all_reduce(void* values, Index count, ElementType type) override;
   void do_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
                        const std::vector<Index>& recv_counts, ElementType type) override;

@@ -53,6 +53,12 @@ Traffic reduce_scatter_traffic(int size, Index piece_elements, ElementType type)
   return all_gather_traffic(size, piece_elements, type);
 }
 
+Traffic reduce_scatter_v_traffic(int rank, const std::vector<Index>& piece_elements, ElementType type) {
+  Traffic traffic = all_gather_v_traffic(rank, piece_elements, type);
+  std::swap(traffic.bytes_sent, traffic.bytes_received);
+  return traffic;
+}
+
 std::pair<Index, Index> all_reduce_piece(int rank, int size, Index elements) {
   check_group(rank, size);
   // ⌊r · elements / n⌋ without the product r · elements, which could overflow.

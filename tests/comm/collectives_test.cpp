@@ -123,12 +123,21 @@ std::string refusals(Communicator& c) {
       {"bytes have no sum", [&] { c.reduce_scatter(bytes, Index{1}, bytes); }},
       {"overlap", [&] { c.all_gather(values + (c.rank() == 0 ? 1 : 0), Index{2}, values); }},
       {"overlap", [&] { c.reduce_scatter(values, Index{2}, values + 1); }},
+      {"overlap",
+       [&] {
+         c.reduce_scatter_v(values, {2, 1}, values + 1);
+       }},
       {"overlap", [&] { c.all_to_all_v(values, ones, values + 1, ones); }},
       {"one for each of the 2 ranks",
        [&] {
          c.all_gather_v(values, {1, 1, 1}, values + 1);
        }},
       {"one for each of the 2 ranks", [&] { c.all_to_all_v(values, {1}, values + 8, ones); }},
+      {"one for each of the 2 ranks", [&] { c.reduce_scatter_v(values, {1}, values + 8); }},
+      {"is negative",
+       [&] {
+         c.reduce_scatter_v(values, {1, -1}, values + 8);
+       }},
       {"must be equal", [&] { c.all_to_all_v(values, more, values + 8, ones); }},
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -150,6 +159,80 @@ std::string refusals(Communicator& c) {
 
 TEST_CASE("wrong arguments: refused with a sentence, on the rank that makes them, before anything moves") {
   CHECK(joined(on_memory_threads(2, refusals)) == "");
+}
+
+namespace {
+
+// Writes down what it is told.
+struct Diary : CallObserver {
+  void begins(const Call& call) override { lines.push_back("begins " + text(call)); }
+  void ended(const Call& call) override { lines.push_back("ended " + text(call)); }
+  std::vector<std::string> lines;
+};
+
+}  // namespace
+
+TEST_CASE("observers: each is told of every call when it begins and when it has ended, and of none that was refused") {
+  const auto complaints = on_memory_threads(2, [](Communicator& c) -> std::string {
+    Diary first, second;
+    c.observe(first);
+    const int other = 1 - c.rank();
+    const std::string r = std::to_string(c.rank()), o = std::to_string(other);
+    float values[8] = {};
+    std::byte bytes[3] = {};
+    c.barrier();
+    c.observe(second);
+    if (c.rank() == 0) c.send(values, 3, other);
+    if (c.rank() == 1) c.recv(values, 3, other);
+    c.all_gather(FlatOf<bfloat16>(5));
+    c.all_gather_v(values, {1, 2}, values + 4);
+    c.reduce_scatter(values, 2, values + 4);
+    c.reduce_scatter_v(values, {3, 1}, values + 4);
+    c.all_reduce(Flat(7));
+    if (c.rank() == 0) c.all_to_all_v(values, {1, 2}, values + 4, {1, 1});
+    if (c.rank() == 1) c.all_to_all_v(values, {1, 1}, values + 4, {2, 1});
+    c.broadcast(bytes, 3, 1);
+    try {
+      c.send(values, 1, 2);
+      return "a peer that does not exist was accepted";
+    } catch (const std::invalid_argument&) {
+    }
+    const bool zero = c.rank() == 0;
+    std::vector<std::string> expected = {
+        "memory barrier",
+        zero ? "memory send of float32, 3 in, 0 out, peer 1" : "memory recv of float32, 0 in, 3 out, peer 0",
+        "memory all_gather of bfloat16, 5 in, 10 out",
+        "memory all_gather of float32, " + std::to_string(1 + c.rank()) + " in, 3 out",
+        "memory reduce_scatter of float32, 4 in, 2 out",
+        std::string("memory reduce_scatter of float32, 4 in, ") + (zero ? "3" : "1") + " out",
+        "memory all_reduce of float32, 7 in, 7 out",
+        zero ? "memory all_to_all of float32, 3 in, 2 out" : "memory all_to_all of float32, 2 in, 3 out",
+        "memory broadcast of bytes, 3 in, 3 out, root 1"};
+    std::vector<std::string> told;
+    for (const std::string& line : expected) {
+      told.push_back("begins " + line);
+      told.push_back("ended " + line);
+    }
+    for (std::size_t i = 0; i < std::min(told.size(), first.lines.size()); ++i)
+      if (told[i] != first.lines[i]) return "\"" + first.lines[i] + "\" instead of \"" + told[i] + "\"";
+    if (first.lines.size() != told.size()) return "the first was told of " + std::to_string(first.lines.size());
+    if (second.lines != std::vector<std::string>(told.begin() + 2, told.end())) return "the second differs";
+    return "";
+  });
+  CHECK(joined(complaints) == "");
+}
+
+TEST_CASE("calls: equal when every member is") {
+  const Call call{"dp", CollectiveKind::broadcast, ElementType::float32, 3, 4, 1};
+  CHECK(call == Call(call));
+  const Call others[] = {
+      {"tp", call.kind, call.type, 3, 4, 1},          {"dp", CollectiveKind::recv, call.type, 3, 4, 1},
+      {"dp", call.kind, ElementType::bytes, 3, 4, 1}, {"dp", call.kind, call.type, 2, 4, 1},
+      {"dp", call.kind, call.type, 3, 5, 1},          {"dp", call.kind, call.type, 3, 4, 2}};
+  for (const Call& other : others) {
+    CAPTURE(text(other));
+    CHECK(call != other);
+  }
 }
 
 TEST_CASE("a group: rank and size must go together") {

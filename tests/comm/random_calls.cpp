@@ -55,7 +55,7 @@ class Player {
       case CollectiveKind::all_gather:
         return random_() % 2 ? gather() : gather_v();
       case CollectiveKind::reduce_scatter:
-        return reduce_scatter();
+        return random_() % 2 ? reduce_scatter() : reduce_scatter_v();
       case CollectiveKind::all_reduce:
         return all_reduce();
       case CollectiveKind::all_to_all:
@@ -186,6 +186,22 @@ class Player {
       got.assign(own_place, own_place + count);
     }
     predict(CollectiveKind::reduce_scatter, type, reduce_scatter_traffic(size(), count, type));
+    return compare(expected, got);
+  }
+
+  std::string reduce_scatter_v() {
+    const std::vector<Index> counts = random_counts();
+    const auto before = [&](int r) { return std::accumulate(counts.begin(), counts.begin() + r, Index{0}); };
+    std::vector<Values> held = random_values_of_all(same(before(size())));
+    Values expected;
+    for (Index i = before(rank()); i < before(rank() + 1); ++i) expected.push_back(sum_at(held, i));
+    Values& mine = held[std::size_t(rank())];
+    T* own_place = mine.data() + before(rank());
+    Values got = room(counts[std::size_t(rank())]);
+    const bool in_place = random_() % 2;
+    communicator_.reduce_scatter_v(mine.data(), counts, in_place ? own_place : got.data());
+    if (in_place) got.assign(own_place, own_place + got.size());
+    predict(CollectiveKind::reduce_scatter, type, reduce_scatter_v_traffic(rank(), counts, type));
     return compare(expected, got);
   }
 
