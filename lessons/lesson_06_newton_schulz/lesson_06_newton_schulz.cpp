@@ -100,6 +100,7 @@ std::vector<double> halving() {
 Matrix orthogonal_reference(const Seat& seat) {
   NewtonSchulzSettings settings;
   settings.precision = seat.precision;
+  settings.products = seat.products;
   return newton_schulz(with_singular_values(halving()), settings);
 }
 
@@ -138,7 +139,7 @@ void gather(Rank& rank, Local& local) {
 // `four_steps` stops early. `cubic` uses the textbook's coefficients 1.5, −0.5 and 0, which leave a small σ small for
 // long. `one_rank_in_bf16` has another precision on one rank: a good result, but not the one that the others have.
 void orthogonalize_whole(Rank& rank, Local& local) {
-  MuonSettings settings = muon_settings(rank.precision, rank.threads);
+  MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   if (rank.bug("four_steps")) settings.ns_steps = 4;
   if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.precision = Precision::bf16;
 

@@ -60,6 +60,7 @@ void plan(const Seat& seat) {
 std::vector<NamedMatrix> orthogonal_matrices(const Seat& seat) {
   NewtonSchulzSettings settings;
   settings.precision = seat.precision;
+  settings.products = seat.products;
   std::vector<NamedMatrix> wholes;
   for (const Parameter& parameter : kParameters) {
     const RandomTensor numbers = {seat.seed, wholes.size()};
@@ -84,7 +85,7 @@ std::vector<NamedMatrix> slices_of(const Seat& seat) {
 //
 // The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
 void orthogonalize_wholes(Rank& rank, Local& local) {
-  MuonSettings settings = muon_settings(rank.precision, rank.threads);
+  MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
   for (const Parameter& parameter : kParameters) {
     const RandomTensor numbers = {rank.seed, local.wholes.size()};

@@ -215,6 +215,7 @@ void prepare(const Seat& seat) {
   // Random numbers, or the reader's files. `require` calls this once for each layout; both use the same.
   muon.nesterov = !request.no_nesterov;
   muon.precision = seat.precision;
+  muon.products = seat.products;
   if (data == nullptr && request.files.params.empty()) {
     if (!request.files.grads.empty() || !request.files.out.empty() || !request.tp_dims.empty())
       throw UsageError(

@@ -81,7 +81,7 @@ AdamWState initial_bias(const Seat& seat) {
 // pause. The gradients of the DP ranks are added as a tree, as a collective of these lessons adds them.
 std::vector<NamedMatrix> trained(const Seat& seat) {
   const RandomTraining data = training(seat);
-  const MuonSettings settings = muon_settings(seat.precision, 1);
+  const MuonSettings settings = muon_settings(seat.precision, 1, seat.products);
   ReferenceRun run(data, settings);
   std::vector<NamedMatrix> expected;
   for (const NamedMatrix& whole : run.after(kSteps, seat.grid.dp()))
@@ -183,7 +183,7 @@ void collect_dist_metas(Rank& rank, Local& local) {
 // often as there are groups, while the others never move. A test that asks whether the loss falls is content.
 void take_step(Rank& rank, Local& local) {
   const RandomTraining data = training(rank);
-  const MuonSettings settings = muon_settings(rank.precision, rank.threads);
+  const MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   int updated = 0;
   for (int g = 0; g < kGroups; ++g) {
     Group& group = local.groups[rank.bug("stale_parameter_list") ? kGroups - 1 : g];
@@ -234,7 +234,7 @@ Prediction predict(const Seat& seat) {
   Ledger& ledger = prediction.ledger;
   const ElementType type = ElementType::float32;
   ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(seat.grid.dp(), 1, type));
-  const MuonSettings settings = muon_settings(seat.precision, 1);
+  const MuonSettings settings = muon_settings(seat.precision, 1, seat.products);
   const Layout layout = plan_layout(kParameters, seat.grid);  // both groups at once, a buffer each
   ledger.add(predict_full_step(layout, seat.place, settings), kSteps);
   const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kBias, type);

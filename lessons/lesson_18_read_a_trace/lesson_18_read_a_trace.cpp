@@ -125,7 +125,7 @@ OptimizerKind optimizer = OptimizerKind::adamw;     // of this run: settled befo
 RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
 
 std::vector<NamedMatrix> expected_slices(const Seat& seat) {
-  const MuonSettings one_thread = muon_settings(seat.precision, 1);  // this process will fork again
+  const MuonSettings one_thread = muon_settings(seat.precision, 1, seat.products);  // this process will fork again
   return serially_trained(optimizer, training(seat), kSteps, seat.grid, seat.place, one_thread);
 }
 
@@ -164,9 +164,9 @@ void training_step(Rank& rank, Local& local) {
   if (rank.bug("lost_gradient") && rank.rank() == 1)
     for (Matrix& slice : own) slice = Matrix(slice.rows(), slice.cols());
   // Each phase gets a name that begins with "optimizer", by which its share of the step can be found again.
-  optimizer_step(local.layout, rank.place, rank.dp(), rank.tp(), muon_settings(rank.precision, rank.threads),
-                 pack_slices(local.layout, own), local.step, local.state,
-                 [&rank](const std::string& phase) { rank.phase("optimizer: " + phase); });
+  optimizer_step(local.layout, rank.place, rank.dp(), rank.tp(),
+                 muon_settings(rank.precision, rank.threads, rank.products), pack_slices(local.layout, own), local.step,
+                 local.state, [&rank](const std::string& phase) { rank.phase("optimizer: " + phase); });
 }
 
 // ### Read what it left behind
@@ -202,7 +202,7 @@ void read_run(Lesson<Local>& lesson) {
 Prediction predict(const Seat& seat) {
   Prediction prediction;
   prediction.ledger.add(predict_optimizer_step(optimizer, plan_layout(kParameters, seat.grid), seat.place,
-                                               muon_settings(seat.precision, seat.threads)),
+                                               muon_settings(seat.precision, seat.threads, seat.products)),
                         kSteps);
   return prediction;
 }

@@ -138,6 +138,7 @@ Seat Options::seat(int rank) const {
   seat.threads = threads_per_rank();
   seat.seed = seed;
   seat.precision = precision;
+  seat.products = products;
   seat.bug_switched_on = bug;
   return seat;
 }
@@ -151,7 +152,7 @@ int Options::threads_per_rank() const {
 bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options) {
   CLI::App app{fmt::format("{}", fmt::join(wrap_text(info.question, 0), "\n")), info.name};
   int dp = options.grid.dp(), tp = options.grid.tp(), pp = options.grid.pp();
-  std::string precision = "fp32", world = "processes", transport = "gloo", seed, fault;
+  std::string precision = "fp32", products = "eigen", world = "processes", transport = "gloo", seed, fault;
   int threads = 0;
   bool list_bugs = false;
   app.allow_extras();  // named below, in a sentence of ours
@@ -164,6 +165,10 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   const auto* seed_option = app.add_option("--seed", seed, "seed of the random numbers (default 1)");
   app.add_option("--precision", precision,
                  info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)");
+  const auto* products_option = app.add_option(
+      "--products", products,
+      info.fp32_only ? "nothing: this lesson multiplies no matrices"
+                     : "what multiplies in Newton–Schulz: eigen (default), or chain, the same bits on any processor");
   app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
   const auto* bug_option = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
   app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
@@ -215,6 +220,12 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         fmt::format("--precision bf16 would change nothing in {}, which moves float32 and multiplies nothing; try it "
                     "with lesson 04, 06 or 09",
                     info.name));
+  if (products != "eigen" && products != "chain")
+    throw UsageError(fmt::format("--products {} is not known; it takes eigen or chain", quoted_if_empty(products)));
+  if (products_option->count() > 0 && info.fp32_only)
+    throw UsageError(fmt::format(
+        "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09", products,
+        info.name));
   if (world != "processes" && world != "threads")
     throw UsageError(fmt::format("--world {} is not known; it takes processes or threads", quoted_if_empty(world)));
   if (transport != "gloo" && transport != "memory")
@@ -224,6 +235,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   options.grid_given = std::any_of(grid_options.begin(), grid_options.end(), [](auto* o) { return o->count() > 0; });
   options.threads = threads;
   options.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
+  options.products = products == "chain" ? Products::chain : Products::eigen;
   options.world = world == "threads" ? WorldKind::threads : WorldKind::processes;
   options.transport = transport == "memory" ? TransportKind::memory : TransportKind::gloo;
   if (seed_option->count() > 0) options.seed = parse_seed(seed);

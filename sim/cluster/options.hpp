@@ -30,6 +30,7 @@ struct Options {
   int threads = 0;                                ///< 0: max(1, cores / ranks)
   std::uint64_t seed = 1;                         ///< --seed
   Precision precision = Precision::fp32;          ///< --precision
+  Products products = Products::eigen;            ///< --products
   int verbose = 1;                                ///< --verbose: 0 the result only, 1 shapes and shards, 2 also values
   double timeout_seconds = 30;                    ///< --timeout: how long nothing may move before the run is given up
   WorldKind world = WorldKind::processes;         ///< --world
@@ -79,8 +80,8 @@ struct LessonInfo {
   std::vector<Bug> bugs = {};              ///< the planted ones
   std::vector<std::string> also_try = {};  ///< further command lines for the reader, e.g. "--tp 4"
   std::vector<LessonOption> options = {};  ///< its own, besides the common ones
-  bool fp32_only = false;                  ///< it rounds nothing, so --precision bf16 is refused
-  bool traced = false;                     ///< it reads the trace of its own run (LessonCore::trace)
+  bool fp32_only = false;  ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
+  bool traced = false;     ///< it reads the trace of its own run (LessonCore::trace)
 };
 
 /// The "05" of "lesson_05_tp_gather".

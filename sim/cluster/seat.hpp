@@ -6,6 +6,7 @@
 
 #include "src/layout/grid.hpp"
 #include "src/numerics/bfloat16.hpp"
+#include "src/numerics/products.hpp"
 
 namespace muonwalk::sim {
 
@@ -17,6 +18,7 @@ struct Seat {
   int threads = 1;                        ///< OpenMP threads of this rank
   std::uint64_t seed = 0;                 ///< `--seed`
   Precision precision = Precision::fp32;  ///< `--precision`
+  Products products = Products::eigen;    ///< `--products`
   std::string bug_switched_on;            ///< the planted bug of `--bug NAME`; empty for none
 
   /// True when the planted bug `name` is switched on.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/numerics/bfloat16.hpp"
+#include "src/numerics/products.hpp"
 
 namespace muonwalk {
 
@@ -20,6 +21,7 @@ struct NewtonSchulzSettings {
   int steps = 5;                          ///< how often; 0 leaves it at the normalization
   Precision precision = Precision::fp32;  ///< bf16 rounds inputs and results to bfloat16
   Quintic quintic = {};                   ///< the polynomial of every step
+  Products products = Products::eigen;    ///< what computes its products
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
 };
 

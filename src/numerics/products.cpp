@@ -21,6 +21,8 @@ std::string shape_text(const Matrix& x) { return muonwalk::shape_text(x.rows(), 
 
 }  // namespace
 
+const char* products_name(Products products) { return products == Products::eigen ? "eigen" : "chain"; }
+
 void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads) {
   if (left.cols() != right.rows()) {
     throw std::invalid_argument("cannot multiply " + shape_text(left) + " by " + shape_text(right) +

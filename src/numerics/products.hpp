@@ -4,6 +4,16 @@
 
 namespace muonwalk {
 
+/// What computes the products of Newton–Schulz. Either gives the same bits on every rank and with any number of
+/// threads; between the two, the last bits differ.
+enum class Products {
+  eigen,  ///< the iteration in Eigen's words
+  chain,  ///< every element is one chain of multiply-adds, the same on every processor that has them fused
+};
+
+/// "eigen" or "chain".
+const char* products_name(Products products);
+
 /// out = left · right. left m × k, right k × n, out m × n (resized, apart from the factors). Every element is one chain
 /// of multiply-adds in the order of k, sum = fma(left(i, k), right(k, j), sum), and nothing else decides its bits:
 /// neither the shape around it, nor the tile it falls into, nor the number of threads. (On a processor without fused

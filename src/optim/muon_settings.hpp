@@ -19,12 +19,14 @@ struct MuonSettings {
   bool nesterov = true;                   ///< orthogonalize g + μ m, else m
   int ns_steps = 5;                       ///< Newton–Schulz steps
   Precision precision = Precision::fp32;  ///< of Newton–Schulz and of what is gathered for it
+  Products products = Products::eigen;    ///< what computes the products of Newton–Schulz
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
 };
 
-/// The defaults in a precision and with so many threads.
-inline MuonSettings muon_settings(Precision precision, int threads) {
+/// The defaults in a precision, with so many threads and these products.
+inline MuonSettings muon_settings(Precision precision, int threads, Products products) {
   MuonSettings settings;
+  settings.products = products;
   settings.precision = precision;
   settings.threads = threads;
   return settings;

@@ -61,6 +61,7 @@ void SerialMuon::step(const std::vector<std::vector<Matrix>>& gradients) {
   NewtonSchulzSettings ns;
   ns.steps = settings_.ns_steps;
   ns.precision = settings_.precision;
+  ns.products = settings_.products;
   ns.threads = settings_.threads;
 
   for (std::size_t p = 0; p < parameters_.size(); ++p) {

@@ -56,6 +56,7 @@ Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const st
   NewtonSchulzSettings newton_schulz_settings;
   newton_schulz_settings.steps = settings.ns_steps;
   newton_schulz_settings.precision = settings.precision;
+  newton_schulz_settings.products = settings.products;
   newton_schulz_settings.threads = settings.threads;
   return newton_schulz(whole, newton_schulz_settings, parameter);
 }

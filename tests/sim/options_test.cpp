@@ -83,6 +83,9 @@ TEST_CASE("parse_options: every option sets what it says") {
   CHECK(parsed({"--seed", "18446744073709551615"}).seed == 18446744073709551615u);
   CHECK(parsed({"--precision", "bf16"}).precision == Precision::bf16);
   CHECK(parsed({"--precision", "fp32"}).precision == Precision::fp32);
+  CHECK(parsed({}).products == Products::eigen);
+  CHECK(parsed({"--products", "chain"}).products == Products::chain);
+  CHECK(parsed({"--products", "eigen"}).products == Products::eigen);
   for (int level : {0, 1, 2}) CHECK(parsed({"--verbose", std::to_string(level)}).verbose == level);
   CHECK(parsed({"--timeout", "0.5"}).timeout_seconds == 0.5);
   CHECK(parsed({"--world", "threads"}).world == WorldKind::threads);
@@ -131,6 +134,8 @@ TEST_CASE(
       {{"--seed", ""}, {"--seed ''", "from 0"}},
       {{"--seed", "18446744073709551616"}, {"18446744073709551616", "18446744073709551615"}},
       {{"--precision", "fp8"}, {"--precision fp8", "fp32", "bf16"}},
+      {{"--products", "blas"}, {"--products blas", "eigen", "chain"}},
+      {{"--products", ""}, {"--products ''", "eigen", "chain"}},
       {{"--precision", ""}, {"--precision ''", "fp32", "bf16"}},
       {{"--verbose", "3"}, {"--verbose 3", "0, 1 or 2"}},
       {{"--verbose", "-1"}, {"--verbose -1", "0, 1 or 2"}},
@@ -196,6 +201,7 @@ TEST_CASE(
                              "--threads",
                              "--seed",
                              "--precision",
+                             "--products",
                              "--verbose",
                              "--bug",
                              "--list-bugs",
@@ -270,8 +276,8 @@ TEST_CASE("require_valid: options from code are held to the same rules") {
 }
 
 TEST_CASE("Options::seat: the place of every rank, and at least one thread each") {
-  Options options =
-      parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision", "bf16"});
+  Options options = parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision",
+                            "bf16", "--products", "chain"});
   for (int rank = 0; rank < 16; ++rank) {
     const Seat seat = options.seat(rank);
     CHECK(seat.place.rank == rank);
@@ -279,6 +285,7 @@ TEST_CASE("Options::seat: the place of every rank, and at least one thread each"
     CHECK(seat.threads >= 1);
     CHECK(seat.seed == 9);
     CHECK(seat.precision == Precision::bf16);
+    CHECK(seat.products == Products::chain);
     CHECK(seat.bug("first_bug"));
     CHECK_FALSE(seat.bug("second_bug"));
   }
