@@ -214,7 +214,7 @@ Prediction predict(const Seat& seat) {
   Prediction prediction;
   prediction.ledger.add("dp", CollectiveKind::all_gather, ElementType::float32, 1,
                         all_gather_traffic(dp, bucket / dp, ElementType::float32));
-  prediction.peak_elements = layout.shard_elements() + bucket;
+  prediction.peak_elements = layout.shard_elements(seat.place.dp) + bucket;
   return prediction;
 }
 

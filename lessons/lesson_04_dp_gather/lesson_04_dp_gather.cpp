@@ -170,7 +170,7 @@ Prediction predict(const Seat& seat) {
   Prediction prediction;
 
   // Bucket by bucket, as the steps do it; `held` is what is still there when the next bucket arrives.
-  Index held = layout.shard_elements();
+  Index held = layout.shard_elements(seat.place.dp);
   for (const Bucket& bucket : layout.buffers[0].buckets) {
     const Index size = bucket.range.size();
     prediction.ledger.add("dp", CollectiveKind::all_gather, type, 1,

@@ -14,10 +14,9 @@
 #include "sim/cluster/shown_phases.hpp"
 #include "src/errors.hpp"
 #include "src/layout/ownership_table.hpp"
-#include "src/optim/named_slice.hpp"
-#include "src/optim/serial_muon.hpp"
-#include "src/train/training_data.hpp"
-#include "src/train/training_files.hpp"
+#include "src/train/models.hpp"
+#include "src/train/reference_run.hpp"
+#include "src/train/requested_training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -40,51 +39,42 @@ using namespace muonwalk::sim;
 struct Request {
   MuonSettings muon;
   bool no_nesterov = false;
-  int steps = 10;
-  bool small = false;
   int bucket_capacity = 0, alignment = 1;  // one bucket, no padding
-  TrainingFileNames files;
-  std::vector<std::string> tp_dims;
+  std::string ownership = "buckets";       // who owns what of a bucket
+  TrainingRequest training;
 };
 Request request;
 
 // Where weights and gradients come from: random numbers, or the reader's own files. Made before the ranks are forked,
 // so that all of them see it.
-std::unique_ptr<TrainingData> data;
+std::unique_ptr<Training> data;
 
 // What one rank holds.
 struct Local {
-  std::vector<int> mine;  // the numbers of the parameters of this rank's pipeline stage
-  Layout layout;          // who owns what of them
-  MuonState state;        // weights: whole buckets; momentum: my DP shards
-  int step = 0;           // optimizer steps done
+  Layout layout;    // who owns what of the parameters of this rank's pipeline stage
+  MuonState state;  // weights: whole buckets; momentum: my DP shards
+  int step = 0;     // optimizer steps done
 };
 
 // With pipeline parallelism a stage has parameters of its own; without it, everybody has all.
-std::vector<int> parameters_of(const Seat& seat) {
-  const Range range = stage_parameters(data->parameters().size(), seat.grid.pp(), seat.place.pp);
-  std::vector<int> mine;
-  for (Index p = range.begin; p < range.end; ++p) mine.push_back(p);
-  return mine;
+Range parameters_of(const Seat& seat) {
+  return stage_parameters(int(data->parameters().size()), seat.grid.pp(), seat.place.pp);
 }
 
-// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test.
+// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With
+// `--ownership` it deals out the bucket in another way; a rank owns one run of it in any case.
 Layout layout_of(const Seat& seat) {
   std::vector<Parameter> parameters;
-  for (int p : parameters_of(seat)) parameters.push_back(data->parameters()[p]);
+  const Range mine = parameters_of(seat);
+  for (Index p = mine.begin; p < mine.end; ++p) parameters.push_back(data->parameters()[p]);
   if (parameters.empty())
     throw UsageError(fmt::format("--pp {} asks for more stages than there are matrices; try --pp {}", seat.grid.pp(),
                                  data->parameters().size()));
   LayoutOptions options;
   options.bucket_capacity = request.bucket_capacity;
   options.parameter_alignment = request.alignment;
+  options.ownership = parse_ownership(request.ownership);
   return plan_layout(parameters, seat.grid, options);
-}
-
-MuonSettings settings_of(const Seat& seat) {
-  MuonSettings settings = request.muon;
-  settings.threads = seat.threads;
-  return settings;
 }
 
 // ## The reference
@@ -96,12 +86,7 @@ std::unique_ptr<ReferenceRun> reference;
 
 // What a rank should hold after a step: its TP slices, cut out of the whole matrices of the reference.
 std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
-  std::vector<NamedMatrix> slices;
-  for (int p : parameters_of(seat)) {
-    const Matrix& whole = reference->after(step, seat.grid.dp())[p].matrix;
-    slices.push_back(named_slice(data->parameters()[p], whole, seat.grid.tp(), seat.place.tp));
-  }
-  return slices;
+  return reference->slices_after(step, seat.grid, seat.place);
 }
 
 // What the rank does hold: the same slices, taken out of its buckets.
@@ -115,20 +100,19 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 //
 // The planted bug `slice_shape` will scale updates with the shape of the TP slice in place of that of the full matrix.
 void start(Rank& rank, Local& local) {
-  local.mine = parameters_of(rank);
   local.layout = layout_of(rank);
-  local.state = initial_state(local.layout, *data, local.mine, rank.place.tp);
+  local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
   if (rank.bug("slice_shape"))
     for (DistMeta& meta : local.layout.buffers[0].parameters) meta.full_shape = meta.shape;
   show_state(rank, local.layout, local.state);
 }
 
 // The gradients that this rank computed itself: of its own data, and for its own TP slices alone. A real model would
-// run its forward and backward pass here.
+// run its forward and backward pass here, with the weights that the rank holds.
 //
 // The planted bug `dropped_gradient` loses what DP rank 1 has computed.
 Buckets own_gradients(const Rank& rank, const Local& local) {
-  std::vector<Matrix> slices = own_gradient_slices(*data, local.mine, local.step, rank.grid, rank.place);
+  std::vector<Matrix> slices = data->own_gradients(local.step, rank.grid.dp(), rank.place.dp, held_slices(rank, local));
   if (rank.bug("dropped_gradient") && rank.place.dp == 1)
     for (Matrix& slice : slices) slice = Matrix(slice.rows(), slice.cols());
   return pack_slices(local.layout, slices);
@@ -147,22 +131,40 @@ void optimizer_step(Rank& rank, Local& local) {
     for (auto& buffer : local.state.momentum)
       for (Flat& shard : buffer) std::fill(shard.begin(), shard.end(), 0.0f);
 
+  MuonSettings settings = request.muon;
+  settings.threads = rank.threads;
   rank.memory().restart_peak();  // what is counted from here on is the step itself
-  full_step(local.layout, rank.place, rank.dp(), rank.tp(), settings_of(rank), gradients, local.state,
-            ShownPhases(rank, local.layout));
+  full_step({local.layout, rank.place, rank.dp(), rank.tp(), ShownPhases(rank, local.layout)}, settings, gradients,
+            local.state);
 
   if (!before.empty()) local.state.weights = before;
   ++local.step;
 }
 
+// ## The plan
+//
+// What a rank will do in a step is settled by the layout: \ref muon_plan lists it, call by call, with the memory that
+// is taken and given back. `--plan` prints that list for one rank of each kind and starts none, so it can be asked
+// about more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
+std::vector<Layout> layouts_of(Seat seat) {
+  std::vector<Layout> stages;
+  for (int stage = 0; stage < seat.grid.pp(); ++stage) {
+    seat.place = seat.grid.place(seat.grid.rank(0, 0, stage));
+    stages.push_back(layout_of(seat));
+  }
+  return stages;
+}
+Plan plan_of(const Layout& layout, const Place& place) { return muon_plan(layout, place, request.muon); }
+
 // ## The cost
 //
-// Every step sends the same, so the prediction is that of one step (\ref predict_full_step), as often as there are
-// steps. The peak is reached while a rank orthogonalizes the largest matrix of which it owns an element.
+// Bytes, messages and memory are sums over that list, as often as there are steps. The peak is reached while a rank
+// orthogonalizes the largest matrix of which it owns an element.
 Prediction predict(const Seat& seat) {
+  const Plan plan = plan_of(layout_of(seat), seat.place);
   Prediction prediction;
-  prediction.ledger.add(predict_full_step(layout_of(seat), seat.place, settings_of(seat)), data->steps());
-  prediction.peak_elements = predict_peak_elements(layout_of(seat), seat.place, settings_of(seat));
+  prediction.ledger.add(ledger_of(plan), data->steps());
+  prediction.peak_elements = peak_elements(plan);
   return prediction;
 }
 
@@ -170,24 +172,19 @@ Prediction predict(const Seat& seat) {
 //
 // Newton–Schulz needs the whole matrix, so *every* rank that owns an element of a matrix orthogonalizes all of it: the
 // big matrix spans all DP ranks, and all its TP ranks repeat the work as well. A matrix that fits into one DP shard is
-// done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. Lesson 16
-// looks at layouts that divide the work.
+// done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. With
+// `--ownership matrices` each has one owner, and it is tp. Lesson 16 looks at layouts that divide the work further.
 //
 // Both sums: what one process does in a step, and what all ranks do.
-std::string redundant_work(const Options& options) {
-  const int ns_steps = request.muon.ns_steps;
-  double serial = 0, all = 0;
-  for (const Parameter& parameter : data->parameters())
-    serial += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, ns_steps);
-  for (int rank = 0; rank < options.grid.size(); ++rank) {
-    const Seat seat = options.seat(rank);
-    all += predict_newton_schulz_flops(layout_of(seat), seat.place, ns_steps);
-  }
+std::string redundant_work(const Seat& seat) {
+  const double serial =
+      flops(muon_plan(plan_layout(data->parameters(), Grid()), Place(), request.muon), phases::orthogonalize);
+  const double all = flops(plan_kinds(layouts_of(seat), plan_of), phases::orthogonalize);
   if (serial == 0) return "work    no Newton–Schulz step was asked for";
   return fmt::format(
       "work    Newton–Schulz a step: {:.2f} GFLOP in one process, {:.2f} GFLOP in all ranks: {:.2f} × the work\n"
       "        each matrix is done by every rank that owns an element: {}",
-      serial / 1e9, all / 1e9, all / serial, holders_text(layout_of(options.seat(0)), 45));
+      serial / 1e9, all / 1e9, all / serial, holders_text(layout_of(seat), 45));
 }
 
 // ## Your own weights
@@ -201,38 +198,23 @@ void write_result(Lesson<Local>& lesson, const FileTraining& files) {
     const InterruptHold hold;  // Ctrl-C waits until the file is whole
     files.write(whole);
   });
-  lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.files.out));
+  lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.training.files.out));
   if (!files.left_to_adamw().empty())
     lesson.say(fmt::format("        left to AdamW and written unchanged: {}", fmt::join(files.left_to_adamw(), ", ")));
 }
 
-// Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout.
+// Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout. `require`
+// calls this once for each layout; both use the same data and the same reference.
 void prepare(const Seat& seat) {
   MuonSettings& muon = request.muon;
   require_sensible(muon);
-  if (request.steps < 1 || request.steps > 1000)
-    throw UsageError(fmt::format("--steps {} makes no sense; it takes a whole number from 1 to 1000", request.steps));
-  // Random numbers, or the reader's files. `require` calls this once for each layout; both use the same.
   muon.nesterov = !request.no_nesterov;
   muon.precision = seat.precision;
   muon.products = seat.products;
-  if (data == nullptr && request.files.params.empty()) {
-    if (!request.files.grads.empty() || !request.files.out.empty() || !request.tp_dims.empty())
-      throw UsageError(
-          "--grads, --out and --tp-dim go with --params, which was not given; add --params FILE.safetensors");
-    data = std::make_unique<RandomTraining>(request.small ? small_parameters() : proof_of_concept_parameters(),
-                                            request.steps, seat.seed);
-  } else if (data == nullptr) {
-    data = std::make_unique<FileTraining>(request.files, seat.grid.tp(), parse_tp_dims(request.tp_dims));
-  }
-  // A layout that works for the first stage may not work for the others.
-  for (int stage = 0; stage < seat.grid.pp(); ++stage) {
-    Seat of_stage = seat;
-    of_stage.place = seat.grid.place(seat.grid.rank(0, 0, stage));
-    layout_of(of_stage);
-  }
+  if (data == nullptr) data = requested_training(request.training, seat.grid.tp(), seat.seed);
+  layouts_of(seat);  // one that works for a stage may not work for another
   // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
-  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, muon);
+  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(muon));
 }
 
 // ## One layout, all steps
@@ -256,7 +238,7 @@ bool take_steps(Lesson<Local>& lesson, int first) {
 // What it cost, and what to do with the result. The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool equal, bool last_layout) {
   lesson.cost(predict);
-  lesson.say(redundant_work(lesson.options()));
+  lesson.say(redundant_work(lesson.seat()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
   if (files != nullptr && equal) write_result(lesson, *files);
@@ -283,8 +265,10 @@ int main(int argc, char** argv) {
                    "--pp 2 --dp 2 --tp 2"};
   // What can be asked for on top of the options of every lesson. `--help` lists both.
   info.options = {
-      {"--steps", "optimizer steps on random numbers (default 10)", &request.steps},
-      {"--small", "matrices of an eighth of the size, for a quick look", &request.small},
+      {"--plan", "print what a rank of each kind does in a step, and start none", &request.training.plan},
+      {"--model", "with --plan: the matrices of llama-3-70b", &request.training.model},
+      {"--steps", "optimizer steps on random numbers (default 10)", &request.training.steps},
+      {"--small", "matrices of an eighth of the size, for a quick look", &request.training.small},
       {"--lr", "learning rate (default 0.1)", &request.muon.lr},
       {"--momentum", "momentum (default 0.9)", &request.muon.momentum},
       {"--weight-decay", "decoupled weight decay (default 0.1)", &request.muon.weight_decay},
@@ -293,21 +277,25 @@ int main(int argc, char** argv) {
       {"--no-nesterov", "plain momentum", &request.no_nesterov},
       {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &request.bucket_capacity},
       {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
-      {"--params", "your weights, a safetensors file", &request.files.params},
-      {"--grads", "your gradients, one safetensors file a step", &request.files.grads},
-      {"--out", "the safetensors file that the new weights are written to", &request.files.out},
-      {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.tp_dims}};
+      {"--ownership", "who owns what: a run of all buckets (default), of the buffer, or whole matrices",
+       &request.ownership},
+      {"--params", "your weights, a safetensors file", &request.training.files.params},
+      {"--grads", "your gradients, one safetensors file a step", &request.training.files.grads},
+      {"--out", "the safetensors file that the new weights are written to", &request.training.files.out},
+      {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.training.tp_dims}};
+  info.plans_only = &request.training.plan;  // then more ranks than a run can have are no mistake
 
   // The first layout: ten steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
+  lesson.plan(plan_text(plan_kinds(layouts_of(lesson.seat()), plan_of), layouts_of(lesson.seat())));
   lesson.trains(data->parameters());
   lesson.say(layout_of(lesson.seat()).text());
   lesson.quiet_step("lay out the parameters", start);
   lesson.quiet_step("optimizer step 1", optimizer_step);
   bool equal = check_step(lesson, 1);
   equal &= take_steps(lesson, 2);
-  bool one_layout = lesson.options().grid_given || !request.files.params.empty();
+  bool one_layout = lesson.options().grid_given || !request.training.files.params.empty();
   int code = finish(lesson, equal, one_layout);
 
   // The second one, unless the reader asked for a layout.

@@ -13,7 +13,7 @@
 #include <map>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/cluster/notebook_kernel.hpp"
+#include "sim/lesson_10/notebook_kernel.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
@@ -21,7 +21,7 @@
 #include "src/optim/adamw.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/train/training_data.hpp"
+#include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -47,8 +47,7 @@ RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, k
 
 // What one parameter group holds on one rank.
 struct Group {
-  std::vector<int> mine;  // the numbers of its parameters
-  Layout layout;          // their dist_metas, among other things
+  Layout layout;  // the dist_metas of its parameters, among other things
   MuonState state;
 };
 
@@ -81,11 +80,8 @@ AdamWState initial_bias(const Seat& seat) {
 // pause. The gradients of the DP ranks are added as a tree, as a collective of these lessons adds them.
 std::vector<NamedMatrix> trained(const Seat& seat) {
   const RandomTraining data = training(seat);
-  const MuonSettings settings = muon_settings(seat.precision, 1, seat.products);
-  ReferenceRun run(data, settings);
-  std::vector<NamedMatrix> expected;
-  for (const NamedMatrix& whole : run.after(kSteps, seat.grid.dp()))
-    expected.push_back(named_slice(kParameters[expected.size()], whole.matrix, seat.grid.tp(), seat.place.tp));
+  ReferenceRun run(data, std::make_unique<Muon>(muon_settings(seat.precision, 1, seat.products)));
+  std::vector<NamedMatrix> expected = run.slices_after(kSteps, seat.grid, seat.place);
 
   AdamWState bias = initial_bias(seat);
   for (int step = 0; step < kSteps; ++step) {
@@ -128,7 +124,7 @@ void place_shards(Rank& rank, Local& local) {
 // Start a worker. A notebook kernel is a process with threads of its own, which hold locks. A process that is forked
 // from it has a copy of the locks but not of the threads, so a lock that was held is held for ever. A worker that is a
 // thread waits until the lock is free; Muonwalk's notebooks do it like that. (Both are in
-// sim/cluster/notebook_kernel.cpp, a page to read.)
+// sim/lesson_10/notebook_kernel.cpp, a page to read.)
 //
 // The planted bug `spawn_in_notebook` forks the worker. In Python the same mistake mostly shows as a worker that can't
 // find `__main__`, because a notebook is no file; and where it finds it, as one that never answers. Here it gives up
@@ -154,9 +150,8 @@ void collect_dist_metas(Rank& rank, Local& local) {
   const RandomTraining data = training(rank);
   for (int g = 0; g < kGroups; ++g) {
     Group group;
-    group.mine = {2 * g, 2 * g + 1};
     group.layout = plan_layout({kParameters[2 * g], kParameters[2 * g + 1]}, rank.grid);
-    group.state = initial_state(group.layout, data, group.mine, rank.place.tp);
+    group.state = {first_buckets(group.layout, data, rank.place.tp), zero_shards(group.layout, rank.place.dp)};
 
     // Here the table is written, and here its bugs are.
     if (rank.bug("reset_dist_metas")) local.dist_metas.clear();
@@ -189,9 +184,9 @@ void take_step(Rank& rank, Local& local) {
     Group& group = local.groups[rank.bug("stale_parameter_list") ? kGroups - 1 : g];
     if (local.dist_metas.count(g) == 0) continue;
     const Layout& metas = rank.bug("stale_parameter_list") ? local.dist_metas[kGroups - 1] : local.dist_metas[g];
-    const Buckets gradients =
-        pack_slices(group.layout, own_gradient_slices(data, group.mine, local.step, rank.grid, rank.place));
-    full_step(metas, rank.place, rank.dp(), rank.tp(), settings, gradients, group.state);
+    const auto held = unpack_buckets(group.layout, group.state.weights, rank.place.tp);
+    const auto own = data.own_gradients(local.step, rank.grid.dp(), rank.place.dp, held);
+    full_step({metas, rank.place, rank.dp(), rank.tp()}, settings, pack_slices(group.layout, own), group.state);
     ++updated;
   }
   const Flat sum = rank.dp().all_reduce(bias_gradient(rank, local.step, rank.place.dp));
@@ -236,7 +231,7 @@ Prediction predict(const Seat& seat) {
   ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(seat.grid.dp(), 1, type));
   const MuonSettings settings = muon_settings(seat.precision, 1, seat.products);
   const Layout layout = plan_layout(kParameters, seat.grid);  // both groups at once, a buffer each
-  ledger.add(predict_full_step(layout, seat.place, settings), kSteps);
+  ledger.add(ledger_of(muon_plan(layout, seat.place, settings)), kSteps);
   const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kBias, type);
   for (int i = 0; i < kSteps; ++i) ledger.add("dp", CollectiveKind::all_reduce, type, 1, reduce);
   return prediction;

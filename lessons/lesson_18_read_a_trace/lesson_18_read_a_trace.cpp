@@ -13,10 +13,13 @@
 #include "sim/lesson_18/call_counts.hpp"
 #include "sim/lesson_18/made_up_trace.hpp"
 #include "sim/lesson_18/published_folder.hpp"
+#include "sim/lesson_18/stand_in_for_model.hpp"
 #include "sim/lesson_18/told_run.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
-#include "src/train/compared_optimizers.hpp"
+#include "src/optim/adamw_step.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -112,69 +115,69 @@ Summary read(const Seat& seat, std::vector<TraceFile> files) {
 
 // ### The reference of the runs
 //
-// Four runs follow: AdamW with an all-reduce of gradients on dp 4, and Muon on dp 4, on tp 4 and on dp 2 × tp 2, all on
-// the same matrices. Their weights are compared with those of one process (\ref serially_trained), and what is read out
-// of their traces with the *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
+// Four runs follow: AdamW on dp 4, and Muon on dp 4, on tp 4 and on dp 2 × tp 2, each an \ref Optimizer, all on the
+// same matrices. Their weights are compared with those of one process, and what is read out of their traces with the
+// *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
 const std::vector<Parameter> kParameters = {
     {"w_query", {128, 128}, SplitDim::rows, 0},     // all matrices of a small layer,
     {"w_out", {128, 128}, SplitDim::columns, 0},    // the first and the third cut by rows,
     {"w_up", {256, 128}, SplitDim::rows, 0},        // the others by columns,
     {"w_down", {128, 256}, SplitDim::columns, 0}};  // as tensor parallelism does it
 constexpr int kSteps = 2;                           // enough to see that a sum over steps is not a figure per step
-OptimizerKind optimizer = OptimizerKind::adamw;     // of this run: settled before its ranks start, so all know it
+bool with_muon = false;  // which optimizer this run has: settled before its ranks start, so all know it
 RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
-
-std::vector<NamedMatrix> expected_slices(const Seat& seat) {
-  const MuonSettings one_thread = muon_settings(seat.precision, 1, seat.products);  // this process will fork again
-  return serially_trained(optimizer, training(seat), kSteps, seat.grid, seat.place, one_thread);
+std::unique_ptr<Optimizer> optimizer(const Seat& seat) {  // a new one for every rank
+  if (with_muon) return std::make_unique<Muon>(muon_settings(seat.precision, seat.threads, seat.products));
+  return std::make_unique<AdamW>(AdamWSettings());  // which keeps both moments whole
+}
+std::vector<NamedMatrix> expected_slices(const Seat& seat) {  // by the reference of the same optimizer
+  return ReferenceRun(training(seat), optimizer(seat)).slices_after(kSteps, seat.grid, seat.place);
 }
 
 // ## The steps
 //
 // What one rank holds. Muon keeps a DP shard of its momentum; AdamW keeps both of its moments whole, on every DP rank.
 struct Local {
-  Layout layout;         // who owns what, the same for both optimizers
-  OptimizerState state;  // my weights, and what the optimizer keeps besides them
-  int step = 0;          // training steps done
+  Layout layout;                         // who owns what, the same for both optimizers
+  std::unique_ptr<Optimizer> optimizer;  // my weights, and what it keeps besides them
+  int step = 0;                          // training steps done
 };
 
 // Plan the layout, the same for both optimizers, and pack my slices.
 void start(Rank& rank, Local& local) {
   local.layout = plan_layout(kParameters, rank.grid);  // nothing is sent for it
-  local.state = initial_state(optimizer, local.layout, training(rank), rank.place.tp);
+  local.optimizer = optimizer(rank);                   // Muon or AdamW, the lesson does not care
+  local.optimizer->start(local.layout, rank.place, first_buckets(local.layout, training(rank), rank.place.tp));
 }
 
 // What I hold in the end: my weights by parameter, and so many elements besides them.
 std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, weights_of(local.state), seat.place.tp);
+  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
 }
-std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {
-  return named(Flat{static_cast<float>(state_elements(local.state))});
+std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {  // as a matrix of one element
+  return named(Flat{static_cast<float>(local.optimizer->kept_elements())});
 }
 
-// One training step. A stand-in for forward and backward takes about the time that they would take; the gradients are
-// random numbers. Then every phase of \ref adamw_step or \ref full_step becomes a range in the trace, every call on a
-// group an event of its own, and all other time is computation: on a CPU, host and device are the same.
-//
-// The planted bug `lost_gradient` lets rank 1 train without its own.
+// One training step. A stand-in for forward and backward takes about the time that they would take. Then every phase of
+// \ref adamw_step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
+// other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
+// `lost_gradient` lets rank 1 train without its own.
 void training_step(Rank& rank, Local& local) {
   rank.phase("forward and backward");  // a range in the trace, as long as the next one does not begin
-  stand_in_for_model(held_slices(rank, local), 64, rank.threads);
-  auto own = own_gradient_slices(training(rank), {0, 1, 2, 3}, local.step++, rank.grid, rank.place);
+  stand_in_for_model(held_slices(rank, local), 64, rank.threads);  // of 64 tokens
+  auto own = training(rank).own_gradients(local.step++, rank.grid.dp(), rank.place.dp, held_slices(rank, local));
   if (rank.bug("lost_gradient") && rank.rank() == 1)
     for (Matrix& slice : own) slice = Matrix(slice.rows(), slice.cols());
   // Each phase gets a name that begins with "optimizer", by which its share of the step can be found again.
-  optimizer_step(local.layout, rank.place, rank.dp(), rank.tp(),
-                 muon_settings(rank.precision, rank.threads, rank.products), pack_slices(local.layout, own), local.step,
-                 local.state, [&rank](const std::string& phase) { rank.phase("optimizer: " + phase); });
+  const auto observer = [&rank](Phase phase, const DistMeta*) { rank.phase("optimizer: " + std::string(phase)); };
+  local.optimizer->step({local.layout, rank.place, rank.dp(), rank.tp(), observer}, pack_slices(local.layout, own));
 }
 
 // ### Read what it left behind
 //
 // The times differ from run to run, so they go to standard error, read in both ways. Look for four things there:
 //
-// - *Names.* The phases "all-reduce of gradients" and "all-gather of weights" bear the names of collectives; whoever
-//   adds up by name counts the calls in them twice.
+// - *Names.* Phases like "all-reduce of gradients" bear the names of collectives: who adds up by name counts twice.
 // - *Waiting.* Four ranks share the cores of your machine, so some come late, and most of a call is waiting.
 // - *Overlap.* It is 0: a rank that calls computes nothing until the call has returned.
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
@@ -182,14 +185,15 @@ void training_step(Rank& rank, Local& local) {
 // The trace is written and read as a file would be, and every rank's calls and bytes are held against the ledger.
 std::vector<ToldRun> told;  // of all runs, for the table at the end
 void read_run(Lesson<Local>& lesson) {
-  double kept = 0;
+  double kept = 0;  // on all ranks
   for (const auto& of_rank : lesson.collect(kept_elements)) kept += of_rank[0].matrix(0, 0);
   lesson.in_parent([&] {
     const TraceFile file = written_and_read(lesson.trace());  // what a file would hold
     const Summary summary = read(lesson.seat(), {file});      // by the reader from above
     lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
                          ledger_counts(lesson.trace()));
-    told.push_back(told_run(optimizer, lesson.options().grid, file, summary, static_cast<std::int64_t>(kept)));
+    told.push_back(told_run(optimizer(lesson.seat())->name(), lesson.options().grid, file, summary,
+                            static_cast<std::int64_t>(kept)));
     if (lesson.options().verbose > 0) print_error_line(told.back().measured);  // other figures in each run
   });
 }
@@ -197,13 +201,10 @@ void read_run(Lesson<Local>& lesson) {
 // ## The cost
 //
 // What the ranks send. AdamW adds up whole gradients. Muon adds up each rank's part of them, and then gathers updates
-// and weights over dp and matrices over tp. Where a group has one rank, its calls send nothing, and yet they are calls,
-// with events in the trace.
+// and weights over dp and matrices over tp. The calls of a group of one rank send nothing, and yet they are calls.
 Prediction predict(const Seat& seat) {
   Prediction prediction;
-  prediction.ledger.add(predict_optimizer_step(optimizer, plan_layout(kParameters, seat.grid), seat.place,
-                                               muon_settings(seat.precision, seat.threads, seat.products)),
-                        kSteps);
+  prediction.ledger.add(ledger_of(optimizer(seat)->plan(plan_layout(kParameters, seat.grid), seat.place)), kSteps);
   return prediction;
 }
 
@@ -238,7 +239,7 @@ int compare_runs(Lesson<Local>& lesson) {
 
 // One run of Muon.
 int run_muon(const LessonInfo& info, const Grid& grid, bool last, int argc, char** argv) {
-  optimizer = OptimizerKind::muon;  // before any rank of this run is started
+  with_muon = true;  // before any rank of this run is started
   Lesson<Local> lesson(info, grid, argc, argv);
   lesson.require(prepare);
   lesson.quiet_step("lay out the parameters", start);
@@ -274,8 +275,7 @@ int main(int argc, char** argv) {
 
   // AdamW: the steps, and what is checked of them: weights, bytes, and what the trace says.
   lesson.quiet_step("lay out the parameters", start);
-  lesson.quiet_step("training step 1", training_step);
-  lesson.quiet_step("training step 2", training_step);
+  for (int step = 1; step <= kSteps; ++step) lesson.quiet_step(fmt::format("training step {}", step), training_step);
   lesson.check("AdamW: weights after 2 steps", held_slices, expected_slices);
   lesson.cost(predict);          // bytes by formula, by the ledger, and by the kernel
   read_run(lesson);              // and what its trace says

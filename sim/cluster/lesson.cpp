@@ -186,6 +186,18 @@ void LessonCore::say(const std::string& text) {
   if (reporting() && options_.verbose > 0) print(text);
 }
 
+void LessonCore::plan(const std::string& text) {
+  if (info_.plans_only == nullptr || !*info_.plans_only) {
+    if (options_.verbose > 1) say(text);
+    return;
+  }
+  guarded([&] {
+    print_line(text);
+    finish_output();
+  });
+  if (program_) std::exit(0);
+}
+
 // Runs a step of the lesson and keeps the times of its phases.
 std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title,
                                                           const std::function<void(Rank&)>& body, bool recorded) {

@@ -47,6 +47,10 @@ class LessonCore {
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
 
+  /// What the ranks are going to do. Prints it with --verbose 2; with the option LessonInfo::plans_only it is all that
+  /// the program prints, which then ends with exit code 0 and without having started a rank.
+  void plan(const std::string& text);
+
   /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their
   /// place,
   /// `--svg FOLDER/` beside them, as `name`.svg.

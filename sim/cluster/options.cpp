@@ -82,9 +82,15 @@ void require_known_bug(const LessonInfo& info, const std::string& bug) {
                                names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "))));
 }
 
-void require_bearable(const Options& options) {
+bool plans_only(const LessonInfo& info) { return info.plans_only != nullptr && *info.plans_only; }
+
+void require_bearable(const LessonInfo& info, const Options& options) {
   const Grid& grid = options.grid;
   const long ranks = long{grid.dp()} * grid.tp() * grid.pp();
+  if (plans_only(info) && ranks > kMostPlannedRanks)
+    throw UsageError(fmt::format("--dp {} --tp {} --pp {} asks for {} ranks, but plans are made for at most {}",
+                                 grid.dp(), grid.tp(), grid.pp(), ranks, kMostPlannedRanks));
+  if (plans_only(info)) return;
   if (ranks > kMostRanks)
     throw UsageError(fmt::format(
         "--dp {} --tp {} --pp {} asks for {} ranks, more than one machine should bear; at most {} "
@@ -209,9 +215,10 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     return false;
   }
 
-  require_between("--dp", dp, 1, kMostRanks);
-  require_between("--tp", tp, 1, kMostRanks);
-  require_between("--pp", pp, 1, kMostRanks);
+  const int most_ranks = plans_only(info) ? kMostPlannedRanks : kMostRanks;
+  require_between("--dp", dp, 1, most_ranks);
+  require_between("--tp", tp, 1, most_ranks);
+  require_between("--pp", pp, 1, most_ranks);
   if (threads_option->count() > 0) require_between("--threads", threads, 1, kMostThreads);
   if (precision != "fp32" && precision != "bf16")
     throw UsageError(fmt::format("--precision {} is not known; it takes fp32 or bf16", quoted_if_empty(precision)));
@@ -295,7 +302,7 @@ void require_valid(const LessonInfo& info, const Options& options) {
         fmt::format("--svg {0} is neither a picture nor a folder; try --svg {0}.svg, or --svg {0}/ for a picture a "
                     "step",
                     svg));
-  require_bearable(options);
+  require_bearable(info, options);
 }
 
 }  // namespace muonwalk::sim

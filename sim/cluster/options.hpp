@@ -80,8 +80,9 @@ struct LessonInfo {
   std::vector<Bug> bugs = {};              ///< the planted ones
   std::vector<std::string> also_try = {};  ///< further command lines for the reader, e.g. "--tp 4"
   std::vector<LessonOption> options = {};  ///< its own, besides the common ones
-  bool fp32_only = false;  ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
-  bool traced = false;     ///< it reads the trace of its own run (LessonCore::trace)
+  bool fp32_only = false;            ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
+  bool traced = false;               ///< it reads the trace of its own run (LessonCore::trace)
+  const bool* plans_only = nullptr;  ///< an option of its own with which no rank is started, so more can be asked for
 };
 
 /// The "05" of "lesson_05_tp_gather".
@@ -89,6 +90,8 @@ std::string lesson_number(const LessonInfo& info);
 
 /// The most ranks that a lesson starts: what one machine should bear.
 constexpr int kMostRanks = 64;
+/// The most ranks that a lesson plans for without starting one.
+constexpr int kMostPlannedRanks = 1 << 16;
 /// The most events that can be asked for in a trace: 1.3 GB of them a rank.
 constexpr int kMostTraceEvents = 1 << 24;
 /// The most OpenMP threads of one rank.

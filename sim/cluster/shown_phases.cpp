@@ -37,13 +37,13 @@ ShownPhases::ShownPhases(Rank& rank, const Layout& layout) : rank_(&rank), layou
   });
 }
 
-void ShownPhases::operator()(Phase phase) {
-  rank_->phase(phase_name(phase));
+void ShownPhases::operator()(Phase phase, const DistMeta*) {
+  rank_->phase(std::string(phase));
   if (!rank_->recorded() || !shown_.insert(phase).second) return;
   visit_buckets(*layout_, [&](int b, int k, const std::string& number) {
     const Buffer& buffer = layout_->buffers[static_cast<std::size_t>(b)];
     const Bucket& bucket = buffer.buckets[static_cast<std::size_t>(k)];
-    show_bucket(phase, buffer, bucket, number);
+    show_bucket(phase, b, k, number);
     for (const int p : bucket.parameters) {
       const DistMeta& meta = buffer.parameters[static_cast<std::size_t>(p)];
       if (!layout_->owned_range(meta, rank_->place.dp).empty()) show_parameter(phase, meta, number);
@@ -52,21 +52,22 @@ void ShownPhases::operator()(Phase phase) {
 }
 
 // The phases that work on runs of the bucket.
-void ShownPhases::show_bucket(Phase phase, const Buffer& buffer, const Bucket& bucket, const std::string& number) {
-  const Index piece = bucket.range.size() / rank_->grid.dp();
-  const Index first = bucket.range.begin + piece * rank_->place.dp;
-  const Range own = {first, first + piece};
-  if (phase == Phase::reduce_gradients)
+void ShownPhases::show_bucket(Phase phase, int b, int k, const std::string& number) {
+  const Buffer& buffer = layout_->buffers[static_cast<std::size_t>(b)];
+  const Bucket& bucket = buffer.buckets[static_cast<std::size_t>(k)];
+  const Range own = layout_->dp_slice(b, k, rank_->place.dp);
+  const Index piece = own.size();
+  if (phase == phases::reduce_gradients)
     rank_->show("gradients" + number, piece).elements(own, buffer.size).note("summed");
-  if (phase == Phase::momentum) {
+  if (phase == phases::momentum) {
     rank_->show("momentum" + number, piece).elements(own, buffer.size);
     rank_->show("update" + number, piece).elements(own, buffer.size).from("gradients" + number);
   }
-  if (phase == Phase::dp_gather)
+  if (phase == phases::dp_gather)
     rank_->show("update" + number, bucket.range.size()).elements(bucket.range, buffer.size);
-  if (phase == Phase::gather_weights)
+  if (phase == phases::gather_weights)
     rank_->show("weights" + number, bucket.range.size()).elements(bucket.range, buffer.size).note("new");
-  if (phase == Phase::apply) {
+  if (phase == phases::apply) {
     Shown weights = rank_->show("weights" + number, piece);
     weights.elements(own, buffer.size).note("new");
     for (const int p : bucket.parameters) {
@@ -79,15 +80,15 @@ void ShownPhases::show_bucket(Phase phase, const Buffer& buffer, const Bucket& b
 // The phases that go from parameter to parameter, on the ranks that own an element of it.
 void ShownPhases::show_parameter(Phase phase, const DistMeta& meta, const std::string& number) {
   const int tp = rank_->place.tp;
-  if (phase == Phase::tp_gather) rank_->show(meta.name, meta.full_shape).whole().from("update" + number);
-  if (phase == Phase::orthogonalize) rank_->show(meta.name + ", orthogonal", meta.full_shape).whole();
-  if (phase == Phase::tp_shard) {
+  if (phase == phases::tp_gather) rank_->show(meta.name, meta.full_shape).whole().from("update" + number);
+  if (phase == phases::orthogonalize) rank_->show(meta.name + ", orthogonal", meta.full_shape).whole();
+  if (phase == phases::tp_shard) {
     Shown slice = rank_->show(meta.name + ", orthogonal", meta.shape);
     const Index rows = meta.shape.rows, cols = meta.shape.cols;
     if (meta.tp_split_dim == SplitDim::rows) slice.rows({tp * rows, (tp + 1) * rows}, meta.full_shape.rows);
     if (meta.tp_split_dim == SplitDim::columns) slice.columns({tp * cols, (tp + 1) * cols}, meta.full_shape.cols);
   }
-  if (phase == Phase::dp_shard) {
+  if (phase == phases::dp_shard) {
     const Range owned = layout_->owned_range(meta, rank_->place.dp);
     const Index first = meta.global_range.begin;
     rank_->show(meta.name + ", orthogonal", owned.size())

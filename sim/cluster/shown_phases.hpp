@@ -18,11 +18,11 @@ class ShownPhases {
  public:
   /// Shows the gradients that the step begins with.
   ShownPhases(Rank& rank, const Layout& layout);
-  /// As a PhaseObserver. A phase that comes once a parameter or bucket is shown when it comes first, for all of them.
-  void operator()(Phase phase);
+  /// As a StepObserver. A phase that comes once a parameter or bucket is shown when it comes first, for all of them.
+  void operator()(Phase phase, const DistMeta* parameter);
 
  private:
-  void show_bucket(Phase phase, const Buffer& buffer, const Bucket& bucket, const std::string& number);
+  void show_bucket(Phase phase, int b, int k, const std::string& number);
   void show_parameter(Phase phase, const DistMeta& meta, const std::string& number);
 
   Rank* rank_;

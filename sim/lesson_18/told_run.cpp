@@ -10,23 +10,21 @@
 namespace muonwalk::sim {
 namespace {
 
-std::string name_of(const ToldRun& run) {
-  return fmt::format("{}, {}", optimizer_name(run.optimizer), run.grid.text());
-}
+std::string name_of(const ToldRun& run) { return fmt::format("{}, {}", run.optimizer, run.grid.text()); }
 
-bool on_grid(const ToldRun& run, OptimizerKind optimizer, int dp, int tp) {
+bool on_grid(const ToldRun& run, const char* optimizer, int dp, int tp) {
   return run.optimizer == optimizer && run.grid.dp() == dp && run.grid.tp() == tp;
 }
 
 // Elements of state in one copy of it: Muon's DP ranks share one, and of AdamW's each has its own.
 double one_copy(const ToldRun& run) {
   const double elements = static_cast<double>(run.state_elements);
-  return run.optimizer == OptimizerKind::muon ? elements : elements / run.grid.dp();
+  return run.optimizer == "Muon" ? elements : elements / run.grid.dp();
 }
 
 }  // namespace
 
-ToldRun told_run(OptimizerKind optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
+ToldRun told_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                  std::int64_t state_elements) {
   ToldRun run{optimizer, grid, totals_of(file, summary), state_elements, ""};
   run.measured =
@@ -38,7 +36,7 @@ OwnRuns own_runs(const std::vector<ToldRun>& runs) {
   OwnRuns own;
   if (runs.empty()) return own;
   const ToldRun &adamw = runs.front(), &muon = runs.back();
-  if (!on_grid(adamw, OptimizerKind::adamw, 4, 1) || !on_grid(muon, OptimizerKind::muon, 2, 2)) return own;
+  if (!on_grid(adamw, "AdamW", 4, 1) || !on_grid(muon, "Muon", 2, 2)) return own;
   own.bytes_ratio = static_cast<double>(muon.totals.sent_bytes) / static_cast<double>(adamw.totals.sent_bytes);
   own.state_ratio = one_copy(muon) / one_copy(adamw);
   return own;

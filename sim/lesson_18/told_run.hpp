@@ -6,21 +6,20 @@
 #include "sim/lesson_18/naive_and_honest.hpp"
 #include "sim/lesson_18/published_claims_table.hpp"
 #include "src/layout/grid.hpp"
-#include "src/train/compared_optimizers.hpp"
 
 namespace muonwalk::sim {
 
 /// What is told of one of several runs that are compared.
 struct ToldRun {
-  OptimizerKind optimizer = OptimizerKind::muon;  ///< that it trained with
-  Grid grid;                                      ///< of its ranks
-  RunTotals totals;                               ///< of its trace
-  std::int64_t state_elements = 0;                ///< of all ranks
-  std::string measured;                           ///< naive_and_honest of its trace; differs from run to run
+  std::string optimizer;            ///< the name of the one that it trained with
+  Grid grid;                        ///< of its ranks
+  RunTotals totals;                 ///< of its trace
+  std::int64_t state_elements = 0;  ///< of all ranks
+  std::string measured;             ///< naive_and_honest of its trace; differs from run to run
 };
 
 /// `file` is the trace of the run, and `summary` what was read out of it.
-ToldRun told_run(OptimizerKind optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
+ToldRun told_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                  std::int64_t state_elements);
 
 /// What runs say about the published claims: the last one, of Muon, against the first, of AdamW. Nothing where these

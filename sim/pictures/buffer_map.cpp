@@ -156,10 +156,10 @@ std::string buffer_map_text(const Layout& layout, int columns) {
   if (layout.buffers.empty()) return "no parameters, so there is no buffer\n";
 
   const Drawing drawing = plan_drawing(layout, columns);
-  const Index all = layout.shard_elements() * layout.grid.dp();
+  const Index all = layout.shard_elements(0) * layout.grid.dp();
   std::string text = joined_phrases(
       {layout.grid.text(),
-       "every DP rank owns " + std::to_string(layout.shard_elements()) + " of " + std::to_string(all) + " elements",
+       "every DP rank owns " + std::to_string(layout.shard_elements(0)) + " of " + std::to_string(all) + " elements",
        drawing.elements_a_letter == 1 ? "a letter is an element"
                                       : "a letter is up to " + std::to_string(drawing.elements_a_letter) + " elements"},
       columns);

@@ -245,7 +245,7 @@ std::string buffer_map_svg(const Layout& layout, int marked_dp_rank) {
       layout.buffers.empty()
           ? "no parameters, so there is no buffer"
           : fmt::format("Every DP rank owns {} of {} elements. Rows are drawn equally wide, whatever they hold.",
-                        layout.shard_elements(), layout.shard_elements() * layout.grid.dp()));
+                        layout.shard_elements(0), layout.shard_elements(0) * layout.grid.dp()));
   double y = 92;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];

@@ -1,11 +1,13 @@
 #include "src/layout/buffer.hpp"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
 #include <stdexcept>
 
 #include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -54,45 +56,109 @@ void require_distinct_names(const std::vector<Parameter>& parameters) {
   }
 }
 
+void require_owners(const std::vector<int>& owners, std::size_t parameters, int dp) {
+  if (owners.size() != parameters) {
+    throw UsageError(std::to_string(owners.size()) + " owners were given for " + std::to_string(parameters) +
+                     " parameters; give each parameter one, or none at all for a balanced choice");
+  }
+  for (const int owner : owners) {
+    if (owner >= 0 && owner < dp) continue;
+    throw UsageError("DP rank " + std::to_string(owner) + " can't own a parameter on dp " + std::to_string(dp) +
+                     "; its ranks are 0 to " + std::to_string(dp - 1));
+  }
+}
+
 // Lays parameters one after the other into a buffer, and closes a bucket as soon as it is full.
 class BufferPlanner {
  public:
-  BufferPlanner(Buffer& buffer, const Grid& grid, const LayoutOptions& options)
-      : buffer_(buffer), options_(options), bucket_multiple_(std::lcm(Index{grid.dp()}, options.bucket_alignment)) {}
+  // `owners`: of the parameters that the layout is planned from; looked at with Ownership::matrices alone.
+  BufferPlanner(Buffer& buffer, const Grid& grid, const LayoutOptions& options, const std::vector<int>& owners)
+      : buffer_(buffer), dp_(grid.dp()), options_(options), owners_(owners) {}
 
   void lay(DistMeta meta) {
-    const Index begin = align_up(end_, options_.parameter_alignment);
-    end_ = begin + meta.shape.size();
-    if (end_ > kMostElements) {
-      throw UsageError("the buffer of parameter group " + std::to_string(buffer_.group) +
-                       " has more elements than a layout can count; try smaller shapes or more groups");
-    }
     meta.bucket_idx = static_cast<int>(buffer_.buckets.size());
-    meta.global_range = {begin, end_};
-    open_.push_back(static_cast<int>(buffer_.parameters.size()));
     elements_ += meta.shape.size();
+    open_.push_back(static_cast<int>(buffer_.parameters.size()));
+    place(meta);
     buffer_.parameters.push_back(std::move(meta));
     if (options_.bucket_capacity > 0 && end_ - bucket_begin_ >= options_.bucket_capacity) close_bucket();
   }
 
   void finish() {
     if (!open_.empty()) close_bucket();
+    // The last parameter may have closed its bucket before it was known to be the last.
+    if (options_.ownership == Ownership::buffer && !buffer_.buckets.empty()) {
+      end_ = align_up(end_, std::lcm(dp_, options_.bucket_alignment));
+      buffer_.buckets.back().range.end = end_;
+    }
     buffer_.size = end_;
     buffer_.padding = end_ - elements_;
+    for (Bucket& bucket : buffer_.buckets) bucket.cuts = cuts_of(bucket);
   }
 
  private:
-  // Pads the bucket so that every DP rank owns an equal run of it. The next bucket begins where the padding ends.
+  // Places a parameter behind all that were placed.
+  void place(DistMeta& meta) {
+    const Index begin = align_up(end_, options_.parameter_alignment);
+    end_ = begin + meta.shape.size();
+    if (end_ > kMostElements) {
+      throw UsageError("the buffer of parameter group " + std::to_string(buffer_.group) +
+                       " has more elements than a layout can count; try smaller shapes or more groups");
+    }
+    meta.global_range = {begin, end_};
+  }
+
+  // Pads the bucket so that it can be cut as the policy wants it. The next bucket begins where the padding ends.
   void close_bucket() {
-    end_ = bucket_begin_ + align_up(end_ - bucket_begin_, bucket_multiple_);
-    buffer_.buckets.push_back({{bucket_begin_, end_}, std::move(open_)});
+    if (options_.ownership == Ownership::matrices) lay_by_owner();
+    const Index multiple =
+        options_.ownership == Ownership::buckets ? std::lcm(dp_, options_.bucket_alignment) : options_.bucket_alignment;
+    end_ = bucket_begin_ + align_up(end_ - bucket_begin_, multiple);
+    buffer_.buckets.push_back({{bucket_begin_, end_}, std::move(open_), {}});
     open_.clear();
     bucket_begin_ = end_;
   }
 
+  // Lays the parameters of the open bucket anew, so that those of one owner lie together, in the order of the ranks.
+  void lay_by_owner() {
+    const auto first = buffer_.parameters.begin() + open_.front();
+    std::stable_sort(first, buffer_.parameters.end(), [this](const DistMeta& a, const DistMeta& b) {
+      return owners_[a.parameter] < owners_[b.parameter];
+    });
+    end_ = bucket_begin_;
+    for (auto meta = first; meta != buffer_.parameters.end(); ++meta) place(*meta);
+  }
+
+  // Where the runs of the DP ranks begin in a bucket, and where the last one ends.
+  std::vector<Index> cuts_of(const Bucket& bucket) const {
+    std::vector<Index> cuts(static_cast<std::size_t>(dp_) + 1);
+    std::size_t next = 0;  // the first parameter that belongs to rank r or to one behind it
+    for (Index r = 0; r <= dp_; ++r) {
+      Index& cut = cuts[static_cast<std::size_t>(r)];
+      switch (options_.ownership) {
+        case Ownership::buckets:
+          cut = bucket.range.begin + bucket.range.size() / dp_ * r;
+          break;
+        case Ownership::buffer:
+          cut = std::clamp(buffer_.size / dp_ * r, bucket.range.begin, bucket.range.end);
+          break;
+        case Ownership::matrices:
+          while (next < bucket.parameters.size() && owner(bucket.parameters[next]) < r) ++next;
+          // Padding belongs to the parameter before it, and at the bucket's begin to the first one.
+          cut = next == 0                          ? bucket.range.begin
+                : next == bucket.parameters.size() ? bucket.range.end
+                                                   : buffer_.parameters[bucket.parameters[next]].global_range.begin;
+          break;
+      }
+    }
+    return cuts;
+  }
+  int owner(int index) const { return owners_[buffer_.parameters[index].parameter]; }
+
   Buffer& buffer_;
+  const Index dp_;
   const LayoutOptions& options_;
-  const Index bucket_multiple_;
+  const std::vector<int>& owners_;
   Index end_ = 0;
   Index bucket_begin_ = 0;
   Index elements_ = 0;     // of parameters, padding not counted
@@ -100,6 +166,32 @@ class BufferPlanner {
 };
 
 }  // namespace
+
+const char* ownership_name(Ownership ownership) {
+  return ownership == Ownership::buckets ? "buckets" : ownership == Ownership::buffer ? "buffer" : "matrices";
+}
+
+Ownership parse_ownership(const std::string& word) {
+  for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
+    if (word == ownership_name(ownership)) return ownership;
+  throw UsageError("ownership \"" + word +
+                   "\" is not known; it is buckets (an equal run of every bucket), buffer (an equal run of the whole "
+                   "buffer) or matrices (whole matrices)");
+}
+
+std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp) {
+  std::vector<double> work, load(static_cast<std::size_t>(dp));
+  for (const Parameter& each : parameters) work.push_back(newton_schulz_flops(each.shape.rows, each.shape.cols));
+  std::vector<int> order(parameters.size()), owners(parameters.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&work](int a, int b) { return work[a] > work[b]; });
+  for (const int p : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    owners[p] = static_cast<int>(least - load.begin());
+    *least += work[p];
+  }
+  return owners;
+}
 
 Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutOptions& options) {
   require_sensible(options);
@@ -118,13 +210,17 @@ Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, c
     groups[parameter.group].push_back(std::move(meta));
   }
 
+  std::vector<int> owners = options.owners;
+  if (options.ownership == Ownership::matrices && owners.empty()) owners = balanced_owners(parameters, grid.dp());
+  if (!owners.empty()) require_owners(owners, parameters.size(), grid.dp());
+
   Layout layout;
   layout.grid = grid;
   layout.options = options;
   for (auto& [group, metas] : groups) {
     Buffer buffer;
     buffer.group = group;
-    BufferPlanner planner(buffer, grid, options);
+    BufferPlanner planner(buffer, grid, options, owners);
     for (DistMeta& meta : metas) {
       meta.buffer_idx = static_cast<int>(layout.buffers.size());
       planner.lay(std::move(meta));
@@ -139,9 +235,15 @@ Range Layout::dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const {
   if (dp_rank < 0 || dp_rank >= grid.dp()) {
     throw std::out_of_range("DP rank " + std::to_string(dp_rank) + " is not in 0.." + std::to_string(grid.dp() - 1));
   }
-  const Range bucket = buffers.at(buffer_idx).buckets.at(bucket_idx).range;
-  const Index shard = bucket.size() / grid.dp();
-  return {bucket.begin + shard * dp_rank, bucket.begin + shard * (dp_rank + 1)};
+  const std::vector<Index>& cuts = buffers.at(buffer_idx).buckets.at(bucket_idx).cuts;
+  return {cuts.at(dp_rank), cuts.at(dp_rank + 1)};
+}
+
+std::vector<Index> Layout::dp_counts(int buffer_idx, int bucket_idx) const {
+  const std::vector<Index>& cuts = buffers.at(buffer_idx).buckets.at(bucket_idx).cuts;
+  std::vector<Index> counts;
+  for (std::size_t r = 1; r < cuts.size(); ++r) counts.push_back(cuts[r] - cuts[r - 1]);
+  return counts;
 }
 
 Range Layout::owned_range(const DistMeta& meta, int dp_rank) const {
@@ -163,9 +265,11 @@ std::vector<int> Layout::owners(const DistMeta& meta) const {
   return ranks;
 }
 
-Index Layout::shard_elements() const {
+Index Layout::shard_elements(int dp_rank) const {
   Index elements = 0;
-  for (const Buffer& buffer : buffers) elements += buffer.size / grid.dp();
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    for (std::size_t k = 0; k < buffers[b].buckets.size(); ++k)
+      elements += dp_slice(static_cast<int>(b), static_cast<int>(k), dp_rank).size();
   return elements;
 }
 

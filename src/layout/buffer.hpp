@@ -8,6 +8,26 @@
 
 namespace muonwalk {
 
+/// Who owns which elements of a buffer. Whatever the policy, what a DP rank owns of a bucket is one run of it, perhaps
+/// an empty one, and the runs of the ranks in their order make up the bucket.
+enum class Ownership {
+  buckets,  ///< an equal run of every bucket for every rank (ZeRO-1)
+  buffer,   ///< an equal run of the whole buffer, as Megatron's documentation draws its distributed optimizer: a bucket
+            ///< may belong to few ranks, in unequal runs
+  matrices  ///< whole matrices: a bucket's parameters are laid by owner, and nothing has to be gathered to see them
+            ///< whole
+};
+
+/// "buckets", "buffer", "matrices".
+const char* ownership_name(Ownership ownership);
+/// The opposite of ownership_name; throws UsageError for any other word.
+Ownership parse_ownership(const std::string& word);
+
+/// An owner for every parameter, for Ownership::matrices: the one with the most work in Newton–Schulz first, each to
+/// the DP rank that has the least so far. Where that leaves a choice, the earlier parameter comes first, and the lower
+/// rank.
+std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp);
+
 /// How parameters are packed into buffers.
 struct LayoutOptions {
   /// A bucket is closed as soon as it holds at least this many elements (Megatron's rule), padding between parameters
@@ -15,8 +35,12 @@ struct LayoutOptions {
   Index bucket_capacity = 0;
   /// Every parameter starts at a multiple of this many elements of its buffer. Megatron: 64. 1 = no padding.
   Index parameter_alignment = 64;
-  /// Every bucket's size is a multiple of this, and always of dp. 1 = padding to dp alone.
+  /// Every bucket's size is a multiple of this. So that runs can be equal, every bucket's is a multiple of dp as well
+  /// with Ownership::buckets, and the buffer's with Ownership::buffer.
   Index bucket_alignment = 1;
+  Ownership ownership = Ownership::buckets;  ///< who owns what
+  /// With Ownership::matrices the owner of each parameter, a DP rank; empty: balanced_owners.
+  std::vector<int> owners = {};
 };
 
 /// Where one parameter lies in the virtual buffer, as in the proof of concept's `dist_meta`.
@@ -33,8 +57,9 @@ struct DistMeta {
 
 /// One bucket: a run of the virtual buffer that is gathered in one call.
 struct Bucket {
-  Range range;                  ///< in the buffer, padding included; its size is a multiple of dp
+  Range range;                  ///< in the buffer, padding included
   std::vector<int> parameters;  ///< indices into Buffer::parameters, in order
+  std::vector<Index> cuts;      ///< dp + 1 places in the buffer: DP rank r owns what is from cuts[r] to cuts[r + 1]
 };
 
 /// The virtual buffer of one parameter group: the flat, padded row-major concatenation of one TP rank's slices of all
@@ -57,6 +82,12 @@ struct Layout {
   /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.
   Range dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const;
 
+  /// How many elements of that bucket each DP rank owns, as collectives with unequal pieces take them.
+  std::vector<Index> dp_counts(int buffer_idx, int bucket_idx) const;
+
+  /// True where every matrix has one owner, which sees it whole without a gather over DP: Ownership::matrices.
+  bool whole_matrices() const { return options.ownership == Ownership::matrices; }
+
   /// The elements of a parameter that DP rank `dp_rank` owns, as a range of the buffer; empty when it owns none.
   Range owned_range(const DistMeta& meta, int dp_rank) const;
 
@@ -68,7 +99,7 @@ struct Layout {
   std::vector<int> owners(const DistMeta& meta) const;
 
   /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
-  Index shard_elements() const;
+  Index shard_elements(int dp_rank) const;
 
   /// The plan as a table: a line a parameter with its buffer, bucket, shapes, ranges and owners.
   std::string text() const;
@@ -76,7 +107,8 @@ struct Layout {
 
 /// Plans the layout. Parameters are laid in the order given, each in the buffer of its group.
 /// Throws UsageError for a parameter that TP does not divide, a shape with less than 1 row or column, two parameters of
-/// one name, or an alignment or capacity that makes no sense.
+/// one name, an alignment or capacity that makes no sense, or owners that
+/// are not one DP rank a parameter.
 Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutOptions& options = {});
 
 }  // namespace muonwalk

@@ -1,71 +1,68 @@
 #include "src/optim/adamw_step.hpp"
 
-#include <stdexcept>
+#include <utility>
 
-#include "src/comm/predicted_traffic.hpp"
+#include "src/optim/serial_adamw.hpp"
 
 namespace muonwalk {
 
-AdamWBuckets initial_adamw_buckets(const Buckets& weights) {
-  AdamWBuckets state;
-  for (const std::vector<Flat>& buffer : weights) {
-    state.emplace_back();
-    for (const Flat& bucket : buffer) state.back().push_back(initial_adamw_state(bucket));
-  }
-  return state;
+AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights) {
+  return {std::move(weights), zero_buckets(layout), zero_buckets(layout)};
 }
 
-Buckets weights_of(const AdamWBuckets& state) {
-  Buckets weights;
-  for (const std::vector<AdamWState>& buffer : state) {
-    weights.emplace_back();
-    for (const AdamWState& bucket : buffer) weights.back().push_back(bucket.weights);
-  }
-  return weights;
-}
+void adamw_step(const StepContext& context, const AdamWSettings& settings, const Buckets& gradients,
+                AdamWBuckets& state) {
+  require_fitting("adamw_step", context,
+                  {{"weights", state.weights},
+                   {"first moments", state.first_moment},
+                   {"second moments", state.second_moment},
+                   {"gradients", gradients}});
+  ++state.steps;
+  for (std::size_t b = 0; b < gradients.size(); ++b) {
+    for (std::size_t k = 0; k < gradients[b].size(); ++k) {
+      context.begin(phases::all_reduce_gradients);
+      const Flat sum = context.dp.all_reduce(gradients[b][k]);
 
-void adamw_step(Communicator& dp, const Buckets& gradients, AdamWBuckets& state, int step,
-                const AdamWSettings& settings, const std::function<void(const char* phase)>& observer) {
-  if (gradients.size() != state.size()) throw std::invalid_argument("adamw_step: not as many buffers as the state has");
-  const auto begin = [&observer](const char* phase) {
-    if (observer) observer(phase);
-  };
-  for (std::size_t b = 0; b < state.size(); ++b) {
-    if (gradients[b].size() != state[b].size())
-      throw std::invalid_argument("adamw_step: not as many buckets as the state has");
-    for (std::size_t k = 0; k < state[b].size(); ++k) {
-      begin("all-reduce of gradients");
-      const Flat sum = dp.all_reduce(gradients[b][k]);
-
-      begin("AdamW");
-      adamw(state[b][k], sum, step, settings);
+      context.begin(phases::adamw);
+      adamw(state.weights[b][k].data(), sum.data(), state.first_moment[b][k].data(), state.second_moment[b][k].data(),
+            static_cast<Index>(sum.size()), state.steps, settings);
     }
   }
 }
 
-Ledger predict_adamw_step(const Layout& layout, const Place& place) {
-  Ledger ledger;
-  const int dp = layout.grid.dp();
+Plan adamw_plan(const Layout& layout, const Place& place) {
+  constexpr double kFlopsAnElement = 13;  // 3 for m, 4 for v, 1 for the decay, 5 for the update
+  Plan plan{layout.grid, place, {}};
+  Index all = 0;
+  for (const Buffer& buffer : layout.buffers) all += buffer.size;
+  for (const char* what : {"weights", "gradients", "first moments", "second moments"}) plan.take(all, what);
   for (const Buffer& buffer : layout.buffers)
-    for (const Bucket& bucket : buffer.buckets)
-      ledger.add("dp", CollectiveKind::all_reduce, ElementType::float32, 1,
-                 all_reduce_traffic(place.dp, dp, bucket.range.size(), ElementType::float32));
-  return ledger;
+    for (const Bucket& bucket : buffer.buckets) {
+      const Index whole = bucket.range.size();
+      plan.work(phases::all_reduce_gradients, {1, whole});
+      plan.take(whole, "sum");
+      plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, whole, whole);
+      plan.work(phases::adamw, {1, whole}, kFlopsAnElement * static_cast<double>(whole));
+      plan.give_back(whole, "sum");
+    }
+  return plan;
 }
 
-Index state_elements(const AdamWBuckets& state) {
-  Index elements = 0;
-  for (const std::vector<AdamWState>& buffer : state)
-    for (const AdamWState& bucket : buffer)
-      elements += static_cast<Index>(bucket.first_moment.size() + bucket.second_moment.size());
-  return elements;
+void AdamW::start(const Layout& layout, const Place&, Buckets weights) {
+  state_ = initial_adamw_buckets(layout, std::move(weights));
 }
 
-Index state_elements(const MuonState& state) {
-  Index elements = 0;
-  for (const std::vector<Flat>& buffer : state.momentum)
-    for (const Flat& shard : buffer) elements += static_cast<Index>(shard.size());
-  return elements;
+void AdamW::step(const StepContext& context, const Buckets& gradients) {
+  adamw_step(context, settings_, gradients, state_);
+}
+
+std::vector<Kept> AdamW::keeps() const {
+  return {{"first moments", element_count(state_.first_moment)},
+          {"second moments", element_count(state_.second_moment)}};
+}
+
+std::unique_ptr<SerialOptimizer> AdamW::reference(std::vector<NamedMatrix> parameters) const {
+  return std::make_unique<SerialAdamW>(std::move(parameters), settings_);
 }
 
 }  // namespace muonwalk

@@ -1,34 +1,56 @@
 #pragma once
 
 #include "src/optim/adamw.hpp"
-#include "src/optim/full_step.hpp"
+#include "src/optim/optimizer.hpp"
 
 namespace muonwalk {
 
 /// What AdamW keeps on one rank between steps where nothing is sharded over data-parallel ranks: its TP slices of all
-/// weights and both their moments, whole buckets, the same on every DP rank. [buffer][bucket], as Buckets.
-using AdamWBuckets = std::vector<std::vector<AdamWState>>;
+/// weights and both their moments, whole buckets, the same on every DP rank.
+struct AdamWBuckets {
+  Buckets weights;        ///< updated in place
+  Buckets first_moment;   ///< zeros before the first step
+  Buckets second_moment;  ///< zeros before the first step
+  int steps = 0;          ///< that were taken
+};
 
 /// The state before the first step: these weights (pack_buckets) and moments of zero.
-AdamWBuckets initial_adamw_buckets(const Buckets& weights);
+AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights);
 
-/// The weights alone.
-Buckets weights_of(const AdamWBuckets& state);
+/// The phases of a step of data-parallel AdamW.
+namespace phases {
+/// Each announced to the observer as it begins.
+/// @{
+constexpr Phase all_reduce_gradients = "all-reduce of gradients";
+constexpr Phase adamw = "AdamW";
+/// @}
+}  // namespace phases
 
 /// One step of data-parallel AdamW, bucket by bucket: an all-reduce of this rank's own `gradients` (whole buckets; the
-/// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike. `step` counts from 1
-/// on. `observer` is told "all-reduce of gradients" and "AdamW" as each begins. Throws std::invalid_argument where
-/// gradients and state differ in size.
-void adamw_step(Communicator& dp, const Buckets& gradients, AdamWBuckets& state, int step,
-                const AdamWSettings& settings, const std::function<void(const char* phase)>& observer = nullptr);
+/// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike.
+void adamw_step(const StepContext& context, const AdamWSettings& settings, const Buckets& gradients,
+                AdamWBuckets& state);
 
-/// What adamw_step makes this rank send and receive, from the layout alone; the group is named "dp".
-Ledger predict_adamw_step(const Layout& layout, const Place& place);
+/// What adamw_step does on the rank at `place`, as a list, from the layout alone; first what it holds as it begins.
+Plan adamw_plan(const Layout& layout, const Place& place);
 
-/// Elements of optimizer state, the weights not counted: both moments of AdamW.
-Index state_elements(const AdamWBuckets& state);
+/// AdamW as an optimizer: adamw_step with the same settings in every step.
+class AdamW : public Optimizer {
+ public:
+  /// Takes nothing yet.
+  explicit AdamW(const AdamWSettings& settings) : settings_(settings) {}
 
-/// The same of Muon: the momentum.
-Index state_elements(const MuonState& state);
+  std::string name() const override { return "AdamW"; }
+  void start(const Layout& layout, const Place&, Buckets weights) override;
+  void step(const StepContext& context, const Buckets& gradients) override;
+  Plan plan(const Layout& layout, const Place& place) const override { return adamw_plan(layout, place); }
+  const Buckets& weights() const override { return state_.weights; }
+  std::vector<Kept> keeps() const override;
+  std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
+
+ private:
+  AdamWSettings settings_;
+  AdamWBuckets state_;
+};
 
 }  // namespace muonwalk

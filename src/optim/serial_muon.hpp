@@ -2,24 +2,19 @@
 
 #include <vector>
 
-#include "src/optim/muon_settings.hpp"
+#include "src/optim/serial_optimizer.hpp"
 
 namespace muonwalk {
 
 /// The reference: Muon on one process, full matrices, plain loops over parameters; it knows nothing of ranks or
 /// layouts.
-class SerialMuon {
+class SerialMuon : public SerialOptimizer {
  public:
   /// Starts from these weights with zero momentum.
   SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings);
 
-  /// One step. gradients[leaf][p] is leaf number `leaf`'s part of the gradient of parameter p (one leaf a data-parallel
-  /// rank or micro-batch, in rank order). The leaves are added as a balanced binary tree (tree_sum.hpp). Throws
-  /// UsageError when a gradient holds a NaN or infinity, or has another shape than its parameter.
-  void step(const std::vector<std::vector<Matrix>>& gradients);
-
-  /// The weights, in the order of the constructor.
-  const std::vector<NamedMatrix>& parameters() const { return parameters_; }
+  void step(const std::vector<std::vector<Matrix>>& gradients) override;
+  const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
   /// The momentum of each, in the same order and of the same shapes.
   const std::vector<NamedMatrix>& momentum() const { return momentum_; }
 

@@ -1,5 +1,6 @@
 #include "src/optim/steps.hpp"
 
+#include <numeric>
 #include <utility>
 
 #include "src/layout/slicing.hpp"
@@ -7,21 +8,30 @@
 namespace muonwalk {
 namespace {
 
+/// Where this rank's run begins in what its group gathers.
+Index own_begin(const Communicator& group, const std::vector<Index>& counts) {
+  return std::accumulate(counts.begin(), counts.begin() + group.rank(), Index{0});
+}
+
 /// The shards of all ranks of a group in rank order, as both gathers need them. In bf16 this rank's shard is rounded
 /// into its own place among the 2-byte elements, they travel, and all of them are widened again.
-Flat gather(Communicator& group, const Flat& shard, Precision precision) {
-  const Index count = static_cast<Index>(shard.size());
-  Flat all(count * group.size());
+Flat gather(Communicator& group, const Flat& shard, const std::vector<Index>& counts, Precision precision) {
+  Flat all(std::accumulate(counts.begin(), counts.end(), Index{0}));
   if (precision == Precision::fp32) {
-    group.all_gather(shard.data(), count, all.data());
+    group.all_gather_v(shard.data(), counts, all.data());
     return all;
   }
   FlatOf<bfloat16> travelling(all.size());
-  bfloat16* own = travelling.data() + count * group.rank();
-  to_bf16(shard.data(), count, own);
-  group.all_gather(own, count, travelling.data());
+  bfloat16* own = travelling.data() + own_begin(group, counts);
+  to_bf16(shard.data(), static_cast<Index>(shard.size()), own);
+  group.all_gather_v(own, counts, travelling.data());
   from_bf16(travelling.data(), static_cast<Index>(travelling.size()), all.data());
   return all;
+}
+
+/// A gather of shards of the same size.
+Flat gather(Communicator& group, const Flat& shard, Precision precision) {
+  return gather(group, shard, std::vector<Index>(group.size(), static_cast<Index>(shard.size())), precision);
 }
 
 }  // namespace
@@ -36,7 +46,25 @@ void momentum(const float* gradient, float* momentum_buffer, Index count, const 
   }
 }
 
+Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
+  Flat sum(counts[static_cast<std::size_t>(dp.rank())]);
+  dp.reduce_scatter_v(gradients.data(), counts, sum.data());
+  return sum;
+}
+
 Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision) { return gather(dp, shard, precision); }
+
+Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision) {
+  return gather(dp, shard, counts, precision);
+}
+
+void round_as_gathered(Flat& values, Precision precision) {
+  if (precision == Precision::bf16) round_to_bf16(values.data(), static_cast<Index>(values.size()));
+}
+
+void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index>& counts) {
+  dp.all_gather_v(weights.data() + own_begin(dp, counts), counts, weights.data());
+}
 
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta) {
   const auto first = bucket.begin() + (meta.global_range.begin - bucket_begin);

@@ -14,9 +14,18 @@ namespace muonwalk {
 /// replaces.
 void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update);
 
+/// The sum over the DP ranks of everyone's `gradients` of a bucket, for what this rank owns of it. `counts`: the
+/// elements that each DP rank owns, in rank order (Layout::dp_counts).
+Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts);
+
 /// Gathers one bucket over the DP group: `shard` (bucket size / dp elements) of every rank, in rank order. Returns the
 /// whole bucket, padding included. In bf16 the shard is rounded and 2-byte elements travel.
 Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
+/// The same where ranks own runs of different sizes.
+Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision);
+
+/// What a gather does to values besides moving them: in bf16 it rounds them. For those that need not be gathered.
+void round_as_gathered(Flat& values, Precision precision);
 
 /// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
 /// bucket[0] in the buffer.
@@ -40,5 +49,9 @@ Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, i
 /// The elementwise end, on `count` elements of one parameter: w ← w (1 − lr · weight_decay), then
 /// w ← w − lr · rms · √max(rows, cols) · O, with `full_shape`, the matrix's shape before TP.
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
+
+/// Gives every DP rank the weights that the others have changed: `weights` is a whole bucket, and of it this rank's own
+/// run goes out and all others come in. They travel as they are kept, in float32.
+void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index>& counts);
 
 }  // namespace muonwalk

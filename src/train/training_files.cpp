@@ -1,6 +1,7 @@
 #include "src/train/training_files.hpp"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -59,6 +60,13 @@ std::vector<Matrix> read_gradients(const std::string& path, const std::string& p
   return gradients;
 }
 
+std::uint64_t digest_of(const std::vector<Matrix>& gradients) {
+  std::uint64_t digest = 0;
+  for (const Matrix& each : gradients)
+    digest = XXH3_64bits_withSeed(each.data(), static_cast<std::size_t>(each.bytes()), digest);
+  return digest;
+}
+
 }  // namespace
 
 FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims)
@@ -90,13 +98,38 @@ FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::ma
       throw UsageError(fmt::format("--tp-dim {}={} names no matrix of {}; its matrices begin with \"{}\"", name,
                                    split_name(dim), names.params, parameters_[0].name));
   for (const std::string& path : names.grads)
-    gradients_.push_back(read_gradients(path, names.params, file_, parameters_));
+    digests_.push_back(digest_of(read_gradients(path, names.params, file_, parameters_)));
 }
 
-Matrix FileTraining::gradient(int step, int leaf, int p, Range rows, Range columns) const {
-  if (leaf > 0) return Matrix(rows.size(), columns.size());
-  return column_slice(row_slice(gradients_[static_cast<std::size_t>(step)][static_cast<std::size_t>(p)], rows),
-                      columns);
+std::vector<Matrix> FileTraining::gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const {
+  std::vector<Matrix> parts;
+  if (leaf > 0) {
+    for (const NamedMatrix& each : held) parts.emplace_back(each.matrix.rows(), each.matrix.cols());
+    return parts;
+  }
+  const std::vector<Matrix> whole = read_again(step);
+  for (const NamedMatrix& each : held)
+    parts.push_back(column_slice(row_slice(whole[static_cast<std::size_t>(parameter_number(each.name))],
+                                           {each.first_row, each.first_row + each.matrix.rows()}),
+                                 {each.first_col, each.first_col + each.matrix.cols()}));
+  return parts;
+}
+
+std::vector<Matrix> FileTraining::read_again(int step) const {
+  const std::string& path = names_.grads[static_cast<std::size_t>(step)];
+  std::vector<Matrix> gradients;
+  try {
+    gradients = read_gradients(path, names_.params, file_, parameters_);
+  } catch (const UsageError& error) {  // it was in order when the run began
+    throw RunError(
+        fmt::format("step {} can't take its gradients, which were there at the start: {}", step + 1, error.what()));
+  }
+  if (digest_of(gradients) != digests_[static_cast<std::size_t>(step)])
+    throw RunError(
+        fmt::format("{} holds other gradients than at the start; leave the files as they are until the run "
+                    "has ended",
+                    path));
+  return gradients;
 }
 
 void FileTraining::write(const std::vector<Matrix>& weights) const {

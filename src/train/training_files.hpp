@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "src/io/safetensors.hpp"
-#include "src/train/training_data.hpp"
+#include "src/train/training.hpp"
 
 namespace muonwalk {
 
@@ -19,21 +20,24 @@ struct TrainingFileNames {
 /// Training data from the reader's own files. Every 2-D tensor of type F32, BF16 or F16 is trained, in float32;
 /// everything else is left to AdamW and written unchanged. The gradient in a file is that of the whole batch: leaf 0
 /// holds it and the other leaves are zero, so that the sum over DP ranks is exact and the result is the same in every
-/// layout.
-class FileTraining : public TrainingData {
+/// layout. The gradients of one step are held at a time, however many files there are.
+class FileTraining : public Training {
  public:
-  /// Reads all files. The dimension that TP cuts is the one of `tp_dims` for the matrices named there; for the others
-  /// rows if `tp` divides them, else columns, else none. Throws UsageError, one sentence that names the file, for
-  /// everything read_safetensors refuses; for names or shapes that differ between the files; a gradient that is missing
-  /// or holds a NaN or an infinity; a file without a matrix; a tp_dims entry for a matrix that is not there or that tp
-  /// can't cut so; an output path that can't be written.
+  /// Reads all files once, one after the other, so that whatever is wrong with them is found before any rank starts.
+  /// The dimension that TP cuts is the one of `tp_dims` for the matrices named there; for the others rows if `tp`
+  /// divides them, else columns, else none. Throws UsageError, one sentence that names the file, for everything
+  /// read_safetensors refuses; for names or shapes that differ between the files; a gradient that is missing or holds a
+  /// NaN or an infinity; a file without a matrix; a tp_dims entry for a matrix that is not there or that tp can't cut
+  /// so; an output path that can't be written.
   FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims);
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
-  int steps() const override { return static_cast<int>(gradients_.size()); }
+  int steps() const override { return static_cast<int>(names_.grads.size()); }
   int leaves_per_rank(int) const override { return 1; }
   Matrix weights(int p) const override { return weights_[static_cast<std::size_t>(p)]; }
-  Matrix gradient(int step, int leaf, int p, Range rows, Range columns) const override;
+  /// Whatever the weights are. Reads the step's file, and keeps nothing of it. Throws RunError where the file is not
+  /// there any more or has changed since the start.
+  std::vector<Matrix> gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const override;
 
   /// The names of the tensors that are left to AdamW, in the order of the file.
   const std::vector<std::string>& left_to_adamw() const { return left_to_adamw_; }
@@ -43,12 +47,14 @@ class FileTraining : public TrainingData {
   void write(const std::vector<Matrix>& weights) const;
 
  private:
+  std::vector<Matrix> read_again(int step) const;
+
   TrainingFileNames names_;
   SafetensorsFile file_;
   std::vector<Parameter> parameters_;
   std::vector<std::string> left_to_adamw_;
   std::vector<Matrix> weights_;
-  std::vector<std::vector<Matrix>> gradients_;  // [step][p]
+  std::vector<std::uint64_t> digests_;  // of the gradients of each step, as they were at the start
 };
 
 /// Reads `name=rows`, `name=columns` or `name=none`, as --tp-dim takes them. Throws UsageError for anything else, and

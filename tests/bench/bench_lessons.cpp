@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "sim/cluster/world.hpp"
-#include "src/train/training_data.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/train/models.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -71,7 +72,8 @@ double repeated_work(const Grid& grid) {
   double serial = 0, all = 0;
   for (const Parameter& parameter : proof_of_concept_parameters())
     serial += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols);
-  for (int rank = 0; rank < grid.size(); ++rank) all += predict_newton_schulz_flops(layout, grid.place(rank), 5);
+  for (int rank = 0; rank < grid.size(); ++rank)
+    all += flops(muon_plan(layout, grid.place(rank), {}), phases::orthogonalize);
   return all / serial;
 }
 

@@ -20,9 +20,53 @@ struct Element {
   Index local = 0;  // its place in the owner's shard of the bucket
 };
 
+// A bucket's parameters in the order in which they lie.
+std::vector<int> in_order(const RandomLayout& description, std::vector<int> parameters) {
+  if (description.options.ownership != Ownership::matrices) return parameters;
+  std::vector<int> ordered;
+  for (int rank = 0; rank < description.grid.dp(); ++rank)
+    for (const int p : parameters)
+      if (description.options.owners[p] == rank) ordered.push_back(p);
+  return ordered;
+}
+
+// Where a bucket of these parameters ends that is not the last one.
+Index padded_end(const RandomLayout& description, const std::vector<int>& parameters, Index bucket_begin, Index dp) {
+  Index end = bucket_begin;
+  for (const int p : in_order(description, parameters)) {
+    while (end % description.options.parameter_alignment != 0) ++end;
+    end += description.elements(static_cast<std::size_t>(p));
+  }
+  while ((end - bucket_begin) % description.options.bucket_alignment != 0 ||
+         (description.options.ownership == Ownership::buckets && (end - bucket_begin) % dp != 0))
+    ++end;
+  return end;
+}
+
+// The parameters of each bucket of a group: a bucket is closed as soon as it is full.
+std::vector<std::vector<int>> fill_buckets(const RandomLayout& description, int group) {
+  std::vector<std::vector<int>> buckets(1);
+  Index bucket_begin = 0, end = 0;
+  const Index dp = description.grid.dp(), capacity = description.options.bucket_capacity;
+  for (std::size_t p = 0; p < description.parameters.size(); ++p) {
+    if (description.parameters[p].group != group) continue;
+    while (end % description.options.parameter_alignment != 0) ++end;
+    end += description.elements(p);
+    buckets.back().push_back(static_cast<int>(p));
+    if (capacity == 0 || end - bucket_begin < capacity) continue;
+    end = padded_end(description, buckets.back(), bucket_begin, dp);
+    bucket_begin = end;
+    buckets.emplace_back();
+  }
+  if (buckets.back().empty()) buckets.pop_back();
+  return buckets;
+}
+
 // Lays a group's buffer element by element, as one would with pencil and squared paper: no formula of the layout is
 // used.
 std::vector<Element> lay_by_hand(const RandomLayout& description, int group) {
+  const LayoutOptions& options = description.options;
+  const Index dp = description.grid.dp();
   std::vector<Element> buffer;
   const auto put = [&](int parameter, int bucket) {
     Element element;
@@ -30,35 +74,41 @@ std::vector<Element> lay_by_hand(const RandomLayout& description, int group) {
     element.bucket = bucket;
     buffer.push_back(element);
   };
-  const Index dp = description.grid.dp();
-  Index bucket_begin = 0;
-  int bucket = 0;
-  const auto held = [&] { return static_cast<Index>(buffer.size()) - bucket_begin; };
-  const auto close = [&] {
-    while (held() % dp != 0 || held() % description.options.bucket_alignment != 0) put(-1, bucket);
-    const Index shard = held() / dp;
-    Index next = bucket_begin;
-    for (int rank = 0; rank < dp; ++rank) {
-      for (Index i = 0; i < shard; ++i) {
-        buffer[next].owner = rank;
-        buffer[next].local = i;
-        ++next;
-      }
+  const auto buckets = fill_buckets(description, group);
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    const int number = static_cast<int>(bucket);
+    const Index begin = static_cast<Index>(buffer.size());
+    for (const int p : in_order(description, buckets[bucket])) {
+      while (static_cast<Index>(buffer.size()) % options.parameter_alignment != 0) put(-1, number);
+      for (Index i = 0; i < description.elements(static_cast<std::size_t>(p)); ++i) put(p, number);
     }
-    bucket_begin = static_cast<Index>(buffer.size());
-    ++bucket;
-  };
-  for (std::size_t p = 0; p < description.parameters.size(); ++p) {
-    const Parameter& parameter = description.parameters[p];
-    if (parameter.group != group) continue;
-    while (static_cast<Index>(buffer.size()) % description.options.parameter_alignment != 0) put(-1, bucket);
-    Index elements = parameter.shape.rows * parameter.shape.cols;
-    if (parameter.tp_split_dim != SplitDim::none) elements /= description.grid.tp();
-    for (Index i = 0; i < elements; ++i) put(static_cast<int>(p), bucket);
-    const Index capacity = description.options.bucket_capacity;
-    if (capacity > 0 && held() >= capacity) close();
+    const auto held = [&] { return static_cast<Index>(buffer.size()) - begin; };
+    while (held() % options.bucket_alignment != 0 || (options.ownership == Ownership::buckets && held() % dp != 0) ||
+           (options.ownership == Ownership::buffer && bucket + 1 == buckets.size() &&
+            static_cast<Index>(buffer.size()) % dp != 0))
+      put(-1, number);
   }
-  if (held() > 0) close();
+
+  // Who owns what: the first elements belong to rank 0, and so on.
+  const Index all = static_cast<Index>(buffer.size());
+  for (Index i = 0; i < all; ++i) {
+    Element& element = buffer[i];
+    const bool first_of_bucket = i == 0 || buffer[i - 1].bucket != element.bucket;
+    Index bucket_begin = i, bucket_end = i;
+    while (bucket_begin > 0 && buffer[bucket_begin - 1].bucket == element.bucket) --bucket_begin;
+    while (bucket_end < all && buffer[bucket_end].bucket == element.bucket) ++bucket_end;
+    if (options.ownership == Ownership::buckets)
+      element.owner = static_cast<int>((i - bucket_begin) / ((bucket_end - bucket_begin) / dp));
+    if (options.ownership == Ownership::buffer) element.owner = static_cast<int>(i / (all / dp));
+    if (options.ownership == Ownership::matrices) {
+      Index at = i;  // padding belongs to the parameter before it, and at the bucket's begin to the one behind it
+      while (at > bucket_begin && buffer[at].parameter < 0) --at;
+      while (buffer[at].parameter < 0) ++at;
+      element.owner = options.owners[buffer[at].parameter];
+    }
+    const bool same_owner = !first_of_bucket && buffer[i - 1].owner == element.owner;
+    element.local = same_owner ? buffer[i - 1].local + 1 : 0;
+  }
   return buffer;
 }
 
@@ -127,7 +177,9 @@ void check_buckets(const RandomLayout& description, const Layout& layout, int bu
     const Bucket& bucket = buffer.buckets[b];
     CHECK(bucket.range.begin == next);
     next = bucket.range.end;
-    CHECK(bucket.range.size() % description.grid.dp() == 0);
+    const Ownership ownership = description.options.ownership;
+    if (ownership == Ownership::buckets) CHECK(bucket.range.size() % description.grid.dp() == 0);
+    if (ownership == Ownership::buffer) CHECK(buffer.size % description.grid.dp() == 0);
     CHECK(bucket.range.size() % description.options.bucket_alignment == 0);
     CHECK_FALSE(bucket.parameters.empty());
     for (const int p : bucket.parameters) {
@@ -136,12 +188,13 @@ void check_buckets(const RandomLayout& description, const Layout& layout, int bu
       CHECK(buffer.parameters[p].buffer_idx == buffer_idx);
       CHECK(intersection(buffer.parameters[p].global_range, bucket.range) == buffer.parameters[p].global_range);
     }
-    // The slices of the DP ranks are equal and cover the bucket.
+    // The slices of the DP ranks cover the bucket, and are equal where the policy says so.
     Index next_slice = bucket.range.begin;
     for (int rank = 0; rank < description.grid.dp(); ++rank) {
       const Range slice = layout.dp_slice(buffer_idx, static_cast<int>(b), rank);
       CHECK(slice.begin == next_slice);
-      CHECK(slice.size() * description.grid.dp() == bucket.range.size());
+      if (ownership == Ownership::buckets) CHECK(slice.size() * description.grid.dp() == bucket.range.size());
+      CHECK(layout.dp_counts(buffer_idx, static_cast<int>(b)).at(static_cast<std::size_t>(rank)) == slice.size());
       next_slice = slice.end;
     }
     CHECK(next_slice == bucket.range.end);
@@ -152,44 +205,49 @@ void check_buckets(const RandomLayout& description, const Layout& layout, int bu
 
 }  // namespace
 
-TEST_CASE("plan_layout: any parameters, grid, bucket capacity and alignment: as laid by hand, element by element") {
+TEST_CASE(
+    "plan_layout: any parameters, grid, bucket capacity, alignment and ownership: as laid by hand, element by "
+    "element") {
   constexpr unsigned kFirstSeed = 1000;
   constexpr unsigned kRounds = 400;
   Met met;
-  for (unsigned seed = kFirstSeed; seed < kFirstSeed + kRounds; ++seed) {
-    const RandomLayout description(seed);
-    INFO("RandomLayout(" << seed << "): " << description.grid.text() << ", parameter alignment "
-                         << description.options.parameter_alignment << ", bucket alignment "
-                         << description.options.bucket_alignment << ", capacity "
-                         << description.options.bucket_capacity);
-    const Layout layout = description.plan();
-    std::map<int, std::vector<std::string>> expected;
-    for (const Parameter& parameter : description.parameters) expected[parameter.group].push_back(parameter.name);
-    REQUIRE(layout.buffers.size() == expected.size());
-    Index shard_elements = 0;
-    int buffer_idx = 0;
-    for (const auto& [group, names] : expected) {
-      const Buffer& buffer = layout.buffers[buffer_idx];
-      CHECK(buffer.group == group);
-      std::vector<std::string> laid;
-      for (const DistMeta& meta : buffer.parameters) {
-        laid.push_back(meta.name);
-        const Parameter& parameter = description.parameters.at(meta.parameter);
-        CHECK(meta.name == parameter.name);
-        CHECK(meta.full_shape == parameter.shape);
-        CHECK(meta.shape == tp_shape(parameter, description.grid.tp()));
-        CHECK(meta.tp_split_dim == parameter.tp_split_dim);
+  for (unsigned seed = kFirstSeed; seed < kFirstSeed + kRounds; ++seed)
+    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
+      RandomLayout description(seed);
+      description.own(ownership);
+      INFO("RandomLayout(" << seed << "): " << description.grid.text() << ", parameter alignment "
+                           << description.options.parameter_alignment << ", bucket alignment "
+                           << description.options.bucket_alignment << ", capacity "
+                           << description.options.bucket_capacity << ", owned by " << ownership_name(ownership));
+      const Layout layout = description.plan();
+      std::map<int, std::vector<std::string>> expected;
+      for (const Parameter& parameter : description.parameters) expected[parameter.group].push_back(parameter.name);
+      REQUIRE(layout.buffers.size() == expected.size());
+      Index shard_elements = 0;
+      int buffer_idx = 0;
+      for (const auto& [group, names] : expected) {
+        const Buffer& buffer = layout.buffers[buffer_idx];
+        CHECK(buffer.group == group);
+        std::vector<std::string> laid;
+        for (const DistMeta& meta : buffer.parameters) {
+          laid.push_back(meta.name);
+          const Parameter& parameter = description.parameters.at(meta.parameter);
+          CHECK(meta.name == parameter.name);
+          CHECK(meta.full_shape == parameter.shape);
+          CHECK(meta.shape == tp_shape(parameter, description.grid.tp()));
+          CHECK(meta.tp_split_dim == parameter.tp_split_dim);
+        }
+        if (ownership == Ownership::matrices) std::sort(laid.begin(), laid.end());
+        CHECK(laid == names);
+        check_against_hand(description, layout, buffer, met);
+        check_buckets(description, layout, buffer_idx, met);
+        for (std::size_t b = 0; b < buffer.buckets.size(); ++b) {
+          shard_elements += layout.dp_slice(buffer_idx, static_cast<int>(b), 0).size();
+        }
+        ++buffer_idx;
       }
-      CHECK(laid == names);
-      check_against_hand(description, layout, buffer, met);
-      check_buckets(description, layout, buffer_idx, met);
-      for (std::size_t b = 0; b < buffer.buckets.size(); ++b) {
-        shard_elements += layout.dp_slice(buffer_idx, static_cast<int>(b), 0).size();
-      }
-      ++buffer_idx;
+      CHECK(layout.shard_elements(0) == shard_elements);
     }
-    CHECK(layout.shard_elements() == shard_elements);
-  }
   MESSAGE("met: " << met.spans_three_ranks << " parameters on three or more ranks, " << met.crosses_one_boundary
                   << " on two, " << met.rank_owns_nothing << " times a rank that owns nothing, " << met.several_buckets
                   << " buffers of several buckets, " << met.padded << " with padding");
@@ -235,7 +293,7 @@ TEST_CASE("plan_layout: the matrices of lesson 09 on dp 4 × tp 2, worked out by
   CHECK(buffer.size == 385912);
   CHECK(buffer.padding == 0);
   CHECK(buffer.buckets.size() == 1);
-  CHECK(layout.shard_elements() == 96478);
+  CHECK(layout.shard_elements(0) == 96478);
   const DistMeta& w3 = buffer.parameters[3];
   CHECK(w3.shape == Shape{676, 438});
   // The boundaries lie at 96478, 192956 and 289434: w3 touches all four ranks, w0 to w2 the first alone, w4 the last.
@@ -281,8 +339,49 @@ TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") 
   CHECK(first.padding == 24 - 14);
   CHECK(layout.buffers[1].group == 7);
   CHECK(layout.buffers[1].size == 12);
-  CHECK(layout.shard_elements() == 8 + 4);
+  CHECK(layout.shard_elements(0) == 8 + 4);
   CHECK(layout.dp_slice(0, 0, 2) == Range{16, 24});
+}
+
+TEST_CASE("plan_layout: the buffer in equal runs: a bucket may belong to one rank, worked out by hand") {
+  LayoutOptions options = no_padding();
+  options.bucket_capacity = 4;
+  options.ownership = Ownership::buffer;
+  const Layout layout = plan_layout({{"a", {2, 2}}, {"b", {3, 2}}, {"c", {1, 1}}}, Grid().dp(3), options);
+  // 4 + 6 + 1 = 11 elements, and one of padding: 4 a rank. Bucket a is rank 0's, b has 4 of rank 1 and 2 of rank 2.
+  CHECK(layout.buffers[0].size == 12);
+  CHECK(layout.dp_counts(0, 0) == std::vector<Index>{4, 0, 0});
+  CHECK(layout.dp_counts(0, 1) == std::vector<Index>{0, 4, 2});
+  CHECK(layout.dp_counts(0, 2) == std::vector<Index>{0, 0, 2});
+  CHECK(layout.owned_range(layout.buffers[0].parameters[1], 2) == Range{8, 10});
+}
+
+TEST_CASE("plan_layout: whole matrices: laid by owner, the most work goes to the rank that has the least") {
+  LayoutOptions options = no_padding();
+  options.ownership = Ownership::matrices;
+  CHECK(balanced_owners({{"small", {2, 2}}, {"large", {9, 9}}, {"middle", {5, 5}}, {"tiny", {1, 2}}}, 2) ==
+        std::vector<int>{1, 0, 1, 1});
+  const Layout layout = plan_layout({{"small", {2, 2}}, {"large", {9, 9}}, {"middle", {5, 5}}}, Grid().dp(2), options);
+  CHECK(global_ranges(layout) == std::vector<Range>{{0, 81}, {81, 85}, {85, 110}});
+  CHECK(layout.dp_counts(0, 0) == std::vector<Index>{81, 29});
+  CHECK(layout.buffers[0].parameters[0].name == "large");
+  CHECK(layout.whole_matrices());
+  CHECK(layout.shard_elements(1) == 29);
+}
+
+TEST_CASE("plan_layout: owners that are not one DP rank a parameter are refused in a sentence") {
+  LayoutOptions options;
+  options.ownership = Ownership::matrices;
+  const auto refusal = [&](std::vector<int> owners) {
+    options.owners = std::move(owners);
+    return usage_error([&] { plan_layout({{"a", {1, 1}}, {"b", {1, 1}}}, Grid().dp(2), options); });
+  };
+  CHECK(refusal({0, 2}) == "DP rank 2 can't own a parameter on dp 2; its ranks are 0 to 1");
+  CHECK(refusal({0, -1}).find("DP rank -1") == 0);
+  CHECK(refusal({1}).find("1 owners were given for 2 parameters") == 0);
+  for (const Ownership each : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
+    CHECK(parse_ownership(ownership_name(each)) == each);
+  CHECK(usage_error([] { parse_ownership("rows"); }).find("ownership \"rows\" is not known; it is buckets") == 0);
 }
 
 TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element less keeps it open") {
@@ -299,7 +398,7 @@ TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element 
 TEST_CASE("plan_layout: no parameters make an empty plan") {
   const Layout layout = plan_layout({}, Grid().dp(4));
   CHECK(layout.buffers.empty());
-  CHECK(layout.shard_elements() == 0);
+  CHECK(layout.shard_elements(0) == 0);
 }
 
 TEST_CASE("plan_layout: what can't be planned is refused in a sentence") {

@@ -40,5 +40,21 @@ struct RandomLayout {
     }
   }
 
+  /// Elements of a parameter's TP slice.
+  muonwalk::Index elements(std::size_t p) const {
+    const muonwalk::Index all = parameters[p].shape.rows * parameters[p].shape.cols;
+    return parameters[p].tp_split_dim == muonwalk::SplitDim::none ? all : all / grid.tp();
+  }
+
+  /// Another policy; whole matrices get any owners.
+  void own(muonwalk::Ownership ownership) {
+    options.ownership = ownership;
+    options.owners.clear();
+    if (ownership != muonwalk::Ownership::matrices) return;
+    std::mt19937 random(static_cast<unsigned>(parameters.size()) + static_cast<unsigned>(grid.size()));
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      options.owners.push_back(std::uniform_int_distribution<int>(0, grid.dp() - 1)(random));
+  }
+
   muonwalk::Layout plan() const { return plan_layout(parameters, grid, options); }
 };

@@ -34,14 +34,14 @@ std::vector<std::vector<Snapshot>> run_distributed(const Case& c, const Sabotage
   run_ranks(
       c.grid,
       [&](TestRank& rank) {
-        MuonState state = initial_state(layout, pointers(weights), rank.place.tp);
+        MuonState state = initial_state(layout, pointers(weights), rank.place);
         for (int step = 0; step < c.steps; ++step) {
           const std::vector<Matrix> mine = c.gradients(step, rank.place.dp);
           Buckets gradients = pack_buckets(layout, pointers(mine), rank.place.tp);
           if (sabotage.gradients) sabotage.gradients(step, rank.place, gradients);
           const MuonState before = state;
           rank.ledger.clear();
-          full_step(layout, rank.place, rank.dp, rank.tp, c.settings, gradients, state);
+          full_step({layout, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);
           if (sabotage.after_step) sabotage.after_step(step, rank.place, before, state);
           ranks[rank.place.rank].push_back({state, rank.ledger});
         }

@@ -78,7 +78,7 @@ TEST_CASE("initial_state: the packed weights, and zeros for the DP shards of the
   c.grid = Grid().dp(3);
   const Layout layout = c.layout();
   const std::vector<NamedMatrix> weights = c.weights();
-  const MuonState state = initial_state(layout, pointers(weights), 0);
+  const MuonState state = initial_state(layout, pointers(weights), c.grid.place(0));
   CHECK(state.weights == pack_buckets(layout, pointers(weights), 0));
   Index elements = 0;
   for (const auto& buffer : state.momentum) {
@@ -87,7 +87,7 @@ TEST_CASE("initial_state: the packed weights, and zeros for the DP shards of the
       for (const float m : shard) CHECK(m == 0.0f);
     }
   }
-  CHECK(elements == layout.shard_elements());
+  CHECK(elements == layout.shard_elements(0));
 }
 
 TEST_CASE("pack_buckets: a missing matrix or one of another shape is refused by name") {

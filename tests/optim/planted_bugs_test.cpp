@@ -23,8 +23,9 @@ Case healthy_case() {
   return c;
 }
 
-std::string difference_with(const Sabotage& sabotage) {
-  const Case c = healthy_case();
+std::string difference_with(const Sabotage& sabotage, Ownership ownership = Ownership::buckets) {
+  Case c = healthy_case();
+  c.options.ownership = ownership;
   return first_difference(c, run_distributed(c, sabotage), run_serial(c, 1));
 }
 
@@ -61,7 +62,10 @@ class StaleTransport : public Transport {
 
 }  // namespace
 
-TEST_CASE("planted bugs: without one, nothing differs") { CHECK(difference_with({}) == ""); }
+TEST_CASE("planted bugs: without one, nothing differs, whoever owns what") {
+  for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
+    CHECK(difference_with({}, ownership) == "");
+}
 
 TEST_CASE("planted bug: a wrong split dimension is caught") {
   // The gather lays the slices side by side along the wrong dimension. The shapes still fit, only the values are wrong.
@@ -71,7 +75,17 @@ TEST_CASE("planted bug: a wrong split dimension is caught") {
     meta.tp_split_dim = SplitDim::columns;
     meta.shape = {8, 4};
   };
-  CHECK(difference_with(sabotage) != "");
+  for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
+    CHECK(difference_with(sabotage, ownership) != "");
+}
+
+TEST_CASE("planted bug: ranks that think another rank owns their matrices are caught") {
+  Sabotage sabotage;
+  sabotage.layout = [](Layout& layout) {  // the run of rank 1 begins one element late
+    for (Bucket& bucket : layout.buffers[0].buckets) bucket.cuts[1] += 1;
+  };
+  for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
+    CHECK_THROWS_AS(difference_with(sabotage, ownership) == "" ? throw std::logic_error("missed") : 0, std::exception);
 }
 
 TEST_CASE(
@@ -82,12 +96,12 @@ TEST_CASE(
   const std::vector<NamedMatrix> weights = c.weights();
   std::vector<std::vector<Snapshot>> ranks(static_cast<std::size_t>(c.grid.size()));
   run_ranks(c.grid, [&](TestRank& rank) {
-    MuonState state = initial_state(layout, pointers(weights), rank.place.tp);
+    MuonState state = initial_state(layout, pointers(weights), rank.place);
     Layout blind = layout;
     for (DistMeta& meta : blind.buffers[0].parameters) meta.tp_split_dim = SplitDim::none;
     for (int step = 0; step < c.steps; ++step) {
       const Buckets gradients = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
-      full_step(blind, rank.place, rank.dp, rank.tp, c.settings, gradients, state);
+      full_step({blind, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);
       ranks[rank.place.rank].push_back({state, {}});
     }
   });
@@ -100,12 +114,12 @@ TEST_CASE("planted bug: the slice's shape in place of the whole matrix's in the 
   const std::vector<NamedMatrix> weights = c.weights();
   std::vector<std::vector<Snapshot>> ranks(static_cast<std::size_t>(c.grid.size()));
   run_ranks(c.grid, [&](TestRank& rank) {
-    MuonState state = initial_state(layout, pointers(weights), rank.place.tp);
+    MuonState state = initial_state(layout, pointers(weights), rank.place);
     Layout wrong = layout;
     parameter(wrong, "c").full_shape = {5, 6};  // the smallest change: one column
     for (int step = 0; step < c.steps; ++step) {
       const Buckets gradients = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
-      full_step(wrong, rank.place, rank.dp, rank.tp, c.settings, gradients, state);
+      full_step({wrong, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);
       ranks[rank.place.rank].push_back({state, {}});
     }
   });

@@ -35,9 +35,9 @@ std::vector<Matrix> Case::gradients(int step, int leaf) const {
 std::string Case::text() const {
   std::ostringstream out;
   out << "seed " << seed << ", " << grid.text() << ", capacity " << options.bucket_capacity << ", alignments "
-      << options.parameter_alignment << " and " << options.bucket_alignment << ", "
-      << precision_name(settings.precision) << ", threads " << settings.threads << ", nesterov " << settings.nesterov
-      << ", weight decay " << settings.weight_decay << ":";
+      << options.parameter_alignment << " and " << options.bucket_alignment << ", ownership "
+      << ownership_name(options.ownership) << ", " << precision_name(settings.precision) << ", threads "
+      << settings.threads << ", nesterov " << settings.nesterov << ", weight decay " << settings.weight_decay << ":";
   for (const Parameter& p : parameters) {
     out << ' ' << p.name << ' ' << p.shape.rows << 'x' << p.shape.cols << ' ' << split_name(p.tp_split_dim) << " group "
         << p.group << ';';

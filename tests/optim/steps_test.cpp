@@ -10,6 +10,7 @@
 #include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
+#include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "tests/optim/random_case.hpp"
 #include "tests/optim/rank_threads.hpp"
@@ -103,6 +104,46 @@ TEST_CASE("dp_gather: any world size, any padding: equals the serial concatenati
       }
     }
   }
+}
+
+TEST_CASE("reduce_gradients, dp_gather, all_gather_weights: runs of any sizes, empty ones too: as cut by hand") {
+  for (int world = 1; world <= 5; ++world)
+    for (const Precision precision : kPrecisions)
+      for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        CAPTURE(world);
+        CAPTURE(seed);
+        Choices choose(seed);
+        std::vector<Index> counts, begins;
+        Index all = 0;
+        for (int r = 0; r < world; ++r) {
+          begins.push_back(all);
+          counts.push_back(choose.yes(30) ? 0 : choose.between(1, 9));
+          all += counts.back();
+        }
+        std::vector<Flat> gradients;
+        for (int r = 0; r < world; ++r)
+          gradients.push_back(random_flat(100 * seed + static_cast<std::uint64_t>(r), all));
+        const Flat whole = random_flat(seed + 50, all), old = random_flat(seed + 60, all);
+        std::vector<Flat> summed(static_cast<std::size_t>(world)), gathered(summed), weights(summed);
+        run_ranks(Grid().dp(world), [&](TestRank& rank) {
+          const std::size_t r = static_cast<std::size_t>(rank.place.dp);
+          const auto begin = whole.begin() + begins[r];
+          summed[r] = reduce_gradients(rank.dp, gradients[r], counts);
+          gathered[r] = dp_gather(rank.dp, Flat(begin, begin + counts[r]), counts, precision);
+          weights[r] = old;
+          std::copy(begin, begin + counts[r], weights[r].begin() + begins[r]);
+          all_gather_weights(rank.dp, weights[r], counts);
+        });
+        const Flat sum = tree_sum(gradients);
+        for (std::size_t r = 0; r < summed.size(); ++r) {
+          CHECK(same_bytes(summed[r], Flat(sum.begin() + begins[r], sum.begin() + begins[r] + counts[r])));
+          CHECK(same_bytes(gathered[r], rounded(whole, precision)));
+          CHECK(same_bytes(weights[r], whole));
+        }
+        Flat by_hand = whole;
+        round_as_gathered(by_hand, precision);
+        CHECK(same_bytes(by_hand, rounded(whole, precision)));
+      }
 }
 
 TEST_CASE("dp_gather: moves 4-byte elements in fp32 and 2-byte elements in bf16") {

@@ -1,22 +1,12 @@
+#include "src/optim/buckets.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
-#include "src/optim/full_step.hpp"
 
 namespace muonwalk {
 namespace {
-
-/// The sizes of all buckets, divided by `shares` (1: whole buckets, dp: DP shards), filled with zeros.
-Buckets zero_buckets(const Layout& layout, Index shares) {
-  Buckets buckets;
-  for (const Buffer& buffer : layout.buffers) {
-    std::vector<Flat> of_buffer;
-    for (const Bucket& bucket : buffer.buckets) of_buffer.emplace_back(bucket.range.size() / shares, 0.0f);
-    buckets.push_back(std::move(of_buffer));
-  }
-  return buckets;
-}
 
 /// Where a parameter's first element lies in its bucket.
 Index place_in_bucket(const Buffer& buffer, const DistMeta& meta) {
@@ -25,8 +15,27 @@ Index place_in_bucket(const Buffer& buffer, const DistMeta& meta) {
 
 }  // namespace
 
+Buckets zero_buckets(const Layout& layout) {
+  Buckets buckets;
+  for (const Buffer& buffer : layout.buffers) {
+    buckets.emplace_back();
+    for (const Bucket& bucket : buffer.buckets) buckets.back().emplace_back(bucket.range.size());
+  }
+  return buckets;
+}
+
+Buckets zero_shards(const Layout& layout, int dp_rank) {
+  Buckets shards;
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
+    shards.emplace_back();
+    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k)
+      shards.back().emplace_back(layout.dp_slice(static_cast<int>(b), static_cast<int>(k), dp_rank).size());
+  }
+  return shards;
+}
+
 Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices) {
-  Buckets buckets = zero_buckets(layout, 1);
+  Buckets buckets = zero_buckets(layout);
   for (const Buffer& buffer : layout.buffers) {
     for (const DistMeta& meta : buffer.parameters) {
       if (meta.parameter >= static_cast<int>(slices.size())) {
@@ -85,8 +94,11 @@ std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const Buckets& buc
   return slices;
 }
 
-MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, int tp_rank) {
-  return MuonState{pack_buckets(layout, full, tp_rank), zero_buckets(layout, layout.grid.dp())};
+Index element_count(const Buckets& buckets) {
+  Index elements = 0;
+  for (const std::vector<Flat>& buffer : buckets)
+    for (const Flat& bucket : buffer) elements += static_cast<Index>(bucket.size());
+  return elements;
 }
 
 }  // namespace muonwalk

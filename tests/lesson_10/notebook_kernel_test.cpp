@@ -1,4 +1,4 @@
-#include "sim/cluster/notebook_kernel.hpp"
+#include "sim/lesson_10/notebook_kernel.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "src/layout/buffer.hpp"
+#include "src/optim/muon_settings.hpp"
+
+namespace muonwalk {
+
+/// One flat array for each bucket of each buffer: [buffer][bucket].
+using Buckets = std::vector<std::vector<Flat>>;
+
+/// Whole buckets of zeros, padding included.
+Buckets zero_buckets(const Layout& layout);
+
+/// The shards of a DP rank, of zeros: what it owns of each bucket.
+Buckets zero_shards(const Layout& layout, int dp_rank);
+
+/// Packs full matrices (in the order of the parameters that the layout was planned from) as TP rank `tp_rank` holds
+/// them: whole buckets with zeros for padding.
+Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& full, int tp_rank);
+
+/// The same from one rank's TP slices, in the order of the parameters.
+Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices);
+
+/// The opposite: a rank's TP slices, named, with their place in the full matrices.
+std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const Buckets& buckets, int tp_rank);
+
+/// The elements of all of them.
+Index element_count(const Buckets& buckets);
+
+}  // namespace muonwalk

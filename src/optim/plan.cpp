@@ -1,0 +1,127 @@
+#include "src/optim/plan.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "src/comm/predicted_traffic.hpp"
+
+namespace muonwalk {
+namespace {
+
+// The plan's rank in a group, and the group's size.
+std::pair<int, int> seat_in(const std::string& group, const Plan& plan) {
+  if (group == "dp") return {plan.place.dp, plan.grid.dp()};
+  if (group == "tp") return {plan.place.tp, plan.grid.tp()};
+  if (group == "pp") return {plan.place.pp, plan.grid.pp()};
+  if (group == "world") return {plan.place.rank, plan.grid.size()};
+  throw std::invalid_argument("a plan calls the group \"" + group + "\", which no grid has");
+}
+
+// What a call makes the plan's rank send and receive. In a gather the others' elements come in and the own ones go to
+// each of them; in a reduce-scatter it is the other way round.
+Traffic traffic_of(const Call& call, const Plan& plan) {
+  const auto [rank, size] = seat_in(call.group, plan);
+  const Index in = call.elements_in, out = call.elements_out;
+  Traffic traffic;
+  switch (call.kind) {
+    case CollectiveKind::barrier:
+      return barrier_traffic(size);
+    case CollectiveKind::send:
+      return send_traffic(in, call.type);
+    case CollectiveKind::recv:
+      return recv_traffic(out, call.type);
+    case CollectiveKind::all_reduce:
+      return all_reduce_traffic(rank, size, in, call.type);
+    case CollectiveKind::broadcast:
+      return broadcast_traffic(rank, call.peer, size, in, call.type);
+    case CollectiveKind::all_gather:
+      traffic.bytes_sent = (size - 1) * in * element_size(call.type);
+      traffic.bytes_received = (out - in) * element_size(call.type);
+      break;
+    case CollectiveKind::reduce_scatter:
+      traffic.bytes_sent = (in - out) * element_size(call.type);
+      traffic.bytes_received = (size - 1) * out * element_size(call.type);
+      break;
+    case CollectiveKind::all_to_all:
+      throw std::invalid_argument(
+          "the traffic of an all_to_all depends on what goes to whom, which its call does not say");
+  }
+  traffic.messages_sent = traffic.messages_received = size - 1;
+  return traffic;
+}
+
+// The same operation, whichever matrix it is about.
+bool same_but_for_the_matrix(const Operation& a, const Operation& b) {
+  if (a.index() != b.index()) return false;
+  if (!std::holds_alternative<Work>(a)) return a == b;
+  Work left = std::get<Work>(a);
+  left.parameter = std::get<Work>(b).parameter;
+  return left == std::get<Work>(b);
+}
+
+}  // namespace
+
+void Plan::work(Phase phase, Shape shape, double flops, const DistMeta* parameter) {
+  operations.push_back(Work{phase, parameter == nullptr ? -1 : parameter->parameter, shape, flops});
+}
+
+void Plan::call(const std::string& group, CollectiveKind kind, ElementType type, Index in, Index out) {
+  operations.push_back(Call{group, kind, type, in, out});
+}
+
+Ledger ledger_of(const Plan& plan) {
+  Ledger ledger;
+  for (const Operation& operation : plan.operations)
+    if (const Call* call = std::get_if<Call>(&operation))
+      ledger.add(call->group, call->kind, call->type, 1, traffic_of(*call, plan));
+  return ledger;
+}
+
+Index peak_elements(const Plan& plan) {
+  Index held = 0, peak = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Memory* memory = std::get_if<Memory>(&operation)) peak = std::max(peak, held += memory->elements);
+  return peak;
+}
+
+double flops(const Plan& plan) {
+  double sum = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Work* work = std::get_if<Work>(&operation)) sum += work->flops;
+  return sum;
+}
+
+double flops(const Plan& plan, Phase phase) {
+  double sum = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Work* work = std::get_if<Work>(&operation); work != nullptr && work->phase == phase) sum += work->flops;
+  return sum;
+}
+
+std::vector<PlanKind> plan_kinds(const std::vector<Layout>& stages,
+                                 const std::function<Plan(const Layout&, const Place&)>& plan) {
+  std::vector<PlanKind> kinds;
+  const Grid grid = stages.at(0).grid;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const Place place = grid.place(rank);
+    Plan mine = plan(stages.at(static_cast<std::size_t>(place.pp)), place);
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&mine](const PlanKind& other) {
+      const auto &a = other.plan.operations, &b = mine.operations;
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_but_for_the_matrix);
+    });
+    if (kind != kinds.end())
+      kind->ranks.push_back(rank);
+    else
+      kinds.push_back({std::move(mine), {rank}});
+  }
+  return kinds;
+}
+
+double flops(const std::vector<PlanKind>& kinds, Phase phase) {
+  double sum = 0;
+  for (const PlanKind& kind : kinds) sum += static_cast<double>(kind.ranks.size()) * flops(kind.plan, phase);
+  return sum;
+}
+
+}  // namespace muonwalk

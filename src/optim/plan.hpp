@@ -1,0 +1,97 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "src/comm/call.hpp"
+#include "src/comm/ledger.hpp"
+#include "src/layout/buffer.hpp"
+
+namespace muonwalk {
+
+/// The name of a phase of a step, for example "DP gather": a literal, or another text that lives as long as the
+/// program.
+using Phase = std::string_view;
+
+/// A phase of a step begins: work on this rank alone, or what prepares the calls that follow.
+struct Work {
+  Phase phase;         ///< which one
+  int parameter = -1;  ///< DistMeta::parameter of the matrix that it is about; −1: about a bucket
+  Shape shape;         ///< of what is worked on: a matrix, or a run of a bucket as one row
+  double flops = 0;    ///< floating point operations; a multiply-add is two
+
+  /// All members are equal.
+  friend bool operator==(const Work& a, const Work& b) {
+    return a.phase == b.phase && a.parameter == b.parameter && a.shape == b.shape && a.flops == b.flops;
+  }
+};
+
+/// Elements that this rank holds from here on, or, below 0, holds no more. An element counts as one whatever its type,
+/// as a MemoryMeter counts it.
+struct Memory {
+  Index elements = 0;     ///< how many
+  std::string_view what;  ///< of what: "momentum"; a text that lives as long as the program
+
+  /// All members are equal.
+  friend bool operator==(const Memory& a, const Memory& b) { return a.elements == b.elements && a.what == b.what; }
+};
+
+/// One thing that a rank does in a step.
+using Operation = std::variant<Work, Call, Memory>;
+
+/// What one rank does in one step, in order; worked out from the layout alone, so that it can be known of ranks that
+/// nobody has. It begins with what the step is handed and what the rank keeps; the rest is what the step does. Whatever
+/// is predicted of a step is a sum over this list.
+struct Plan {
+  Grid grid;                          ///< of all ranks
+  Place place;                        ///< of this one
+  std::vector<Operation> operations;  ///< in the order in which they happen
+
+  /// Appends an operation; what is given back was taken before.
+  /// @{
+  void work(Phase phase, Shape shape, double flops = 0, const DistMeta* parameter = nullptr);
+  void call(const std::string& group, CollectiveKind kind, ElementType type, Index in, Index out);
+  void take(Index elements, std::string_view what) { operations.push_back(Memory{elements, what}); }
+  void give_back(Index elements, std::string_view what) { operations.push_back(Memory{-elements, what}); }
+  /// @}
+};
+
+/// What this rank sends and receives: a line for each group, kind and element type, in the order of their first calls.
+Ledger ledger_of(const Plan& plan);
+
+/// The most elements that this rank holds at one time.
+Index peak_elements(const Plan& plan);
+
+/// Floating point operations of all phases, or of one of them.
+/// @{
+double flops(const Plan& plan);
+double flops(const Plan& plan, Phase phase);
+/// @}
+
+/// Ranks that do the same: their plans differ at most in which matrices of the same shape they are about.
+struct PlanKind {
+  Plan plan;               ///< of the first of them
+  std::vector<int> ranks;  ///< all of them, in order
+};
+
+/// The plan of every rank of a grid, each kind once, in the order of their first ranks. `stages` are the layouts of the
+/// pipeline stages, in order, and `plan` says what the rank at a place of one does.
+std::vector<PlanKind> plan_kinds(const std::vector<Layout>& stages,
+                                 const std::function<Plan(const Layout&, const Place&)>& plan);
+
+/// The floating point operations of one phase on all ranks.
+double flops(const std::vector<PlanKind>& kinds, Phase phase);
+
+/// A plan as a table of at most 100 columns, a line an operation: its number, what it is, the matrix, the shape or the
+/// elements in and out, and FLOPs, bytes sent, or elements held from there on. Where the same operations come again and
+/// again, only for another matrix, they stand once, with a line that says how often and up to which matrix. `layout` is
+/// the one that was planned for, and knows the names of the matrices.
+std::string plan_text(const Plan& plan, const Layout& layout);
+
+/// All kinds, each with a heading: its ranks, and what the folds say of it.
+std::string plan_text(const std::vector<PlanKind>& kinds, const std::vector<Layout>& stages);
+
+}  // namespace muonwalk

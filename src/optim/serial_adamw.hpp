@@ -1,0 +1,24 @@
+#pragma once
+
+#include "src/optim/adamw.hpp"
+#include "src/optim/serial_optimizer.hpp"
+
+namespace muonwalk {
+
+/// The reference: AdamW on one process, full matrices, plain loops over parameters.
+class SerialAdamW : public SerialOptimizer {
+ public:
+  /// Starts from these weights with moments of zero.
+  SerialAdamW(std::vector<NamedMatrix> parameters, AdamWSettings settings);
+
+  void step(const std::vector<std::vector<Matrix>>& gradients) override;
+  const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
+
+ private:
+  std::vector<NamedMatrix> parameters_;
+  std::vector<Matrix> first_moments_, second_moments_;
+  AdamWSettings settings_;
+  int steps_ = 0;
+};
+
+}  // namespace muonwalk

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "src/optim/muon_settings.hpp"
+
+namespace muonwalk {
+
+/// An optimizer on one process, as plain loops over whole matrices: what ranks are compared with, bit for bit. It knows
+/// nothing of ranks, layouts or buffers.
+class SerialOptimizer {
+ public:
+  virtual ~SerialOptimizer() = default;
+  /// One step. gradients[leaf][p] is leaf number `leaf`'s part of the gradient of parameter p (one leaf a data-parallel
+  /// rank or micro-batch, in rank order). The leaves are added as a balanced binary tree (tree_sum.hpp). Throws
+  /// UsageError where a gradient holds a NaN or an infinity, or has another shape than its parameter.
+  virtual void step(const std::vector<std::vector<Matrix>>& gradients) = 0;
+  /// The weights, in the order in which they were given.
+  virtual const std::vector<NamedMatrix>& parameters() const = 0;
+};
+
+/// Refuses the gradients of a step ([leaf][p]) that are none: no leaf, a leaf without one gradient a parameter, a
+/// gradient of another shape, or one with a NaN or an infinity. Throws UsageError, one sentence.
+void require_gradients(const std::vector<NamedMatrix>& parameters, const std::vector<std::vector<Matrix>>& gradients);
+
+/// The leaves of parameter p's gradient, added as a balanced binary tree.
+Matrix summed_gradient(const std::vector<std::vector<Matrix>>& gradients, std::size_t p);
+
+}  // namespace muonwalk

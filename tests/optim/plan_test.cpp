@@ -1,0 +1,202 @@
+// What is known of a step from the layout alone.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "src/errors.hpp"
+#include "src/optim/adamw_step.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+/// The matrices of the proof of concept's own test, without padding.
+Layout main_layout(const Grid& grid) {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  return plan_layout({{"w0", {100, 100}, SplitDim::rows},
+                      {"w1", {124, 324}, SplitDim::columns},
+                      {"w2", {456, 124}, SplitDim::none},
+                      {"w3", {676, 876}, SplitDim::columns},
+                      {"w4", {128, 128}, SplitDim::rows}},
+                     grid, options);
+}
+
+/// The FLOPs of Newton–Schulz on all ranks over those of one process.
+double redundancy(const Grid& grid) {
+  const Layout layout = main_layout(grid);
+  double all = 0, serial = 0;
+  for (int rank = 0; rank < grid.size(); ++rank)
+    all += flops(muon_plan(layout, grid.place(rank), {}), phases::orthogonalize);
+  for (const DistMeta& meta : layout.buffers[0].parameters) {
+    serial += newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, 5);
+  }
+  CHECK(flops(plan_kinds({layout}, [](const Layout& l, const Place& p) { return muon_plan(l, p, {}); }),
+              phases::orthogonalize) == doctest::Approx(all));
+  return all / serial;
+}
+
+Index peak(const Layout& layout, const Place& place) { return peak_elements(muon_plan(layout, place, {})); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("flops: in the main job nearly every rank computes nearly everything") {
+  CHECK(redundancy(Grid()) == doctest::Approx(1));
+  CHECK(redundancy(Grid().dp(4).tp(2)) == doctest::Approx(7.806).epsilon(0.0001));
+  CHECK(redundancy(Grid().dp(2).tp(4)) == doctest::Approx(7.87).epsilon(0.0001));
+}
+
+TEST_CASE("ledger_of: one rank alone sends nothing, and every call is still listed") {
+  const Ledger ledger = ledger_of(muon_plan(main_layout(Grid()), Grid().place(0), {}));
+  CHECK(ledger.total() == Traffic{});
+  REQUIRE(ledger.lines().size() == 2);
+  CHECK(ledger.lines()[0].kind == CollectiveKind::reduce_scatter);
+  CHECK(ledger.lines()[1].kind == CollectiveKind::all_gather);
+  CHECK(ledger.lines()[1].calls == 2);
+}
+
+TEST_CASE("ledger_of: bf16 halves the bytes of the gathers of updates, and of nothing else") {
+  const Grid grid = Grid().dp(2).tp(2);
+  const Layout layout = main_layout(grid);
+  MuonSettings settings;
+  const Ledger fp32 = ledger_of(muon_plan(layout, grid.place(0), settings));
+  settings.precision = Precision::bf16;
+  const Ledger bf16 = ledger_of(muon_plan(layout, grid.place(0), settings));
+  // Per rank: half a bucket for the gradients, half a bucket of updates, half a bucket of weights, in float32.
+  const std::int64_t half_bucket = layout.buffers[0].size / 2 * 4;
+  CHECK(fp32.total("dp").bytes_sent == 3 * half_bucket);
+  CHECK(bf16.total("dp").bytes_sent == 2 * half_bucket + half_bucket / 2);
+  CHECK(bf16.total("tp").bytes_sent * 2 == fp32.total("tp").bytes_sent);
+}
+
+TEST_CASE("peak_elements: smaller buckets lower the peak, and a rank that owns nothing needs least") {
+  const std::vector<Parameter> parameters = {{"a", {40, 40}}, {"b", {40, 40}}, {"c", {40, 40}}};
+  LayoutOptions one_bucket, small_buckets;
+  small_buckets.bucket_capacity = 1;
+  const Grid grid = Grid().dp(2);
+  CHECK(peak(plan_layout(parameters, grid, small_buckets), grid.place(0)) <
+        peak(plan_layout(parameters, grid, one_bucket), grid.place(0)));
+
+  // A 1 × 2 matrix in a bucket of 128 padded elements lies with DP rank 0 alone.
+  LayoutOptions padded;
+  padded.bucket_alignment = 128;
+  const Layout layout = plan_layout({{"tiny", {1, 2}}}, grid, padded);
+  CHECK(peak(layout, grid.place(1)) == 128 + 128 + 64 + (64 + 128));
+  CHECK(peak(layout, grid.place(0)) == 128 + 128 + 64 + (64 + 128));
+}
+
+TEST_CASE("plan_kinds: ranks that do the same are one kind, whichever matrices of a shape they have") {
+  const auto plan = [](const Layout& layout, const Place& place) { return muon_plan(layout, place, {}); };
+  const auto main = plan_kinds({main_layout(Grid().dp(4).tp(2))}, plan);
+  REQUIRE(main.size() == 3);
+  CHECK(main[0].ranks == std::vector<int>{0, 1});
+  CHECK(main[1].ranks == std::vector<int>{2, 3, 4, 5});
+  CHECK(main[2].ranks == std::vector<int>{6, 7});
+
+  // Two stages of equal matrices, and every rank owns one: all four do the same.
+  LayoutOptions whole;
+  whole.ownership = Ownership::matrices;
+  const auto stage = [&](const char* a, const char* b) {
+    return plan_layout({{a, {64, 2}}, {b, {64, 2}}}, Grid().dp(2).pp(2), whole);
+  };
+  CHECK(plan_kinds({stage("a", "b"), stage("c", "d")}, plan).size() == 1);
+  CHECK(flops(plan_kinds({stage("a", "b"), stage("c", "d")}, plan), phases::orthogonalize) ==
+        4 * newton_schulz_flops(64, 2, 5));
+}
+
+TEST_CASE("ledger_of: whole matrices spare the gather of updates, and every matrix is orthogonalized by tp ranks") {
+  const Grid grid = Grid().dp(4).tp(2);
+  LayoutOptions options;
+  options.ownership = Ownership::matrices;
+  const Layout layout = plan_layout(proof_of_concept_parameters(), grid, options);
+  double all = 0, serial = 0;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const Plan plan = muon_plan(layout, grid.place(rank), {});
+    const Ledger ledger = ledger_of(plan);
+    for (const LedgerLine& line : ledger.lines())
+      if (line.group == "dp") CHECK(line.calls == 1);  // gradients, and weights
+    all += flops(plan, phases::orthogonalize);
+  }
+  for (const Parameter& each : proof_of_concept_parameters())
+    serial += newton_schulz_flops(each.shape.rows, each.shape.cols, 5);
+  CHECK(all == doctest::Approx(2 * serial));
+}
+
+TEST_CASE("plan_text: of one bucket and one matrix, letter for letter") {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}}, Grid().dp(2).tp(2), options);
+  CHECK("\n" + plan_text(muon_plan(layout, layout.grid.place(0), {}), layout) == R"(
+ 1    hold weights                      12    12 held
+ 2    hold gradients                    12    24 held
+ 3    hold momentum                      6    30 held
+ 4  reduce-scatter of gradients         12
+ 5    hold update                        6    36 held
+ 6    reduce_scatter dp, float32    12 → 6   24 B out
+ 7  momentum                             6    24 FLOP
+ 8  DP gather                           12
+ 9    hold bucket                       12    48 held
+10    all_gather dp, float32        6 → 12   24 B out
+11    free update                       -6    42 held
+12  TP gather                    w   4 × 3
+13    hold slice                        12    54 held
+14    hold slices                       24    78 held
+15    all_gather tp, float32       12 → 24   48 B out
+16    hold matrix                       24   102 held
+17    free slices                      -24    78 held
+18    free slice                       -12    66 held
+19  Newton–Schulz                w   4 × 6 2,560 FLOP
+20    hold X, A, B                      80   146 held
+21    free X, A, B                     -80    66 held
+22  TP shard                     w   4 × 3
+23    hold slice                        12    78 held
+24    free matrix                      -24    54 held
+25  DP shard                     w   1 × 6
+26    hold owned                         6    60 held
+27  apply                        w   1 × 6    18 FLOP
+28    free owned                        -6    54 held
+29    free slice                       -12    42 held
+30  all-gather of weights               12
+31    all_gather dp, float32        6 → 12   24 B out
+32    free bucket                      -12    30 held
+)");
+}
+
+TEST_CASE("plan_text: of a large model: at most 100 columns, and what repeats stands once") {
+  for (const Grid& grid : {Grid(), Grid().dp(512).tp(8), Grid().dp(64).tp(8).pp(8)}) {
+    std::vector<Layout> stages;
+    const std::vector<Parameter> all = model_parameters("llama-3-70b");
+    for (int stage = 0; stage < grid.pp(); ++stage) {
+      const Range mine = stage_parameters(static_cast<int>(all.size()), grid.pp(), stage);
+      stages.push_back(plan_layout({all.begin() + mine.begin, all.begin() + mine.end}, grid));
+    }
+    const auto kinds = plan_kinds(stages, [](const Layout& l, const Place& p) { return muon_plan(l, p, {}); });
+    std::size_t ranks = 0;
+    for (const PlanKind& kind : kinds) ranks += kind.ranks.size();
+    CHECK(ranks == static_cast<std::size_t>(grid.size()));
+    const auto lines = lines_of(plan_text(kinds, stages));
+    CHECK(lines.size() < 150 * kinds.size());
+    for (const std::string& line : lines) CHECK(text_width(line) <= 100);
+  }
+  const Layout alone = plan_layout(model_parameters("llama-3-70b"), Grid());
+  const std::string text = plan_text(muon_plan(alone, Place(), {}), alone);
+  CHECK(text.find("79 times more") != std::string::npos);
+  CHECK(text.find("up to layer79.down") != std::string::npos);
+}
+
+TEST_CASE("model_parameters: the matrices of Llama 3 70B, and no other name") {
+  Index elements = 0;
+  for (const Parameter& each : model_parameters("llama-3-70b")) elements += each.shape.size();
+  CHECK(elements == 80 * (2 * Index{8192} * 8192 + 2 * Index{1024} * 8192 + 3 * Index{28672} * 8192));
+  CHECK_THROWS_WITH_AS(model_parameters("gpt"), "--model gpt is not known; it is llama-3-70b", UsageError);
+}

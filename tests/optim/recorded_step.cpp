@@ -1,0 +1,119 @@
+#include "tests/optim/recorded_step.hpp"
+
+#include <fmt/format.h>
+
+#include "src/optim/named_slice.hpp"
+#include "tests/optim/rank_threads.hpp"
+
+namespace muonwalk::test {
+namespace {
+
+class CallRecorder : public CallObserver {
+ public:
+  explicit CallRecorder(std::vector<Seen>& seen) : seen_(seen) {}
+  void begins(const Call& call) override { seen_.push_back({"", -1, call, 0}); }
+
+ private:
+  std::vector<Seen>& seen_;
+};
+
+std::string text_of(const Seen& seen) {
+  return seen.phase.empty() ? text(seen.call) : fmt::format("\"{}\" of parameter {}", seen.phase, seen.parameter);
+}
+
+}  // namespace
+
+std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make) {
+  const Layout layout = c.layout();
+  const std::vector<NamedMatrix> weights = c.weights();
+  std::vector<std::vector<RecordedStep>> ranks(static_cast<std::size_t>(c.grid.size()));
+  run_ranks(c.grid, [&](TestRank& rank) {
+    std::vector<Seen> seen;
+    CallRecorder recorder(seen);
+    rank.dp.observe(recorder);
+    rank.tp.observe(recorder);
+    const auto optimizer = make();
+    optimizer->start(layout, rank.place, pack_buckets(layout, pointers(weights), rank.place.tp));
+    const auto observer = [&](Phase phase, const DistMeta* meta) {
+      seen.push_back({std::string(phase), meta == nullptr ? -1 : meta->parameter, {}, rank.meter.live()});
+    };
+    for (int step = 0; step < c.steps; ++step) {
+      const Buckets gradients = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
+      RecordedStep recorded;
+      rank.ledger.clear();
+      seen.clear();
+      recorded.held_before = rank.meter.live();
+      rank.meter.restart_peak();
+      optimizer->step({layout, rank.place, rank.dp, rank.tp, observer}, gradients);
+      recorded.peak = rank.meter.peak();
+      recorded.held_after = rank.meter.live();
+      recorded.seen = seen;
+      recorded.counted = rank.ledger;
+      recorded.kept = optimizer->keeps();
+      MemoryMeter uncounted;
+      const MeterScope scope(uncounted);
+      recorded.slices = unpack_buckets(layout, optimizer->weights(), rank.place.tp);
+      ranks[static_cast<std::size_t>(rank.place.rank)].push_back(std::move(recorded));
+    }
+  });
+  return ranks;
+}
+
+std::string first_difference(const Plan& plan, const RecordedStep& recorded) {
+  std::int64_t held = 0;
+  std::size_t next = 0;
+  bool begun = false;  // the memory before the first phase is what the step is handed
+  for (std::size_t i = 0; i < plan.operations.size(); ++i) {
+    if (const Memory* memory = std::get_if<Memory>(&plan.operations[i])) {
+      held += memory->elements;
+      continue;
+    }
+    if (!begun && held != recorded.held_before)
+      return fmt::format("the plan begins with {} elements, the rank with {}", held, recorded.held_before);
+    begun = true;
+    if (next == recorded.seen.size()) return fmt::format("operation {} was planned, but the step had ended", i);
+    const Seen& seen = recorded.seen[next++];
+    if (const Call* call = std::get_if<Call>(&plan.operations[i])) {
+      if (!seen.phase.empty() || seen.call != *call)
+        return fmt::format("operation {} was planned as {}, but was {}", i, text(*call), text_of(seen));
+      continue;
+    }
+    const Work& work = std::get<Work>(plan.operations[i]);
+    if (seen.phase != work.phase || seen.parameter != work.parameter)
+      return fmt::format("operation {} was planned as \"{}\" of parameter {}, but was {}", i, std::string(work.phase),
+                         work.parameter, text_of(seen));
+    if (seen.held != held)
+      return fmt::format("as operation {} begins, {} elements are held by the plan and {} by the rank", i, held,
+                         seen.held);
+  }
+  if (next < recorded.seen.size()) return "was not planned: " + text_of(recorded.seen[next]);
+  if (held != recorded.held_after)
+    return fmt::format("the plan ends with {} elements, the rank with {}", held, recorded.held_after);
+  if (held != recorded.held_before) return "the step left something over";
+  if (peak_elements(plan) != recorded.peak)
+    return fmt::format("a peak of {} elements was planned, {} were held", peak_elements(plan), recorded.peak);
+  return muonwalk::first_difference(ledger_of(plan), recorded.counted);
+}
+
+std::vector<std::vector<NamedMatrix>> reference_steps(const Case& c, const Optimizer& optimizer) {
+  const auto serial = optimizer.reference(c.weights());
+  std::vector<std::vector<NamedMatrix>> steps;
+  for (int step = 0; step < c.steps; ++step) {
+    std::vector<std::vector<Matrix>> leaves;
+    for (int leaf = 0; leaf < c.grid.dp(); ++leaf) leaves.push_back(c.gradients(step, leaf));
+    serial->step(leaves);
+    steps.push_back(serial->parameters());
+  }
+  return steps;
+}
+
+std::string first_difference(const Case& c, const Place& place, const std::vector<NamedMatrix>& slices,
+                             const std::vector<NamedMatrix>& whole) {
+  if (slices.size() != whole.size()) return "not as many parameters";
+  for (std::size_t p = 0; p < whole.size(); ++p)
+    if (!same_bits(slices[p].matrix, named_slice(c.parameters[p], whole[p].matrix, c.grid.tp(), place.tp).matrix))
+      return whole[p].name;
+  return "";
+}
+
+}  // namespace muonwalk::test

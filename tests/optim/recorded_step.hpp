@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/optim/optimizer.hpp"
+#include "tests/optim/random_case.hpp"
+
+namespace muonwalk::test {
+
+/// A phase that began, or a call that was made; with what the rank held then.
+struct Seen {
+  std::string phase;      ///< empty for a call
+  int parameter = -1;     ///< of the phase
+  Call call;              ///< where it is one
+  std::int64_t held = 0;  ///< elements, when the phase began; not looked at for a call
+};
+
+/// What one rank did in a step, as its observers were told and its meter counted.
+struct RecordedStep {
+  std::vector<Seen> seen;           ///< in order
+  Ledger counted;                   ///< of this step alone
+  std::int64_t held_before = 0;     ///< weights, state and gradients
+  std::int64_t held_after = 0;      ///< the same, if the step gave back what it took
+  std::int64_t peak = 0;            ///< the most in between
+  std::vector<NamedMatrix> slices;  ///< the weights after the step
+  std::vector<Kept> kept;           ///< what the optimizer said that it keeps
+};
+
+using MakeOptimizer = std::function<std::unique_ptr<Optimizer>()>;
+
+/// Runs the case on threads with an optimizer of its own for each rank, leaf r of the gradients on DP rank r. Result
+/// [rank][step].
+std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make);
+
+/// Where what was recorded is not what the plan lists, one by one: the first difference in a sentence; else empty.
+/// Phases and calls in their order, elements held as each phase begins, the peak, the ledger, and that nothing is left
+/// over.
+std::string first_difference(const Plan& plan, const RecordedStep& recorded);
+
+/// The weights of a reference after each step of the case, [step]; as many leaves as DP ranks.
+std::vector<std::vector<NamedMatrix>> reference_steps(const Case& c, const Optimizer& optimizer);
+
+/// Where a rank's weights differ from the reference's: the parameter's name; else empty.
+std::string first_difference(const Case& c, const Place& place, const std::vector<NamedMatrix>& slices,
+                             const std::vector<NamedMatrix>& whole);
+
+}  // namespace muonwalk::test

@@ -1,0 +1,102 @@
+// The reader's own gradients: one file at a time, and the same as at the start.
+#include "src/train/training_files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+SafetensorsFile file_of(std::uint64_t seed) {
+  SafetensorsFile file;
+  for (const std::string name : {"a", "b"}) {
+    StoredTensor tensor;
+    tensor.name = name;
+    tensor.dtype = "F32";
+    tensor.type = StoredType::f32;
+    tensor.shape = {30, 40};
+    tensor.bytes.resize(30 * 40 * 4);
+    tensor.store(random_matrix({seed, name == "a" ? 1u : 2u}, 30, 40));
+    file.tensors.push_back(tensor);
+  }
+  return file;
+}
+
+// Weights and the gradients of some steps.
+struct Files {
+  TemporaryFolder folder;
+  TrainingFileNames names;
+  explicit Files(int steps) {
+    names = {folder.file("P"), {}, folder.file("O")};
+    write_safetensors(names.params, file_of(0));
+    for (int step = 0; step < steps; ++step) {
+      names.grads.push_back(folder.file("G" + std::to_string(step)));
+      write_safetensors(names.grads.back(), file_of(1 + static_cast<std::uint64_t>(step)));
+    }
+  }
+};
+
+std::string run_error(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("FileTraining: holds as much with 60 files of gradients as with 3, whenever one looks") {
+  const auto most_held = [](int steps) {
+    const Files files(steps);
+    MemoryMeter meter;
+    const MeterScope scope(meter);
+    const FileTraining training(files.names, 1, {});
+    REQUIRE(training.steps() == steps);
+    const auto weights = training.first_weights();
+    for (int step = 0; step < steps; ++step) training.all_leaves(step, 2, weights);
+    return meter.peak();
+  };
+  CHECK(most_held(60) == most_held(3));
+}
+
+TEST_CASE("FileTraining: each step has the gradients of its file, in the slices that the asker holds") {
+  const Files files(3);
+  const FileTraining training(files.names, 1, {});
+  for (const int step : {0, 2, 1, 1}) {
+    const Matrix whole = random_matrix({1 + static_cast<std::uint64_t>(step), 2}, 30, 40);
+    const auto part = training.gradients(step, 0, {{"b", Matrix(2, 3), 5, 7}});
+    CHECK(part[0].rows() == 2);
+    for (Index i = 0; i < 2; ++i)
+      for (Index j = 0; j < 3; ++j) CHECK(part[0](i, j) == whole(5 + i, 7 + j));
+    CHECK(same_bits(training.gradients(step, 1, {{"b", Matrix(2, 3), 5, 7}})[0], Matrix(2, 3)));
+  }
+}
+
+TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle of a run is one sentence") {
+  const Files files(2);
+  const FileTraining training(files.names, 1, {});
+  const auto weights = training.first_weights();
+  const auto sentence = [&] { return run_error([&] { training.gradients(1, 0, weights); }); };
+  CHECK(sentence() == "");
+  const std::string path = files.names.grads[1];
+
+  write_safetensors(path, file_of(7));
+  CHECK(sentence().find(path + " holds other gradients than at the start") == 0);
+  std::filesystem::resize_file(path, 500);
+  CHECK(sentence().find("step 2 can't take its gradients, which were there at the start") == 0);
+  std::filesystem::remove(path);
+  CHECK(sentence().find("there is no such file") != std::string::npos);
+  CHECK(sentence().find(path) != std::string::npos);
+  CHECK(sentence().find('\n') == std::string::npos);
+
+  write_safetensors(path, file_of(2));  // back as it was
+  CHECK(sentence() == "");
+}
