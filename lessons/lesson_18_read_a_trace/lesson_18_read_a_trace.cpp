@@ -10,11 +10,9 @@
 #include <fmt/format.h>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/lesson_18/call_counts.hpp"
+#include "sim/lesson_18/compared_runs.hpp"
 #include "sim/lesson_18/made_up_trace.hpp"
-#include "sim/lesson_18/published_folder.hpp"
 #include "sim/lesson_18/stand_in_for_model.hpp"
-#include "sim/lesson_18/told_run.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"
@@ -183,7 +181,7 @@ void training_step(Rank& rank, Local& local) {
 // - *Host and device.* On a CPU they are one, and the optimizer's range is the time that it takes.
 //
 // The trace is written and read as a file would be, and every rank's calls and bytes are held against the ledger.
-std::vector<ToldRun> told;  // of all runs, for the table at the end
+std::vector<ComparedRun> runs;  // of all runs, for the table at the end
 void read_run(Lesson<Local>& lesson) {
   double kept = 0;  // on all ranks
   for (const auto& of_rank : lesson.collect(kept_elements)) kept += of_rank[0].matrix(0, 0);
@@ -192,9 +190,9 @@ void read_run(Lesson<Local>& lesson) {
     const Summary summary = read(lesson.seat(), {file});      // by the reader from above
     lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
                          ledger_counts(lesson.trace()));
-    told.push_back(told_run(optimizer(lesson.seat())->name(), lesson.options().grid, file, summary,
-                            static_cast<std::int64_t>(kept)));
-    if (lesson.options().verbose > 0) print_error_line(told.back().measured);  // other figures in each run
+    runs.push_back(compared_run(optimizer(lesson.seat())->name(), lesson.options().grid, file, summary,
+                                static_cast<std::int64_t>(kept)));
+    if (lesson.options().verbose > 0) print_error_line(runs.back().measured);  // other figures in each run
   });
 }
 
@@ -226,7 +224,7 @@ void prepare(const Seat& seat) {
 
 // All runs side by side, and the claims. The verdicts mean something only for the published traces.
 int compare_runs(Lesson<Local>& lesson) {
-  lesson.say(told_text(told, claims));           // with the folder of the traces: first each figure, as it was counted
+  lesson.say(compared_runs_text(runs, claims));  // with the folder of the traces: first each figure, as it was counted
   const FoundAgain again = found_again(claims);  // to the last digit that was published
   if (!claims.empty())
     lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
@@ -269,7 +267,7 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   lesson.trains(kParameters);                             // for whoever compares its trace with another one
   std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one a rank
-  lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(naive_and_honest(files, summarize(files))));
+  lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
                        in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
 

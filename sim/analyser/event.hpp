@@ -1,16 +1,78 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "sim/analyser/trace_dialects.hpp"
 #include "sim/recording/collective.hpp"
 
 namespace muonwalk::sim {
+
+/// The two kinds of traces that muonwalk-trace reads. Both are Chrome traces: a JSON object with an array "traceEvents"
+/// (or that array alone), plain or compressed with gzip. "ts" and "dur" are microseconds. Only complete events ("ph":
+/// "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and instants (i) are
+/// for viewers. The order of events, and of the keys of an object, does not matter.
+///
+/// ── pytorch ── what torch.profiler writes, one rank a file; lessons write it with --trace-per-rank.
+///
+///   "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}      the rank, and of how many
+///
+///   cat                              name                      counts as
+///   kernel                           nccl…, gloo…              communication
+///   kernel                           any other                 computation
+///   gpu_memcpy, gpu_memset                                     copy
+///   gpu_user_annotation                                        device range: from its first to its last kernel
+///   user_annotation                                            host range: what the program does
+///   user_annotation, cpu_op          gloo:…                    host collective: it runs on the CPU
+///   cpu_op                                                     host operator; computation without kernels
+///   cuda_runtime, cuda_driver, overhead, python_function, …    left out: what they start is there itself
+///
+///   Arguments of a communication kernel, as PyTorch writes them: "stream" (an integer), "Collective name"
+///   ("allreduce", "_allgather_base", …), "In msg nelems", "Out msg nelems", "dtype" ("Float", "BFloat16", …), "Group
+///   size", "Process Group Name" and "Process Group Ranks" ("[0, 2]", a string). A step is a host range
+///   "ProfilerStep#N", or else "Optimizer.step#…". The optimizer is what ranges named "Optimizer.step#…"
+///   span, on the device and on the host.
+///
+/// ── muonwalk ── what a lesson writes with --trace: all ranks in one file, on one clock.
+///
+///   "otherData": {"muonwalk": {"version": 1, "name": "lesson_09_full_step", "ranks": 8,
+///                              "parameters": [{"name": "w0", "rows": 96, "cols": 64}]}}
+///     (or "muonwalk" beside "traceEvents".) It is what tells this dialect from the other; "parameters" are the
+///     matrices that the run trained, and let a comparison see that two runs did not do the same work.
+///
+///   "backend" names the transport; "ok": false says that the check of the run failed; "dropped_events" [rank] counts
+///   what the recording had no room for. (In PyTorch's dialect, lessons write that into "recorded_by".)
+///
+///   A process is a rank: metadata "process_name" with args {"name": "rank 3 (dp 1, tp 1)"}; "pid" may be any number.
+///   Two threads in each, by metadata "thread_name": "computation" and "communication".
+///
+///   cat             on thread        counts as
+///   step            computation      a step of the optimizer: what a figure "per step" divides by
+///   phase           computation      a part of a step, for the reader's eye; the optimizer, where the name begins with
+///                                    "optimizer"
+///   computation     computation      computation; no waiting for another rank, which would then look overlapped
+///   communication   communication    communication: one collective, from the rank's call until it returns
+///
+///   Slices of a thread nest: computation in phases in steps. Arguments of a communication event:
+///     "collective"     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send", "recv",
+///                      "barrier"
+///     "group"          "dp", "tp", "pp", "world"
+///     "group_size"     ranks in it
+///     "group_ranks"    "[0, 2]": a string, as PyTorch has it; calls of the same group are set side by side by it
+///     "type"           "float32", "bfloat16", "bytes"
+///     "elements"       elements that this rank handed to the transport in the call: the ledger's bytes in elements
+///     "bytes"          bytes that this rank handed to the transport in the call: the ledger's figure
+///     "message_bytes"  the size that bandwidths are made from, as nccl-tests count it: of all_gather the gathered
+///                      whole, of reduce_scatter and all_to_all all that goes in, otherwise the buffer
+///     "algbw", "busbw" in GB/s, for the reader's eye: the analyser computes its own
+enum class TraceDialect { pytorch, muonwalk };
+
+/// "pytorch", "muonwalk".
+const char* dialect_name(TraceDialect dialect);
 
 /// What an event of a trace stands for. One collective call shows up as up to four events, one each of host_operator,
 /// host_range, device_range and communication: only the last one is the time that it took.
@@ -31,12 +93,21 @@ constexpr int kEventClasses = 9;
 /// "computation kernel", "host range", …: a class in the words of the output.
 const char* event_class_name(EventClass event_class);
 
+/// What an event is, by its category and its name, as TraceDialect lists them.
+EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name);
+
+/// Why events of a category count in no figure, for EventClass::other.
+std::string why_left_out(TraceDialect dialect, const std::string& category);
+
+/// A range around the optimizer's step: "Optimizer.step#Muon.step" of PyTorch, "optimizer: …" of lessons.
+bool names_optimizer(TraceDialect dialect, const std::string& name);
+
 /// A complete event. Times are whole nanoseconds, so that sums and differences are exact.
 struct TraceEvent {
   std::int64_t begin_ns = 0;     ///< by the trace's clock
   std::int64_t duration_ns = 0;  ///< 0 or more
   std::int32_t name = 0;         ///< index into TraceFile::names
-  std::int32_t lane = 0;         ///< index into TraceFile::lanes
+  std::int32_t track = 0;        ///< index into TraceFile::tracks
   std::int32_t call = -1;        ///< index into TraceFile::calls; −1: no collective, or one without arguments
   EventClass event_class = EventClass::other;  ///< what it stands for
 
@@ -55,8 +126,8 @@ struct CollectiveCall {
   std::int64_t sent_bytes = -1;     ///< what the rank handed to the transport; only lessons record it
 };
 
-/// A row of the timeline: a thread of the host, or a stream of the device.
-struct TraceLane {
+/// Where events of a rank happen one after the other: a thread of the host, or a stream of the device.
+struct TraceTrack {
   int rank = 0;         ///< index into TraceFile::ranks
   std::string name;     ///< "stream 7", "communication", "thread 3580"
   bool device = false;  ///< a stream; false: a thread of the host
@@ -91,7 +162,7 @@ struct TraceFile {
   std::string backend;                           ///< "nccl", "gloo", or "" where it is not said
   std::string title;                             ///< the lesson's name, or ""
   std::vector<TraceRank> ranks;                  ///< in ascending order
-  std::vector<TraceLane> lanes;                  ///< all threads and streams with events
+  std::vector<TraceTrack> tracks;                ///< all threads and streams with events
   std::vector<std::string> names;                ///< every text that events and calls refer to, once
   std::vector<CollectiveCall> calls;             ///< what is said of collectives
   std::vector<TraceEvent> events;                ///< of all classes but `other`
@@ -101,14 +172,37 @@ struct TraceFile {
   std::vector<std::string> notes;                ///< sentences on what is missing
   std::int64_t bytes = 0;                        ///< of JSON, decompressed
 
-  /// What an event's indices stand for: an index into `ranks`, its name, and its call or null.
+  /// What an event's indices stand for: an index into `ranks`, its name, and its call or null; and the text that an
+  /// index into `names` stands for, "" for −1.
   /// @{
-  int rank_of(const TraceEvent& event) const { return lanes[static_cast<std::size_t>(event.lane)].rank; }
+  int rank_of(const TraceEvent& event) const { return tracks[static_cast<std::size_t>(event.track)].rank; }
   const std::string& name_of(const TraceEvent& event) const { return names[static_cast<std::size_t>(event.name)]; }
   const CollectiveCall* call_of(const TraceEvent& event) const {
     return event.call < 0 ? nullptr : &calls[static_cast<std::size_t>(event.call)];
   }
+  std::string text_of(std::int32_t name) const { return name < 0 ? "" : names[static_cast<std::size_t>(name)]; }
   /// @}
+};
+
+/// Texts, each kept once: the same text has the same number.
+class NameTable {
+ public:
+  /// The number of a text; one that is new gets the next.
+  std::int32_t number(std::string_view text);
+  /// The text of a number that was given out.
+  const std::string& text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
+  /// How many different texts there are.
+  std::size_t size() const { return texts_.size(); }
+  /// About how much memory they take.
+  std::int64_t bytes() const { return bytes_; }
+
+  /// The texts in the order of their numbers; the table is empty afterwards.
+  std::vector<std::string> take();
+
+ private:
+  std::deque<std::string> texts_;  // stays where it is, so that the map can point into it
+  std::unordered_map<std::string_view, std::int32_t> numbers_;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace muonwalk::sim

@@ -2,20 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
-#include "sim/analyser/pictures/picture_files.hpp"
-#include "sim/analyser/published_figures.hpp"
-#include "sim/analyser/trace_comparison.hpp"
-#include "sim/analyser/trace_csv.hpp"
-#include "sim/analyser/trace_json.hpp"
-#include "sim/analyser/trace_reader.hpp"
-#include "sim/analyser/trace_summary.hpp"
-#include "sim/analyser/trace_text.hpp"
+#include "sim/analyser/output.hpp"
+#include "sim/analyser/pictures/picture.hpp"
+#include "sim/analyser/reader.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
 
 namespace {
 
@@ -25,97 +23,129 @@ using namespace muonwalk::sim;
 constexpr const char* kName = "muonwalk-trace";
 
 // What was asked for on the command line.
-struct Wish {
+struct Request {
   bool json = false;
   bool csv = false;
-  PicturePaths pictures;                 // of summary and compare
+  std::string html, svg;                 // of summary and compare; "": none
   std::vector<std::string> files;        // of summary
   std::string a, b;                      // of compare
   std::string muon, adamw;               // of published
   std::vector<std::string> async_files;  // of published --async: Muon's and AdamW's
 };
 
-void print_lines(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) print_line(line);
+// Prints what the request asks for: JSON, CSV or text. The first two end with a newline of their own.
+template <class Json, class Csv, class Text>
+void print_as(const Request& request, const Json& json, const Csv& csv, const Text& text) {
+  if (!request.json && !request.csv) {
+    for (const std::string& line : text()) print_line(line);
+    return;
+  }
+  std::string document = request.json ? json() : csv();
+  document.pop_back();
+  print_line(document);
 }
 
-// JSON and CSV end with a newline of their own.
-void print_document(std::string text) {
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  print_line(text);
+// Also where one of the two is a link, or the folder is written in another way.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a == b || std::filesystem::equivalent(a, b, ignored);
 }
 
-int print_summary(const Wish& wish) {
+// Pictures on their way into their files: whole or not at all.
+class PictureFiles {
+ public:
+  // Opens both, so that a path that can't be written is known before traces are read. Throws UsageError, one sentence,
+  // for such a path, for the same path twice, and for one that is among the traces, `inputs`.
+  PictureFiles(const Request& request, const std::vector<std::string>& inputs) {
+    if (!request.html.empty() && same_file(request.html, request.svg))
+      throw UsageError(fmt::format("--html and --svg can't both be written to {}; name two files", request.html));
+    html_ = opened(request.html, "--html", inputs);
+    svg_ = opened(request.svg, "--svg", inputs);
+  }
+
+  bool any() const { return html_ != nullptr || svg_ != nullptr; }
+
+  // Draws the picture into each file that was asked for. Throws UsageError where one can't be written.
+  void write(const TracePicture& picture) {
+    if (html_ != nullptr) write_whole(*html_, trace_page(picture));
+    if (svg_ != nullptr) write_whole(*svg_, trace_svg(picture));
+  }
+
+ private:
+  static std::unique_ptr<FileBeside> opened(const std::string& path, const char* option,
+                                            const std::vector<std::string>& inputs) {
+    if (path.empty()) return nullptr;
+    for (const std::string& input : inputs)
+      if (same_file(path, input))
+        throw UsageError(fmt::format(
+            "{} {} would replace a trace that is to be read; name another file for the picture", option, path));
+    return std::make_unique<FileBeside>(path);
+  }
+
+  static void write_whole(FileBeside& file, const std::string& text) {
+    file.write(text.data(), text.size());
+    file.commit();
+  }
+
+  std::unique_ptr<FileBeside> html_, svg_;  // nullptr: not asked for
+};
+
+int print_summary(const Request& request) {
   std::vector<std::string> paths;
-  for (const std::string& path : wish.files)
+  for (const std::string& path : request.files)
     for (const std::string& file : trace_paths(path)) paths.push_back(file);
-  PictureFiles pictures(wish.pictures, paths);
+  PictureFiles pictures(request, paths);
   const std::vector<TraceFile> files = read_traces(paths);
   const Summary summary = summarize(files);
-  if (wish.pictures.any()) pictures.write({{picture_run(files, summary)}, {}});
-  if (wish.json)
-    print_document(summary_json(summary));
-  else if (wish.csv)
-    print_document(summary_csv(summary));
-  else
-    print_lines(summary_text(summary));
+  if (pictures.any()) pictures.write({{picture_run(files, summary)}, {}});
+  print_as(
+      request, [&] { return summary_json(summary); }, [&] { return summary_csv(summary); },
+      [&] { return summary_text(summary); });
   return 0;
 }
 
-int print_comparison(const Wish& wish) {
-  const std::vector<std::string> paths_a = trace_paths(wish.a), paths_b = trace_paths(wish.b);
+int print_comparison(const Request& request) {
+  const std::vector<std::string> paths_a = trace_paths(request.a), paths_b = trace_paths(request.b);
   std::vector<std::string> paths = paths_a;
   paths.insert(paths.end(), paths_b.begin(), paths_b.end());
-  PictureFiles pictures(wish.pictures, paths);
+  PictureFiles pictures(request, paths);
   const std::vector<TraceFile> a = read_traces(paths_a), b = read_traces(paths_b);
   const TraceComparison comparison = compare(summarize(a), summarize(b));
-  if (wish.pictures.any())
+  if (pictures.any())
     pictures.write({{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings});
-  if (wish.json)
-    print_document(comparison_json(comparison));
-  else if (wish.csv)
-    print_document(comparison_csv(comparison));
-  else
-    print_lines(comparison_text(comparison));
+  print_as(
+      request, [&] { return comparison_json(comparison); }, [&] { return comparison_csv(comparison); },
+      [&] { return comparison_text(comparison); });
   return 0;
 }
 
 // Exits with 1 when a published figure does not come out, as a lesson does whose check fails.
-int print_published(const Wish& wish) {
-  PublishedTraces traces;
-  traces.muon = read_trace(wish.muon);
-  traces.adamw = read_trace(wish.adamw);
-  std::vector<std::string> paths = {wish.muon, wish.adamw};
-  if (!wish.async_files.empty()) {
-    traces.has_async = true;
-    traces.muon_async = read_trace(wish.async_files[0]);
-    traces.adamw_async = read_trace(wish.async_files[1]);
-    paths.insert(paths.end(), wish.async_files.begin(), wish.async_files.end());
-  }
+int print_published(const Request& request) {
+  std::vector<std::string> paths = {request.muon, request.adamw};
+  paths.insert(paths.end(), request.async_files.begin(), request.async_files.end());
+  std::vector<TraceFile> traces;
+  for (const std::string& path : paths) traces.push_back(read_trace(path));
   const std::vector<PublishedClaim> claims = published_claims(traces);
-  if (wish.json)
-    print_document(published_json(claims, paths));
-  else if (wish.csv)
-    print_document(published_csv(claims));
-  else
-    print_lines(published_text(claims, paths));
+  print_as(
+      request, [&] { return published_json(claims, paths); }, [&] { return published_csv(claims); },
+      [&] { return published_text(claims, paths); });
   const auto [figures, found] = found_again(claims);
   return found == figures ? 0 : 1;
 }
 
-void add_formats(CLI::App& command, Wish& wish) {
-  auto* json = command.add_flag("--json", wish.json, "print JSON");
-  command.add_flag("--csv", wish.csv, "print CSV: the figures alone")->excludes(json);
+void add_formats(CLI::App& command, Request& request) {
+  auto* json = command.add_flag("--json", request.json, "print JSON");
+  command.add_flag("--csv", request.csv, "print CSV: the figures alone")->excludes(json);
 }
 
-void add_pictures(CLI::App& command, Wish& wish) {
+void add_pictures(CLI::App& command, Request& request) {
   const auto not_empty = [](const std::string& path) {
     return path.empty() ? std::string("needs the name of a file") : std::string();
   };
-  command.add_option("--html", wish.pictures.html, "also write a page: timeline and bars, to zoom in and to point at")
+  command.add_option("--html", request.html, "also write a page: timeline and bars, to zoom in and to point at")
       ->type_name("FILE")
       ->check(not_empty);
-  command.add_option("--svg", wish.pictures.svg, "also write a static picture of the same")
+  command.add_option("--svg", request.svg, "also write a static picture of the same")
       ->type_name("FILE")
       ->check(not_empty);
 }
@@ -126,24 +156,24 @@ std::string one_sentence(std::string reason) {
 }
 
 int run(int argc, char** argv) {
-  Wish wish;
+  Request request;
   CLI::App app{"Reads traces of torch.profiler (GPU with NCCL, CPU with Gloo) and of lessons, plain or gzip.", kName};
   app.require_subcommand(1);
 
   CLI::App* summary =
       app.add_subcommand("summary", "what the ranks of one run did: time, collectives, waiting, optimizer");
-  summary->add_option("FILE", wish.files, "a trace a rank, one with all ranks, or a folder with a trace a rank")
+  summary->add_option("FILE", request.files, "a trace a rank, one with all ranks, or a folder with a trace a rank")
       ->required();
   CLI::App* comparison = app.add_subcommand("compare", "two runs side by side, and why they can't simply be compared");
-  comparison->add_option("A", wish.a, "the trace of one run, or a folder with a trace a rank")->required();
-  comparison->add_option("B", wish.b, "the same of the other")->required();
+  comparison->add_option("A", request.a, "the trace of one run, or a folder with a trace a rank")->required();
+  comparison->add_option("B", request.b, "the same of the other")->required();
   CLI::App* published = app.add_subcommand("published", "published figures, counted again, next to corrected ones");
-  published->add_option("FILE_MUON", wish.muon, "the published trace of Muon, dp 2 × tp 2")->required();
-  published->add_option("FILE_ADAMW", wish.adamw, "the published trace of AdamW, dp 4")->required();
-  published->add_option("--async", wish.async_files, "the traces with async_op=True: Muon's, then AdamW's")
+  published->add_option("FILE_MUON", request.muon, "the published trace of Muon, dp 2 × tp 2")->required();
+  published->add_option("FILE_ADAMW", request.adamw, "the published trace of AdamW, dp 4")->required();
+  published->add_option("--async", request.async_files, "the traces with async_op=True: Muon's, then AdamW's")
       ->expected(2);
-  for (CLI::App* command : {summary, comparison, published}) add_formats(*command, wish);
-  for (CLI::App* command : {summary, comparison}) add_pictures(*command, wish);
+  for (CLI::App* command : {summary, comparison, published}) add_formats(*command, request);
+  for (CLI::App* command : {summary, comparison}) add_pictures(*command, request);
 
   try {
     app.parse(argc, argv);
@@ -154,9 +184,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("{}; {} --help says what works", one_sentence(error.what()), kName));
   }
-  return summary->parsed()      ? print_summary(wish)
-         : comparison->parsed() ? print_comparison(wish)
-                                : print_published(wish);
+  return summary->parsed()      ? print_summary(request)
+         : comparison->parsed() ? print_comparison(request)
+                                : print_published(request);
 }
 
 }  // namespace

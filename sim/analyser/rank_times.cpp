@@ -1,7 +1,8 @@
-#include <algorithm>
-#include <limits>
+#include "sim/analyser/rank_times.hpp"
 
-#include "sim/analyser/trace_summary.hpp"
+#include <algorithm>
+#include <array>
+#include <utility>
 
 namespace muonwalk::sim {
 namespace {
@@ -13,6 +14,43 @@ bool computes(const TraceFile& file, const TraceEvent& event) {
 }
 
 }  // namespace
+
+IntervalSet::IntervalSet(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  for (const Interval& next : intervals) {
+    if (next.end <= next.begin) continue;
+    if (!intervals_.empty() && next.begin <= intervals_.back().end)
+      intervals_.back().end = std::max(intervals_.back().end, next.end);
+    else
+      intervals_.push_back(next);
+  }
+}
+
+std::int64_t IntervalSet::length() const {
+  std::int64_t sum = 0;
+  for (const Interval& interval : intervals_) sum += interval.end - interval.begin;
+  return sum;
+}
+
+IntervalSet united(const IntervalSet& a, const IntervalSet& b) {
+  std::vector<Interval> all = a.intervals();
+  all.insert(all.end(), b.intervals().begin(), b.intervals().end());
+  return IntervalSet(std::move(all));
+}
+
+IntervalSet intersected(const IntervalSet& a, const IntervalSet& b) {
+  std::vector<Interval> both;
+  auto one = a.intervals().begin();
+  auto two = b.intervals().begin();
+  while (one != a.intervals().end() && two != b.intervals().end()) {
+    both.push_back({std::max(one->begin, two->begin), std::min(one->end, two->end)});  // empty where they don't meet
+    if (one->end < two->end)
+      ++one;
+    else
+      ++two;
+  }
+  return IntervalSet(std::move(both));
+}
 
 TimeBasis time_basis(const TraceFile& file, int rank) {
   bool collectives = false;
@@ -43,32 +81,17 @@ EventClass communication_class(TimeBasis basis) {
 RankTimes rank_times(const TraceFile& file, int rank) {
   RankTimes times;
   times.basis = time_basis(file, rank);
-  if (times.basis == TimeBasis::none) return times;
-  std::vector<Interval> computation, communication, copies;
-  times.begin_ns = std::numeric_limits<std::int64_t>::max();
-  times.end_ns = std::numeric_limits<std::int64_t>::min();
-  for (const TraceEvent& event : file.events) {
-    if (file.rank_of(event) != rank) continue;
-    const Interval interval{event.begin_ns, event.end_ns()};
-    switch (counted_as(file, event, times.basis)) {
-      case CountedAs::computation:
-        computation.push_back(interval);
-        break;
-      case CountedAs::communication:
-        communication.push_back(interval);
-        break;
-      case CountedAs::copy:
-        copies.push_back(interval);
-        break;
-      case CountedAs::nothing:
-        continue;
-    }
-    times.begin_ns = std::min(times.begin_ns, event.begin_ns);
-    times.end_ns = std::max(times.end_ns, event.end_ns());
-  }
-  times.computation = IntervalSet(std::move(computation));
-  times.communication = IntervalSet(std::move(communication));
-  times.copies = IntervalSet(std::move(copies));
+  const auto kind_of = [&](const TraceEvent& event) {
+    return file.rank_of(event) == rank ? counted_as(file, event, times.basis) : CountedAs::nothing;
+  };
+  std::array<std::vector<Interval>, static_cast<std::size_t>(CountedAs::nothing) + 1> intervals;
+  for (const TraceEvent& event : file.events)
+    intervals[static_cast<std::size_t>(kind_of(event))].push_back({event.begin_ns, event.end_ns()});
+  const auto set_of = [&](CountedAs kind) { return IntervalSet(std::move(intervals[static_cast<std::size_t>(kind)])); };
+  times.computation = set_of(CountedAs::computation);
+  times.communication = set_of(CountedAs::communication);
+  times.copies = set_of(CountedAs::copy);
+  times.span = extent(file.events, [&](const TraceEvent& event) { return kind_of(event) != CountedAs::nothing; });
   return times;
 }
 

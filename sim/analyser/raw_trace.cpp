@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sim/analyser/event_class.hpp"
-#include "sim/analyser/json_scalar.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -22,20 +20,68 @@ struct EventFields {
   std::optional<std::int64_t> begin_ns, duration_ns;
   bool has_duration = false;
   // Of its arguments.
-  std::string named, collective, type, group, group_name, group_ranks;
+  std::string named, collective, type, group_name, group_ranks;
   std::int64_t group_size = 0, in_elements = -1, out_elements = -1, message_bytes = -1, sent_bytes = -1;
-
-  void clear() {
-    for (std::string* text :
-         {&phase, &category, &name, &process, &thread, &named, &collective, &type, &group, &group_name, &group_ranks})
-      text->clear();  // keeps its memory for the next event
-    begin_ns.reset();
-    duration_ns.reset();
-    has_duration = false;
-    group_size = 0;
-    in_elements = out_elements = message_bytes = sent_bytes = -1;
-  }
 };
+
+// Where a text or a number among the arguments of an event belongs; the two dialects call it by different names.
+struct TextArgument {
+  const char* key;
+  std::string EventFields::*field;
+};
+constexpr TextArgument kTextArguments[] = {{"Collective name", &EventFields::collective},
+                                           {"collective", &EventFields::collective},
+                                           {"dtype", &EventFields::type},
+                                           {"type", &EventFields::type},
+                                           {"Process Group Ranks", &EventFields::group_ranks},
+                                           {"group_ranks", &EventFields::group_ranks},
+                                           {"name", &EventFields::named}};
+struct NumberArgument {
+  const char* key;
+  std::int64_t EventFields::*field;
+};
+constexpr NumberArgument kNumberArguments[] = {
+    {"In msg nelems", &EventFields::in_elements},   {"Out msg nelems", &EventFields::out_elements},
+    {"Group size", &EventFields::group_size},       {"group_size", &EventFields::group_size},
+    {"message_bytes", &EventFields::message_bytes}, {"bytes", &EventFields::sent_bytes}};
+
+// The places of a file at which something is read.
+enum class Place {
+  outside,
+  root,
+  events,
+  event,
+  arguments,
+  distributed,
+  other_data,
+  muonwalk,
+  matrices,
+  matrix,
+  without_room,
+  recorded_by,
+  ignored
+};
+
+// What an object or array is that opens in a place, under a key; an empty key stands for any.
+struct Opening {
+  Place in;
+  bool array;
+  const char* key;
+  Place place;
+};
+constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
+                                 {Place::event, false, "args", Place::arguments},
+                                 {Place::outside, false, "", Place::root},
+                                 {Place::outside, true, "", Place::events},  // a trace may be the array alone
+                                 {Place::root, true, "traceEvents", Place::events},
+                                 {Place::root, false, "distributedInfo", Place::distributed},
+                                 {Place::root, false, "otherData", Place::other_data},
+                                 {Place::root, false, "muonwalk", Place::muonwalk},
+                                 {Place::root, false, "recorded_by", Place::recorded_by},
+                                 {Place::other_data, false, "muonwalk", Place::muonwalk},
+                                 {Place::muonwalk, true, "parameters", Place::matrices},
+                                 {Place::muonwalk, true, "dropped_events", Place::without_room},
+                                 {Place::matrices, false, "", Place::matrix}};
 
 // No sum over the events of some files can leave 64 bits.
 constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
@@ -65,25 +111,17 @@ class TraceListener : public nlohmann::json_sax<Json> {
     return integer(static_cast<std::int64_t>(value));
   }
   bool number_float(number_float_t, const string_t& digits) override {
-    JsonScalar value;
-    value.kind = JsonScalar::Kind::decimal;
-    value.text = &digits;
-    return scalar(value);
+    return scalar({JsonScalar::Kind::decimal, &digits, 0});
   }
-  bool string(string_t& text) override {
-    JsonScalar value;
-    value.kind = JsonScalar::Kind::text;
-    value.text = &text;
-    return scalar(value);
-  }
+  bool string(string_t& text) override { return scalar({JsonScalar::Kind::text, &text, 0}); }
   bool binary(binary_t&) override { return scalar({}); }
   bool key(string_t& text) override {
     input_.token_ended();
     key_.swap(text);
     return true;
   }
-  bool start_object(std::size_t) override { return open(place_of_object()); }
-  bool start_array(std::size_t) override { return open(place_of_array()); }
+  bool start_object(std::size_t) override { return open(false); }
+  bool start_array(std::size_t) override { return open(true); }
   bool end_object() override {
     if (places_.back() == Place::event) finish_event();
     if (places_.back() == Place::matrix) finish_matrix();
@@ -96,27 +134,15 @@ class TraceListener : public nlohmann::json_sax<Json> {
   }
 
  private:
-  enum class Place {
-    outside,
-    root,
-    events,
-    event,
-    arguments,
-    distributed,
-    other_data,
-    muonwalk,
-    matrices,
-    matrix,
-    without_room,
-    recorded_by,
-    ignored
-  };
-
-  bool open(Place place) {
+  bool open(bool array) {
     input_.token_ended();
+    const auto opening = std::find_if(std::begin(kOpenings), std::end(kOpenings), [&](const Opening& each) {
+      return each.in == places_.back() && each.array == array && (*each.key == '\0' || key_ == each.key);
+    });
+    const Place place = opening == std::end(kOpenings) ? Place::ignored : opening->place;
     if (place == Place::events) trace_.has_events = true;
     if (place == Place::muonwalk) trace_.is_muonwalk = true;
-    if (place == Place::event) fields_.clear();
+    if (place == Place::event) fields_ = {};
     if (place == Place::matrix) matrix_ = {};
     places_.push_back(place);
     return true;
@@ -129,43 +155,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  Place place_of_object() const {
-    switch (places_.back()) {
-      case Place::outside:
-        return Place::root;
-      case Place::root:
-        return key_ == "distributedInfo" ? Place::distributed
-               : key_ == "otherData"     ? Place::other_data
-               : key_ == "muonwalk"      ? Place::muonwalk
-               : key_ == "recorded_by"   ? Place::recorded_by
-                                         : Place::ignored;
-      case Place::other_data:
-        return key_ == "muonwalk" ? Place::muonwalk : Place::ignored;
-      case Place::events:
-        return Place::event;
-      case Place::event:
-        return key_ == "args" ? Place::arguments : Place::ignored;
-      case Place::matrices:
-        return Place::matrix;
-      default:
-        return Place::ignored;
-    }
-  }
-
-  Place place_of_array() const {
-    if (places_.back() == Place::outside) return Place::events;  // a trace may be the array alone
-    if (places_.back() == Place::root && key_ == "traceEvents") return Place::events;
-    if (places_.back() == Place::muonwalk && key_ == "parameters") return Place::matrices;
-    if (places_.back() == Place::muonwalk && key_ == "dropped_events") return Place::without_room;
-    return Place::ignored;
-  }
-
-  bool integer(std::int64_t number) {
-    JsonScalar value;
-    value.kind = JsonScalar::Kind::integer;
-    value.integer = number;
-    return scalar(value);
-  }
+  bool integer(std::int64_t number) { return scalar({JsonScalar::Kind::integer, nullptr, number}); }
 
   bool scalar(const JsonScalar& value) {
     input_.token_ended();
@@ -229,26 +219,11 @@ class TraceListener : public nlohmann::json_sax<Json> {
   }
 
   void argument(const JsonScalar& value) {
-    if (key_ == "Collective name" || key_ == "collective")
-      fields_.collective = value.as_text();
-    else if (key_ == "In msg nelems")
-      fields_.in_elements = or_unknown(value);
-    else if (key_ == "Out msg nelems")
-      fields_.out_elements = or_unknown(value);
-    else if (key_ == "dtype" || key_ == "type")
-      fields_.type = value.as_text();
-    else if (key_ == "Group size" || key_ == "group_size")
-      fields_.group_size = or_unknown(value);
-    else if (key_ == "Process Group Ranks" || key_ == "group_ranks")
-      fields_.group_ranks = value.as_text();
-    else if (key_ == "Process Group Name" || key_ == "group")
-      fields_.group_name = value.as_label();
-    else if (key_ == "message_bytes")
-      fields_.message_bytes = or_unknown(value);
-    else if (key_ == "bytes")
-      fields_.sent_bytes = or_unknown(value);
-    else if (key_ == "name")
-      fields_.named = value.as_text();
+    for (const TextArgument& argument : kTextArguments)
+      if (key_ == argument.key) fields_.*argument.field = value.as_text();
+    for (const NumberArgument& argument : kNumberArguments)
+      if (key_ == argument.key) fields_.*argument.field = or_unknown(value);
+    if (key_ == "Process Group Name" || key_ == "group") fields_.group_name = value.as_label();
   }
 
   void distributed_field(const JsonScalar& value) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sim/analyser/event.hpp"
-#include "sim/analyser/name_table.hpp"
 #include "sim/analyser/trace_input.hpp"
 
 namespace muonwalk::sim {

@@ -9,8 +9,7 @@
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/pictures/palette.hpp"
-#include "sim/pictures/recording_json.hpp"
-#include "sim/pictures/strip_svg.hpp"
+#include "sim/pictures/strip.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/text_file.hpp"

@@ -9,8 +9,7 @@
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/ledger_record.hpp"
-#include "sim/recording/chrome_trace_writer.hpp"
-#include "sim/recording/pytorch_dialect_writer.hpp"
+#include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 

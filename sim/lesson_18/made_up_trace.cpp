@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/analyser/event_class.hpp"
-#include "sim/analyser/figure_table.hpp"
-#include "sim/analyser/trace_reader.hpp"
-#include "sim/recording/trace_file_writer.hpp"
+#include "sim/analyser/reader.hpp"
+#include "sim/recording/trace_writers.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;  // in nanoseconds
 
 int ranks_of(const std::vector<MadeUpEvent>& events) {
   int ranks = 0;
@@ -35,10 +36,9 @@ std::string text_of_rank(const std::vector<MadeUpEvent>& events, int rank, int r
                        fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}})", rank, ranks));
   for (const MadeUpEvent& event : events)
     if (event.rank == rank)
-      file.event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":{},"name":{},"ts":{},"dur":{},"args":{{{}}}}})",
-                             event.stream > 0 ? rank : 1000 + rank, event.stream, quoted(event.category),
-                             quoted(event.name), 1000 * event.begin, 1000 * event.duration,
-                             is_call(event) ? call_arguments(event, ranks) : ""));
+      file.slice(event.stream > 0 ? rank : 1000 + rank, event.stream, event.category.c_str(), event.name,
+                 kMillisecond * event.begin, kMillisecond * event.end(),
+                 is_call(event) ? call_arguments(event, ranks) : "");
   file.finish();
   return text;
 }
@@ -97,11 +97,10 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
     table.push_back({first ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
                      fmt::format("{}", fmt::join(rows[r].second, ""))});
   }
-  return figure_table(table, 4);
+  return table_lines(table, 4);
 }
 
 NamedNumbers in_milliseconds(const Summary& summary) {
-  constexpr std::int64_t kMillisecond = 1'000'000;
   NamedNumbers ms;
   for (const RankSummary& rank : summary.ranks) {
     const std::string who = fmt::format("rank {}: ", rank.rank);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/analyser/trace_summary.hpp"
+#include "sim/analyser/summary.hpp"
 #include "sim/cluster/named_numbers.hpp"
 
 namespace muonwalk::sim {
@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// An event of a trace that is written down by hand, in whole milliseconds, to learn reading from.
 struct MadeUpEvent {
   int rank = 0;          ///< that it belongs to
-  std::string category;  ///< as PyTorch's profiler has it: "kernel", "cpu_op", … (trace_dialects.hpp)
+  std::string category;  ///< as PyTorch's profiler has it: "kernel", "cpu_op", … (TraceDialect)
   std::string name;      ///< as the profiler would call it
   int stream = 0;        ///< of the device; 0: the host
   int begin = 0;         ///< milliseconds since the trace began

@@ -1,5 +1,8 @@
 #include "sim/pictures/buffer_map.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <stdexcept>
@@ -132,18 +135,7 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
 
 // Phrases on a line, " · " between them, and on a new line where they do not fit.
 std::string joined_phrases(const std::vector<std::string>& phrases, int columns) {
-  std::string text;
-  std::string line;
-  for (const std::string& phrase : phrases) {
-    const std::string longer = line.empty() ? phrase : line + " · " + phrase;
-    if (!line.empty() && text_width(longer) > columns) {
-      text += line + "\n";
-      line = phrase;
-    } else {
-      line = longer;
-    }
-  }
-  return text + line + "\n";
+  return fmt::format("{}\n", fmt::join(wrap_items("", phrases, columns), "\n"));
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <cstdlib>
 
 #include "sim/pictures/buffer_map.hpp"
-#include "sim/pictures/palette.hpp"
 #include "sim/pictures/svg_parts.hpp"
-#include "sim/pictures/xml_text.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"
 
@@ -24,33 +22,23 @@ constexpr double kSmallLetterWidth = 6.4;  // of 10.5 units
 constexpr double kTellingShare = 0.6;      // a name shortened to less would say nothing
 constexpr double kLegendPitch = 22;
 
-std::string style() {
-  SvgColours colours(".mw-map");
-  colours.add(".mw-paper", "fill", kPaper);
-  colours.add("text", "fill", kInk);
-  colours.add(".mw-quiet", "fill", kQuiet);
-  colours.add(".mw-padding", "fill", kPadding);
-  colours.add(".mw-hatch", "stroke", kHatch);
-  colours.add(".mw-edge", "stroke", kQuiet);
-  colours.add(".mw-gap", "stroke", kPaper);
-  colours.add(".mw-boundary", "stroke", kInk);
-  for (int i = 0; i < kColours; ++i) {
-    colours.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
-    colours.add(fmt::format(".mw-halo{}", i), "stroke", parameter_colour(i));
-    colours.add(fmt::format(".mw-r{}", i), "fill", rank_colour(i));
-    colours.add(fmt::format(".mw-frame{}", i), "stroke", rank_colour(i));
-  }
-  return fmt::format(
-             ".mw-map text{{font:12px {1}}}\n"
-             ".mw-map .mw-title{{font:bold 17px {0}}}\n"
-             ".mw-map .mw-prose{{font:13px {0}}}\n"
-             ".mw-map .mw-strong{{font-weight:bold}}\n"
-             ".mw-map .mw-small{{font-size:10.5px}}\n"
-             ".mw-map .mw-middle{{text-anchor:middle}}\n"
-             ".mw-map .mw-none{{fill:none}}\n"
-             ".mw-map .mw-halo{{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}\n",
-             kSvgSans, kSvgMono) +
-         colours.rules();
+SvgStyle style() {
+  SvgStyle style(".mw-map", 12, 17, 13);
+  style.rule(".mw-strong", "font-weight:bold");
+  style.rule(".mw-small", "font-size:10.5px");
+  style.rule(".mw-middle", "text-anchor:middle");
+  style.rule(".mw-none", "fill:none");
+  style.rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
+  style.colour(".mw-padding", "fill", kPadding);
+  style.colour(".mw-hatch", "stroke", kHatch);
+  style.colour(".mw-edge", "stroke", kQuiet);
+  style.colour(".mw-gap", "stroke", kPaper);
+  style.colour(".mw-boundary", "stroke", kInk);
+  style.colours(".mw-p", "fill", parameter_colour);
+  style.colours(".mw-halo", "stroke", parameter_colour);
+  style.colours(".mw-r", "fill", rank_colour);
+  style.colours(".mw-frame", "stroke", rank_colour);
+  return style;
 }
 
 std::string line_down(double x, double top, double bottom, double stroke_width) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "sim/pictures/grid_map.hpp"
-#include "sim/pictures/palette.hpp"
 #include "sim/pictures/svg_parts.hpp"
-#include "sim/pictures/xml_text.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -21,33 +19,25 @@ constexpr double kPitchY = kBoxHeight + 10;
 constexpr double kLabel = 44;     // "dp 0" before a panel
 constexpr double kStageGap = 26;  // between pipeline stages
 
-std::string style() {
-  SvgColours colours(".mw-grid");
-  colours.add(".mw-paper", "fill", kPaper);
-  colours.add("text", "fill", kInk);
-  colours.add(".mw-quiet", "fill", kQuiet);
-  for (int i = 0; i < kColours; ++i) colours.add(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
-  return fmt::format(
-             ".mw-grid text{{font:12px {1}}}\n"
-             ".mw-grid .mw-title{{font:bold 17px {0}}}\n"
-             ".mw-grid .mw-prose{{font:13px {0}}}\n"
-             ".mw-grid .mw-strong{{font-weight:bold}}\n"
-             ".mw-grid .mw-rank{{font-size:15px;font-weight:bold}}\n"
-             ".mw-grid .mw-small{{font-size:10px}}\n"
-             ".mw-grid .mw-middle{{text-anchor:middle}}\n",
-             kSvgSans, kSvgMono) +
-         colours.rules();
+SvgStyle style() {
+  SvgStyle style(".mw-grid", 12, 17, 13);
+  style.rule(".mw-strong", "font-weight:bold");
+  style.rule(".mw-rank", "font-size:15px;font-weight:bold");
+  style.rule(".mw-small", "font-size:10px");
+  style.rule(".mw-middle", "text-anchor:middle");
+  style.colours(".mw-p", "fill", parameter_colour);
+  return style;
 }
 
 // The rank's box in the colour of its group of this kind, number `group_idx` among them.
 std::string rank_box(const Grid& grid, GroupKind kind, int group_idx, int rank, double x, double y) {
   const Place place = grid.place(rank);
   const std::vector<int> members = grid.group(kind, rank);
-  return fmt::format(
-             "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{}\" height=\"{}\" rx=\"6\" class=\"mw-box mw-p{}\"><title>rank "
-             "{}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title></rect>\n",
-             x, y, kBoxWidth, kBoxHeight, group_idx % kColours, rank, place.dp, place.tp, place.pp, group_name(kind),
-             group_idx, fmt::join(members, ", ")) +
+  const std::string title =
+      fmt::format("<title>rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title>", rank, place.dp, place.tp,
+                  place.pp, group_name(kind), group_idx, fmt::join(members, ", "));
+  return svg_rectangle(x, y, kBoxWidth, kBoxHeight,
+                       fmt::format("rx=\"6\" class=\"mw-box mw-p{}\"", group_idx % kColours), title) +
          svg_text(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
          svg_text(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", group_idx));
 }

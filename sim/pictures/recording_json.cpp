@@ -1,10 +1,9 @@
-#include "sim/pictures/recording_json.hpp"
-
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "sim/pictures/palette.hpp"
+#include "sim/pictures/strip.hpp"
 
 namespace muonwalk::sim {
 namespace {

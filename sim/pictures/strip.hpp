@@ -48,4 +48,21 @@ std::string part_text(const RecordedBlock& block);
 /// "4 × 8", or "64" of a flat run.
 std::string block_shape_text(const RecordedBlock& block);
 
+/// A step of a recording (from 0 on) in words, a line for its title and one for each rank: what it held before, what it
+/// sent and what it holds after. For those who can't see the strip, and where no picture can be shown.
+std::string strip_words(const Recording& recording, int step);
+
+/// A step of a recording (from 0 on) as a picture: ranks as lanes; on the left what each held before, on the right what
+/// it holds after, each as its part of the whole; arrows for what moved, with their bytes. SVG with a title and a
+/// description in words, in light and dark by prefers-color-scheme.
+std::string strip_svg(const Recording& recording, int step);
+
+/// All steps below each other in one picture.
+std::string strips_svg(const Recording& recording);
+
+/// The recording as JSON, the format "muonwalk-recording" version 1, with a newline at its end. Floats have as many
+/// digits as it takes to read the same bits back; infinities and NaN, which JSON has no numbers for, are the strings
+/// "inf", "-inf" and "nan". Equal recordings give equal bytes.
+std::string recording_json(const Recording& recording);
+
 }  // namespace muonwalk::sim

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/pictures/palette.hpp"
 #include "sim/pictures/svg_parts.hpp"
-#include "sim/pictures/xml_text.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {

@@ -1,18 +1,10 @@
-#include "sim/pictures/strip_svg.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <vector>
 
-#include "sim/pictures/palette.hpp"
-#include "sim/pictures/strip.hpp"
 #include "sim/pictures/strip_blocks.hpp"
-#include "sim/pictures/strip_words.hpp"
 #include "sim/pictures/svg_parts.hpp"
-#include "sim/pictures/xml_text.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -22,42 +14,33 @@ namespace {
 constexpr double kWidth = 560;
 constexpr double kMargin = 16;
 constexpr double kRight = kWidth - kMargin;
-constexpr double kLane = 84;    // where a lane begins at the earliest, right of the rank's label
+constexpr double kLeft = 84;    // where a row begins at the earliest, right of the rank's label
 constexpr double kArrows = 56;  // room for arrows between the columns
-constexpr double kLanePadding = 9;
+constexpr double kRowPadding = 9;
 
-std::string style() {
-  SvgColours colours(".mw-strip");
-  colours.add(".mw-paper", "fill", kPaper);
-  colours.add("text", "fill", kInk);
-  colours.add("text", "stroke", kPaper);
-  colours.add(".mw-quiet", "fill", kQuiet);
-  colours.add(".mw-whole", "fill", kPadding);
-  colours.add(".mw-edge", "stroke", kQuiet);
-  colours.add(".mw-cells", "stroke", kPaper);
-  colours.add(".mw-between", "stroke", kHatch);
-  colours.add(".mw-stays", "stroke", kQuiet);
-  colours.add(".mw-head-stays", "fill", kQuiet);
-  for (int i = 0; i < kColours; ++i) {
-    colours.add(fmt::format(".mw-t{}", i), "fill", parameter_colour(i));
-    colours.add(fmt::format(".mw-r{}", i), "stroke", rank_colour(i));
-    colours.add(fmt::format(".mw-head{}", i), "fill", rank_colour(i));
-  }
-  return fmt::format(
-             ".mw-strip text{{font:11px {1};stroke-width:3px;paint-order:stroke;stroke-linejoin:round}}\n"
-             ".mw-strip .mw-title{{font:bold 15px {0}}}\n"
-             ".mw-strip .mw-prose{{font:12px {0}}}\n"
-             ".mw-strip .mw-name{{font-weight:bold;font-size:12px}}\n"
-             ".mw-strip .mw-said{{white-space:pre}}\n"
-             ".mw-strip .mw-none{{fill:none}}\n"
-             ".mw-strip .mw-arrow{{fill:none;stroke-width:1.6}}\n"
-             ".mw-strip .mw-stays{{stroke-dasharray:3 3;stroke-width:1.3;fill:none}}\n",
-             kSvgSans, kSvgMono) +
-         colours.rules();
+SvgStyle style() {
+  SvgStyle style(".mw-strip", 11, 15, 12);
+  style.rule("text", "stroke-width:3px;paint-order:stroke;stroke-linejoin:round");
+  style.rule(".mw-name", "font-weight:bold;font-size:12px");
+  style.rule(".mw-said", "white-space:pre");
+  style.rule(".mw-none", "fill:none");
+  style.rule(".mw-arrow", "fill:none;stroke-width:1.6");
+  style.rule(".mw-stays", "stroke-dasharray:3 3;stroke-width:1.3;fill:none");
+  style.colour("text", "stroke", kPaper);
+  style.colour(".mw-whole", "fill", kPadding);
+  style.colour(".mw-edge", "stroke", kQuiet);
+  style.colour(".mw-cells", "stroke", kPaper);
+  style.colour(".mw-between", "stroke", kHatch);
+  style.colour(".mw-stays", "stroke", kQuiet);
+  style.colour(".mw-head-stays", "fill", kQuiet);
+  style.colours(".mw-t", "fill", parameter_colour);
+  style.colours(".mw-r", "stroke", rank_colour);
+  style.colours(".mw-head", "fill", rank_colour);
+  return style;
 }
 
-// Where a lane stands, and what arrives in it.
-struct Lane {
+// Where a rank's row stands.
+struct RankRow {
   double top = 0;
   double height = 0;
   double middle() const { return top + height / 2; }
@@ -103,11 +86,11 @@ double gutter_width(const Strip& strip) {
 }
 
 // Arrows for what travels, dashed ones for what a rank makes of what it has. They end in the order of their senders.
-std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, double left, double x1) {
+std::string arrows_svg(const Strip& strip, const std::vector<RankRow>& rows, double left, double x1) {
   const double x0 = x1 - kArrows + 6;
   const auto stays = [&](std::size_t rank) { return !strip.before[rank].empty() && !strip.after[rank].empty(); };
   std::string svg, words;
-  for (std::size_t to = 0; to < lanes.size(); ++to) {
+  for (std::size_t to = 0; to < rows.size(); ++to) {
     std::vector<const StripArrow*> arriving;
     for (const StripArrow& arrow : strip.arrows)
       if (arrow.to == static_cast<int>(to)) arriving.push_back(&arrow);
@@ -115,16 +98,16 @@ std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, doubl
                                   [&](const StripArrow* arrow) { return arrow->from > static_cast<int>(to); });
     if (stays(to)) arriving.insert(own, nullptr);  // what the rank has itself
     for (std::size_t i = 0; i < arriving.size(); ++i) {
-      const double room = std::min(lanes[to].height - 8, 10.0 * static_cast<double>(arriving.size()));
+      const double room = std::min(rows[to].height - 8, 10.0 * static_cast<double>(arriving.size()));
       const double y =
-          lanes[to].middle() + room * ((static_cast<double>(i) + 0.5) / static_cast<double>(arriving.size()) - 0.5);
+          rows[to].middle() + room * ((static_cast<double>(i) + 0.5) / static_cast<double>(arriving.size()) - 0.5);
       const StripArrow* arrow = arriving[i];
       if (arrow == nullptr) {
         svg +=
-            arrow_svg(x0, lanes[to].middle(), x1, y, "mw-stays", "mw-head-stays", fmt::format("stays on rank {}", to));
+            arrow_svg(x0, rows[to].middle(), x1, y, "mw-stays", "mw-head-stays", fmt::format("stays on rank {}", to));
         continue;
       }
-      svg += arrow_svg(x0, lanes[static_cast<std::size_t>(arrow->from)].middle(), x1, y,
+      svg += arrow_svg(x0, rows[static_cast<std::size_t>(arrow->from)].middle(), x1, y,
                        fmt::format("mw-arrow mw-r{}", arrow->from % kColours),
                        fmt::format("mw-head{}", arrow->from % kColours),
                        fmt::format("rank {} sends {} to rank {} in {}", arrow->from, bytes_text(arrow->bytes), to,
@@ -132,7 +115,7 @@ std::string arrows_svg(const Strip& strip, const std::vector<Lane>& lanes, doubl
     }
     const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(to));
     if (!leaving.empty())
-      words += svg_text(left, lanes[to].middle() + 4, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
+      words += svg_text(left, rows[to].middle() + 4, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
   }
   return svg + words;
 }
@@ -148,11 +131,11 @@ Piece strip_piece(const Recording& recording, int step, double top) {
   // Without a before there are no columns for it: what comes after, and words, have the room.
   const bool has_before = some(strip.before);
   const bool has_gutter = has_before || !strip.arrows.empty();
-  double lane = kLane;
+  double left = kLeft;
   for (const RecordedRank& rank : recording.ranks)
-    lane = std::max(lane, kMargin + kLetter * (text_width(rank.label) - text_width("rank 0  ")) + 8);
+    left = std::max(left, kMargin + kLetter * (text_width(rank.label) - text_width("rank 0  ")) + 8);
   const double width = has_gutter ? gutter_width(strip) : 0;
-  const double gutter = has_before ? lane + (kRight - lane - width) * 0.49 : lane;
+  const double gutter = has_before ? left + (kRight - left - width) * 0.49 : left;
   const double after = gutter + width;
 
   Piece piece;
@@ -169,13 +152,13 @@ Piece strip_piece(const Recording& recording, int step, double top) {
   y -= 4;
   if (has_before && some(strip.after)) {
     y += 12;
-    piece.svg += svg_text(lane, y, "mw-prose mw-quiet", "before") + svg_text(after, y, "mw-prose mw-quiet", "after");
+    piece.svg += svg_text(left, y, "mw-prose mw-quiet", "before") + svg_text(after, y, "mw-prose mw-quiet", "after");
     y += 6;
   }
-  std::vector<Lane> lanes;
+  std::vector<RankRow> rows;
   for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
     piece.svg += svg_line(kMargin, y, kRight, y, "class=\"mw-between\" stroke-width=\"0.8\"");
-    const double inside = y + kLanePadding;
+    const double inside = y + kRowPadding;
     const std::string& label = recording.ranks[rank].label;  // "rank 3  dp 1 tp 1"
     const std::size_t space = label.find("  ");
     piece.svg +=
@@ -185,7 +168,7 @@ Piece strip_piece(const Recording& recording, int step, double top) {
       piece.svg += svg_text(kMargin, inside + 25, "mw-quiet", label.substr(space + 2));
       height = 27;
     }
-    const Piece held = blocks.column(strip.before[rank], lane, inside, gutter - lane - 6);
+    const Piece held = blocks.column(strip.before[rank], left, inside, gutter - left - 6);
     Piece holds = blocks.column(strip.after[rank], after, inside, kRight - after);
     const int room = static_cast<int>((kRight - after) / kLetter);
     for (const std::string& said : recorded.says[rank]) {  // spaces that align columns are kept where the line fits
@@ -197,10 +180,10 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     }
     piece.svg += held.svg + holds.svg;
     height = std::max({height, held.height, holds.height});
-    lanes.push_back({y, height + 2 * kLanePadding});
-    y += height + 2 * kLanePadding;
+    rows.push_back({y, height + 2 * kRowPadding});
+    y += height + 2 * kRowPadding;
   }
-  if (has_gutter) piece.svg += arrows_svg(strip, lanes, gutter, after - 8);
+  if (has_gutter) piece.svg += arrows_svg(strip, rows, gutter, after - 8);
   piece.height = y - top;
   return piece;
 }

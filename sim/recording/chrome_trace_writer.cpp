@@ -1,5 +1,3 @@
-#include "sim/recording/chrome_trace_writer.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <utility>
 
 #include "sim/recording/collective.hpp"
-#include "sim/recording/trace_file_writer.hpp"
+#include "sim/recording/trace_writers.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -77,29 +75,17 @@ class Writer {
   }
 
  private:
-  std::string time(std::int64_t moment) const { return microseconds_text(moment, run_.began_ns); }
-  static std::string span(std::int64_t begin, std::int64_t end) { return microseconds_text(end, begin); }
-
-  void metadata(int thread, const char* what, const std::string& arguments) {
-    file_.event(
-        fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", rank_, thread, what, arguments));
-  }
+  std::string time(std::int64_t moment) const { return microseconds_text(moment - run_.began_ns); }
 
   void names() {
-    metadata(0, "process_name", fmt::format(R"("name":{})", quoted(of_rank_->label)));
-    metadata(0, "process_sort_index", fmt::format(R"("sort_index":{})", rank_));
-    for (const auto& [thread, name] :
-         {std::pair(kComputation, "computation"), std::pair(kCommunication, "communication")}) {
-      metadata(thread, "thread_name", fmt::format(R"("name":"{}")", name));
-      metadata(thread, "thread_sort_index", fmt::format(R"("sort_index":{})", thread));
-    }
+    file_.name("process", rank_, 0, of_rank_->label, rank_);
+    file_.name("thread", rank_, kComputation, "computation", kComputation);
+    file_.name("thread", rank_, kCommunication, "communication", kCommunication);
   }
 
   void slice(int thread, const char* category, const std::string& name, std::int64_t begin, std::int64_t end,
              const std::string& arguments = "") {
-    file_.event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{}{}}})", rank_, thread,
-                            category, quoted(name), time(begin), span(begin, end),
-                            arguments.empty() ? "" : fmt::format(R"(,"args":{{{}}})", arguments)));
+    file_.slice(rank_, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
   }
 
   // A viewer that meets two slices of the same begin takes the first one for the outer one.

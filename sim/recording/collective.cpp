@@ -1,11 +1,32 @@
 #include "sim/recording/collective.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
 
 namespace muonwalk::sim {
 namespace {
+
+// In the order of Collective. The bus factor for n ranks is `whole` + `shares` · (n−1)/n.
+struct CollectiveTraits {
+  const char* text;
+  double whole;
+  double shares;
+};
+constexpr std::array<CollectiveTraits, 13> kCollectives = {{{"all_gather", 0, 1},
+                                                            {"reduce_scatter", 0, 1},
+                                                            {"all_reduce", 0, 2},
+                                                            {"all_to_all", 0, 1},
+                                                            {"broadcast", 1, 0},
+                                                            {"reduce", 1, 0},
+                                                            {"gather", 0, 1},
+                                                            {"scatter", 0, 1},
+                                                            {"send", 1, 0},
+                                                            {"recv", 1, 0},
+                                                            {"send_recv", 1, 0},
+                                                            {"barrier", 0, 0},
+                                                            {"other", 0, 0}}};
 
 using Spelling = std::pair<const char*, Collective>;
 
@@ -48,37 +69,7 @@ constexpr std::array<TypeSpelling, 14> kTypes = {{{"Float", "float32", 4},
 
 }  // namespace
 
-const char* collective_text(Collective collective) {
-  switch (collective) {
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::send:
-      return "send";
-    case Collective::recv:
-      return "recv";
-    case Collective::send_recv:
-      return "send_recv";
-    case Collective::barrier:
-      return "barrier";
-    case Collective::other:
-      break;
-  }
-  return "other";
-}
+const char* collective_text(Collective collective) { return kCollectives[static_cast<std::size_t>(collective)].text; }
 
 Collective collective_of(const std::string& name) {
   std::string plain;
@@ -90,27 +81,9 @@ Collective collective_of(const std::string& name) {
 }
 
 double bus_factor(Collective collective, int ranks) {
-  const double n = ranks;
-  switch (collective) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n;
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter:
-      return (n - 1) / n;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::send:
-    case Collective::recv:
-    case Collective::send_recv:
-      return 1;
-    case Collective::barrier:
-    case Collective::other:
-      break;
-  }
-  return 0;
+  const auto& [text, whole, shares] = kCollectives[static_cast<std::size_t>(collective)];
+  const double n = std::max(1, ranks);
+  return whole + shares * (n - 1) / n;
 }
 
 std::string element_type_text(const std::string& name) {

@@ -1,9 +1,9 @@
-#include "sim/recording/pytorch_dialect_writer.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "sim/recording/trace_writers.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -43,11 +43,11 @@ class Writer {
     names();
     annotations();
     for (const ComputationSlice& slice : computation_of(of_rank_))
-      add_kernel({slice.begin_ns, slice.end_ns, slice.name, ""});
+      kernels_.push_back({slice.begin_ns, slice.end_ns, slice.name, ""});
     stream(kComputationStream);
     for (const Span& span : of_rank_.spans)
       if (span.kind == SpanKind::call)
-        add_kernel(
+        kernels_.push_back(
             {span.begin_ns, span.end_ns, std::string("gloo:") + collective_name(span.collective), arguments(span)});
     stream(kCommunicationStream);
     file_->finish();
@@ -71,28 +71,19 @@ class Writer {
         rank, run.ranks.size(), groups, quoted(run.name), run.ranks[static_cast<std::size_t>(rank)].dropped);
   }
 
-  void name(const char* what, int process, int thread, const std::string& text, int place) {
-    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_name","args":{{"name":{}}}}})", process, thread,
-                             what, quoted(text)));
-    file_->event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_sort_index","args":{{"sort_index":{}}}}})",
-                             process, thread, what, place));
-  }
-
   void names() {
     const int host = kHostProcesses + rank_;
-    name("process", host, 0, of_rank_.label + ", what the program does", 0);
-    name("thread", host, 1, "steps and phases", 1);
-    name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
+    file_->name("process", host, 0, of_rank_.label + ", what the program does", 0);
+    file_->name("thread", host, 1, "steps and phases", 1);
+    file_->name("process", rank_, 0, of_rank_.label + ", the processor as a device", 1);
     for (const auto& [stream, work] :
          {std::pair(kComputationStream, "computation"), std::pair(kCommunicationStream, "communication")})
-      name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
+      file_->name("thread", rank_, stream, fmt::format("stream {} {}", stream, work), stream);
   }
 
   void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin,
              std::int64_t end, const std::string& arguments) {
-    file_->event(fmt::format(R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
-                             category, quoted(name), process, thread, microseconds_text(begin, run_.began_ns),
-                             microseconds_text(end, begin), arguments));
+    file_->slice(process, thread, category, name, begin - run_.began_ns, end - run_.began_ns, arguments);
   }
 
   void annotations() {
@@ -112,8 +103,6 @@ class Writer {
                        run_.grid.size(call.group), pytorch_type_name(call.type), group_name(call.group),
                        group_name(call.group), group_ranks_text(run_.grid, call.group, rank_));
   }
-
-  void add_kernel(Kernel kernel) { kernels_.push_back(std::move(kernel)); }
 
   // Writes the kernels of a stream, and around them the ranges that they lie in.
   void stream(int number) {

@@ -1,8 +1,8 @@
-#include "sim/recording/trace_file_writer.hpp"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+
+#include "sim/recording/trace_writers.hpp"
 
 namespace muonwalk::sim {
 
@@ -20,6 +20,20 @@ void TraceFileWriter::event(const std::string& json) {
   if (unwritten_.size() >= kPiece) flush();
 }
 
+void TraceFileWriter::slice(int process, int thread, const char* category, const std::string& name,
+                            std::int64_t begin_ns, std::int64_t end_ns, const std::string& arguments) {
+  event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{},"args":{{{}}}}})", process,
+                    thread, category, quoted(name), microseconds_text(begin_ns), microseconds_text(end_ns - begin_ns),
+                    arguments));
+}
+
+void TraceFileWriter::name(const char* what, int process, int thread, const std::string& text, int place) {
+  event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_name","args":{{"name":{}}}}})", process, thread, what,
+                    quoted(text)));
+  event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}_sort_index","args":{{"sort_index":{}}}}})", process,
+                    thread, what, place));
+}
+
 void TraceFileWriter::finish() {
   unwritten_ += "\n]}\n";
   flush();
@@ -33,8 +47,7 @@ void TraceFileWriter::flush() {
   unwritten_.clear();
 }
 
-std::string microseconds_text(std::int64_t moment_ns, std::int64_t began_ns) {
-  const std::int64_t ns = moment_ns - began_ns;
+std::string microseconds_text(std::int64_t ns) {
   const std::int64_t size = ns < 0 ? -ns : ns;
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", size / 1000, size % 1000);
 }

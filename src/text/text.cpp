@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 
 namespace muonwalk {
 namespace {
@@ -53,13 +55,13 @@ std::vector<std::string> aligned_lines(const std::string& left, const std::strin
   return {left, left_and_right("", right)};
 }
 
-std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items) {
+std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items, int columns) {
   const std::string margin(static_cast<std::size_t>(text_width(first)), ' ');
   std::vector<std::string> lines;
   for (const std::string& item : items) {
     if (lines.empty())
       lines.push_back(first + item);
-    else if (text_width(lines.back()) + 3 + text_width(item) <= kColumns)
+    else if (text_width(lines.back()) + 3 + text_width(item) <= columns)
       lines.back() += " · " + item;
     else
       lines.push_back(margin + item);
@@ -86,6 +88,16 @@ std::vector<std::string> wrap_text(const std::string& text, int indent, int colu
   return lines;
 }
 
+std::vector<std::string> paragraph(const std::string& text, int indent, int hanging) {
+  std::vector<std::string> lines = wrap_text(text, hanging - indent, kColumns - indent);
+  for (std::string& line : lines) line.insert(0, static_cast<std::size_t>(indent), ' ');
+  return lines;
+}
+
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
 std::string ranks_text(const std::vector<int>& ranks, int of) {
   if (static_cast<int>(ranks.size()) == of) return of == 1 ? "rank 0" : "every rank";
   if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
@@ -104,6 +116,13 @@ std::string number_text(long long number) {
 }
 
 std::string bytes_text(long long bytes) { return number_text(bytes) + " B"; }
+
+std::string ms_text(std::int64_t ns) {
+  const double ms = static_cast<double>(ns) / 1e6;
+  return ns != 0 && std::abs(ns) < 100'000 ? fmt::format("{:.4f}", ms) : fmt::format("{:.2f}", ms);
+}
+
+std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string bar_text(long long begin, long long end, long long of) {
   constexpr int kCells = 8;
@@ -140,23 +159,29 @@ std::string numbers_text(const Flat& numbers, int width) {
   return shortened;
 }
 
-std::string text_table(std::vector<std::vector<std::string>> rows) {
+std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
   std::vector<int> widths;
-  for (auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      // A name out of a file may hold a line break or an escape sequence, which would spoil the table or the terminal.
-      std::replace_if(row[i].begin(), row[i].end(), is_control, '?');
-      widths[i] = std::max(widths[i], text_width(row[i]));
-    }
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], text_width(row[i]));
   }
-  std::string text;
+  std::vector<std::string> lines;
   for (const auto& row : rows) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += pad_right(row[i], widths[i] + 2);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += (i == 0 ? "" : "  ") + (i < left ? pad_right(row[i], widths[i]) : pad_left(row[i], widths[i]));
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    lines.push_back(line);
   }
+  return lines;
+}
+
+std::string text_table(std::vector<std::vector<std::string>> rows) {
+  // A name out of a file may hold a line break or an escape sequence, which would spoil the table or the terminal.
+  for (auto& row : rows)
+    for (std::string& cell : row) std::replace_if(cell.begin(), cell.end(), is_control, '?');
+  std::string text;
+  for (const std::string& line : table_lines(rows, SIZE_MAX)) text += line + "\n";
   return text;
 }
 

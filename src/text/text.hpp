@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,17 @@ std::string left_and_right(const std::string& left, const std::string& right);
 std::vector<std::string> aligned_lines(const std::string& left, const std::string& right);
 
 /// The items after `first`, with " · " between them, broken between items only.
-std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items);
+std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items,
+                                    int columns = kColumns);
 
 /// Breaks a text at spaces into lines of at most `columns`, the second and further ones indented.
 std::vector<std::string> wrap_text(const std::string& text, int indent, int columns = kColumns);
+
+/// A text as lines of at most kColumns: the first indented by `indent` spaces, the others by `hanging`.
+std::vector<std::string> paragraph(const std::string& text, int indent, int hanging);
+
+/// Adds lines at the end.
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more);
 
 /// "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 5", "5 ranks: 0…"; at most 13 columns.
 std::string ranks_text(const std::vector<int>& ranks, int of);
@@ -41,6 +49,12 @@ std::string number_text(long long number);
 
 /// "48 B".
 std::string bytes_text(long long bytes);
+
+/// Nanoseconds as milliseconds: "248.45"; four digits after the point below a tenth of a millisecond.
+std::string ms_text(std::int64_t ns);
+
+/// A share, from 0 to 1: "61.0 %".
+std::string percent_text(double share);
 
 /// Eight cells, those filled that the part [begin, end) of `of` touches.
 std::string bar_text(long long begin, long long end, long long of);
@@ -52,8 +66,12 @@ std::string shorten(const std::string& text, int width);
 /// of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
 std::string numbers_text(const Flat& numbers, int width);
 
-/// Rows of cells as lines of text: every column as wide as its widest cell, two spaces between columns, no spaces at
-/// the end of a line. Control characters in a cell become "?".
+/// Rows of cells as lines: every column as wide as its widest cell, two spaces between columns, no spaces at the end of
+/// a line. The first `left` columns begin at the left, the others, numbers, end at the right. Every row may have as
+/// many cells as it likes.
+std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left);
+
+/// The same as one text, all columns at the left. Control characters in a cell become "?".
 std::string text_table(std::vector<std::vector<std::string>> rows);
 
 /// "1 bucket", "3 buckets".

@@ -5,11 +5,9 @@
 #include <array>
 #include <random>
 
-#include "sim/analyser/trace_comparison.hpp"
-#include "sim/analyser/trace_csv.hpp"
-#include "sim/analyser/trace_json.hpp"
-#include "sim/analyser/trace_reader.hpp"
-#include "sim/analyser/trace_text.hpp"
+#include "sim/analyser/comparison.hpp"
+#include "sim/analyser/output.hpp"
+#include "sim/analyser/reader.hpp"
 #include "src/errors.hpp"
 #include "tests/analyser/trace_writing.hpp"
 #include "tests/io/temporary_folder.hpp"

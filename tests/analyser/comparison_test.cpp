@@ -1,9 +1,10 @@
+#include "sim/analyser/comparison.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "sim/analyser/trace_comparison.hpp"
-#include "sim/analyser/trace_reader.hpp"
+#include "sim/analyser/reader.hpp"
 #include "tests/analyser/trace_writing.hpp"
 #include "tests/io/temporary_folder.hpp"
 

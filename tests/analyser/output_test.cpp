@@ -1,12 +1,11 @@
+#include "sim/analyser/output.hpp"
+
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "sim/analyser/trace_comparison.hpp"
-#include "sim/analyser/trace_csv.hpp"
-#include "sim/analyser/trace_json.hpp"
-#include "sim/analyser/trace_reader.hpp"
-#include "sim/analyser/trace_text.hpp"
+#include "sim/analyser/comparison.hpp"
+#include "sim/analyser/reader.hpp"
 #include "src/text/text.hpp"
 #include "tests/analyser/trace_writing.hpp"
 #include "tests/io/temporary_folder.hpp"

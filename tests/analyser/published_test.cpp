@@ -1,3 +1,5 @@
+#include "sim/analyser/published.hpp"
+
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -6,9 +8,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "sim/analyser/published_figures.hpp"
-#include "sim/analyser/trace_reader.hpp"
-#include "sim/analyser/trace_summary.hpp"
+#include "sim/analyser/reader.hpp"
+#include "sim/analyser/summary.hpp"
 #include "tests/sim/run_program.hpp"
 
 using namespace muonwalk::sim;
@@ -33,13 +34,11 @@ bool skipped() {
   return true;
 }
 
-PublishedTraces published_traces() {
-  PublishedTraces traces;
-  traces.muon = read_trace(path_of("muon_FULLSTEP_dp2_tp2"));
-  traces.adamw = read_trace(path_of("adamw_FULLSTEP"));
-  traces.has_async = true;
-  traces.muon_async = read_trace(path_of("muon_FULLSTEP_dp2_tp2_async"));
-  traces.adamw_async = read_trace(path_of("adamw_FULLSTEP_async"));
+std::vector<TraceFile> published_traces() {
+  std::vector<TraceFile> traces;
+  for (const char* name :
+       {"muon_FULLSTEP_dp2_tp2", "adamw_FULLSTEP", "muon_FULLSTEP_dp2_tp2_async", "adamw_FULLSTEP_async"})
+    traces.push_back(read_trace(path_of(name)));
   return traces;
 }
 

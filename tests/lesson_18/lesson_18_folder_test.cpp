@@ -2,7 +2,7 @@
 // what else failed in it.
 #include <doctest/doctest.h>
 
-#include "sim/lesson_18/published_folder.hpp"
+#include "sim/lesson_18/published_claims.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 

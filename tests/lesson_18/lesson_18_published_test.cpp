@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "sim/lesson_18/published_folder.hpp"
+#include "sim/lesson_18/published_claims.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "sim/pictures/buffer_map.hpp"
 #include "sim/pictures/palette.hpp"
-#include "sim/pictures/xml_text.hpp"
+#include "sim/pictures/svg_parts.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/layout/random_layout.hpp"
 #include "tests/pictures/well_formed_xml.hpp"

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/recording/chrome_trace_writer.hpp"
-#include "sim/recording/pytorch_dialect_writer.hpp"
+#include "sim/recording/trace_writers.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/recording/perfetto_rules.hpp"
 

@@ -12,8 +12,6 @@
 #include "sim/cluster/recorder.hpp"
 #include "sim/pictures/recording_json.hpp"
 #include "sim/pictures/strip.hpp"
-#include "sim/pictures/strip_svg.hpp"
-#include "sim/pictures/strip_words.hpp"
 #include "src/errors.hpp"
 #include "tests/pictures/well_formed_xml.hpp"
 #include "tests/sim/printed.hpp"

@@ -5,11 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <string_view>
-#include <unordered_map>
-
-#include "sim/analyser/event_class.hpp"
-#include "sim/analyser/trace_summary.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -45,6 +40,7 @@ class TimelineBuilder {
       const auto empty = [](const TimelineLane& lane) { return lane.rows.empty(); };
       rank.lanes.erase(std::remove_if(rank.lanes.begin(), rank.lanes.end(), empty), rank.lanes.end());
     }
+    timeline_.texts = texts_.take();
     return std::move(timeline_);
   }
 
@@ -72,7 +68,6 @@ class TimelineBuilder {
 
   void add_file(const TraceFile& file) {
     const std::vector<TimeBasis> bases = bases_of(file);
-    std::vector<std::int32_t> numbers(file.names.size(), -1);
     const std::size_t first = timeline_.ranks.size();
     for (const TraceRank& rank : file.ranks) {
       TimelineRank lanes{rank.rank, rank.label, {}};
@@ -86,7 +81,7 @@ class TimelineBuilder {
         ++timeline_.not_drawn[fmt::format("{}s", event_class_name(event.event_class))];
         continue;
       }
-      place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event, numbers));
+      place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event));
     }
   }
 
@@ -105,52 +100,69 @@ class TimelineBuilder {
     ++timeline_.events;
   }
 
-  TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event, std::vector<std::int32_t>& numbers) {
+  TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event) {
     TimelineSlice slice;
     slice.begin_ns = event.begin_ns - timeline_.begin_ns;
     slice.duration_ns = slice.busy_ns = event.duration_ns;
-    slice.name = text_number(file, event.name, numbers);
+    slice.name = text_number(file, event.name);
     if (const CollectiveCall* call = file.call_of(event)) {
-      slice.type = text_number(file, call->type, numbers);
-      slice.group = text_number(file, call->group, numbers);
+      slice.type = text_number(file, call->type);
+      slice.group = text_number(file, call->group);
       slice.message_bytes = call->message_bytes;
       if (file.dialect == TraceDialect::muonwalk) slice.sent_bytes = call->sent_bytes;
     }
     return slice;
   }
 
-  std::int32_t text_number(const TraceFile& file, std::int32_t name, std::vector<std::int32_t>& numbers) {
-    if (name < 0) return -1;
-    std::int32_t& number = numbers[static_cast<std::size_t>(name)];
-    if (number >= 0) return number;
-    const std::string& text = file.names[static_cast<std::size_t>(name)];
-    number = numbers_.emplace(text, static_cast<std::int32_t>(timeline_.texts.size())).first->second;
-    if (static_cast<std::size_t>(number) == timeline_.texts.size()) timeline_.texts.push_back(text);
-    return number;
+  std::int32_t text_number(const TraceFile& file, std::int32_t name) {
+    return name < 0 ? -1 : texts_.number(file.names[static_cast<std::size_t>(name)]);
   }
 
   Timeline timeline_;
-  std::unordered_map<std::string_view, std::int32_t> numbers_;  // the texts belong to the files
+  NameTable texts_;
 };
+
+void keep_if_same(std::int32_t& text, std::int32_t other) {
+  if (text != other) text = -1;
+}
+
+void add_bytes(std::int64_t& sum, std::int64_t more) { sum = sum < 0 || more < 0 ? -1 : sum + more; }
+
+// Slices of a row do not overlap, so what they cover adds up.
+void absorb(TimelineSlice& slice, const TimelineSlice& next) {
+  slice.duration_ns = next.end_ns() - slice.begin_ns;
+  slice.busy_ns += next.busy_ns;
+  slice.events += next.events;
+  keep_if_same(slice.name, next.name);
+  keep_if_same(slice.type, next.type);
+  keep_if_same(slice.group, next.group);
+  add_bytes(slice.message_bytes, next.message_bytes);
+  add_bytes(slice.sent_bytes, next.sent_bytes);
+}
+
+void merge_row(TimelineRow& row, std::int64_t resolution_ns) {
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    if (row[i].end_ns() - row[last].begin_ns < resolution_ns)
+      absorb(row[last], row[i]);
+    else
+      row[++last] = row[i];
+  }
+  if (!row.empty()) row.resize(last + 1);
+}
+
+std::int64_t slices_of(const std::vector<Timeline*>& timelines) {
+  std::int64_t sum = 0;
+  for (const Timeline* timeline : timelines) sum += timeline->slices();
+  return sum;
+}
 
 }  // namespace
 
 const char* lane_kind_text(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::computation:
-      return "computation";
-    case LaneKind::communication:
-      return "communication";
-    case LaneKind::copies:
-      return "copies";
-    case LaneKind::device_ranges:
-      return "device ranges";
-    case LaneKind::host_ranges:
-      return "host ranges";
-    case LaneKind::steps:
-      break;
-  }
-  return "steps, phases";
+  constexpr std::array<const char*, kLaneKinds> kTexts = {"computation",   "communication", "copies",
+                                                          "device ranges", "host ranges",   "steps, phases"};
+  return kTexts[static_cast<std::size_t>(kind)];
 }
 
 std::int64_t Timeline::slices() const {
@@ -162,5 +174,23 @@ std::int64_t Timeline::slices() const {
 }
 
 Timeline make_timeline(const std::vector<TraceFile>& files) { return TimelineBuilder().build(files); }
+
+void merge_short_slices(Timeline& timeline, std::int64_t resolution_ns) {
+  for (TimelineRank& rank : timeline.ranks)
+    for (TimelineLane& lane : rank.lanes)
+      for (TimelineRow& row : lane.rows) merge_row(row, resolution_ns);
+}
+
+std::int64_t merge_until_few(const std::vector<Timeline*>& timelines, std::int64_t most_slices) {
+  if (slices_of(timelines) <= most_slices) return 0;
+  std::int64_t span = 1;
+  for (const Timeline* timeline : timelines) span = std::max(span, timeline->span_ns);
+  // Each round goes on from what the one before has merged.
+  std::int64_t resolution = std::max<std::int64_t>(1, span >> 24);
+  for (;; resolution *= 2) {
+    for (Timeline* timeline : timelines) merge_short_slices(*timeline, resolution);
+    if (slices_of(timelines) <= most_slices || resolution > span) return resolution;
+  }
+}
 
 }  // namespace muonwalk::sim

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/analyser/event.hpp"
+#include "sim/analyser/rank_times.hpp"
 
 namespace muonwalk::sim {
 
@@ -70,5 +70,15 @@ constexpr std::size_t kMostRowsInLane = 6;
 /// Lays out all files of a run, every event as a slice of its own: computation, communication and copies as rank_times
 /// counts them, and beside them the ranges that the program named.
 Timeline make_timeline(const std::vector<TraceFile>& files);
+
+/// Draws neighbours of a row as one slice as long as all of it stays shorter than `resolution_ns`, which is what a
+/// pixel stands for: a row then has at most 2 · span / resolution + 2 slices, however many events it had. Longer events
+/// stay as they are.
+void merge_short_slices(Timeline& timeline, std::int64_t resolution_ns);
+
+/// Merges the timelines of a picture at coarser and coarser resolutions, the same for all, until they have at most
+/// `most_slices` together, or until every row is a single slice. Returns the resolution in nanoseconds; 0 when nothing
+/// had to be merged.
+std::int64_t merge_until_few(const std::vector<Timeline*>& timelines, std::int64_t most_slices);
 
 }  // namespace muonwalk::sim

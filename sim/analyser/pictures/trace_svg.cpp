@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/analyser/figure_table.hpp"
-#include "sim/analyser/pictures/merge_slices.hpp"
-#include "sim/analyser/pictures/trace_picture.hpp"
-#include "sim/pictures/xml_text.hpp"
+#include "sim/analyser/pictures/picture.hpp"
+#include "sim/pictures/svg_parts.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -25,43 +23,26 @@ constexpr double kBarHeight = 20;
 constexpr double kBarPitch = 66;
 constexpr double kPixelsToMerge = 0.5;  // events that together are narrower than this are drawn as one
 
-std::string colour_rules(Colour (*colour_of)(int), int count, const char* name, bool dark) {
-  std::string rules;
-  for (int i = 0; i < count; ++i)
-    rules += fmt::format(".mw-trace .mw-{}{}{{fill:{}}}\n", name, i, dark ? colour_of(i).dark : colour_of(i).light);
-  return rules;
+SvgStyle style() {
+  SvgStyle style(".mw-trace", 12, 17, 13);
+  style.rule(".mw-strong", "font-weight:bold");
+  style.rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
+  style.rule(".mw-middle", "text-anchor:middle");
+  style.rule(".mw-end", "text-anchor:end");
+  style.colour(".mw-ground", "fill", kPadding);
+  style.colour(".mw-tick", "stroke", kHatch);
+  style.colour(".mw-halo", "stroke", kPaper);
+  for (int i = 0; i < kLaneKinds; ++i)
+    style.colour(fmt::format(".mw-lane{}", i), "fill", lane_kind_colour(static_cast<LaneKind>(i)));
+  for (int i = 0; i < kSpanParts; ++i)
+    style.colour(fmt::format(".mw-part{}", i), "fill", span_part_colour(static_cast<SpanPart>(i)));
+  return style;
 }
 
-std::string style() {
-  const auto rules = [](bool dark) {
-    const auto shade = [&](Colour colour) { return dark ? colour.dark : colour.light; };
-    return fmt::format(
-               ".mw-trace .mw-paper{{fill:{}}}\n.mw-trace text{{fill:{}}}\n.mw-trace .mw-quiet{{fill:{}}}\n"
-               ".mw-trace .mw-ground{{fill:{}}}\n.mw-trace .mw-tick{{stroke:{}}}\n.mw-trace .mw-halo{{stroke:{}}}\n",
-               shade(kPaper), shade(kInk), shade(kQuiet), shade(kPadding), shade(kHatch), shade(kPaper)) +
-           colour_rules([](int i) { return lane_kind_colour(static_cast<LaneKind>(i)); }, kLaneKinds, "lane", dark) +
-           colour_rules([](int i) { return span_part_colour(static_cast<SpanPart>(i)); }, kSpanParts, "part", dark);
-  };
-  return "<style>\n"
-         ".mw-trace text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
-         ".mw-trace .mw-title{font:bold 17px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-trace .mw-prose{font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-         ".mw-trace .mw-strong{font-weight:bold}\n"
-         ".mw-trace .mw-halo{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}\n"
-         ".mw-trace .mw-middle{text-anchor:middle}\n"
-         ".mw-trace .mw-end{text-anchor:end}\n" +
-         rules(false) + "@media (prefers-color-scheme:dark){\n" + rules(true) + "}\n</style>\n";
-}
-
-std::string text_at(double x, double y, const std::string& classes, const std::string& text) {
-  return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>\n", x, y, classes, xml_text(text));
-}
-
-std::string rectangle(double x, double y, double width, double height, const std::string& classes,
+std::string rectangle(double x, double y, double width, double height, const std::string& css_class,
                       const std::string& title = "") {
-  const std::string inside = title.empty() ? "" : "<title>" + xml_text(title) + "</title>";
-  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"{}\">{}</rect>\n", x,
-                     y, width, height, classes, inside);
+  return svg_rectangle(x, y, width, height, fmt::format("class=\"{}\"", css_class),
+                       title.empty() ? "" : "<title>" + xml_text(title) + "</title>");
 }
 
 // A round step that cuts the span into at most eight parts, in nanoseconds.
@@ -82,9 +63,12 @@ class TraceDrawing {
   }
 
   std::string draw() {
-    std::string body = text_at(kMargin, 34, "mw-title", picture_title(picture_));
+    std::string body = svg_text(kMargin, 34, "mw-title", picture_title(picture_));
     y_ = 58;
-    body += prose(drawn_text(picture_, slices()));
+    for (const std::string& line : wrap_text(drawn_text(picture_, slices_of(picture_)), 0, 126)) {
+      body += svg_text(kMargin, y_, "mw-prose mw-quiet", line);
+      y_ += 18;
+    }
     body += timeline();
     body += bars();  // below it
     const double height = y_ + kMargin;
@@ -93,37 +77,11 @@ class TraceDrawing {
                "aria-labelledby=\"mw-trace-title mw-trace-desc\">\n"
                "<title id=\"mw-trace-title\">{}</title>\n<desc id=\"mw-trace-desc\">{}</desc>\n",
                kWidth, height, xml_text(picture_title(picture_)), xml_text(description())) +
-           style() + rectangle(0, 0, kWidth, height, "mw-paper") + body + "</svg>\n";
+           "<style>\n" + style().rules() + "</style>\n" + rectangle(0, 0, kWidth, height, "mw-paper") + body +
+           "</svg>\n";
   }
 
  private:
-  std::int64_t slices() const {
-    std::int64_t sum = 0;
-    for (const PictureRun& run : picture_.runs) sum += run.timeline.slices();
-    return sum;
-  }
-
-  // A paragraph, broken into lines.
-  std::string prose(const std::string& text) {
-    std::string svg, line;
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t end = std::min(text.find(' ', at), text.size());
-      const std::string word = text.substr(at, end - at);
-      if (!line.empty() && line.size() + word.size() > 125) svg += prose_line(line);
-      line += (line.empty() ? "" : " ") + word;
-      at = end + 1;
-    }
-    return svg + prose_line(line);
-  }
-
-  std::string prose_line(std::string& line) {
-    const std::string svg = text_at(kMargin, y_, "mw-prose mw-quiet", line);
-    line.clear();
-    y_ += 18;
-    return svg;
-  }
-
   double x(std::int64_t ns) const {
     return kLeft +
            (kRight - kLeft) * static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(1, span_ns_));
@@ -136,10 +94,10 @@ class TraceDrawing {
     for (const PictureLine& line : picture_lines(picture_)) {
       if (line.row == nullptr) {
         y_ += kHeadingPitch;
-        lanes += text_at(kMargin, y_ - 6, "mw-strong mw-halo", shorten(line.text, 120));
+        lanes += svg_text(kMargin, y_ - 6, "mw-strong mw-halo", shorten(line.text, 120));
         continue;
       }
-      lanes += text_at(kMargin, y_ + 12, "mw-quiet", line.text);
+      lanes += svg_text(kMargin, y_ + 12, "mw-quiet", line.text);
       lanes += rectangle(kLeft, y_, kRight - kLeft, kRowHeight, "mw-ground");
       for (const TimelineSlice& slice : *line.row) lanes += slice_at(line, slice);
       y_ += kRowPitch;
@@ -155,16 +113,15 @@ class TraceDrawing {
     const int room = static_cast<int>((width - 6) / kLetterWidth);
     if (slice.name < 0 || room < 4) return svg;
     const std::string& name = line.timeline->texts[static_cast<std::size_t>(slice.name)];
-    return svg + text_at(x(slice.begin_ns) + 3, y_ + 11.5, "mw-ink", shorten(name, room));
+    return svg + svg_text(x(slice.begin_ns) + 3, y_ + 11.5, "mw-ink", shorten(name, room));
   }
 
   std::string ticks(double top) const {
-    std::string svg = text_at(kMargin, top, "mw-quiet", "ms");
+    std::string svg = svg_text(kMargin, top, "mw-quiet", "ms");
     for (double ns = 0; ns <= static_cast<double>(span_ns_); ns += tick_step(span_ns_)) {
       const double at = x(static_cast<std::int64_t>(ns));
-      svg += fmt::format("<line x1=\"{0:.2f}\" y1=\"{1:.2f}\" x2=\"{0:.2f}\" y2=\"{2:.2f}\" class=\"mw-tick\"/>\n", at,
-                         top + 4, y_);
-      svg += text_at(at, top, "mw-middle mw-quiet", fmt::format("{:g}", ns / 1e6));
+      svg += svg_line(at, top + 4, at, y_, "class=\"mw-tick\"");
+      svg += svg_text(at, top, "mw-middle mw-quiet", fmt::format("{:g}", ns / 1e6));
     }
     return svg;
   }
@@ -174,10 +131,10 @@ class TraceDrawing {
     for (const PictureRun& run : picture_.runs)
       for (const RankSummary& rank : run.summary.ranks) longest = std::max(longest, rank.span_ns);
     y_ += 40;
-    std::string svg = text_at(kMargin, y_, "mw-title", "Where the time goes");
+    std::string svg = svg_text(kMargin, y_, "mw-title", "Where the time goes");
     for (int part = 0; part < kSpanParts; ++part) {
       svg += rectangle(column(part), y_ + 16, 12, 12, fmt::format("mw-part{}", part));
-      svg += text_at(column(part) + 18, y_ + 26, "mw-quiet", span_part_text(static_cast<SpanPart>(part)));
+      svg += svg_text(column(part) + 18, y_ + 26, "mw-quiet", span_part_text(static_cast<SpanPart>(part)));
     }
     y_ += 44;
     for (const PictureRun& run : picture_.runs)
@@ -197,7 +154,7 @@ class TraceDrawing {
       const std::int64_t ns = parts[static_cast<std::size_t>(part)];
       const double width = (kRight - kMargin) * static_cast<double>(ns) / static_cast<double>(longest);
       svg += rectangle(left, y_ - 34, width, kBarHeight, fmt::format("mw-part{}", part));
-      svg += text_at(column(part) + 18, y_, "mw-ink", span_part_figures(ns, rank.span_ns));
+      svg += svg_text(column(part) + 18, y_, "mw-ink", span_part_figures(ns, rank.span_ns));
       left += width;
     }
     return svg;
@@ -205,7 +162,7 @@ class TraceDrawing {
 
   std::string bar_heading(const std::string& text) {
     y_ += kBarPitch;
-    return text_at(kMargin, y_ - 40, "mw-strong", shorten(text, 120));
+    return svg_text(kMargin, y_ - 40, "mw-strong", shorten(text, 120));
   }
 
   // What the picture shows, in sentences for those who can't see it.

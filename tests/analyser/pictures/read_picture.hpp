@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/analyser/pictures/trace_picture.hpp"
-#include "sim/analyser/trace_reader.hpp"
+#include "sim/analyser/pictures/picture.hpp"
+#include "sim/analyser/reader.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 namespace muonwalk::testing {

@@ -1,6 +1,6 @@
 // The timeline: a custom series of ECharts that draws a rectangle for each slice, on a time axis that zooms.
 
-// Where the entries of a slice stand: see page_data.hpp.
+// Where the entries of a slice stand: see page_data in page.cpp.
 const LINE = 0, BEGIN = 1, DURATION = 2, COVERED = 3, EVENTS = 4, NAME = 5, TYPE = 6, GROUP = 7, MESSAGE = 8, SENT = 9;
 
 const LINE_HEIGHT = 20, TOP = 30, BOTTOM = 46;

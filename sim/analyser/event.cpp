@@ -1,0 +1,80 @@
+#include "sim/analyser/event.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <utility>
+
+namespace muonwalk::sim {
+namespace {
+
+bool begins_with(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
+
+EventClass classify_pytorch(const std::string& category, const std::string& name) {
+  if (category == "kernel")
+    return begins_with(name, "nccl") || begins_with(name, "gloo") ? EventClass::communication : EventClass::computation;
+  if (category == "gpu_memcpy" || category == "gpu_memset") return EventClass::copy;
+  if (category == "gpu_user_annotation") return EventClass::device_range;
+  if (category == "user_annotation")
+    return begins_with(name, "gloo:") ? EventClass::host_collective : EventClass::host_range;
+  if (category == "cpu_op") return begins_with(name, "gloo:") ? EventClass::host_collective : EventClass::host_operator;
+  return EventClass::other;
+}
+
+EventClass classify_muonwalk(const std::string& category) {
+  if (category == "computation") return EventClass::computation;
+  if (category == "communication") return EventClass::communication;
+  if (category == "step") return EventClass::step;
+  if (category == "phase") return EventClass::host_range;
+  return EventClass::other;
+}
+
+}  // namespace
+
+const char* dialect_name(TraceDialect dialect) { return dialect == TraceDialect::pytorch ? "pytorch" : "muonwalk"; }
+
+const char* event_class_name(EventClass event_class) {
+  constexpr std::array<const char*, kEventClasses> kNames = {
+      "computation",   "communication", "copy", "device range", "host collective",
+      "host operator", "host range",    "step", "other"};
+  return kNames[static_cast<std::size_t>(event_class)];
+}
+
+EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name) {
+  return dialect == TraceDialect::pytorch ? classify_pytorch(category, name) : classify_muonwalk(category);
+}
+
+std::string why_left_out(TraceDialect dialect, const std::string& category) {
+  if (dialect == TraceDialect::pytorch) {
+    if (category == "cuda_runtime" || category == "cuda_driver")
+      return fmt::format("{}: calls that start work, which is there as kernels and copies", category);
+    if (category == "overhead" || category == "Trace") return fmt::format("{}: the profiler's own", category);
+    if (category == "python_function") return "python_function: lines of the program, around the operators";
+  }
+  return category.empty() ? "no category: no class of events that is known"
+                          : fmt::format("{}: no class of events that is known", category);
+}
+
+bool names_optimizer(TraceDialect dialect, const std::string& name) {
+  return begins_with(name, dialect == TraceDialect::pytorch ? "Optimizer.step#" : "optimizer");
+}
+
+std::int32_t NameTable::number(std::string_view text) {
+  const auto found = numbers_.find(text);
+  if (found != numbers_.end()) return found->second;
+  const std::int32_t next = static_cast<std::int32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(texts_.back(), next);
+  bytes_ += static_cast<std::int64_t>(text.size()) + 96;  // and what the tables take
+  return next;
+}
+
+std::vector<std::string> NameTable::take() {
+  numbers_.clear();
+  std::vector<std::string> all(std::make_move_iterator(texts_.begin()), std::make_move_iterator(texts_.end()));
+  texts_.clear();
+  return all;
+}
+
+}  // namespace muonwalk::sim

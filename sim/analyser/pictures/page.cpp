@@ -1,0 +1,310 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/analyser/pictures/picture.hpp"
+#include "sim/pictures/svg_parts.hpp"
+#include "src/errors.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// Everything that is coloured, by the name of its property and of its place in the data: what page.css calls --paper,
+// and the lanes and the parts of spans by their numbers.
+using nlohmann::json;
+const std::pair<const char*, Colour> kShades[] = {
+    {"paper", kPaper}, {"ink", kInk}, {"quiet", kQuiet}, {"ground", kPadding}, {"edge", kHatch}};
+
+// ── The tables: they say all that the pictures show, and need no script.
+
+// The first cell of a row is what the row is of; the others are its figures.
+std::string row_html(const std::vector<std::string>& cells) {
+  std::string html = "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    html += i == 0 ? "<th scope=\"row\">" + xml_text(cells[i]) + "</th>" : "<td>" + xml_text(cells[i]) + "</td>";
+  return html + "</tr>\n";
+}
+
+std::string table_html(const char* id, const std::string& caption, const std::vector<std::string>& headings,
+                       const std::string& rows) {
+  std::string html = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{1}\"><table id=\"{0}\">\n"
+      "<caption>{1}</caption>\n<thead><tr>",
+      id, xml_text(caption));
+  for (const std::string& heading : headings) html += "<th scope=\"col\">" + xml_text(heading) + "</th>";
+  return html + "</tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
+}
+
+std::string span_row(const std::string& heading, const RankSummary& rank) {
+  if (rank.basis == TimeBasis::none) return row_html({heading, "nothing that could be timed"});
+  std::vector<std::string> cells = {heading, ms_text(rank.span_ns) + " ms"};
+  for (const std::int64_t part : span_parts(rank)) cells.push_back(span_part_figures(part, rank.span_ns));
+  cells.push_back(rank.overlap_share() ? percent_text(*rank.overlap_share()) : "no communication");
+  return row_html(cells);
+}
+
+// Where the time of each rank goes: a row a rank, one for all of them, with the figures of the bars.
+std::string span_table(const TracePicture& picture) {
+  std::vector<std::string> headings = {"rank", "span"};
+  for (int part = 0; part < kSpanParts; ++part) headings.push_back(span_part_text(static_cast<SpanPart>(part)));
+  headings.push_back("share of communication overlapped");
+  std::string rows;
+  for (const PictureRun& run : picture.runs) {
+    const RankSummary& all = run.summary.together;
+    for (const RankSummary& rank : run.summary.ranks) rows += span_row(rank_heading(picture, run, rank.label), rank);
+    if (run.summary.ranks.size() > 1) rows += span_row(rank_heading(picture, run, all.label + ", added up"), all);
+  }
+  return table_html("figures", "Where the time of each rank goes", headings, rows);
+}
+
+std::string figure_cell(const CollectiveFigure& figure, const CollectiveLine& line) {
+  const std::string unit = figure.unit;
+  const auto value = figure.value(line);
+  if (!value) return unit == "GB/s" ? "not known" : "not said";
+  if (unit == "GB/s") return fmt::format("{:.2f} GB/s", *value);
+  if (unit == "ms") return ms_text(line.time_ns) + " ms";
+  return unit == "bytes" ? bytes_text(static_cast<long long>(*value)) : number_text(static_cast<long long>(*value));
+}
+
+// The calls of each rank by collective, element type and group, with bytes and bandwidths.
+std::string collectives_table(const TracePicture& picture) {
+  std::string rows;
+  for (const PictureRun& run : picture.runs)
+    for (const RankSummary& rank : run.summary.ranks)
+      for (const CollectiveLine& line : rank.collectives) {
+        std::string group = line.group.empty() ? "not said" : line.group;
+        if (line.group_size > 0) group += fmt::format(", {} ranks", line.group_size);
+        std::vector<std::string> cells = {rank_heading(picture, run, rank.label), collective_text(line.collective),
+                                          line.type.empty() ? "not said" : line.type, group};
+        for (const CollectiveFigure& figure : kCollectiveFigures) cells.push_back(figure_cell(figure, line));
+        rows += row_html(cells);
+      }
+  if (rows.empty()) return "<p>No collective was found.</p>\n";
+  return table_html("collectives", "The calls of each rank; their times add up, waiting included",
+                    {"rank", "collective", "type", "group", "calls", "time", "message", "sent", "algorithm bandwidth",
+                     "bus bandwidth"},
+                    rows);
+}
+
+// What each lane of the timeline holds.
+std::string lanes_table(const TracePicture& picture) {
+  std::string rows;
+  for (const PictureRun& run : picture.runs) {
+    for (const TimelineRank& rank : run.timeline.ranks) {
+      for (const TimelineLane& lane : rank.lanes) {
+        std::int64_t events = 0, slices = 0;
+        const TimelineSlice* longest = nullptr;
+        for (const TimelineRow& row : lane.rows) {
+          for (const TimelineSlice& slice : row) {
+            events += slice.events;
+            ++slices;
+            if (longest == nullptr || slice.duration_ns > longest->duration_ns) longest = &slice;
+          }
+        }
+        rows += row_html({fmt::format("{}, {}", rank_heading(picture, run, rank.label), lane_kind_text(lane.kind)),
+                          number_text(events), number_text(slices), slice_text(run.timeline, *longest)});
+      }
+    }
+  }
+  return table_html("lanes", "The lanes of the timeline", {"lane", "events", "drawn as", "the longest"}, rows);
+}
+
+std::string list_html(const char* id, const std::vector<std::string>& sentences) {
+  std::string html = fmt::format("<ul id=\"{}\">\n", id);
+  for (const std::string& sentence : sentences) html += "<li>" + xml_text(sentence) + "</li>\n";
+  return html + "</ul>\n";
+}
+
+// What each figure of a rank is made from.
+const char* basis_text(TimeBasis basis) {
+  constexpr std::array<const char*, 4> kTexts = {
+      "Computation and communication are kernels on the device; ranges and the time to start kernels are not.",
+      "There are no kernels: operators on the CPU count as computation, Gloo's collectives as communication.",
+      "Computation and communication are what the lesson recorded, by the clock of the machine it ran on.",
+      "There is nothing that could be timed."};
+  return kTexts[static_cast<std::size_t>(basis)];
+}
+
+// What was counted, what was left out and why, and what to mind when reading the figures.
+std::string counted_list(const TracePicture& picture) {
+  std::string html;
+  for (const PictureRun& run : picture.runs) {
+    const Summary& summary = run.summary;
+    std::vector<std::string> sentences = {basis_text(summary.together.basis)};
+    for (const std::string& path : summary.paths) sentences.push_back("Read: " + path);
+    sentences.push_back(summary.world_size > 0
+                            ? fmt::format("Ranks: {} of {}.", summary.ranks.size(), summary.world_size)
+                            : fmt::format("Ranks: {}; of how many, the trace does not say.", summary.ranks.size()));
+    for (int i = 0; i < kEventClasses; ++i)
+      if (const std::int64_t events = summary.counted.of(static_cast<EventClass>(i)); events > 0)
+        sentences.push_back(
+            fmt::format("Events of class {}: {}", event_class_name(static_cast<EventClass>(i)), number_text(events)));
+    for (const auto& [why, events] : summary.counted.left_out)
+      sentences.push_back(fmt::format("Left out: {} events ({})", number_text(events), why));
+    append(sentences, summary.notes);
+    if (picture.runs.size() > 1) html += fmt::format("<h3>{}: {}</h3>\n", run_letter(picture, run), xml_text(run.name));
+    html += list_html(&run == &picture.runs.front() ? "counted" : "counted-of-the-other", sentences);
+  }
+  return html;
+}
+
+// The sentences on why runs are not comparable; nothing without any.
+std::string warnings_list(const TracePicture& picture) {
+  if (picture.warnings.empty()) return "";
+  return "<h2>What keeps these runs from being compared</h2>\n" + list_html("warnings", picture.warnings);
+}
+
+// ── What the colours stand for.
+
+template <class Text>
+std::string legend(const char* what, const std::set<int>& numbers, const Text& text) {
+  std::string html = "<ul class=\"legend\">\n";
+  for (const int number : numbers)
+    html += fmt::format("<li><span class=\"swatch {}{}\"></span>{}</li>\n", what, number, text(number));
+  return html + "</ul>\n";
+}
+
+std::string lane_legend(const TracePicture& picture) {
+  std::set<int> kinds;
+  for (const PictureLine& line : picture_lines(picture))
+    if (line.row != nullptr) kinds.insert(static_cast<int>(line.kind));
+  return legend("lane", kinds, [](int kind) { return lane_kind_text(static_cast<LaneKind>(kind)); });
+}
+
+std::string part_legend() {
+  std::set<int> parts;
+  for (int part = 0; part < kSpanParts; ++part) parts.insert(part);
+  return legend("part", parts, [](int part) { return span_part_text(static_cast<SpanPart>(part)); });
+}
+
+// The colours of the palette as properties that page.css uses.
+std::string colour_properties(bool dark) {
+  std::string css;
+  const auto add = [&](const std::string& name, Colour colour) {
+    css += fmt::format("--{}: {}; ", name, dark ? colour.dark : colour.light);
+  };
+  for (const auto& [name, colour] : kShades) add(name, colour);
+  add("accent", rank_colour(7));
+  for (int kind = 0; kind < kLaneKinds; ++kind)
+    add(fmt::format("lane{}", kind), lane_kind_colour(static_cast<LaneKind>(kind)));
+  for (int part = 0; part < kSpanParts; ++part)
+    add(fmt::format("part{}", part), span_part_colour(static_cast<SpanPart>(part)));
+  return css;
+}
+
+std::string style() {
+  std::string css = ":root { " + colour_properties(false) + "}\n@media (prefers-color-scheme: dark) {\n  :root { " +
+                    colour_properties(true) + "}\n}\n";
+  for (int kind = 0; kind < kLaneKinds; ++kind)
+    css += fmt::format(".lane{0} {{ background: var(--lane{0}); }}\n", kind);
+  for (int part = 0; part < kSpanParts; ++part)
+    css += fmt::format(".part{0} {{ background: var(--part{0}); }}\n", part);
+  return css + page_texts::page_css;
+}
+
+// ── What the scripts draw.
+
+json colour_json(Colour colour) { return {{"light", colour.light}, {"dark", colour.dark}}; }
+
+// "lines", "texts" and "slices". Runs have texts of their own: each keeps its numbers, moved behind those of the runs
+// before.
+void add_timeline(const TracePicture& picture, json& data) {
+  std::map<const Timeline*, std::int32_t> first_text;
+  for (const PictureRun& run : picture.runs) {
+    first_text[&run.timeline] = static_cast<std::int32_t>(data["texts"].size());
+    for (const std::string& text : run.timeline.texts) data["texts"].push_back(text);
+  }
+  for (const PictureLine& line : picture_lines(picture)) {
+    const std::size_t number = data["lines"].size();
+    data["lines"].push_back({{"text", line.text},
+                             {"lane", line.lane},
+                             {"kind", line.row == nullptr ? json(nullptr) : json(static_cast<int>(line.kind))}});
+    if (line.row == nullptr) continue;
+    const auto text = [&](std::int32_t of_run) { return of_run < 0 ? -1 : of_run + first_text.at(line.timeline); };
+    for (const TimelineSlice& slice : *line.row)
+      data["slices"].push_back({number, slice.begin_ns, slice.duration_ns, slice.busy_ns, slice.events,
+                                text(slice.name), text(slice.type), text(slice.group), slice.message_bytes,
+                                slice.sent_bytes});
+  }
+}
+
+// JSON that may stand inside a `<script>`; times in whole nanoseconds.
+//   "span_ns"   what the time scale has room for
+//   "lines"     [{"text", "lane", "kind"}]: the lines of the timeline; "kind" is an index into "lane_colours", null for
+//               a heading
+//   "texts"     names, element types and groups
+//   "slices"    [line, begin, duration, covered, events, name, type, group, message bytes, sent bytes]; the three texts
+//               are indices into "texts", −1 where they differ or are not said, as are bytes
+//   "bars"      [{"text", "span_ns", "parts_ns": [5]}]: one a rank; nothing where nothing could be timed
+//   "parts"     ["computation alone", …]
+//   "colours"   {"paper": {"light": "#ffffff", "dark": "#14171c"}, …}; "lane_colours", "part_colours": lists of the
+//   same
+std::string page_data(const TracePicture& picture) {
+  json data = {{"span_ns", longest_span(picture)}};
+  for (const char* list : {"texts", "lines", "slices", "bars"}) data[list] = json::array();
+  add_timeline(picture, data);
+  for (const PictureRun& run : picture.runs)
+    for (const RankSummary& rank : run.summary.ranks)
+      if (rank.basis != TimeBasis::none)
+        data["bars"].push_back({{"text", rank_heading(picture, run, rank.label)},
+                                {"span_ns", rank.span_ns},
+                                {"parts_ns", span_parts(rank)}});
+  for (int part = 0; part < kSpanParts; ++part) {
+    data["parts"].push_back(span_part_text(static_cast<SpanPart>(part)));
+    data["part_colours"].push_back(colour_json(span_part_colour(static_cast<SpanPart>(part))));
+  }
+  for (int kind = 0; kind < kLaneKinds; ++kind)
+    data["lane_colours"].push_back(colour_json(lane_kind_colour(static_cast<LaneKind>(kind))));
+  for (const auto& [name, colour] : kShades) data["colours"][name] = colour_json(colour);
+  // Names may hold anything: bytes that are no UTF-8 are replaced, and no name can end the script.
+  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+// Puts texts in the places that page.html marks with {{name}}. What is put in is not looked at again, so that names in
+// a trace can't be taken for places.
+std::string filled(const std::string& page, const std::map<std::string, std::string>& texts) {
+  std::string html;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t open = page.find("{{", at);
+    if (open == std::string::npos) return html + page.substr(at);
+    const std::size_t close = page.find("}}", open);
+    const auto text = texts.find(page.substr(open + 2, close - open - 2));
+    if (text == texts.end())
+      throw RunError("page.html has a place that page.cpp does not fill: " + page.substr(open, close - open + 2));
+    html += page.substr(at, open - at) + text->second;
+    at = close + 2;
+  }
+}
+
+}  // namespace
+
+std::string trace_page(const TracePicture& picture, std::int64_t most_slices) {
+  TracePicture drawn = picture;
+  std::vector<Timeline*> timelines;
+  for (PictureRun& run : drawn.runs) timelines.push_back(&run.timeline);
+  merge_until_few(timelines, most_slices);
+  return filled(page_texts::page_html, {{"title", xml_text(picture_title(drawn))},
+                                        {"style", style()},
+                                        {"warnings", warnings_list(drawn)},
+                                        {"part_legend", part_legend()},
+                                        {"span_table", span_table(drawn)},
+                                        {"drawn", xml_text(drawn_text(drawn, slices_of(drawn)))},
+                                        {"lane_legend", lane_legend(drawn)},
+                                        {"lanes_table", lanes_table(drawn)},
+                                        {"collectives_table", collectives_table(drawn)},
+                                        {"counted", counted_list(drawn)},
+                                        {"notice", page_texts::echarts_notice},
+                                        {"echarts", page_texts::echarts_js},
+                                        {"data", page_data(drawn)},
+                                        {"timeline_js", page_texts::timeline_js},
+                                        {"bars_js", page_texts::bars_js},
+                                        {"page_js", page_texts::page_js}});
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,262 @@
+#include "sim/analyser/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "sim/analyser/rank_times.hpp"
+#include "sim/analyser/raw_trace.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// "rank 3 (dp 1, tp 1)" → 3.
+std::optional<int> rank_in_name(const std::string& name) {
+  const std::string begin = "rank ";
+  if (name.rfind(begin, 0) != 0) return std::nullopt;
+  int rank = 0;
+  const auto [read_to, error] = std::from_chars(name.data() + begin.size(), name.data() + name.size(), rank);
+  if (error != std::errc() || rank < 0) return std::nullopt;
+  return rank;
+}
+
+// Builds a TraceFile from what was read, now that it is known what the whole file says of itself.
+class TraceBuilder {
+ public:
+  TraceBuilder(const std::string& path, RawTrace raw) : raw_(std::move(raw)) {
+    file_.path = path;
+    file_.dialect = raw_.is_muonwalk ? TraceDialect::muonwalk : TraceDialect::pytorch;
+  }
+
+  TraceFile build() {
+    find_ranks();
+    for (const RawEvent& event : raw_.events) add(event);
+    raw_.events = {};  // one copy of the events is enough
+    finish();
+    return std::move(file_);
+  }
+
+ private:
+  void find_ranks() {
+    if (file_.dialect == TraceDialect::pytorch) {
+      TraceRank rank;
+      rank.stated = raw_.has_distributed && raw_.rank >= 0;
+      rank.rank = static_cast<int>(std::clamp<std::int64_t>(raw_.rank, 0, std::numeric_limits<int>::max()));
+      rank.world_size = static_cast<int>(std::clamp<std::int64_t>(raw_.world_size, 0, std::numeric_limits<int>::max()));
+      rank.label = fmt::format("rank {}", rank.rank);
+      if (!rank.stated)
+        file_.notes.push_back(
+            fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", file_.path));
+      else if (rank.world_size > 0 && rank.rank >= rank.world_size)
+        file_.notes.push_back(
+            fmt::format("{} says that it is of rank {} of {} ranks, which are 0 to {}: one of the two "
+                        "is wrong.",
+                        file_.path, rank.rank, rank.world_size, rank.world_size - 1));
+      file_.ranks.push_back(rank);
+      return;
+    }
+    std::map<int, std::pair<std::string, std::int32_t>> by_rank;
+    for (const auto& [process, name] : raw_.process_names) {
+      const auto rank = rank_in_name(name);
+      if (!rank) continue;
+      if (!by_rank.emplace(*rank, std::make_pair(name, process)).second)
+        throw UsageError(fmt::format(
+            "{} has two processes that are named rank {}; a trace has one process a rank, so record it again",
+            file_.path, *rank));
+    }
+    for (const auto& [number, named] : by_rank) {
+      rank_of_process_[named.second] = static_cast<int>(file_.ranks.size());
+      TraceRank rank;
+      rank.rank = number;
+      rank.stated = true;
+      rank.label = named.first;
+      rank.world_size = static_cast<int>(by_rank.size());
+      file_.ranks.push_back(rank);
+    }
+  }
+
+  void add(const RawEvent& raw) {
+    const std::string& category = raw_.names.text(raw.category);
+    const EventClass event_class = classify(file_.dialect, category, raw_.names.text(raw.name));
+    if (event_class == EventClass::other) {
+      ++file_.left_out[why_left_out(file_.dialect, category)];
+      return;
+    }
+    int rank = 0;
+    if (file_.dialect == TraceDialect::muonwalk) {
+      const auto found = rank_of_process_.find(raw.process);
+      if (found == rank_of_process_.end()) {
+        ++file_.left_out["of a process whose name does not say its rank"];
+        return;
+      }
+      rank = found->second;
+    }
+    TraceEvent event;
+    event.begin_ns = raw.begin_ns;
+    event.duration_ns = raw.duration_ns;
+    event.name = raw.name;
+    event.call = raw.call;
+    event.event_class = event_class;
+    event.track = track(rank, raw, event_class);
+    file_.events.push_back(event);
+  }
+
+  std::int32_t track(int rank, const RawEvent& raw, EventClass event_class) {
+    const bool device = file_.dialect == TraceDialect::pytorch &&
+                        (event_class == EventClass::computation || event_class == EventClass::communication ||
+                         event_class == EventClass::copy || event_class == EventClass::device_range);
+    const auto [at, added] = tracks_.emplace(std::make_tuple(raw.process, raw.thread, device), tracks_.size());
+    if (added) {
+      TraceTrack track;
+      track.rank = rank;
+      track.device = device;
+      const auto named = raw_.thread_names.find({raw.process, raw.thread});
+      track.name = device                             ? fmt::format("stream {}", raw_.names.text(raw.thread))
+                   : named != raw_.thread_names.end() ? named->second
+                                                      : fmt::format("thread {}", raw_.names.text(raw.thread));
+      file_.tracks.push_back(track);
+    }
+    return static_cast<std::int32_t>(at->second);
+  }
+
+  void finish() {
+    std::sort(file_.events.begin(), file_.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+      if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+      if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
+      return std::tie(a.event_class, a.track, a.name, a.call) < std::tie(b.event_class, b.track, b.name, b.call);
+    });
+    for (const auto& [why, events] : raw_.left_out) file_.left_out[why] += events;
+    for (const auto& [category, events] : raw_.dropped)
+      file_.left_out[why_left_out(file_.dialect, raw_.names.text(category))] += events;
+    note_shortages();
+    file_.backend = raw_.backend;
+    file_.title = raw_.title;
+    file_.calls = std::move(raw_.calls);
+    file_.tallies = std::move(raw_.tallies);
+    file_.tallies.resize(raw_.names.size());
+    file_.matrices = std::move(raw_.matrices);
+    file_.bytes = raw_.bytes;
+    file_.names = raw_.names.take();
+    refuse_empty();
+  }
+
+  void note_shortages() {
+    if (raw_.without_room > 0)
+      file_.notes.push_back(
+          fmt::format("{} lacks the last events of its run, {} in all: the recording had no room for them, so every "
+                      "figure may be too small; record again with a larger --trace-events.",
+                      file_.path, raw_.without_room));
+    if (raw_.failed)
+      file_.notes.push_back(
+          fmt::format("{} is of a run whose check failed: what it did may not be what it should.", file_.path));
+  }
+
+  void refuse_empty() const {
+    if (!file_.events.empty()) return;
+    std::int64_t left_out = 0;
+    std::string most = "";
+    std::int64_t of_most = 0;
+    for (const auto& [why, events] : file_.left_out) {
+      left_out += events;
+      if (events > of_most) of_most = events, most = why;
+    }
+    throw UsageError(fmt::format(
+        "{} holds no kernel, no range and no operator that could be counted{}; name a file that "
+        "torch.profiler or a lesson's --trace wrote",
+        file_.path,
+        left_out == 0
+            ? std::string(": it has no events at all")
+            : fmt::format(": {} left out, {} of them because of: {}",
+                          left_out == 1 ? "one event is" : fmt::format("{} events are", left_out), of_most, most)));
+  }
+
+  RawTrace raw_;
+  TraceFile file_;
+  std::map<std::int32_t, int> rank_of_process_;
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::size_t> tracks_;
+};
+
+Interval clock_of(const TraceFile& file) {
+  return extent(file.events, [](const TraceEvent&) { return true; });
+}
+
+void require_same_run(const std::vector<TraceFile>& files) {
+  std::map<int, std::string> path_of_rank;
+  const TraceFile& first = files.front();
+  const auto apart = [&](const TraceFile& file, const std::string& why) {
+    return UsageError(fmt::format("{} and {} don't belong together: {}; name files of different ranks of one run",
+                                  first.path, file.path, why));
+  };
+  for (const TraceFile& file : files) {
+    if (file.dialect != first.dialect)
+      throw apart(file, fmt::format("one is a {} trace and the other a {} trace", dialect_name(first.dialect),
+                                    dialect_name(file.dialect)));
+    for (const TraceRank& rank : file.ranks) {
+      const auto [at, added] = path_of_rank.emplace(rank.rank, file.path);
+      if (!added)
+        throw UsageError(fmt::format("{} and {} are both of rank {}; name files of different ranks of one run",
+                                     at->second, file.path, rank.rank));
+      if (rank.world_size > 0 && rank.rank >= rank.world_size)
+        throw UsageError(
+            fmt::format("{} says that it is of rank {} of {} ranks, so it can't stand beside others; name "
+                        "files of different ranks of one run",
+                        file.path, rank.rank, rank.world_size));
+      if (rank.world_size != first.ranks.front().world_size && file.dialect == TraceDialect::pytorch)
+        throw apart(file,
+                    fmt::format("the runs have {} and {} ranks", first.ranks.front().world_size, rank.world_size));
+    }
+    if (file.backend != first.backend)
+      throw apart(file, fmt::format("one talks over {} and the other over {}",
+                                    first.backend.empty() ? "nothing" : first.backend,
+                                    file.backend.empty() ? "nothing" : file.backend));
+    const auto [begin, end] = clock_of(file);
+    const auto [first_begin, first_end] = clock_of(first);
+    if (end < first_begin || begin > first_end) throw apart(file, "by their clocks, one ended before the other began");
+  }
+}
+
+}  // namespace
+
+TraceFile read_trace(const std::string& path) { return TraceBuilder(path, read_raw_trace(path)).build(); }
+
+TraceFile read_trace_text(const std::string& name, std::string text) {
+  return TraceBuilder(name, read_raw_trace(name, std::move(text))).build();
+}
+
+std::vector<std::string> trace_paths(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {path};
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto ends_with = [&](const std::string& end) {
+      return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+    };
+    if (entry.is_regular_file(error) && (ends_with(".json") || ends_with(".json.gz")))
+      paths.push_back(entry.path().string());
+  }
+  if (paths.empty())
+    throw UsageError(
+        fmt::format("{} can't be read as traces: it is a folder without a file that ends in .json or "
+                    ".json.gz; name a file, or a folder with a file a rank",
+                    path));
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<TraceFile> read_traces(const std::vector<std::string>& paths) {
+  std::vector<TraceFile> files;
+  for (const std::string& path : paths) files.push_back(read_trace(path));
+  if (files.size() > 1) require_same_run(files);
+  return files;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/lesson_18/published_claims.hpp"
+#include "sim/lesson_18/two_readings.hpp"
+#include "src/layout/grid.hpp"
+
+namespace muonwalk::sim {
+
+/// What is said of one of several runs that are compared.
+struct ComparedRun {
+  std::string optimizer;            ///< the name of the one that it trained with
+  Grid grid;                        ///< of its ranks
+  RunTotals totals;                 ///< of its trace
+  std::int64_t state_elements = 0;  ///< of all ranks
+  std::string measured;             ///< two_readings of its trace; differs from run to run
+};
+
+/// `file` is the trace of the run, and `summary` what was read out of it.
+ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
+                         std::int64_t state_elements);
+
+/// What runs say about the published claims: the last one, of Muon, against the first, of AdamW. Nothing where these
+/// are of other grids than the claims, Muon's dp 2 × tp 2 and AdamW's dp 4.
+OwnRuns own_runs(const std::vector<ComparedRun>& runs);
+
+/// A row a run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
+/// them, where there are any, the published claims as published_text has them, and then published_claims_table.
+std::string compared_runs_text(const std::vector<ComparedRun>& runs, const std::vector<PublishedClaim>& claims);
+
+/// Lines as one text.
+std::string joined(const std::vector<std::string>& lines);
+
+}  // namespace muonwalk::sim
