@@ -92,8 +92,7 @@ std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().val
 // for each object or array that is open.
 class TraceListener : public nlohmann::json_sax<Json> {
  public:
-  TraceListener(const std::string& path, TraceInput& input, RawTrace& trace)
-      : path_(path), input_(input), trace_(trace) {}
+  TraceListener(TraceInput& input, RawTrace& trace) : input_(input), trace_(trace) {}
 
   // Of a file that could not be parsed: where, and what the parser says.
   std::optional<std::pair<std::size_t, std::string>> failure;
@@ -141,7 +140,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
     });
     const Place place = opening == std::end(kOpenings) ? Place::ignored : opening->place;
     if (place == Place::events) trace_.has_events = true;
-    if (place == Place::muonwalk) trace_.is_muonwalk = true;
+    if (place == Place::muonwalk) trace_.file.dialect = TraceDialect::muonwalk;
     if (place == Place::event) fields_ = {};
     if (place == Place::matrix) matrix_ = {};
     places_.push_back(place);
@@ -170,8 +169,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
         distributed_field(value);
         break;
       case Place::muonwalk:
-        if (key_ == "name") trace_.title = value.as_text();
-        if (key_ == "backend") trace_.backend = value.as_text();
+        if (key_ == "name") trace_.file.title = value.as_text();
+        if (key_ == "backend") trace_.file.backend = value.as_text();
         break;
       case Place::without_room:
         lacks(value);
@@ -185,7 +184,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
         if (key_ == "cols") matrix_.cols = or_unknown(value);
         break;
       case Place::events:
-        ++trace_.left_out["no object, where an event should be"];
+        ++trace_.file.left_out["no object, where an event should be"];
         break;
       default:
         break;
@@ -232,11 +231,11 @@ class TraceListener : public nlohmann::json_sax<Json> {
       trace_.rank = *value.as_integer();
     }
     if (key_ == "world_size") trace_.world_size = or_unknown(value);
-    if (key_ == "backend") trace_.backend = value.as_text();
+    if (key_ == "backend") trace_.file.backend = value.as_text();
   }
 
   void finish_matrix() {
-    if (matrix_.rows > 0 && matrix_.cols > 0) trace_.matrices.push_back(matrix_);
+    if (matrix_.rows > 0 && matrix_.cols > 0) trace_.file.matrices.push_back(matrix_);
   }
 
   void finish_event() {
@@ -247,9 +246,9 @@ class TraceListener : public nlohmann::json_sax<Json> {
       if (fields_.name == "process_name") trace_.process_names[process] = fields_.named;
       if (fields_.name == "thread_name")
         trace_.thread_names[{process, trace_.names.number(fields_.thread)}] = fields_.named;
-      ++trace_.left_out["metadata: names of processes and threads"];
+      ++trace_.file.left_out["metadata: names of processes and threads"];
     } else {
-      ++trace_.left_out[why_no_duration()];
+      ++trace_.file.left_out[why_no_duration()];
     }
   }
 
@@ -275,7 +274,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
 
   void finish_complete_event() {
     if (const char* what = damage()) {
-      ++trace_.left_out[what];
+      ++trace_.file.left_out[what];
       return;
     }
     total_ns_ += *fields_.duration_ns;
@@ -284,8 +283,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
     event.category = trace_.names.number(fields_.category);
     event.begin_ns = *fields_.begin_ns;
     event.duration_ns = *fields_.duration_ns;
-    trace_.tallies.resize(std::max(trace_.tallies.size(), trace_.names.size()));
-    NameTally& tally = trace_.tallies[static_cast<std::size_t>(event.name)];
+    trace_.file.tallies.resize(std::max(trace_.file.tallies.size(), trace_.names.size()));
+    NameTally& tally = trace_.file.tallies[static_cast<std::size_t>(event.name)];
     ++tally.events;
     tally.total_ns += event.duration_ns;
     if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
@@ -324,8 +323,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
     if (call.message_bytes < 0 && size > 0 && elements >= 0 && elements < INT64_MAX / size)
       call.message_bytes = elements * size;
     call.sent_bytes = fields_.sent_bytes;
-    trace_.calls.push_back(call);
-    return static_cast<std::int32_t>(trace_.calls.size() - 1);
+    trace_.file.calls.push_back(call);
+    return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
   }
 
   void require_bounded() const {
@@ -333,10 +332,9 @@ class TraceListener : public nlohmann::json_sax<Json> {
     throw UsageError(
         fmt::format("{} holds more than {} events or {} MiB of different names, which is more than is kept in memory; "
                     "record fewer steps",
-                    path_, kMostKeptEvents, kMostNameBytes >> 20));
+                    trace_.file.path, kMostKeptEvents, kMostNameBytes >> 20));
   }
 
-  const std::string& path_;
   TraceInput& input_;
   RawTrace& trace_;
   std::int64_t total_ns_ = 0;
@@ -357,9 +355,12 @@ std::string reason_text(const std::string& what) {
   return reason;
 }
 
-RawTrace read_input(const std::string& path, TraceInput& input) {
+}  // namespace
+
+RawTrace read_raw_trace(const std::string& path, TraceInput& input) {
   RawTrace trace;
-  TraceListener listener(path, input, trace);
+  trace.file.path = path;
+  TraceListener listener(input, trace);
   if (!Json::sax_parse(TraceBytes(input), TraceBytes(), &listener)) {
     const auto& [position, what] = *listener.failure;
     if (!listener.whole && input.at_end())
@@ -376,20 +377,8 @@ RawTrace read_input(const std::string& path, TraceInput& input) {
         fmt::format("{} is JSON but no trace: it has no array \"traceEvents\"; name a file that torch.profiler or a "
                     "lesson's --trace wrote",
                     path));
-  trace.bytes = input.position();
+  trace.file.bytes = input.position();
   return trace;
-}
-
-}  // namespace
-
-RawTrace read_raw_trace(const std::string& path) {
-  TraceInput input(path);
-  return read_input(path, input);
-}
-
-RawTrace read_raw_trace(const std::string& name, std::string text) {
-  TraceInput input(name, std::move(text));
-  return read_input(name, input);
 }
 
 }  // namespace muonwalk::sim

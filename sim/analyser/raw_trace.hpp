@@ -22,34 +22,27 @@ struct RawEvent {
   std::int32_t call = -1;        ///< index into RawTrace::calls; −1: none
 };
 
-/// What one pass over the JSON keeps.
+/// What one pass over the JSON keeps: the part of a TraceFile that does not depend on the dialect, and what its ranks,
+/// tracks and events are made from once that is known.
 struct RawTrace {
+  TraceFile
+      file;  ///< path, backend, title, calls, matrices, bytes; tallies; left_out of what is no event of any dialect
   NameTable names;                               ///< every text, once
   std::vector<RawEvent> events;                  ///< that may count in some dialect
-  std::vector<CollectiveCall> calls;             ///< what "args" say of collectives
-  std::vector<NameTally> tallies;                ///< [name]
   std::map<std::int32_t, std::int64_t> dropped;  ///< category → complete events that are in no figure, in any dialect
-  std::map<std::string, std::int64_t> left_out;  ///< why → events
   std::map<std::int32_t, std::string> process_names;                          ///< process → its name
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> thread_names;  ///< (process, thread) → its name
   bool has_events = false;                                                    ///< "traceEvents" was there
-  bool has_distributed = false;        ///< "distributedInfo" was there, with a rank
-  std::int64_t rank = 0;               ///< of "distributedInfo"
-  std::int64_t world_size = 0;         ///< of "distributedInfo"; 0: not said
-  std::string backend;                 ///< of "distributedInfo" or the lesson; "": not said
-  bool is_muonwalk = false;            ///< a lesson wrote it
-  std::int64_t without_room = 0;       ///< events that the recording had no room for, as the file says
-  bool failed = false;                 ///< the file says that the check of the run failed
-  std::string title;                   ///< the lesson's name; "": not said
-  std::vector<TracedMatrix> matrices;  ///< that the run trained; empty: not said
-  std::int64_t bytes = 0;              ///< of JSON, decompressed
+  bool has_distributed = false;   ///< "distributedInfo" was there, with a rank
+  std::int64_t rank = 0;          ///< of "distributedInfo"
+  std::int64_t world_size = 0;    ///< of "distributedInfo"; 0: not said
+  std::int64_t without_room = 0;  ///< events that the recording had no room for, as the file says
+  bool failed = false;            ///< the file says that the check of the run failed
 };
 
-/// Reads a file in one pass. Throws UsageError, one sentence, when it is no JSON, is cut off, has no "traceEvents", or
-/// holds more than fits into bounded memory.
-RawTrace read_raw_trace(const std::string& path);
-/// The same from a text in memory; `name` stands for it in errors.
-RawTrace read_raw_trace(const std::string& name, std::string text);
+/// Reads a file in one pass. Throws UsageError, one sentence that names it `path`, when it is no JSON, is cut off, has
+/// no "traceEvents", or holds more than fits into bounded memory.
+RawTrace read_raw_trace(const std::string& path, TraceInput& input);
 
 /// The most events, and bytes of different names, that are kept of one file: about 1.2 GB in all.
 /// @{

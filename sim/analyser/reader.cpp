@@ -31,10 +31,8 @@ std::optional<int> rank_in_name(const std::string& name) {
 // Builds a TraceFile from what was read, now that it is known what the whole file says of itself.
 class TraceBuilder {
  public:
-  TraceBuilder(const std::string& path, RawTrace raw) : raw_(std::move(raw)) {
-    file_.path = path;
-    file_.dialect = raw_.is_muonwalk ? TraceDialect::muonwalk : TraceDialect::pytorch;
-  }
+  TraceBuilder(const std::string& path, TraceInput& input)
+      : raw_(read_raw_trace(path, input)), file_(std::move(raw_.file)) {}
 
   TraceFile build() {
     find_ranks();
@@ -133,17 +131,10 @@ class TraceBuilder {
       if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
       return std::tie(a.event_class, a.track, a.name, a.call) < std::tie(b.event_class, b.track, b.name, b.call);
     });
-    for (const auto& [why, events] : raw_.left_out) file_.left_out[why] += events;
     for (const auto& [category, events] : raw_.dropped)
       file_.left_out[why_left_out(file_.dialect, raw_.names.text(category))] += events;
     note_shortages();
-    file_.backend = raw_.backend;
-    file_.title = raw_.title;
-    file_.calls = std::move(raw_.calls);
-    file_.tallies = std::move(raw_.tallies);
     file_.tallies.resize(raw_.names.size());
-    file_.matrices = std::move(raw_.matrices);
-    file_.bytes = raw_.bytes;
     file_.names = raw_.names.take();
     refuse_empty();
   }
@@ -225,10 +216,14 @@ void require_same_run(const std::vector<TraceFile>& files) {
 
 }  // namespace
 
-TraceFile read_trace(const std::string& path) { return TraceBuilder(path, read_raw_trace(path)).build(); }
+TraceFile read_trace(const std::string& path) {
+  TraceInput input(path);
+  return TraceBuilder(path, input).build();
+}
 
 TraceFile read_trace_text(const std::string& name, std::string text) {
-  return TraceBuilder(name, read_raw_trace(name, std::move(text))).build();
+  TraceInput input(name, std::move(text));
+  return TraceBuilder(name, input).build();
 }
 
 std::vector<std::string> trace_paths(const std::string& path) {
