@@ -10,7 +10,6 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/recorder.hpp"
-#include "sim/pictures/recording_json.hpp"
 #include "sim/pictures/strip.hpp"
 #include "src/errors.hpp"
 #include "tests/pictures/well_formed_xml.hpp"
