@@ -177,23 +177,11 @@ class Warner {
 };
 
 // The lines of one collective, of whatever type and group, added up.
-struct CollectiveSum {
-  std::int64_t calls = 0;
-  std::int64_t time_ns = 0;
-  std::optional<std::int64_t> message_bytes = 0;
-};
-
-CollectiveSum sum_of(const RankSummary& summary, Collective collective) {
-  CollectiveSum sum;
-  for (const CollectiveLine& line : summary.collectives) {
-    if (line.collective != collective) continue;
-    sum.calls += line.calls;
-    sum.time_ns += line.time_ns;
-    if (sum.message_bytes && line.message_bytes)
-      *sum.message_bytes += *line.message_bytes;
-    else
-      sum.message_bytes.reset();
-  }
+CollectiveLine sum_of(const RankSummary& summary, Collective collective) {
+  CollectiveLine sum;
+  sum.message_bytes = 0;
+  for (const CollectiveLine& line : summary.collectives)
+    if (line.collective == collective) sum.add(line);
   return sum;
 }
 
@@ -228,7 +216,7 @@ std::vector<Figure> figures_of(const RankSummary& summary, std::size_t ranks) {
     figures.push_back({"waiting", "ms", ms(summary.waiting.waiting_ns)});
   }
   for (int c = 0; c <= static_cast<int>(Collective::other); ++c) {
-    const CollectiveSum sum = sum_of(summary, static_cast<Collective>(c));
+    const CollectiveLine sum = sum_of(summary, static_cast<Collective>(c));
     if (sum.calls == 0) continue;
     const std::string name = collective_text(static_cast<Collective>(c));
     figures.push_back({name + ", calls", "", static_cast<double>(sum.calls) / n});

@@ -30,14 +30,10 @@ void add_line(std::vector<CollectiveLine>& lines, const CollectiveLine& more) {
   };
   const auto line =
       std::find_if(lines.begin(), lines.end(), [&](const CollectiveLine& each) { return kind(each) == kind(more); });
-  if (line == lines.end()) {
+  if (line == lines.end())
     lines.push_back(more);
-    return;
-  }
-  line->calls += more.calls;
-  line->time_ns += more.time_ns;
-  add_optional(line->message_bytes, more.message_bytes);
-  add_optional(line->sent_bytes, more.sent_bytes);
+  else
+    line->add(more);
 }
 
 CollectiveLine line_of_call(const TraceFile& file, const TraceEvent& event) {
@@ -284,6 +280,13 @@ void add_notes(Summary& summary) {
 }
 
 }  // namespace
+
+void CollectiveLine::add(const CollectiveLine& more) {
+  calls += more.calls;
+  time_ns += more.time_ns;
+  add_optional(message_bytes, more.message_bytes);
+  add_optional(sent_bytes, more.sent_bytes);
+}
 
 std::optional<double> CollectiveLine::algorithm_bandwidth() const {
   if (!message_bytes || time_ns <= 0 || *message_bytes <= 0) return std::nullopt;

@@ -27,6 +27,9 @@ struct CollectiveLine {
   std::optional<double> algorithm_bandwidth() const;
   std::optional<double> bus_bandwidth() const;
   /// @}
+
+  /// Adds the calls of another line: their number, time and bytes.
+  void add(const CollectiveLine& more);
 };
 
 /// One of the figures of a CollectiveLine, and what outputs call it. Whatever lists them goes through

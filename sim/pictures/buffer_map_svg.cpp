@@ -24,11 +24,8 @@ constexpr double kLegendPitch = 22;
 
 SvgStyle style() {
   SvgStyle style(".mw-map", 12, 17, 13);
-  style.rule(".mw-strong", "font-weight:bold");
   style.rule(".mw-small", "font-size:10.5px");
-  style.rule(".mw-middle", "text-anchor:middle");
   style.rule(".mw-none", "fill:none");
-  style.rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
   style.colour(".mw-padding", "fill", kPadding);
   style.colour(".mw-hatch", "stroke", kHatch);
   style.colour(".mw-edge", "stroke", kQuiet);

@@ -21,10 +21,8 @@ constexpr double kStageGap = 26;  // between pipeline stages
 
 SvgStyle style() {
   SvgStyle style(".mw-grid", 12, 17, 13);
-  style.rule(".mw-strong", "font-weight:bold");
   style.rule(".mw-rank", "font-size:15px;font-weight:bold");
   style.rule(".mw-small", "font-size:10px");
-  style.rule(".mw-middle", "text-anchor:middle");
   style.colours(".mw-p", "fill", parameter_colour);
   return style;
 }

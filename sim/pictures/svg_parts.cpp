@@ -48,6 +48,9 @@ SvgStyle::SvgStyle(std::string scope, int text, int title, int prose) : scope_(s
   rule("text", fmt::format("font:{}px {}", text, kSvgMono));
   rule(".mw-title", fmt::format("font:bold {}px {}", title, kSvgSans));
   rule(".mw-prose", fmt::format("font:{}px {}", prose, kSvgSans));
+  rule(".mw-strong", "font-weight:bold");
+  rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
+  rule(".mw-middle", "text-anchor:middle");
   colour(".mw-paper", "fill", kPaper);
   colour("text", "fill", kInk);
   colour(".mw-quiet", "fill", kQuiet);

@@ -15,8 +15,8 @@ constexpr char kSvgMono[] = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu 
 class SvgStyle {
  public:
   /// Rules hold inside of `scope` (".mw-map") alone, so that pictures on one page leave each other's colours alone.
-  /// Text is kSvgMono of `text` units; "mw-title", bold, and "mw-prose" are kSvgSans. Paper, ink and quiet text have
-  /// their colours already.
+  /// Text is kSvgMono of `text` units; "mw-title", bold, and "mw-prose" are kSvgSans; "mw-strong" is bold, "mw-middle"
+  /// stands around its place, and "mw-halo" has a border. Paper, ink and quiet text have their colours already.
   SvgStyle(std::string scope, int text, int title, int prose);
   /// What holds for all that `selector` selects: "font-weight:bold".
   void rule(const std::string& selector, const std::string& declarations);

@@ -25,10 +25,6 @@ constexpr double kPixelsToMerge = 0.5;  // events that together are narrower tha
 
 SvgStyle style() {
   SvgStyle style(".mw-trace", 12, 17, 13);
-  style.rule(".mw-strong", "font-weight:bold");
-  style.rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
-  style.rule(".mw-middle", "text-anchor:middle");
-  style.rule(".mw-end", "text-anchor:end");
   style.colour(".mw-ground", "fill", kPadding);
   style.colour(".mw-tick", "stroke", kHatch);
   style.colour(".mw-halo", "stroke", kPaper);
