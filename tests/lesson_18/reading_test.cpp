@@ -207,6 +207,7 @@ TEST_CASE("claims table: a figure that has another name now is a mistake of ours
 TEST_CASE("own runs: bytes of dp 2 × tp 2 against dp 4, and state by the copy") {
   ComparedRun adamw, muon;
   adamw.optimizer = "AdamW";
+  muon.optimizer = "Muon";
   adamw.grid = Grid().dp(4);
   adamw.totals.sent_bytes = 400;
   adamw.state_elements = 80;  // four copies of 20
