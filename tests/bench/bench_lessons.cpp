@@ -15,6 +15,7 @@
 #include "sim/cluster/world.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
+#include "src/train/reference_run.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -113,7 +114,7 @@ int main() {
   const RandomTraining data(proof_of_concept_parameters(), 10, 1);
   double serial = 0;
   const double whole = middle_of(3, [] { run_lesson("lesson_09_full_step", {}); });
-  serial = middle_of(3, [&] { ReferenceRun(data, MuonSettings()).after(10, 4); });
+  serial = middle_of(3, [&] { ReferenceRun(data, std::make_unique<Muon>(MuonSettings())).after(10, 4); });
   print("fp32", whole, 7);
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   // The ranks of both layouts repeat the Newton–Schulz of one process so many times; the reference is run once more.
