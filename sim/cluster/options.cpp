@@ -171,10 +171,10 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   const auto* seed_option = app.add_option("--seed", seed, "seed of the random numbers (default 1)");
   app.add_option("--precision", precision,
                  info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)");
-  const auto* products_option = app.add_option(
-      "--products", products,
-      info.fp32_only ? "nothing: this lesson multiplies no matrices"
-                     : "what multiplies in Newton–Schulz: eigen (default), or chain, the same bits on any processor");
+  const auto* products_option =
+      app.add_option("--products", products,
+                     info.fp32_only ? "nothing: this lesson multiplies no matrices"
+                                    : "products of Newton–Schulz: eigen (default), or chain, the same bits everywhere");
   app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
   const auto* bug_option = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
   app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
