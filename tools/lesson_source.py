@@ -60,6 +60,7 @@ class Lesson:
     blocks: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     bugs: list = field(default_factory=list)  # the names of the planted bugs, in the order of --list-bugs
+    player: bool = False  # its page has a player of its recording
 
     def declaration(self, name):
         """The block that declares `name`, with the prose that stands right above it, or None."""
@@ -203,16 +204,27 @@ def read_lesson(path):
     return lesson
 
 
+def _listed(root):
+    """The `add_lesson` lines of lessons/CMakeLists.txt: each name with the words that follow it."""
+    text = (Path(root) / "lessons" / "CMakeLists.txt").read_text(encoding="utf-8")
+    return {words[0]: words[1:] for words in (line.split() for line in re.findall(r"^add_lesson\(([^)]*)\)", text, re.MULTILINE))}
+
+
 def lessons_in_order(root):
     """All lessons, as lessons/CMakeLists.txt names them: one `add_lesson` line each."""
-    root = Path(root)
-    listed = (root / "lessons" / "CMakeLists.txt").read_text(encoding="utf-8")
-    names = re.findall(r"^add_lesson\((lesson_\w+)", listed, re.MULTILINE)
-    return [read_lesson(root / "lessons" / name / f"{name}.cpp") for name in names]
+    lessons = []
+    for name, words in _listed(root).items():
+        lessons.append(read_lesson(Path(root) / "lessons" / name / f"{name}.cpp"))
+        lessons[-1].player = "PLAYER" in words
+    return lessons
+
+
+def played_lessons(root):
+    """The names of the lessons whose pages have a player."""
+    return [name for name, words in _listed(root).items() if "PLAYER" in words]
 
 
 def test_arguments(root, name):
     """The arguments with which most tests run this lesson in a smaller size, as its `add_lesson` line has them."""
-    listed = (Path(root) / "lessons" / "CMakeLists.txt").read_text(encoding="utf-8")
-    match = re.search(rf"^add_lesson\({name} TEST_ARGUMENTS ([^)]*)\)", listed, re.MULTILINE)
-    return match.group(1) if match else ""
+    words = _listed(root).get(name, [])
+    return " ".join(words[words.index("TEST_ARGUMENTS") + 1:]) if "TEST_ARGUMENTS" in words else ""

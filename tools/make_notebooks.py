@@ -123,7 +123,7 @@ def for_notebook(lines):
     return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));", line) for line in lines]
 
 
-_CHECKED = re.compile(r"^(lesson\.(?:check|check_numbers|cost)\(.*\));(\s*//[^\n]*)?$", re.DOTALL)
+_CHECK = re.compile(r"^\s*lesson\.(?:check|check_numbers|cost)\(", re.MULTILINE)
 _RETURN = re.compile(r"^return (.*);$", re.DOTALL)
 _CALL_OR_NAME = re.compile(r"^[\w.]+(\(.*\))?$", re.DOTALL)
 
@@ -132,7 +132,6 @@ def checked(lines):
     """A statement of `main`; where it says whether something holds, a notebook stops when it does not."""
     comment = [line for line in lines if line.lstrip().startswith("//")]
     statement = "\n".join(lines[len(comment):])
-    statement = _CHECKED.sub(r"NB_CHECK(\1);\2", statement)
     returned = _RETURN.match(statement)
     if returned:
         code = returned.group(1)
@@ -240,7 +239,12 @@ def add_main(notebook, lesson, titles, blocks, arguments):
 
     def end_group():
         if group:
-            lines = [line for block in group for line in checked(for_notebook(dedented(block.lines)))]
+            lines, looked_at = [], 0
+            for block in group:
+                lines += checked(for_notebook(dedented(block.lines)))
+                looked_at = len(lines) if _CHECK.search(block.text) else looked_at
+            if looked_at:
+                lines.insert(looked_at, "NB_CHECK(lesson.all_equal());")
             notebook.code(name_of_group("\n".join(block.text for block in group)), "\n".join(lines))
             group.clear()
 

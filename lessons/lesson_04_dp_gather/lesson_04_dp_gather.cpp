@@ -145,7 +145,7 @@ void view_matrices(Rank& rank, Local& local) {
     NamedMatrix slice = {meta.name, view_parameter(local.bucket, bucket.range.begin, meta)};
     const Parameter& parameter = kParameters[p];
     const Range part = tp_range(parameter, rank.grid.tp(), rank.place.tp);
-    Shown shown = rank.show(slice.name, slice.matrix);
+    Shown& shown = rank.show(slice.name, slice.matrix);
     if (parameter.tp_split_dim == SplitDim::rows) shown.rows(part, parameter.shape.rows);
     if (parameter.tp_split_dim == SplitDim::columns) shown.columns(part, parameter.shape.cols);
     local.matrices.push_back(std::move(slice));

@@ -116,7 +116,7 @@ void shard(Rank& rank, Local& local) {
 
     // The range says which rows or columns of the whole a slice is, and the bar where in the whole they lie.
     const Range part = tp_range(parameter, tp, rank.place.tp);
-    Shown shown = rank.show(parameter.name, local.slices.back().matrix);
+    Shown& shown = rank.show(parameter.name, local.slices.back().matrix);
     if (parameter.tp_split_dim == SplitDim::rows) shown.rows(part, parameter.shape.rows);
     if (parameter.tp_split_dim == SplitDim::columns) shown.columns(part, parameter.shape.cols);
     if (parameter.tp_split_dim == SplitDim::none) shown.whole();

@@ -182,7 +182,7 @@ void apply_to_mine(Rank& rank, Local& local) {
   // What is shown is the part of the bucket that I own, and what it was made of.
   const Range own = layout.dp_slice(0, 0, rank.place.dp);
   const float* weights = local.weights[0][0].data();
-  Shown shown = rank.show("weights", Flat(weights + own.begin, weights + own.end)).elements(own, bucket.range.size());
+  Shown& shown = rank.show("weights", Flat(weights + own.begin, weights + own.end)).elements(own, bucket.range.size());
   shown.note("new");
   for (const DistMeta& meta : layout.buffers[0].parameters)
     if (!layout.owned_range(meta, rank.place.dp).empty()) shown.from(meta.name);

@@ -192,15 +192,19 @@ std::string redundant_work(const Seat& seat) {
 // With `--params`, `--grads` and `--out` the same steps run on your files. At the end the whole matrices are put
 // together from the slices of DP rank 0, which have just been compared with the reference, and written in their type.
 void write_result(Lesson<Local>& lesson, const FileTraining& files) {
-  const auto held = lesson.collect(held_slices);  // [rank][parameter of its stage]
+  const auto held = lesson.collect(held_slices);  // [rank][parameter of its stage]; no rank knows how its check went
   lesson.in_parent([&] {
+    if (!lesson.all_equal()) return;
     const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
-    const InterruptHold hold;  // Ctrl-C waits until the file is whole
-    files.write(whole);
+    {
+      const InterruptHold hold;  // Ctrl-C waits until the file is whole
+      files.write(whole);
+    }
+    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.training.files.out));
+    if (!files.left_to_adamw().empty())
+      lesson.say(
+          fmt::format("        left to AdamW and written unchanged: {}", fmt::join(files.left_to_adamw(), ", ")));
   });
-  lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.training.files.out));
-  if (!files.left_to_adamw().empty())
-    lesson.say(fmt::format("        left to AdamW and written unchanged: {}", fmt::join(files.left_to_adamw(), ", ")));
 }
 
 // Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout. `require`
@@ -220,28 +224,26 @@ void prepare(const Seat& seat) {
 // ## One layout, all steps
 //
 // Each optimizer step is followed by its check. The ranks do not wait for it: they go on while the parent computes.
-bool check_step(Lesson<Local>& lesson, int step) {
-  return lesson.check(fmt::format("weights after step {}", step), held_slices,
-                      [step](const Seat& seat) { return expected_slices(seat, step); });
+void check_step(Lesson<Local>& lesson, int step) {
+  lesson.check(fmt::format("weights after step {}", step), held_slices,
+               [step](const Seat& seat) { return expected_slices(seat, step); });
 }
 
 // The steps from number `first` on.
-bool take_steps(Lesson<Local>& lesson, int first) {
-  bool equal = true;
+void take_steps(Lesson<Local>& lesson, int first) {
   for (int step = first; step <= data->steps(); ++step) {
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
-    equal &= check_step(lesson, step);
+    check_step(lesson, step);
   }
-  return equal;
 }
 
 // What it cost, and what to do with the result. The answer comes after the last layout.
-int finish(Lesson<Local>& lesson, bool equal, bool last_layout) {
+int finish(Lesson<Local>& lesson, bool last_layout) {
   lesson.cost(predict);
   lesson.say(redundant_work(lesson.seat()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
-  if (files != nullptr && equal) write_result(lesson, *files);
+  if (files != nullptr) write_result(lesson, *files);
   if (!last_layout) return lesson.answer("");
   return lesson.answer(
       "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
@@ -292,10 +294,10 @@ int main(int argc, char** argv) {
   lesson.say(layout_of(lesson.seat()).text());
   lesson.quiet_step("lay out the parameters", start);
   lesson.quiet_step("optimizer step 1", optimizer_step);
-  bool equal = check_step(lesson, 1);
-  equal &= take_steps(lesson, 2);
+  check_step(lesson, 1);
+  take_steps(lesson, 2);
   bool one_layout = lesson.options().grid_given || !request.training.files.params.empty();
-  int code = finish(lesson, equal, one_layout);
+  int code = finish(lesson, one_layout);
 
   // The second one, unless the reader asked for a layout.
   if (!one_layout) {
@@ -304,7 +306,8 @@ int main(int argc, char** argv) {
     other.require(prepare);
     other.say(layout_of(other.seat()).text());
     other.quiet_step("lay out the parameters", start);
-    code = std::max(code, finish(other, take_steps(other, 1), true));
+    take_steps(other, 1);
+    code = std::max(code, finish(other, true));
   }
 
   // ## Exercises

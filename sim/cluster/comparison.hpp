@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,5 +31,11 @@ std::string float_text(float value);
 /// How many float32 values lie between two values, counted along the number line (0 when they are equal, +0 and −0
 /// included); −1 when one of them is a NaN.
 long long ulp_distance(float a, float b);
+
+/// Whole numbers, each with a name that a sentence can use: "rank 0, all_gather in [0, 1]: calls".
+using NamedNumbers = std::map<std::string, std::int64_t>;
+
+/// The first name at which the two differ, as a sentence with both numbers; empty when they are equal.
+std::string first_difference(const NamedNumbers& read, const NamedNumbers& expected);
 
 }  // namespace muonwalk::sim

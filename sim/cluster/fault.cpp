@@ -1,8 +1,7 @@
-#include "sim/cluster/fault.hpp"
-
 #include <signal.h>
 #include <unistd.h>
 
+#include "sim/cluster/options.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -27,6 +26,9 @@ void have_fault(const Fault& fault, int rank, int step) {
       break;
     case Fault::Kind::hang:
       while (true) pause();
+    case Fault::Kind::spin:
+      for (volatile std::uint64_t turns = 0;; turns = turns + 1) {
+      }
     case Fault::Kind::never_connect:
     case Fault::Kind::none:
       break;

@@ -1,25 +1,17 @@
 #include "sim/cluster/lesson.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <xxhash.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <map>
+#include <thread>
 
-#include "sim/cluster/comparison.hpp"
-#include "sim/cluster/cost_table.hpp"
-#include "sim/cluster/idle_threads.hpp"
 #include "sim/cluster/interrupt.hpp"
-#include "sim/cluster/ledger_record.hpp"
-#include "sim/cluster/record.hpp"
-#include "sim/cluster/recorder.hpp"
+#include "sim/cluster/lesson_state.hpp"
 #include "sim/cluster/step_lines.hpp"
-#include "sim/cluster/tracer.hpp"
-#include "sim/cluster/world.hpp"
 #include "sim/pictures/strip.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -28,26 +20,6 @@
 
 namespace muonwalk::sim {
 namespace {
-
-Record held_record(const NamedMatrix& held) {
-  Record record;
-  record.kind = "held";
-  record.fields = {{"name", held.name},
-                   {"rows", held.matrix.rows()},
-                   {"cols", held.matrix.cols()},
-                   {"first_row", held.first_row},
-                   {"first_col", held.first_col}};
-  const auto* bytes = reinterpret_cast<const std::byte*>(held.matrix.data());
-  record.payload.assign(bytes, bytes + held.matrix.bytes());
-  return record;
-}
-
-NamedMatrix held_matrix(const Record& record) {
-  const auto* values = reinterpret_cast<const float*>(record.payload.data());
-  Flat flat(values, values + record.payload.size() / sizeof(float));
-  return {record.fields.at("name"), Matrix(record.fields.at("rows"), record.fields.at("cols"), std::move(flat)),
-          record.fields.at("first_row"), record.fields.at("first_col")};
-}
 
 // "05" and "TP gather" as "Lesson 05 · TP gather".
 std::string heading(const LessonInfo& info) {
@@ -72,22 +44,21 @@ bool program_has_failed = false;
 // Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
 constexpr int kRecordedQuietSteps = 2;
 
-}  // namespace
+// Where ranks that are processes have more OpenMP threads together than the machine has cores, starts the program anew
+// with OMP_WAIT_POLICY=passive, unless the reader has set that variable: threads that wait for each other then sleep.
+// Otherwise they spin and keep the core from the thread they wait for, which makes a run many times slower. OpenMP
+// reads the variable when a program is loaded and never again; hence the new start.
+void let_idle_threads_sleep(const Options& options, char** argv) {
+  const int threads = options.threads_per_rank();
+  const bool crowded =
+      threads > 1 && static_cast<unsigned>(threads * options.grid.size()) > std::thread::hardware_concurrency();
+  // Ranks that are threads need no help: OpenMP sees all of them, and spins less by itself.
+  if (!crowded || options.world != WorldKind::processes || getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv);  // returns only where that is not possible; then it is slow, and right
+}
 
-struct LessonCore::State {
-  std::unique_ptr<Recorder> recorder;  // in the process that prints; none where nothing is recorded
-  std::unique_ptr<Tracer> tracer;      // the same for a trace
-  int quiet_steps = 0;
-  std::unique_ptr<World> world;
-  Paint paint;
-  int steps = 0;
-  int checks = 0;
-  int failed_checks = 0;
-  bool cost_failed = false;
-  std::vector<std::string> phases;                               // in order of first use
-  std::map<std::string, std::map<std::size_t, double>> seconds;  // [phase][rank]
-  std::map<std::size_t, long> peak_kilobytes;
-};
+}  // namespace
 
 int exit_code_of(const std::string& name, const std::function<int()>& program) {
   try {
@@ -102,21 +73,6 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
     print_error_line(name + ": something was thrown that is no std::exception");
     return 3;
   }
-}
-
-// Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.
-template <class Work>
-void LessonCore::guarded(const Work& work) {
-  if (!program_) return work();
-  bool done = false;
-  const int code = exit_code_of(info_.name, [&] {
-    work();
-    done = true;
-    return 0;
-  });
-  if (done) return;
-  state_->world.reset();
-  std::exit(code);
 }
 
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
@@ -198,23 +154,19 @@ void LessonCore::plan(const std::string& text) {
 }
 
 // Runs a step of the lesson and keeps the times of its phases.
-std::vector<std::vector<Record>> LessonCore::run_on_ranks(const std::string& title,
-                                                          const std::function<void(Rank&)>& body, bool recorded) {
+StepRecords LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded) {
   start();
-  std::vector<std::vector<Record>> records;
+  StepRecords records;
   const auto recorded_body = [&body](Rank& rank) {
     rank.start_recording();
     body(rank);
   };
   guarded([&] { records = recorded ? state_->world->step(title, recorded_body) : state_->world->step(title, body); });
   if (state_->tracer != nullptr) state_->tracer->step(records);  // in a process that is a rank there are none
-  for (std::size_t rank = 0; rank < records.size(); ++rank)
-    for (const Record& record : records[rank]) {
-      if (record.kind != "phase") continue;
-      const std::string name = record.fields.at("name");
-      if (state_->seconds.count(name) == 0) state_->phases.push_back(name);
-      state_->seconds[name][rank] += record.fields.at("seconds").get<double>();
-    }
+  for_each<PhaseEnded>(records, [&](int rank, const PhaseEnded& phase) {
+    if (state_->seconds.count(phase.name) == 0) state_->phases.push_back(phase.name);
+    state_->seconds[phase.name][rank] += phase.seconds;
+  });
   return records;
 }
 
@@ -224,10 +176,6 @@ void LessonCore::run_step(const std::string& title, const std::function<void(Ran
   if (!reporting()) return;
   if (state_->recorder != nullptr) state_->recorder->step(title, records);
   if (options_.verbose == 0) return;
-  for (auto& of_rank : records)
-    for (Record& record : of_rank)
-      if (record.kind == "show" && !record.payload.empty())
-        record.fields["digest"] = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
   print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
   for (const std::string& line : moved_lines(records)) print(line);
   for (const std::string& line : step_lines(options_.grid, records, options_.verbose >= 2)) print(line);
@@ -239,81 +187,6 @@ void LessonCore::run_quiet_step(const std::string& title, const std::function<vo
   const bool recorded = options_.recording() && state_->quiet_steps++ < kRecordedQuietSteps;
   const auto records = run_on_ranks(title, body, recorded);
   if (recorded && reporting()) state_->recorder->quiet_step(title, records);
-}
-
-std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) {
-  start();
-  std::vector<std::vector<NamedMatrix>> collected;
-  guarded([&] {
-    const auto records = state_->world->errand("hand over results", [&](Rank& rank) {
-      MemoryMeter uncounted;  // copies for the check are none of the lesson's memory
-      const MeterScope scope(uncounted);
-      for (const NamedMatrix& matrix : held(rank)) rank.add_record("held") = held_record(matrix);
-    });
-    for (const auto& of_rank : records) {
-      collected.emplace_back();
-      for (const Record& record : of_rank)
-        if (record.kind == "held") collected.back().push_back(held_matrix(record));
-    }
-  });
-  return collected;
-}
-
-bool LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
-  auto collected = run_collect(held);
-  if (!reporting()) return true;
-  Comparison comparison;
-  const auto in_words =
-      [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
-        for (NamedMatrix& matrix : matrices)
-          if (matrix.name.empty()) matrix.name = what;
-        return matrices;
-      };
-  guarded([&] {
-    for (std::size_t rank = 0; rank < collected.size(); ++rank)
-      compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
-              in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
-  });
-  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print();
-  const Paint& paint = state_->paint;
-  const std::string who = collected.size() == 1 ? "1 rank" : fmt::format("{} ranks", collected.size());
-  const bool equal = comparison.equal() && comparison.elements > 0;
-  if (!equal) ++state_->failed_checks;
-  const std::vector<std::string> result =
-      aligned_lines(fmt::format("check   {}: {} {} the reference", what, who,
-                                equal ? (collected.size() == 1 ? "equals" : "equal")
-                                      : (collected.size() == 1 ? "differs from" : "differ from")),
-                    equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
-                                        comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
-                          : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
-                                        number_text(comparison.elements), paint.bad("✘")));
-  for (const std::string& line : result) print(line);
-  if (comparison.elements == 0 && comparison.first.empty())
-    comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
-  for (const std::string& line : comparison.first) print("        " + line);
-  return equal;
-}
-
-bool LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {
-  start();
-  if (!reporting()) return true;
-  const std::string difference = first_difference(read, expected);
-  const bool equal = difference.empty() && !expected.empty();
-  if (!equal) ++state_->failed_checks;
-  if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print();
-  const Paint& paint = state_->paint;
-  for (const std::string& line :
-       aligned_lines(fmt::format("check   {}", what),
-                     equal ? fmt::format("{} numbers, all equal   {}",
-                                         number_text(static_cast<long long>(expected.size())), paint.good("✔"))
-                           : fmt::format("not equal   {}", paint.bad("✘"))))
-    print(line);
-  if (!equal)
-    for (const std::string& line :
-         wrap_text("first difference: " + (expected.empty() ? "there is nothing to compare with" : difference), 2,
-                   kColumns - 8))
-      print("        " + line);
-  return equal;
 }
 
 const RunTrace& LessonCore::trace() const {
@@ -334,76 +207,10 @@ void LessonCore::in_parent(const std::function<void()>& work) {
   if (reporting()) guarded(work);
 }
 
-bool LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
-  start();
-  std::vector<RankCost> costs;
-  guarded([&] {
-    const auto records = state_->world->errand("count", [&](Rank& rank) {
-      RankGroups& groups = rank.groups();
-      KernelTraffic kernel;
-      long long headers = 0;
-      kernel.known = options_.world == WorldKind::processes;
-      for (GlooTransport* transport : groups.gloo) {
-        if (transport == nullptr) continue;
-        const KernelTraffic of_group = transport->kernel_traffic();
-        kernel.known = kernel.known && of_group.known;
-        kernel.bytes_sent += of_group.bytes_sent;
-        headers += transport->header_bytes_sent();
-      }
-      rusage usage{};
-      getrusage(RUSAGE_SELF, &usage);
-      rank.add_record("cost").fields = {
-          {"ledger", ledger_fields(groups.ledger)}, {"peak", groups.memory.peak()}, {"kernel_known", kernel.known},
-          {"kernel_sent", kernel.bytes_sent},       {"header_sent", headers},       {"kilobytes", usage.ru_maxrss}};
-    });
-    for (std::size_t rank = 0; rank < records.size(); ++rank)
-      for (const Record& record : records[rank]) {
-        if (record.kind != "cost") continue;
-        const Prediction prediction = predict(options_.seat(static_cast<int>(rank)));
-        RankCost cost;
-        cost.predicted = prediction.ledger;
-        cost.counted = ledger_from(record.fields.at("ledger"));
-        cost.predicted_peak = prediction.peak_elements;
-        cost.counted_peak = record.fields.at("peak");
-        cost.kernel_known = record.fields.at("kernel_known");
-        cost.kernel_sent = record.fields.at("kernel_sent");
-        cost.header_sent = record.fields.at("header_sent");
-        state_->peak_kilobytes[rank] = record.fields.at("kilobytes");
-        costs.push_back(std::move(cost));
-      }
-  });
-  if (!reporting()) return true;
-  const CostTable table = cost_table(costs);
-  if (options_.verbose > 0 || !table.equal)
-    for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
-  state_->cost_failed = state_->cost_failed || !table.equal;
-  return table.equal;
-}
-
-void LessonCore::timings() {
-  if (!reporting() || options_.verbose == 0) return;
-  print_error_line(fmt::format("{}: measured on this machine, seconds a rank", info_.name));
-  print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
-  for (const std::string& phase : state_->phases) {
-    double sum = 0, most = 0;
-    for (const auto& [rank, seconds] : state_->seconds[phase]) {
-      sum += seconds;
-      most = std::max(most, seconds);
-    }
-    const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
-    print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
-  }
-  long kilobytes = 0;
-  for (const auto& [rank, of_rank] : state_->peak_kilobytes) kilobytes = std::max(kilobytes, of_rank);
-  if (kilobytes > 0)
-    print_error_line(
-        fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank", static_cast<double>(kilobytes) / 1024));
-}
-
 int LessonCore::answer(const std::string& text) {
   start();
-  program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0 || state_->cost_failed);
-  const bool ok = state_->failed_checks == 0 && !state_->cost_failed && !program_has_failed;
+  program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0);
+  const bool ok = state_->failed_checks == 0 && !program_has_failed;
   if (!reporting()) {
     state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
@@ -413,6 +220,7 @@ int LessonCore::answer(const std::string& text) {
       throw UsageError(fmt::format("--fault names step {}, but this run has only the steps 0 (the rendezvous) to {}",
                                    options_.fault.step, state_->world->steps()));
     if (text.empty()) {
+      state_->world->finish();
       state_->world.reset();
       write_recording(ok);
       return;
@@ -426,6 +234,7 @@ int LessonCore::answer(const std::string& text) {
     }
     print(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
              : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
+    state_->world->finish();
     state_->world.reset();
     finish_output();
     write_recording(ok);
@@ -465,11 +274,5 @@ std::string LessonCore::words_of_last_step() const {
   const Recording& recording = recording_with_steps();
   return strip_words(recording, static_cast<int>(recording.steps.size()) - 1);
 }
-
-std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }
-std::vector<NamedMatrix> named(const Flat& values) {
-  return {NamedMatrix{"", Matrix(1, static_cast<Index>(values.size()), values), 0, 0}};
-}
-std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
 
 }  // namespace muonwalk::sim

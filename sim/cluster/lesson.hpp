@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/named_numbers.hpp"
+#include "sim/cluster/comparison.hpp"
 #include "sim/cluster/options.hpp"
 #include "sim/cluster/rank.hpp"
 #include "src/optim/muon_settings.hpp"
@@ -63,10 +63,9 @@ class LessonCore {
   std::string words_of_last_step() const;
   /// @}
 
-  /// Compares numbers that the process that prints has read, by name, with those that they should be. Returns false,
-  /// and the lesson will fail, when one differs, is missing, or is too many, and where there is nothing to compare
-  /// with.
-  bool check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected);
+  /// Compares numbers that the process that prints has read, by name, with those that they should be. The lesson will
+  /// fail when one differs, is missing, or is too many, and where there is nothing to compare with.
+  void check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected);
 
   /// What the ranks recorded so far, in the process that prints. Throws UsageError where the run is not traced;
   /// LessonInfo::traced switches it on.
@@ -80,8 +79,12 @@ class LessonCore {
   void in_parent(const std::function<void()>& work);
 
   /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table.
-  /// Returns false (and the lesson will fail) when they differ by one byte, message or element.
-  bool cost(const std::function<Prediction(const Seat&)>& predict);
+  /// The lesson will fail when they differ by one byte, message or element.
+  void cost(const std::function<Prediction(const Seat&)>& predict);
+
+  /// True while every check and every cost so far has held. Only the process that prints knows: to be asked there
+  /// (in_parent, a notebook). A process that is a rank must go on as if they had, so there it throws std::logic_error.
+  bool all_equal() const;
 
   /// Prints how long the phases took (Rank::phase) and the peak memory of a rank, on standard error.
   void timings();
@@ -102,7 +105,7 @@ class LessonCore {
   /// @{
   void run_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
-  bool run_check(const std::string& what, const Held& held, const Expected& expected);
+  void run_check(const std::string& what, const Held& held, const Expected& expected);
   std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
   /// @}
   /// Starts the ranks if they are not there yet.
@@ -114,8 +117,7 @@ class LessonCore {
   void print(const std::string& line = "");
   void write_recording(bool ok);
   const Recording& recording_with_steps() const;
-  std::vector<std::vector<Record>> run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body,
-                                                bool recorded);
+  StepRecords run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);
   template <class Work>
   void guarded(const Work& work);
 
@@ -156,19 +158,19 @@ class Lesson : public LessonCore {
   }
 
   /// Compares a member of every rank's Local, byte by byte, with what `reference` computes for that rank's seat in the
-  /// process that prints. Returns false, and the lesson will fail, when a bit differs.
+  /// process that prints. The lesson will fail when a bit differs.
   template <class Member, class Reference>
-  bool check(const std::string& what, Member Local::*member, const Reference& reference) {
-    return run_check(
+  void check(const std::string& what, Member Local::*member, const Reference& reference) {
+    run_check(
         what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
         [&](const Seat& seat) { return named(reference(seat)); });
   }
 
   /// The same for matrices that a function takes out of every rank's Local.
   template <class Reference>
-  bool check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
+  void check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
              const Reference& reference) {
-    return run_check(
+    run_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const Seat& seat) { return named(reference(seat)); });
   }

@@ -1,13 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "sim/cluster/seat.hpp"
 #include "sim/recording/span_buffer.hpp"
+#include "src/layout/grid.hpp"
+#include "src/numerics/bfloat16.hpp"
+#include "src/numerics/products.hpp"
 
 namespace muonwalk::sim {
+
+/// What a rank knows without talking to anybody: its place, the grid, and what was asked for on the command line. The
+/// serial reference of a lesson is handed a seat as well, to know which rank's result it should compute.
+struct Seat {
+  Place place;                            ///< where it stands in the grid
+  Grid grid;                              ///< of the whole run
+  int threads = 1;                        ///< OpenMP threads of this rank
+  std::uint64_t seed = 0;                 ///< `--seed`
+  Precision precision = Precision::fp32;  ///< `--precision`
+  Products products = Products::eigen;    ///< `--products`
+  std::string bug_switched_on;            ///< the planted bug of `--bug NAME`; empty for none
+
+  /// True when the planted bug `name` is switched on.
+  bool bug(const char* name) const { return bug_switched_on == name; }
+};
 
 /// Where ranks live: each in a process of its own, or as threads of this one.
 enum class WorldKind { processes, threads };
@@ -16,12 +34,21 @@ enum class TransportKind { gloo, memory };
 
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
-  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, or never connects.
-  enum class Kind { none, kill, exit, raise, stop, hang, never_connect };
+  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes for ever, or
+  /// never connects.
+  enum class Kind { none, kill, exit, raise, stop, hang, spin, never_connect };
   Kind kind = Kind::none;  ///< none: no fault
   int rank = -1;           ///< the rank that has it
   int step = 1;            ///< in which step; never_connect is always in the rendezvous
 };
+
+/// Lets rank `rank` suffer the fault that `--fault` asks for, when the fault is for this rank and step number `step`
+/// (0: the rendezvous). Does not return from most of them; throws RunError for Fault::Kind::raise.
+void have_fault(const Fault& fault, int rank, int step);
+
+/// A rank that does nothing but compute gets so many times --timeout before the run is given up: it may well be at
+/// honest work, which a rank that waits or sleeps is not.
+constexpr int kComputeTimeouts = 10;
 
 /// Everything that the options of a lesson say; `--help` prints what each is for.
 struct Options {
@@ -97,12 +124,16 @@ constexpr int kMostTraceEvents = 1 << 24;
 /// The most OpenMP threads of one rank.
 constexpr int kMostThreads = 256;
 
-/// Reads the command line. `defaults` holds the lesson's own grid. Throws UsageError with a sentence that names the
-/// option, the value and what would work. `--help` and `--list-bugs` print to standard output and return false: nothing
-/// is to be run.
+/// Reads the command line into `options`, which hold the lesson's own grid. Throws UsageError with a sentence that
+/// names the option, the value and what would work. `--help` and `--list-bugs` print to standard output and return
+/// false: nothing is to be run.
 bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options);
 
 /// Throws UsageError when the options can't work together; parse_options does so by itself.
 void require_valid(const LessonInfo& info, const Options& options);
+/// Throws UsageError when the lesson has no planted bug of this name.
+void require_known_bug(const LessonInfo& info, const std::string& bug);
+/// What to say of a number that is not from `least` to `most`; empty when it is.
+std::string range_complaint(long value, long least, long most);
 
 }  // namespace muonwalk::sim

@@ -15,9 +15,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "sim/cluster/fault.hpp"
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/rank_process.hpp"
+#include "sim/cluster/record_stream.hpp"
 #include "sim/cluster/standstill.hpp"
 #include "sim/cluster/world.hpp"
 #include "src/errors.hpp"
@@ -51,16 +51,6 @@ Pipe open_pipe() {
   return {ends[0], ends[1]};
 }
 
-void write_all(int file, const std::vector<std::byte>& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
-    if (wrote > 0)
-      done += static_cast<std::size_t>(wrote);
-    else if (errno != EINTR)
-      _exit(3);  // the parent is gone, and nobody would hear a reason
-  }
-}
-
 // A process that is forked from one with threads has the memory of them all and only one of them: locks that the others
 // hold are held for ever, and OpenMP waits for a team that does not exist.
 void require_no_other_threads() {
@@ -90,14 +80,14 @@ class RankSide {
       session_.emplace(options, rank, std::move(groups), progress);
       progress_->slot(rank).stage = ProgressSlot::Stage::running;
     });
-    send({"end of step", {}, {}});
+    send(EndOfStep());
   }
 
   void run(int step, const std::string& title, const RankBody& body) {
     guarded([&] {
-      for (const Record& record : session_->run(step, title, body)) send(record);
+      for (Record& record : session_->run(step, title, body)) tell(record);
     });
-    send({"end of step", {}, {}});
+    send(EndOfStep());
   }
 
   // Waits until the parent needs nobody any more. Leaving without destroying the Gloo contexts saves 10 ms a peer.
@@ -110,9 +100,12 @@ class RankSide {
   }
 
  private:
-  void send(const Record& record) {
-    write_all(records_, encode_front(record));
-    write_all(records_, record.payload);
+  void tell(Record& record) {
+    if (!records_.write(record)) _exit(3);  // the parent is gone, and nobody would hear a reason
+  }
+  void send(Record last) {
+    tell(last);
+    if (!records_.flush()) _exit(3);
   }
 
   // Tells the parent of an exception before the sockets close, so that it is known as the cause.
@@ -120,24 +113,14 @@ class RankSide {
   void guarded(const Work& work) {
     try {
       work();
-    } catch (const UsageError& error) {
-      fail(error.what(), "usage");
-    } catch (const PeerLostError& error) {
-      fail(error.what(), "peer lost");
-    } catch (const std::exception& error) {
-      fail(error.what(), "run");
     } catch (...) {
-      fail("something was thrown that is no std::exception", "run");
+      send(failure_now());
+      _exit(3);
     }
   }
 
-  [[noreturn]] void fail(const std::string& message, const char* kind) {
-    send({"failed", {{"message", message}, {"error", kind}, {"at", monotonic_seconds()}}, {}});
-    _exit(3);
-  }
-
   int rank_;
-  int records_;
+  RecordWriter records_;
   int goodbye_;
   ProgressBoard* progress_;
   std::optional<RankSession> session_;
@@ -176,14 +159,30 @@ class ProcessWorld : public World {
 
   bool reporting() const override { return !in_rank_; }
 
-  std::vector<std::vector<Record>> run(const std::string& title, const RankBody& body, int step) override {
+  void finish() override {
+    close_goodbye();
+    const double deadline = monotonic_seconds() + kLeaveSeconds;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      while (ranks_[r].pipe() >= 0 && monotonic_seconds() < deadline) wait_for_news();
+      const bool ended = ranks_[r].wait_for_end(deadline - monotonic_seconds());
+      const bool astray = !ended || ranks_[r].failure() || ranks_[r].finished(runs_ + 1);
+      if (!astray && progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::finished) continue;
+      if (!astray) give_up(cause_of_loss());
+      give_up(fmt::format(
+          "rank {} went on to '{}' when this program had come to its end: something that only this program knows, such "
+          "as the outcome of a check, decided what a rank does",
+          r, progress_->step(static_cast<int>(r))));
+    }
+  }
+
+  StepRecords run(const std::string& title, const RankBody& body, int step) override {
     ++runs_;
     if (in_rank_) {
       in_rank_->run(step, title, body);
       return {};
     }
     wait_for_run(runs_, title);
-    std::vector<std::vector<Record>> records;
+    StepRecords records;
     for (RankProcess& rank : ranks_) records.push_back(rank.take_step(runs_));
     return records;
   }
@@ -218,7 +217,7 @@ class ProcessWorld : public World {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (getppid() != parent) _exit(3);  // it died before we asked to be told
-    for (const RankProcess& earlier : ranks_) close(earlier.pipe());
+    for (RankProcess& earlier : ranks_) earlier.leave_to_parent();
     ranks_.clear();
     close(records.read_end);
     close(goodbye_.write_end);
@@ -230,6 +229,7 @@ class ProcessWorld : public World {
   void wait_for_run(int run, const std::string& title) {
     AwakeClock clock;
     StandstillWatch standstill;
+    ComputeWatch computing(*progress_, options_.threads_per_rank());
     stopped_since_.assign(ranks_.size(), -1);
     double first_sign = -1;
     while (true) {
@@ -250,6 +250,8 @@ class ProcessWorld : public World {
       check_stopped(run, now);
       if (standstill.seconds(ranks_, now) >= options_.timeout_seconds)
         give_up(run == 1 ? cause_of_no_rendezvous() : cause_of_standstill(run, title));
+      const int busy = computing.rank_beyond(kComputeTimeouts * options_.timeout_seconds, ranks_, now);
+      if (busy >= 0) give_up(cause_of_endless_work(busy));
     }
   }
 
@@ -285,6 +287,13 @@ class ProcessWorld : public World {
                        signal_text(ranks_[r].stop_signal()), where(r), options_.timeout_seconds);
   }
 
+  std::string cause_of_endless_work(int rank) const {
+    return fmt::format(
+        "rank {} did nothing but compute in step '{}' for {} s of processor time, without a call, a "
+        "phase or the step's end; if it needs more, try a longer --timeout",
+        rank, progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
+  }
+
   // Of all ranks that are lost, the one that was lost first for a reason of its own.
   std::string cause_of_loss() {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -292,19 +301,16 @@ class ProcessWorld : public World {
         return fmt::format("rank {} was killed by signal {} {}", r, signal_text(WTERMSIG(ranks_[r].status())),
                            where(r));
     for (std::size_t r = 0; r < ranks_.size(); ++r)
-      if (ranks_[r].ended() && !ranks_[r].failed())
+      if (ranks_[r].ended() && !ranks_[r].failure())
         return fmt::format("rank {} exited early with code {} {}", r, WEXITSTATUS(ranks_[r].status()), where(r));
     std::size_t first = ranks_.size();
     const auto earlier = [&](const RankProcess& a, const RankProcess& b) {  // a cause is before its consequences
-      return a.lost_peer() != b.lost_peer() ? b.lost_peer() : a.failed_at() < b.failed_at();
+      return a.lost_peer() != b.lost_peer() ? b.lost_peer() : a.failure()->at < b.failure()->at;
     };
     for (std::size_t r = 0; r < ranks_.size(); ++r)
-      if (ranks_[r].failed() && (first == ranks_.size() || earlier(ranks_[r], ranks_[first]))) first = r;
-    if (ranks_[first].refused_input()) {
-      end_ranks();
-      throw UsageError(ranks_[first].failure());
-    }
-    return fmt::format("rank {} failed {}: {}", first, where(first), ranks_[first].failure());
+      if (ranks_[r].failure() && (first == ranks_.size() || earlier(ranks_[r], ranks_[first]))) first = r;
+    end_ranks();
+    raise(*ranks_[first].failure(), static_cast<int>(first), progress_->step(static_cast<int>(first)));
   }
 
   std::string cause_of_no_rendezvous() const {

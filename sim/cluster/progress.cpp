@@ -18,6 +18,7 @@ ProgressBoard::ProgressBoard(int ranks) : ranks_(ranks) {
     new (&slots_[rank]) ProgressSlot;
     slots_[rank].stage = ProgressSlot::Stage::starting;
     slots_[rank].in_exchange = false;
+    slots_[rank].signs = 0;
     enter_step(rank, "rendezvous");
   }
 }
@@ -29,6 +30,7 @@ void ProgressBoard::enter_step(int rank, const std::string& title) {
   const std::size_t length = std::min(title.size(), sizeof slots_[rank].step - 1);
   std::copy_n(title.begin(), length, text);
   text[length] = '\0';
+  ++slots_[rank].signs;
 }
 
 std::string ProgressBoard::step(int rank) const { return slots_[rank].step; }

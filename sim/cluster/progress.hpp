@@ -12,7 +12,9 @@ struct ProgressSlot {
   enum class Stage : int { starting, connecting, running, finished };
   std::atomic<Stage> stage;       ///< how far the rank is
   std::atomic<bool> in_exchange;  ///< waits for other ranks
-  char step[128];                 ///< the title of the step
+  /// How often it began a step, a phase or an exchange, or ended one: as long as it grows, the rank gets somewhere.
+  std::atomic<std::uint64_t> signs;
+  char step[128];  ///< the title of the step
 };
 
 /// The slots of all ranks, mapped before the fork. When a rank falls silent, the slots tell which one and in which

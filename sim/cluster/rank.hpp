@@ -4,7 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "sim/cluster/seat.hpp"
+#include "sim/cluster/options.hpp"
+#include "sim/cluster/records.hpp"
 #include "src/comm/communicator.hpp"
 #include "src/layout/parameter.hpp"
 #include "src/numerics/memory_meter.hpp"
@@ -12,33 +13,6 @@
 namespace muonwalk::sim {
 
 struct RankGroups;
-struct Record;
-
-/// One line of output about something that a rank holds, being written: `rank.show("w1", slice).rows(range, of)`. The
-/// calls say which part of the whole it is, for the range in brackets and the bar at the end of the line.
-class Shown {
- public:
-  /// It holds these of `whole` rows, columns or elements.
-  /// @{
-  Shown& rows(Range part, Index whole);
-  Shown& columns(Range part, Index whole);
-  Shown& elements(Range part, Index whole);
-  /// @}
-  /// It is all of it: a full bar and no range.
-  Shown& whole();
-  /// Free words at the end of the line.
-  Shown& note(const std::string& words);
-  /// It was made of what was shown under this name before, besides what it was itself: for pictures, not printed.
-  Shown& from(const std::string& name);
-  /// The bytes of the line, where they are not 4 an element.
-  Shown& bytes(Index count);
-
- private:
-  friend class Rank;
-  explicit Shown(Record& record) : record_(&record) {}
-  Shown& part(const char* unit, Range part, Index whole);
-  Record* record_;
-};
 
 /// One rank, as a step sees it: its seat, its groups, and a way to say what it holds. Steps run on all ranks at once,
 /// and what they show is printed by the parent in rank order when the step has ended.
@@ -61,14 +35,15 @@ class Rank : public Seat {
   Communicator& group(GroupKind kind);
   /// @}
 
-  /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest.
-  Shown show(const std::string& name, const Matrix& matrix);
+  /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest. What it returns is good
+  /// until the end of the step.
+  Shown& show(const std::string& name, const Matrix& matrix);
   /// The same for a flat run of elements.
-  Shown show(const std::string& name, const Flat& values);
+  Shown& show(const std::string& name, const Flat& values);
   /// The same for something that has a shape but no values to print.
-  Shown show(const std::string& name, Shape shape);
+  Shown& show(const std::string& name, Shape shape);
   /// The same for a flat run of so many elements, without its values.
-  Shown show(const std::string& name, Index count);
+  Shown& show(const std::string& name, Index count);
   /// Prints a line of words.
   void say(const std::string& line);
 
@@ -87,7 +62,7 @@ class Rank : public Seat {
  private:
   friend class RankSession;
   friend class LessonCore;
-  Record& add_record(const std::string& kind);
+  Record& add(Record record);
   RankGroups& groups();
   void start_recording();
   struct State;

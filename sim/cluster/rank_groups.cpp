@@ -29,6 +29,7 @@ class WatchedTransport : public Transport {
     slot_->in_exchange = true;
     inner_->exchange(call, outgoing, incoming, ledger);
     slot_->in_exchange = false;
+    ++slot_->signs;
     if (trace != nullptr) {
       for (const Outgoing& message : outgoing)
         trace->message(SpanKind::sent, kind_, member(message.peer), message.bytes, began);

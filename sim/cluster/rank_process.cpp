@@ -7,19 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 
 #include "sim/cluster/interrupt.hpp"
 
 namespace muonwalk::sim {
-
-double monotonic_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 std::string signal_text(int signal) {
 #ifdef __GLIBC__
@@ -30,13 +23,32 @@ std::string signal_text(int signal) {
   return name != nullptr ? fmt::format("{} (SIG{})", signal, name) : fmt::format("{}", signal);
 }
 
+RankProcess& RankProcess::operator=(RankProcess&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  pid_ = other.pid_;
+  pipe_ = std::exchange(other.pipe_, -1);
+  reader_ = std::move(other.reader_);
+  steps_ = std::move(other.steps_);
+  open_step_ = std::move(other.open_step_);
+  ended_ = std::exchange(other.ended_, true);
+  failure_ = std::move(other.failure_);
+  status_ = other.status_;
+  stop_signal_ = other.stop_signal_;
+  return *this;
+}
+
+void RankProcess::leave_to_parent() {
+  ended_ = true;
+  end();
+}
+
 void RankProcess::read_records() {
-  std::array<std::byte, std::size_t{1} << 16>
-      chunk;  // what most pipes hold; left as it is, for it is tried often and in vain
   while (pipe_ >= 0) {
-    const ssize_t got = read(pipe_, chunk.data(), chunk.size());
+    const auto [place, bytes] = reader_.room();
+    const ssize_t got = read(pipe_, place, bytes);
     if (got > 0) {
-      received_.insert(received_.end(), chunk.begin(), chunk.begin() + got);
+      reader_.took(static_cast<std::size_t>(got));
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
@@ -44,19 +56,15 @@ void RankProcess::read_records() {
     close(pipe_);  // end of file: the rank is gone
     pipe_ = -1;
   }
-  for (Record& record : decode(received_)) sort_in(std::move(record));
+  for (Record& record : reader_.take()) sort_in(std::move(record));
 }
 
 void RankProcess::sort_in(Record record) {
-  if (record.kind == "end of step") {
+  if (std::holds_alternative<EndOfStep>(record)) {
     steps_.push_back(std::move(open_step_));
     open_step_.clear();
-  } else if (record.kind == "failed") {
-    failed_ = true;
-    failure_ = record.fields.at("message");
-    refused_input_ = record.fields.at("error") == "usage";
-    lost_peer_ = record.fields.at("error") == "peer lost";
-    failed_at_ = record.fields.at("at");
+  } else if (auto* failed = std::get_if<Failed>(&record)) {
+    failure_ = std::move(*failed);
   } else {
     open_step_.push_back(std::move(record));
   }
@@ -81,7 +89,7 @@ void RankProcess::observe() {
 }
 
 void RankProcess::end() {
-  if (!ended_) {
+  if (!ended_ && pid_ > 0) {  // a signal to no process in particular would reach all of them
     const InterruptHold hold;
     kill(pid_, SIGKILL);
     while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {

@@ -2,19 +2,28 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "sim/cluster/record.hpp"
+#include "sim/cluster/record_stream.hpp"
 
 namespace muonwalk::sim {
 
-/// The parent's end of one rank that is a process: its records as they come through the pipe, and how it ended.
+/// The parent's end of one rank that is a process: its records as they come through the pipe, and how it ended. It owns
+/// both: at its end the process is killed, unless it has ended before, and the pipe is closed.
 class RankProcess {
  public:
   /// A process that was just forked, and registered to end with the program (interrupt.hpp); it is forgotten there in
   /// the moment in which it is waited for.
-  RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) {}
+  RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe), ended_(pid <= 0) {}
+  RankProcess(RankProcess&& other) noexcept { *this = std::move(other); }
+  RankProcess& operator=(RankProcess&& other) noexcept;
+  ~RankProcess() { end(); }
+
+  /// In a process that was forked later, and whose child it is not: closes the pipe and leaves the process alone.
+  void leave_to_parent();
 
   /// Its process id.
   pid_t pid() const { return pid_; }
@@ -25,7 +34,7 @@ class RankProcess {
   void read_records();
   /// Asks the system how the process is, without waiting.
   void observe();
-  /// Kills the process and waits for its end.
+  /// Kills the process, waits for its end, and closes the pipe.
   void end();
   /// Waits up to `seconds` for the process to end by itself; true when it has.
   bool wait_for_end(double seconds);
@@ -40,18 +49,11 @@ class RankProcess {
   /// It is stopped by a signal (stop_signal) and may go on.
   bool stopped() const { return stop_signal_ != 0; }
   /// It has ended, or said that it failed: nothing more is to be expected of it.
-  bool lost() const { return ended_ || failed_; }
-  /// It said that its step ended with an exception.
-  bool failed() const { return failed_; }
-  /// The message of an exception that ended the rank's step, and whether it was a UsageError.
-  /// @{
-  const std::string& failure() const { return failure_; }
-  bool refused_input() const { return refused_input_; }
-  /// @}
-  /// True when the exception was a PeerLostError: what happened to another rank is the cause.
-  bool lost_peer() const { return lost_peer_; }
-  /// When the rank failed, on the monotonic clock.
-  double failed_at() const { return failed_at_; }
+  bool lost() const { return ended_ || failure_; }
+  /// The exception that ended the rank's step; nothing as long as it did not say so.
+  const std::optional<Failed>& failure() const { return failure_; }
+  /// True when it failed because of what happened to another rank.
+  bool lost_peer() const { return failure_ && failure_->kind == Failed::Kind::peer_lost; }
   /// The wait status of an ended process.
   int status() const { return status_; }
   /// The signal that has stopped it; 0 while it is not stopped.
@@ -64,23 +66,16 @@ class RankProcess {
 
  private:
   void sort_in(Record record);
-  pid_t pid_;
-  int pipe_;
-  std::vector<std::byte> received_;
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  RecordReader reader_;
   std::vector<std::vector<Record>> steps_;
   std::vector<Record> open_step_;
-  bool ended_ = false;
-  bool failed_ = false;
-  bool refused_input_ = false;
-  bool lost_peer_ = false;
-  std::string failure_;
-  double failed_at_ = 0;
+  bool ended_ = true;  // or there is none, or it is not this object's to end
+  std::optional<Failed> failure_;
   int status_ = 0;
   int stop_signal_ = 0;
 };
-
-/// Seconds on the clock that all processes of the machine share.
-double monotonic_seconds();
 
 /// "9 (SIGKILL)".
 std::string signal_text(int signal);

@@ -1,10 +1,8 @@
 #include "sim/cluster/recorder.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "sim/cluster/interrupt.hpp"
@@ -12,7 +10,6 @@
 #include "sim/pictures/strip.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
-#include "src/io/text_file.hpp"
 #include "src/layout/grid.hpp"
 
 namespace muonwalk::sim {
@@ -27,12 +24,6 @@ std::string without_colours(const std::string& line) {
     if (c == 'm') in_escape = false;
   }
   return plain;
-}
-
-RecordedMove move(const Record& record) {
-  const auto& fields = record.fields;
-  return {fields.at("from"), fields.at("to"),       fields.at("group"), fields.at("collective"),
-          fields.at("type"), fields.at("elements"), fields.at("bytes"), fields.at("call")};
 }
 
 bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
@@ -85,30 +76,13 @@ int Recorder::tensor(const std::string& name, bool flat) {
   return static_cast<int>(tensors.size()) - 1;
 }
 
-RecordedBlock Recorder::block(const Record& record) {
-  const auto& fields = record.fields;
-  RecordedBlock block;
-  block.name = fields.at("name");
-  block.rows = fields.at("rows");
-  block.cols = fields.at("cols");
-  block.flat = fields.contains("flat");
-  block.bytes = fields.at("bytes");
+RecordedBlock Recorder::block(const Shown& shown) {
+  RecordedBlock block = shown.block;
   block.tensor = tensor(block.name, block.flat);
-  if (fields.contains("unit")) {
-    block.unit = fields.at("unit");
-    block.begin = fields.at("begin");
-    block.end = fields.at("end");
-    block.of = fields.at("of");
-  }
-  if (fields.contains("note")) block.note = fields.at("note").get<std::string>();
-  if (fields.contains("from"))
-    for (const std::string name : fields.at("from")) block.from.push_back(tensor(name, false));
-  if (record.payload.empty()) return block;
-  block.digest = fmt::format("{:016x}", XXH3_64bits(record.payload.data(), record.payload.size()));
-  if (block.rows * block.cols <= kMostRecordedValues) {
-    block.values.emplace(record.payload.size() / sizeof(float));
-    std::memcpy(block.values->data(), record.payload.data(), record.payload.size());
-  }
+  for (const std::string& name : shown.made_of) block.from.push_back(tensor(name, false));
+  if (shown.values.empty()) return block;
+  block.digest = digest_text(shown.values);
+  if (block.rows * block.cols <= kMostRecordedValues) block.values = shown.values;
   return block;
 }
 
@@ -120,24 +94,24 @@ void Recorder::add_step(const std::string& title, const std::vector<std::vector<
     step.holds.emplace_back();
     step.says.emplace_back();
     for (const Record* record : of_rank) {
-      if (record->kind == "show") step.holds.back().push_back(block(*record));
-      if (record->kind == "say") step.says.back().push_back(record->fields.at("line"));
-      if (record->kind == "sent") step.moves.push_back(move(*record));
+      if (const auto* shown = std::get_if<Shown>(record)) step.holds.back().push_back(block(*shown));
+      if (const auto* said = std::get_if<Said>(record)) step.says.back().push_back(said->line);
+      if (const auto* move = std::get_if<RecordedMove>(record)) step.moves.push_back(*move);
     }
   }
   recording_.steps.push_back(std::move(step));
   own_lines_ = 0;
 }
 
-void Recorder::step(const std::string& title, const std::vector<std::vector<Record>>& records) {
+void Recorder::step(const std::string& title, const StepRecords& records) {
   std::vector<std::vector<const Record*>> all(records.size());
   for (std::size_t rank = 0; rank < records.size(); ++rank)
     for (const Record& record : records[rank]) all[rank].push_back(&record);
   add_step(title, all);
 }
 
-void Recorder::quiet_step(const std::string& title, const std::vector<std::vector<Record>>& records) {
-  // A rank's records up to a "phase" are those of that phase; what comes after the last one has no phase.
+void Recorder::quiet_step(const std::string& title, const StepRecords& records) {
+  // A rank's records up to a PhaseEnded are those of that phase; what comes after the last one has no phase.
   std::vector<std::string> phases;
   std::vector<std::vector<std::vector<const Record*>>> of_phase;  // [phase][rank]
   const auto place = [&](const std::string& phase) {
@@ -155,9 +129,10 @@ void Recorder::quiet_step(const std::string& title, const std::vector<std::vecto
       open.clear();
     };
     for (const Record& record : records[rank]) {
-      if (record.kind == "phase")
-        close(record.fields.at("name"));
-      else if (record.kind == "show" || record.kind == "say" || record.kind == "sent")
+      if (const auto* phase = std::get_if<PhaseEnded>(&record))
+        close(phase->name);
+      else if (std::holds_alternative<Shown>(record) || std::holds_alternative<Said>(record) ||
+               std::holds_alternative<RecordedMove>(record))
         open.push_back(&record);
     }
     if (!open.empty()) close("");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/cluster/options.hpp"
-#include "sim/cluster/record.hpp"
+#include "sim/cluster/records.hpp"
 #include "sim/recording/recording.hpp"
 
 namespace muonwalk::sim {
@@ -24,14 +24,14 @@ class Recorder {
   void line(const std::string& printed);
 
   /// A step that has ended on all ranks; the lines that follow are its own.
-  void step(const std::string& title, const std::vector<std::vector<Record>>& records);
+  void step(const std::string& title, const StepRecords& records);
 
   /// The step has printed all of its own lines.
   void step_printed();
 
   /// A step that prints nothing. Where the ranks named the phases of their work (Rank::phase), each phase is recorded
   /// as a step of its own; a phase that comes several times, once a matrix, is recorded as one.
-  void quiet_step(const std::string& title, const std::vector<std::vector<Record>>& records);
+  void quiet_step(const std::string& title, const StepRecords& records);
 
   /// All so far. Once the lesson has ended, the lines after its last step are no longer part of that step.
   void finish(bool ok);
@@ -46,7 +46,7 @@ class Recorder {
 
  private:
   void add_step(const std::string& title, const std::vector<std::vector<const Record*>>& records);
-  RecordedBlock block(const Record& record);
+  RecordedBlock block(const Shown& shown);
   int tensor(const std::string& name, bool flat);
 
   Recording recording_;

@@ -68,7 +68,7 @@ void ShownPhases::show_bucket(Phase phase, int b, int k, const std::string& numb
   if (phase == phases::gather_weights)
     rank_->show("weights" + number, bucket.range.size()).elements(bucket.range, buffer.size).note("new");
   if (phase == phases::apply) {
-    Shown weights = rank_->show("weights" + number, piece);
+    Shown& weights = rank_->show("weights" + number, piece);
     weights.elements(own, buffer.size).note("new");
     for (const int p : bucket.parameters) {
       const DistMeta& meta = buffer.parameters[static_cast<std::size_t>(p)];
@@ -83,7 +83,7 @@ void ShownPhases::show_parameter(Phase phase, const DistMeta& meta, const std::s
   if (phase == phases::tp_gather) rank_->show(meta.name, meta.full_shape).whole().from("update" + number);
   if (phase == phases::orthogonalize) rank_->show(meta.name + ", orthogonal", meta.full_shape).whole();
   if (phase == phases::tp_shard) {
-    Shown slice = rank_->show(meta.name + ", orthogonal", meta.shape);
+    Shown& slice = rank_->show(meta.name + ", orthogonal", meta.shape);
     const Index rows = meta.shape.rows, cols = meta.shape.cols;
     if (meta.tp_split_dim == SplitDim::rows) slice.rows({tp * rows, (tp + 1) * rows}, meta.full_shape.rows);
     if (meta.tp_split_dim == SplitDim::columns) slice.columns({tp * cols, (tp + 1) * cols}, meta.full_shape.cols);

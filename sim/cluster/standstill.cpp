@@ -6,6 +6,7 @@ namespace muonwalk::sim {
 namespace {
 
 constexpr double kLongestLook = 1;
+constexpr double kSecondsBetweenLooks = 0.25;
 // Ranks that together use less than this share of a core stand still. Gloo's event loops look around a hundred times a
 // second even when nothing happens, so a bit is allowed for each rank.
 constexpr double kStandstillShare = 0.05;
@@ -23,7 +24,7 @@ double AwakeClock::seconds() {
 }
 
 double StandstillWatch::seconds(const std::vector<RankProcess>& ranks, double now) {
-  if (began_ && now - looked_at_ < 0.25) return still_;
+  if (began_ && now - looked_at_ < kSecondsBetweenLooks) return still_;
   double used = 0;
   bool starved = false;
   for (const RankProcess& rank : ranks) {
@@ -37,6 +38,22 @@ double StandstillWatch::seconds(const std::vector<RankProcess>& ranks, double no
   used_before_ = used;
   looked_at_ = now;
   return still_;
+}
+
+ComputeWatch::ComputeWatch(const ProgressBoard& progress, int threads_per_rank)
+    : progress_(&progress), threads_(threads_per_rank), seen_(static_cast<std::size_t>(progress.ranks())) {}
+
+int ComputeWatch::rank_beyond(double seconds, const std::vector<RankProcess>& ranks, double now) {
+  if (looked_at_ >= 0 && now - looked_at_ < kSecondsBetweenLooks) return -1;
+  looked_at_ = now;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const ProgressSlot& slot = progress_->slot(static_cast<int>(r));
+    const std::uint64_t signs = slot.signs;
+    const double used = ranks[r].cpu_seconds();
+    if (seen_[r].cpu_seconds < 0 || signs != seen_[r].signs || slot.in_exchange) seen_[r] = {signs, used};
+    if (used - seen_[r].cpu_seconds > seconds * threads_) return static_cast<int>(r);
+  }
+  return -1;
 }
 
 }  // namespace muonwalk::sim

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "sim/cluster/progress.hpp"
 #include "sim/cluster/rank_process.hpp"
 
 namespace muonwalk::sim {
@@ -33,6 +35,27 @@ class StandstillWatch {
   double looked_at_ = 0;
   double used_before_ = 0;
   double still_ = 0;
+};
+
+/// Tells which rank does nothing but compute. It may be at honest work, so what counts is the processor time that it
+/// has used, per thread, since it last gave a sign: a rank that gets no processor does not get older by that.
+class ComputeWatch {
+ public:
+  /// `progress` is where the ranks leave their signs; it must outlive the watch.
+  ComputeWatch(const ProgressBoard& progress, int threads_per_rank);
+  /// A rank that has used more than `seconds` of processor time per thread since its last sign, at `now` on an
+  /// AwakeClock; −1 when there is none.
+  int rank_beyond(double seconds, const std::vector<RankProcess>& ranks, double now);
+
+ private:
+  struct Seen {
+    std::uint64_t signs = 0;
+    double cpu_seconds = -1;  // when they were so many for the first time
+  };
+  const ProgressBoard* progress_;
+  int threads_;
+  double looked_at_ = -1;
+  std::vector<Seen> seen_;  // [rank]
 };
 
 }  // namespace muonwalk::sim

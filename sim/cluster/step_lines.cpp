@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "src/layout/parameter.hpp"
 #include "src/text/text.hpp"
@@ -12,34 +11,31 @@
 namespace muonwalk::sim {
 namespace {
 
-// The cells of one line about something shown: label, name with its range, shape, bytes, bar and note.
+// The cells of one line about something shown: name with its range, shape, bytes, bar and note.
 struct ShownLine {
-  std::string label, name, shape, bytes, bar, note;
+  std::string name, shape, bytes, bar, note;
 };
 
-ShownLine shown_line(const Grid& grid, int rank, const nlohmann::json& fields) {
+ShownLine shown_line(const Shown& shown) {
+  const RecordedBlock& block = shown.block;
   ShownLine line;
-  line.label = rank_label(grid, rank);
-  line.name = fields.at("name");
-  const long long rows = fields.at("rows"), cols = fields.at("cols");
-  line.shape = fields.contains("flat") ? fmt::format("{}", cols) : shape_text(rows, cols);
-  line.bytes = bytes_text(fields.at("bytes"));
-  if (fields.contains("unit")) {
-    const long long begin = fields.at("begin"), end = fields.at("end"), of = fields.at("of");
-    const std::string unit = fields.at("unit");
-    if (!unit.empty()) line.name += fmt::format("[{} {}]", unit, range_text({begin, end}));
-    line.bar = bar_text(begin, end, of);
+  line.name = block.name;
+  line.shape = block.flat ? fmt::format("{}", block.cols) : shape_text(block.rows, block.cols);
+  line.bytes = bytes_text(block.bytes);
+  if (shown.has_bar) {
+    if (!block.unit.empty()) line.name += fmt::format("[{} {}]", block.unit, range_text({block.begin, block.end}));
+    line.bar = bar_text(block.begin, block.end, block.of);
   }
-  line.note = fields.value("note", "");
+  line.note = block.note.value_or("");
   return line;
 }
 
 // A matrix as rows of numbers; what does not fit is left out and counted. A flat run continues on the next line.
-std::vector<std::string> value_lines(const Record& record, int indent) {
+std::vector<std::string> value_lines(const Shown& shown, int indent) {
   constexpr long long kMostRows = 16;
-  const long long rows = record.fields.at("rows"), cols = record.fields.at("cols");
-  const auto* values = reinterpret_cast<const float*>(record.payload.data());
-  const bool flat = record.fields.contains("flat");
+  const long long rows = shown.block.rows, cols = shown.block.cols;
+  const float* values = shown.values.data();
+  const bool flat = shown.block.flat;
   std::size_t width = 7;  // at least, so that matrices of small numbers look alike
   for (long long at = 0; at < rows * cols; ++at) width = std::max(width, fmt::formatted_size("{:.4g}", values[at]));
   const long long room = (kColumns - indent) / static_cast<long long>(width + 2);
@@ -63,36 +59,34 @@ std::vector<std::string> value_lines(const Record& record, int indent) {
 
 }  // namespace
 
-std::vector<std::string> step_lines(const Grid& grid, const std::vector<std::vector<Record>>& records, bool values) {
-  std::map<const Record*, ShownLine> shown;
+std::vector<std::string> step_lines(const Grid& grid, const StepRecords& records, bool values) {
+  std::map<const Shown*, ShownLine> lines_of;
   int label = 0, name = 0, shape = 0, bytes = 0, bar = 0;
-  for (std::size_t rank = 0; rank < records.size(); ++rank) {
-    label = std::max(label, text_width(rank_label(grid, static_cast<int>(rank))));
-    for (const Record& record : records[rank]) {
-      if (record.kind != "show") continue;
-      const ShownLine& line = shown[&record] = shown_line(grid, static_cast<int>(rank), record.fields);
-      name = std::max(name, text_width(line.name));
-      shape = std::max(shape, text_width(line.shape));
-      bytes = std::max(bytes, text_width(line.bytes));
-      bar = std::max(bar, text_width(line.bar));
-    }
-  }
+  for (int rank = 0; rank < static_cast<int>(records.size()); ++rank)
+    label = std::max(label, text_width(rank_label(grid, rank)));
+  for_each<Shown>(records, [&](int, const Shown& shown) {
+    const ShownLine& line = lines_of[&shown] = shown_line(shown);
+    name = std::max(name, text_width(line.name));
+    shape = std::max(shape, text_width(line.shape));
+    bytes = std::max(bytes, text_width(line.bytes));
+    bar = std::max(bar, text_width(line.bar));
+  });
   std::vector<std::string> lines;
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     std::string who = rank_label(grid, static_cast<int>(rank));
     for (const Record& record : records[rank]) {
-      if (record.kind == "say") {
-        lines.push_back(fmt::format("  {}   {}", pad_right(who, label), record.fields.at("line").get<std::string>()));
-      } else if (record.kind == "show") {
-        const ShownLine& s = shown[&record];
+      if (const auto* said = std::get_if<Said>(&record)) {
+        lines.push_back(fmt::format("  {}   {}", pad_right(who, label), said->line));
+      } else if (const auto* shown = std::get_if<Shown>(&record)) {
+        const ShownLine& s = lines_of[shown];
         std::string line = fmt::format("  {}   {}   {}   {}", pad_right(who, label), pad_right(s.name, name),
                                        pad_left(s.shape, shape), pad_left(s.bytes, bytes));
         if (bar > 0) line += "   " + pad_right(s.bar, bar);
         if (!s.note.empty()) line += "   " + s.note;
         lines.push_back(line);
-        if (values && !record.payload.empty()) {
-          lines.push_back(fmt::format("  {}   digest {}", pad_right("", label), record.fields.value("digest", "")));
-          for (std::string& value : value_lines(record, label + 5)) lines.push_back(std::move(value));
+        if (values && !shown->values.empty()) {
+          lines.push_back(fmt::format("  {}   digest {}", pad_right("", label), digest_text(shown->values)));
+          for (std::string& value : value_lines(*shown, label + 5)) lines.push_back(std::move(value));
         }
       } else {
         continue;
@@ -104,24 +98,24 @@ std::vector<std::string> step_lines(const Grid& grid, const std::vector<std::vec
   return lines;
 }
 
-std::vector<std::string> moved_lines(const std::vector<std::vector<Record>>& records) {
-  using Moved = std::tuple<long long, long long, long long>;
+std::vector<std::string> moved_lines(const StepRecords& records) {
   std::vector<std::pair<Moved, std::vector<int>>> groups;  // in order of the first rank
-  for (std::size_t rank = 0; rank < records.size(); ++rank)
-    for (const Record& record : records[rank]) {
-      if (record.kind != "moved") continue;
-      const Moved moved{record.fields.at("sent"), record.fields.at("messages"), record.fields.at("received")};
-      auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == moved; });
-      if (group == groups.end()) group = groups.insert(groups.end(), {moved, {}});
-      group->second.push_back(static_cast<int>(rank));
-    }
+  for_each<Moved>(records, [&](int rank, const Moved& moved) {
+    const auto same = [&](const auto& group) {
+      const Moved& other = group.first;
+      return other.sent == moved.sent && other.messages == moved.messages && other.received == moved.received;
+    };
+    auto group = std::find_if(groups.begin(), groups.end(), same);
+    if (group == groups.end()) group = groups.insert(groups.end(), {moved, {}});
+    group->second.push_back(rank);
+  });
   std::vector<std::string> lines;
   for (const auto& [moved, ranks] : groups) {
-    const auto& [sent, messages, received] = moved;
-    if (messages == 0 && received == 0 && groups.size() == 1) continue;
+    if (moved.messages == 0 && moved.received == 0 && groups.size() == 1) continue;
     lines.push_back(fmt::format("  {} sent {} in {} {} and received {}",
-                                ranks_text(ranks, static_cast<int>(records.size())), bytes_text(sent), messages,
-                                messages == 1 ? "message" : "messages", bytes_text(received)));
+                                ranks_text(ranks, static_cast<int>(records.size())), bytes_text(moved.sent),
+                                moved.messages, moved.messages == 1 ? "message" : "messages",
+                                bytes_text(moved.received)));
   }
   return lines;
 }

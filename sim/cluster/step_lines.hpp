@@ -3,17 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/record.hpp"
+#include "sim/cluster/records.hpp"
 #include "src/layout/grid.hpp"
 
 namespace muonwalk::sim {
 
 /// What the ranks said in one step, as aligned lines in rank order: said lines, shown things and, with values, these
 /// too.
-std::vector<std::string> step_lines(const Grid& grid, const std::vector<std::vector<Record>>& records, bool values);
+std::vector<std::string> step_lines(const Grid& grid, const StepRecords& records, bool values);
 
 /// "every rank sent 48 B in 1 message and received 48 B": a line for each group of ranks that moved the same, none
 /// where nothing moved.
-std::vector<std::string> moved_lines(const std::vector<std::vector<Record>>& records);
+std::vector<std::string> moved_lines(const StepRecords& records);
 
 }  // namespace muonwalk::sim

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <exception>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
-#include "sim/cluster/fault.hpp"
 #include "sim/cluster/world.hpp"
 #include "src/errors.hpp"
 
@@ -15,47 +14,16 @@ namespace {
 
 // The first thing that went wrong on any rank; what follows on the others is only its consequence. A rank may notice
 // that another one is gone before that one has said why.
-class FirstFailure {
- public:
-  void note(int rank, std::exception_ptr error) {
-    const bool lost_peer = is_lost_peer(error);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!error_ || (lost_peer_ && !lost_peer)) {
-      rank_ = rank;
-      error_ = error;
-      lost_peer_ = lost_peer;
-    }
+struct FirstFailure {
+  void note(int rank, const Failed& what) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (failure && (failure->kind != Failed::Kind::peer_lost || what.kind == Failed::Kind::peer_lost)) return;
+    failure = what;
+    of_rank = rank;
   }
-  bool happened() const { return error_ != nullptr; }
-
-  [[noreturn]] void raise(const std::string& step) const {
-    try {
-      std::rethrow_exception(error_);
-    } catch (const UsageError&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw RunError(fmt::format("rank {} failed in step '{}': {}", rank_, step, error.what()));
-    } catch (...) {
-      throw RunError(
-          fmt::format("rank {} failed in step '{}': something was thrown that is no std::exception", rank_, step));
-    }
-  }
-
- private:
-  static bool is_lost_peer(const std::exception_ptr& error) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const PeerLostError&) {
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-
-  std::mutex mutex_;
-  int rank_ = -1;
-  bool lost_peer_ = false;
-  std::exception_ptr error_;
+  std::mutex mutex;
+  std::optional<Failed> failure;
+  int of_rank = -1;
 };
 
 // The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every
@@ -116,8 +84,8 @@ class ThreadWorld : public World {
 
   bool reporting() const override { return true; }
 
-  std::vector<std::vector<Record>> run(const std::string& title, const RankBody& body, int step) override {
-    std::vector<std::vector<Record>> records(sessions_.size());
+  StepRecords run(const std::string& title, const RankBody& body, int step) override {
+    StepRecords records(sessions_.size());
     on_every_rank(title, [&](int rank) {
       const auto r = static_cast<std::size_t>(rank);
       records[r] = sessions_[r]->run(step, title, body);
@@ -128,12 +96,12 @@ class ThreadWorld : public World {
  private:
   // Runs `work` on a thread for each rank. When one throws, the others are woken and the first error is thrown on.
   void on_every_rank(const std::string& title, const std::function<void(int)>& work) {
-    FirstFailure failure;
+    FirstFailure first;
     const auto guarded = [&](int rank) {
       try {
         work(rank);
       } catch (...) {
-        failure.note(rank, std::current_exception());
+        first.note(rank, failure_now());
         wake_the_others(rank);
       }
     };
@@ -142,14 +110,14 @@ class ThreadWorld : public World {
       try {
         threads.emplace_back(guarded, rank);
       } catch (const std::system_error&) {
-        failure.note(rank, std::make_exception_ptr(RunError(
-                               "the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks")));
+        first.note(rank, {Failed::Kind::other,
+                          "the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks", 0});
         for (int other = rank; other < options_.grid.size(); ++other) wake_the_others(other);
         break;
       }
     }
     for (auto& thread : threads) thread.join();
-    if (failure.happened()) failure.raise(title);
+    if (first.failure) raise(*first.failure, first.of_rank, title);
   }
 
   void wake_the_others(int failed_rank) {

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "sim/cluster/interrupt.hpp"
-#include "sim/cluster/ledger_record.hpp"
 #include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -46,31 +44,15 @@ Tracer::Tracer(const LessonInfo& info, const Options& options)
   }
 }
 
-Record trace_record(SpanBatch batch, const Ledger& ledger) {
-  Record record;
-  record.kind = "trace";
-  record.fields = {{"names", std::move(batch.names)},
-                   {"dropped", batch.dropped},
-                   {"full_since", batch.full_since_ns},
-                   {"ledger", ledger_fields(ledger)}};
-  const auto* bytes = reinterpret_cast<const std::byte*>(batch.spans.data());
-  record.payload.assign(bytes, bytes + batch.spans.size() * sizeof(Span));
-  return record;
-}
-
-void Tracer::step(const std::vector<std::vector<Record>>& records) {
-  for (std::size_t rank = 0; rank < records.size(); ++rank)
-    for (const Record& record : records[rank]) {
-      if (record.kind != "trace") continue;
-      RankTrace& of_rank = run_.ranks[rank];
-      of_rank.names = record.fields.at("names").get<std::vector<std::string>>();
-      of_rank.dropped = record.fields.at("dropped");
-      of_rank.full_since_ns = record.fields.at("full_since");
-      of_rank.ledger = ledger_from(record.fields.at("ledger"));
-      const std::size_t before = of_rank.spans.size();
-      of_rank.spans.resize(before + record.payload.size() / sizeof(Span));
-      if (!record.payload.empty()) std::memcpy(&of_rank.spans[before], record.payload.data(), record.payload.size());
-    }
+void Tracer::step(const StepRecords& records) {
+  for_each<Traced>(records, [&](int rank, const Traced& traced) {
+    RankTrace& of_rank = run_.ranks[static_cast<std::size_t>(rank)];
+    of_rank.names = traced.batch.names;
+    of_rank.dropped = traced.batch.dropped;
+    of_rank.full_since_ns = traced.batch.full_since_ns;
+    of_rank.ledger = traced.ledger;
+    of_rank.spans.insert(of_rank.spans.end(), traced.batch.spans.begin(), traced.batch.spans.end());
+  });
 }
 
 // A lesson that reads its own trace keeps more than it was asked to write.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/cluster/options.hpp"
-#include "sim/cluster/record.hpp"
+#include "sim/cluster/records.hpp"
 #include "sim/recording/run_trace.hpp"
 
 namespace muonwalk::sim {
@@ -19,7 +19,7 @@ class Tracer {
   /// The ranks are about to start: time 0.
   void begin() { run_.began_ns = SpanBuffer::now_ns(); }
   /// A step has ended on all ranks.
-  void step(const std::vector<std::vector<Record>>& records);
+  void step(const StepRecords& records);
   /// What the run trains.
   void trains(const std::vector<TrainedMatrix>& parameters) { run_.parameters = parameters; }
 
@@ -37,9 +37,6 @@ class Tracer {
   int room_;
   RunTrace run_;
 };
-
-/// What a rank hands to its Tracer at the end of a step.
-Record trace_record(SpanBatch batch, const Ledger& ledger);
 
 /// Throws UsageError when a trace can't be written where it should be; makes the folder of --trace-per-rank if there is
 /// none. To be called before any rank is started.

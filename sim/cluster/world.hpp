@@ -1,13 +1,39 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/cluster/options.hpp"
-#include "sim/cluster/rank_session.hpp"
+#include "sim/cluster/rank.hpp"
+#include "sim/cluster/rank_groups.hpp"
+#include "sim/cluster/records.hpp"
 
 namespace muonwalk::sim {
+
+/// What a step does on one rank.
+using RankBody = std::function<void(Rank&)>;
+
+/// Runs steps on one rank and keeps what the rank said; the same for a rank that is a process and one that is a thread.
+class RankSession {
+ public:
+  /// The session of rank `rank` with its connected groups. `progress` must outlive it.
+  RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, ProgressBoard& progress);
+
+  /// Runs the body as step number `step` (from 1 on; 0 for a hand-over) and returns its records. Exceptions pass
+  /// through. A fault that was asked for happens here, before the body.
+  std::vector<Record> run(int step, const std::string& title, const RankBody& body);
+
+  /// The rank's communicators and counters.
+  RankGroups& groups() { return *groups_; }
+
+ private:
+  Options options_;
+  std::unique_ptr<RankGroups> groups_;
+  ProgressBoard* progress_;
+  Rank rank_;
+};
 
 /// The ranks of one run. There are two kinds of world; a lesson can't tell them apart.
 ///
@@ -26,22 +52,22 @@ class World {
   /// Runs a step on the ranks of this process. Where reporting() holds, returns every rank's records in rank order.
   /// Throws RunError that names the rank, the step and the cause when a rank fails; no rank is left by then. UsageError
   /// when a rank refused its input.
-  std::vector<std::vector<Record>> step(const std::string& title, const RankBody& body) {
-    return run(title, body, ++steps_);
-  }
+  StepRecords step(const std::string& title, const RankBody& body) { return run(title, body, ++steps_); }
 
   /// The same for what is no step of the lesson, such as handing over results: it has no number, and no fault that was
   /// asked for happens in it.
-  std::vector<std::vector<Record>> errand(const std::string& title, const RankBody& body) {
-    return run(title, body, 0);
-  }
+  StepRecords hand_over(const std::string& title, const RankBody& body) { return run(title, body, 0); }
+
+  /// In the process that prints, when nothing more is to be done: lets the ranks go. Throws RunError when one of them
+  /// went on to a step that the process that prints never came to, or does not end.
+  virtual void finish() {}
 
   /// The number of the last step.
   int steps() const { return steps_; }
 
  protected:
-  /// Does what `step` (numbers from 1 on) and `errand` (0) promise, in this kind of world.
-  virtual std::vector<std::vector<Record>> run(const std::string& title, const RankBody& body, int step) = 0;
+  /// Does what `step` (numbers from 1 on) and `hand_over` (0) promise, in this kind of world.
+  virtual StepRecords run(const std::string& title, const RankBody& body, int step) = 0;
 
  private:
   int steps_ = 0;

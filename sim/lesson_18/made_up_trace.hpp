@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/analyser/summary.hpp"
-#include "sim/cluster/named_numbers.hpp"
+#include "sim/cluster/comparison.hpp"
 
 namespace muonwalk::sim {
 

@@ -31,7 +31,6 @@ std::string Paint::wrap(const char* code, const std::string& words) const {
 std::string Paint::bold(const std::string& words) const { return wrap("1", words); }
 std::string Paint::good(const std::string& words) const { return wrap("32", words); }
 std::string Paint::bad(const std::string& words) const { return wrap("1;31", words); }
-std::string Paint::faint(const std::string& words) const { return wrap("2", words); }
 
 void open_standard_files() {
   // The lowest free number is given out first, so what is opened here gets the number that was missing.

@@ -9,12 +9,11 @@ class Paint {
  public:
   /// Finds out whether standard output takes colours.
   Paint();
-  /// The words in bold, as good news (green), as bad news (bold red), and faint.
+  /// The words in bold, as good news (green), and as bad news (bold red).
   /// @{
   std::string bold(const std::string& words) const;
   std::string good(const std::string& words) const;
   std::string bad(const std::string& words) const;
-  std::string faint(const std::string& words) const;
   /// @}
 
  private:

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "src/errors.hpp"
-#include "src/io/dtype.hpp"
+#include "src/io/safetensors_format.hpp"
 
 namespace muonwalk {
 namespace {
@@ -141,6 +141,12 @@ void FileBeside::refuse(int error) { refuse(std::strerror(error), remedy_for(err
 void FileBeside::refuse(const std::string& why, const std::string& remedy) {
   discard();  // here, because a constructor that throws has no destructor
   throw UsageError("can't write " + in_quotes(path_) + ": " + why + "; " + remedy);
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  FileBeside file(path);
+  file.write(text.data(), text.size());
+  file.commit();
 }
 
 }  // namespace muonwalk

@@ -43,4 +43,7 @@ class FileBeside {
   unsigned group_ = 0;
 };
 
+/// Writes `text` to the file `path`, whole or not at all, as FileBeside does.
+void write_text_file(const std::string& path, const std::string& text);
+
 }  // namespace muonwalk

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "src/errors.hpp"
-#include "src/io/dtype.hpp"
 #include "src/io/float16.hpp"
+#include "src/io/safetensors_format.hpp"
 #include "src/numerics/bfloat16.hpp"
 
 namespace muonwalk {

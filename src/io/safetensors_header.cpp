@@ -1,11 +1,10 @@
-#include "src/io/safetensors_header.hpp"
 
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
-#include "src/io/dtype.hpp"
+#include "src/io/safetensors_format.hpp"
 
 namespace muonwalk {
 namespace {

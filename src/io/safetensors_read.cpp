@@ -8,9 +8,8 @@
 #include <new>
 
 #include "src/errors.hpp"
-#include "src/io/dtype.hpp"
 #include "src/io/safetensors.hpp"
-#include "src/io/safetensors_header.hpp"
+#include "src/io/safetensors_format.hpp"
 
 namespace muonwalk {
 namespace {

@@ -3,9 +3,9 @@
 #include <stdexcept>
 
 #include "src/errors.hpp"
-#include "src/io/dtype.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/safetensors.hpp"
+#include "src/io/safetensors_format.hpp"
 
 namespace muonwalk {
 namespace {

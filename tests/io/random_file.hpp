@@ -4,8 +4,8 @@
 #include <random>
 #include <string>
 
-#include "src/io/dtype.hpp"
 #include "src/io/safetensors.hpp"
+#include "src/io/safetensors_format.hpp"
 
 /// A file with tensors of every type, odd names, scalars and empty tensors, the same for the same seed.
 inline muonwalk::SafetensorsFile random_file(unsigned seed, int most_tensors = 12) {

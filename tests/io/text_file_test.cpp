@@ -1,5 +1,3 @@
-#include "src/io/text_file.hpp"
-
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -7,6 +5,7 @@
 #include <string>
 
 #include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
 #include "tests/io/temporary_folder.hpp"
 
 using namespace muonwalk;

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "sim/analyser/published.hpp"
-#include "sim/cluster/named_numbers.hpp"
+#include "sim/cluster/comparison.hpp"
 #include "sim/lesson_18/compared_runs.hpp"
 #include "sim/lesson_18/made_up_trace.hpp"
 #include "sim/lesson_18/published_claims.hpp"

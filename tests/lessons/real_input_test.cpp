@@ -266,6 +266,7 @@ TEST_CASE("lesson 09 on files: a full disk, a dead rank or a difference leaves a
     CHECK(outcome.exit_code == code);
     CHECK(read_text(files.folder.file("O")) == "old");
     CHECK(files.folder.names() == std::vector<std::string>{"G0", "G1", "O", "P"});
+    CHECK(outcome.err.find("went on to") == std::string::npos);  // no rank took the outcome of a check for its own
   };
   require_untouched(files.run({"--dp", "2", "--tp", "2", "--fault", "kill:3:3"}), 3);
   require_untouched(files.run({"--dp", "2", "--tp", "2", "--bug", "forgotten_momentum"}), 1);

@@ -115,8 +115,10 @@ def faults_of_cell(source, number, named):
     elif kind == "statements":
         yield from lambda_faults(code)
         for piece in pieces(code):
-            if re.match(r"lesson\.(?:check|check_numbers|cost|answer)\(", piece):
-                yield f"does not look at what {piece.split('(')[0]} returns; wrap it in NB_CHECK"
+            if re.match(r"lesson\.answer\(", piece):
+                yield "does not look at what lesson.answer returns; wrap it in NB_CHECK"
+        if re.search(r"\blesson\.(?:check|check_numbers|cost)\((?!.*\bNB_CHECK\(lesson\.all_equal\(\)\);)", code, re.DOTALL):
+            yield "checks something and does not look at the outcome; add NB_CHECK(lesson.all_equal());"
         body = code
     else:
         return

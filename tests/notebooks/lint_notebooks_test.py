@@ -24,7 +24,8 @@ GOOD = {
                        "int twice(int x) {\n  const auto f = [&](int y) { return x + y; };\n  return f(x);\n}\n\n"
                        "const std::vector<int> kSome = {1, 2};\n}"),
         code("run", 'LessonInfo info;\ninfo.name = "a; %b [&]";\nif (true) {\n  int z = 1;\n} else {\n  int z = 2;\n}'),
-        code("more", "{ int z = 3; }\nconst auto shift = [](int y) { return y + 1; };\nNB_CHECK(lesson.check(\"it\", shift));"),
+        code("more", "{ int z = 3; }\nconst auto shift = [](int y) { return y + 1; };\nlesson.check(\"it\", shift);\n"
+                     "NB_CHECK(lesson.all_equal());"),
     ],
     "metadata": {"kernelspec": {"name": "xcpp17"}},
     "nbformat": 4,
@@ -101,8 +102,8 @@ class Lint(unittest.TestCase):
             self.expect_of_cell("has the magic", magic)
 
     def test_results_are_looked_at(self):
-        self.expect_of_cell("does not look at what lesson.check returns", 'lesson.check("it", &Local::x, reference);')
-        self.expect_of_cell("does not look at what lesson.cost returns", "lesson.cost(predict);")
+        self.expect_of_cell("does not look at the outcome", 'lesson.check("it", &Local::x, reference);')
+        self.expect_of_cell("does not look at the outcome", "NB_CHECK(lesson.all_equal());\nlesson.cost(predict);")
         self.expect_of_cell("does not look at what lesson.answer returns", 'lesson.answer("because");')
 
 

@@ -130,11 +130,12 @@ class MakeNotebook(unittest.TestCase):
 
     def test_what_can_fail_is_checked(self):
         cells = self.cells()
-        self.assertEqual(cells["checks"], 'NB_CHECK(lesson.check("the values", &Local::values,\n             reference));\n'
-                                          "NB_CHECK(lesson.cost(predict));")
+        self.assertEqual(cells["checks"], 'lesson.check("the values", &Local::values,\n             reference);\n'
+                                          "lesson.cost(predict);\nNB_CHECK(lesson.all_equal());")
         self.assertEqual(cells["answer"], 'NB_CHECK(lesson.answer("because.") == 0);')
-        said = self.cells(LESSON.replace("lesson.cost(predict);", "lesson.check_numbers(read, right);   // (in words)"))
-        self.assertTrue(said["checks"].endswith("NB_CHECK(lesson.check_numbers(read, right));   // (in words)"))
+        said = self.cells(LESSON.replace("lesson.cost(predict);", "lesson.check_numbers(read, right);   // (in words)\n  lesson.say(more);"))
+        self.assertTrue(said["checks"].endswith("lesson.check_numbers(read, right);   // (in words)\n"
+                                                "NB_CHECK(lesson.all_equal());\nlesson.say(more);"))
 
     def test_other_results_of_main_are_checked_as_well(self):
         self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "code"))["result"], "NB_CHECK(code == 0);")

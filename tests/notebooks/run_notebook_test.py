@@ -109,7 +109,7 @@ class RunNotebook(unittest.TestCase):
         sources = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]
         planted = [source.replace('command_line("")', 'command_line("--bug forgotten_copy")') for source in sources]
         self.assertNotEqual(sources, planted)
-        said = self.expect_failure(r'this does not hold: lesson.check\("the matrix split by columns"', *planted,
+        said = self.expect_failure(r'this does not hold: lesson.all_equal\(\)', *planted,
                                    beside=ROOT / "notebooks" / "setup.hpp")
         self.assertIn("elements differ", said)
 

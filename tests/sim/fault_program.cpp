@@ -49,6 +49,13 @@ void receive_from_next(Rank& rank) {
   group.recv(&number, 1, (group.rank() + 1) % group.size());
 }
 
+// So many seconds of processor time.
+void compute_for(double much) {
+  const double until = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) + much;
+  while (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) < until) {
+  }
+}
+
 void misbehave() {
   if (mode == "kill") kill(getpid(), SIGKILL);
   if (mode == "exit") _exit(7);
@@ -66,11 +73,7 @@ void misbehave() {
     signal(SIGSEGV, SIG_DFL);
     raise(SIGSEGV);
   }
-  if (mode == "compute") {
-    const double until = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) + seconds;
-    while (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) < until) {
-    }
-  }
+  if (mode == "compute") compute_for(seconds);
 }
 
 void die_of_alarm(int) { kill(getpid(), SIGKILL); }
@@ -111,6 +114,10 @@ void trouble(Rank& rank, Local& local) {
   } else {
     rank.tp().all_gather(Flat(8));
     if (guilty) misbehave();
+    for (int phase = 0; guilty && mode == "compute_in_phases" && phase < seconds; ++phase) {
+      rank.phase("phase " + std::to_string(phase));
+      compute_for(1);
+    }
     talk_everywhere(rank, Index{1} << 16);
   }
   local.sums = rank.dp().all_reduce(Flat(6, 1.0f));
@@ -140,5 +147,8 @@ int main(int argc, char** argv) {
   lesson.step("trouble", trouble);
   lesson.check("sums", &Local::sums, reference);
   lesson.step("part", part);
+  // What only one side knows must not decide what the other one does.
+  if (mode == "goes_astray" && !lesson.reporting()) lesson.step("astray", [](Rank&, Local&) {});
+  if (mode == "asks_as_a_rank" && !lesson.all_equal()) return 1;
   return lesson.answer("everybody does.");
 }

@@ -43,7 +43,7 @@ TEST_CASE("faults at the start of a step: the first or the last rank, whatever i
     cases.push_back({{"--fault", "stop" + at}, 3, {who + " was stopped by signal 19 (SIGSTOP)", where}});
     cases.push_back({{"--fault", "hang" + at}, 3, {who + " did nothing", where}});
   }
-  // Step 3 comes after a check: errands between the steps have no number.
+  // Step 3 comes after a check: hand-overs between the steps have no number.
   cases.push_back({{"--fault", "kill:3:3"}, 3, {"rank 3 was killed", "in step 'part'"}});
   cases.push_back({{"--fault", "kill:3:4"}, 2, {"--fault names step 4", "0 (the rendezvous) to 3"}});
   run_cases(cases);
@@ -73,6 +73,8 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
   }
   cases.push_back({{"--mode", "deadlock"}, 3, {"nothing moved in step 'trouble'", "every rank waits for messages"}});
   cases.push_back({{"--mode", "nap"}, 3, {"every rank did nothing in step 'trouble'"}});
+  cases.push_back({{"--mode", "goes_astray"}, 3, {"went on to 'astray'", "as the outcome of a check"}});
+  cases.push_back({{"--mode", "asks_as_a_rank"}, 3, {"was killed by signal 6 (SIGABRT)"}});
   cases.push_back({{"--mode", "reference_throws"}, 3, {"the reference can't be computed"}});
   run_cases(cases);
 }
@@ -80,6 +82,29 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
 TEST_CASE("a rank that computes for longer than the timeout is left in peace") {
   run_cases({{{"--mode", "compute", "--culprit", "2", "--seconds", "4"}, 0, {}},
              {{"--mode", "compute", "--culprit", "0", "--seconds", "4", "--dp", "1", "--tp", "2"}, 0, {}}});
+}
+
+TEST_CASE("a rank that computes for ever is named, in the rendezvous, at the start of a step and within one; exit 3") {
+  const std::vector<std::string> sentence = {"did nothing but compute", "for 5 s of processor time",
+                                             "longer --timeout"};
+  const auto named = [&](const std::string& who, const std::string& where) {
+    std::vector<std::string> words = sentence;
+    words.insert(words.end(), {who, where});
+    return words;
+  };
+  run_cases({{{"--fault", "spin:0:0", "--timeout", "0.5"}, 3, named("rank 0", "in step 'rendezvous'")},
+             {{"--fault", "spin:7:2", "--timeout", "0.5", "--threads", "1"}, 3, named("rank 7", "in step 'trouble'")}});
+  run_cases(
+      {{{"--mode", "compute", "--culprit", "3", "--seconds", "1000", "--timeout", "0.5", "--threads", "1"},
+        3,
+        named("rank 3", "in step 'trouble'")},
+       {{"--dp", "1", "--tp", "1", "--mode", "compute", "--seconds", "1000", "--timeout", "0.5", "--threads", "1"},
+        3,
+        named("rank 0", "in step 'trouble'")}});
+}
+
+TEST_CASE("a rank that computes for long and says in which phase it is, is left in peace") {
+  run_cases({{{"--mode", "compute_in_phases", "--culprit", "2", "--seconds", "8", "--timeout", "0.5"}, 0, {}}});
 }
 
 TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {

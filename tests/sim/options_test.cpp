@@ -96,9 +96,13 @@ TEST_CASE("parse_options: every option sets what it says") {
 }
 
 TEST_CASE("parse_options: every kind of fault, with and without a step") {
-  const std::vector<std::pair<std::string, Fault::Kind>> kinds = {
-      {"kill", Fault::Kind::kill}, {"exit", Fault::Kind::exit}, {"throw", Fault::Kind::raise},
-      {"stop", Fault::Kind::stop}, {"hang", Fault::Kind::hang}, {"never-connect", Fault::Kind::never_connect}};
+  const std::vector<std::pair<std::string, Fault::Kind>> kinds = {{"kill", Fault::Kind::kill},
+                                                                  {"exit", Fault::Kind::exit},
+                                                                  {"throw", Fault::Kind::raise},
+                                                                  {"stop", Fault::Kind::stop},
+                                                                  {"hang", Fault::Kind::hang},
+                                                                  {"spin", Fault::Kind::spin},
+                                                                  {"never-connect", Fault::Kind::never_connect}};
   for (const auto& [word, kind] : kinds) {
     const Fault fault = parsed({"--fault", word + ":1"}).fault;
     CHECK(fault.kind == kind);

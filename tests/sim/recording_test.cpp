@@ -14,10 +14,13 @@
 #include "src/errors.hpp"
 #include "tests/pictures/well_formed_xml.hpp"
 #include "tests/sim/printed.hpp"
+#include "tests/sim/told.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::by_rank;
 using muonwalk::testing::printed;
+using muonwalk::testing::told;
 using nlohmann::json;
 
 namespace {
@@ -95,17 +98,14 @@ std::vector<std::string> names(const std::vector<const RecordedBlock*>& blocks) 
   return all;
 }
 
-Record shown(const std::string& name, const std::vector<float>& values) {
-  Record record;
-  record.kind = "show";
-  const long long count = static_cast<long long>(values.size());
-  record.fields = {{"name", name}, {"rows", 1}, {"cols", count}, {"bytes", 4 * count}, {"flat", true}};
-  record.payload.resize(values.size() * sizeof(float));
-  if (!values.empty()) std::memcpy(record.payload.data(), values.data(), record.payload.size());
-  return record;
+Shown shown(const std::string& name, const std::vector<float>& values) {
+  Shown shown(name, {1, static_cast<Index>(values.size())});
+  shown.block.flat = true;
+  shown.values = values;
+  return shown;
 }
 
-Record phase(const std::string& name) { return {"phase", {{"name", name}, {"seconds", 0.5}}, {}}; }
+PhaseEnded phase(const std::string& name) { return {name, 0.5}; }
 
 json recorded_json(const Recorder& recorder) { return json::parse(recording_json(recorder.recording())); }
 
@@ -157,7 +157,7 @@ TEST_CASE("Lesson: the picture and the words of the last step, and what a notebo
   });
 }
 
-TEST_CASE("Rank::recorded: on while a step is recorded, off in errands, later quiet steps and unrecorded runs") {
+TEST_CASE("Rank::recorded: on while a step is recorded, off in hand-overs, later quiet steps and unrecorded runs") {
   printed([&] {
     const auto run = [](bool recorded) {
       std::string seen;
@@ -176,9 +176,8 @@ TEST_CASE("Rank::recorded: on while a step is recorded, off in errands, later qu
 TEST_CASE("Recorder: values of up to 1024 elements are kept, of more their digest, of none nothing") {
   Options options;
   Recorder recorder(info(), options);
-  Record sizes = shown("only a shape", {});
-  recorder.step("show",
-                {{shown("few", std::vector<float>(1024, 1.5f)), shown("many", std::vector<float>(1025, 1.5f)), sizes}});
+  recorder.step("show", by_rank(told(shown("few", std::vector<float>(1024, 1.5f)),
+                                     shown("many", std::vector<float>(1025, 1.5f)), shown("only a shape", {}))));
   const json holds = recorded_json(recorder)["steps"][0]["holds"][0];
   CHECK(holds[0]["values"].size() == 1024);
   CHECK(holds[0]["digest"].get<std::string>().size() == 16);
@@ -197,7 +196,7 @@ TEST_CASE(
   std::vector<float> all = values;
   all.insert(all.end(), {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()});
   Recorder recorder(info(), Options());
-  recorder.step("show", {{shown("w", all)}});
+  recorder.step("show", by_rank(told(shown("w", all))));
   const std::string text = recording_json(recorder.recording());
   const json kept = json::parse(text)["steps"][0]["holds"][0][0]["values"];
   REQUIRE(kept.size() == all.size());
@@ -218,11 +217,11 @@ TEST_CASE(
   recorder.heading("\033[1mheading\033[0m");
   recorder.line("\033[1mheading\033[0m");
   recorder.line("two\nlines");
-  recorder.step("first", {{}});
+  recorder.step("first", by_rank(told()));
   recorder.line("\033[1mstep 1\033[0m");
   recorder.step_printed();
   recorder.line("between");
-  recorder.step("second", {{}});
+  recorder.step("second", by_rank(told()));
   recorder.line("step 2");
   recorder.step_printed();
   recorder.line("the end");
@@ -240,9 +239,9 @@ TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes
   Options options;
   options.grid = Grid().dp(2);
   Recorder recorder(info(), options);
-  recorder.quiet_step("work",
-                      {{shown("a", {1}), phase("one"), shown("b", {1}), phase("two"), shown("c", {1}), phase("one")},
-                       {shown("a", {1}), phase("one"), phase("two"), shown("d", {1}), phase("three")}});
+  recorder.quiet_step(
+      "work", by_rank(told(shown("a", {1}), phase("one"), shown("b", {1}), phase("two"), shown("c", {1}), phase("one")),
+                      told(shown("a", {1}), phase("one"), phase("two"), shown("d", {1}), phase("three"))));
   const auto& steps = recorder.recording().steps;
   REQUIRE(steps.size() == 3);
   CHECK(steps[0].title == "work: one");
@@ -255,10 +254,10 @@ TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes
   CHECK(steps[2].holds[0].empty());
   CHECK(steps[2].holds[1][0].name == "d");
 
-  recorder.quiet_step("no phases", {{shown("a", {1})}, {}});
+  recorder.quiet_step("no phases", by_rank(told(shown("a", {1})), told()));
   CHECK(steps.back().title == "no phases");
   CHECK(steps.back().number == 4);
-  recorder.quiet_step("nothing at all", {{}, {}});
+  recorder.quiet_step("nothing at all", by_rank(told(), told()));
   CHECK(steps.back().title == "nothing at all");
 }
 
@@ -267,9 +266,9 @@ TEST_CASE(
     "back") {
   Options options;
   Recorder recorder(info(), options);
-  Record matrix = shown("m, orthogonal", {1, 2});
-  matrix.fields.erase("flat");
-  recorder.step("show", {{shown("run", {1}), matrix, shown("m", {1}), shown("run, again", {1})}});
+  Shown matrix = shown("m, orthogonal", {1, 2});
+  matrix.block.flat = false;
+  recorder.step("show", by_rank(told(shown("run", {1}), std::move(matrix), shown("m", {1}), shown("run, again", {1}))));
   const Recording& recording = recorder.recording();
   REQUIRE(recording.tensors.size() == 2);
   CHECK(recording.tensors[0].name == "run");

@@ -15,9 +15,12 @@
 #include "src/numerics/matrix.hpp"
 #include "src/text/text.hpp"
 #include "tests/sim/printed.hpp"
+#include "tests/sim/told.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::by_rank;
+using muonwalk::testing::told;
 
 namespace {
 
@@ -37,11 +40,10 @@ struct OutputTo {
   }
 };
 
-Record shown(const std::string& name, Index rows, Index cols, const std::vector<float>& values = {}) {
-  Record record{"show", {{"name", name}, {"rows", rows}, {"cols", cols}, {"bytes", 4 * rows * cols}}, {}};
-  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
-  record.payload.assign(bytes, bytes + values.size() * sizeof(float));
-  return record;
+Shown shown(const std::string& name, Index rows, Index cols, const std::vector<float>& values = {}) {
+  Shown shown(name, {rows, cols});
+  shown.values = values;
+  return shown;
 }
 
 }  // namespace
@@ -148,9 +150,8 @@ TEST_CASE("rank_label: the coordinates of which there is more than one") {
 }
 
 TEST_CASE("step_lines: what ranks say and show, in rank order, aligned, the label in a rank's first line only") {
-  Record said{"say", {{"line", "hello"}}, {}};
-  Record other{"moved", {{"sent", 1}}, {}};
-  const std::vector<std::vector<Record>> records = {{shown("w", 4, 6), said}, {other, shown("longer_name", 10, 6)}};
+  const StepRecords records =
+      by_rank(told(shown("w", 4, 6), Said{"hello"}), told(Moved{1, 0, 0}, shown("longer_name", 10, 6)));
   const std::vector<std::string> lines = step_lines(Grid().dp(2), records, false);
   CHECK(joined(lines) ==
         "  rank 0  dp 0   w              4 × 6    96 B\n"
@@ -166,13 +167,11 @@ TEST_CASE("step_lines: with values, every number is apart from its neighbour and
     std::vector<float> values;
     for (Index at = 0; at < rows * cols; ++at)
       values.push_back((random() % 2 ? -1.0f : 1.0f) * static_cast<float>(random()) * (random() % 2 ? 1e-30f : 1e-3f));
-    Record record = shown("w", rows, cols, values);
     const bool flat = random() % 2 == 0;
-    if (flat) record = shown("w", 1, rows * cols, values);
-    if (flat) record.fields["flat"] = true;
-    record.fields["digest"] = "0123456789abcdef";
-    std::vector<std::vector<Record>> records(64);
-    records[63].push_back(record);
+    Shown record = flat ? shown("w", 1, rows * cols, values) : shown("w", rows, cols, values);
+    record.block.flat = flat;
+    StepRecords records(64);
+    records[63].push_back(std::move(record));
     for (const std::string& line : step_lines(grid, records, true)) {
       CAPTURE(line);
       CHECK(text_width(line) <= kColumns);
@@ -187,25 +186,23 @@ TEST_CASE("step_lines: with values, every number is apart from its neighbour and
 TEST_CASE("step_lines: a flat run shows its first values in order; what is left out is counted") {
   std::vector<float> values;
   for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
-  Record run = shown("run", 1, 20, values);
-  run.fields["flat"] = true;
-  const std::string text = joined(step_lines(Grid(), {{run}}, true));
+  Shown run = shown("run", 1, 20, values);
+  run.block.flat = true;
+  const std::string text = joined(step_lines(Grid(), by_rank(told(std::move(run))), true));
   CAPTURE(text);
   std::size_t at = text.find("digest");
   for (int i = 0; i < 20 && at != std::string::npos; ++i) at = text.find(" " + std::to_string(i), at + 1);
   CHECK(at != std::string::npos);
-  Record wide = shown("wide", 1, 40, std::vector<float>(40, 1.0f));
-  CHECK(joined(step_lines(Grid(), {{wide}}, true)).find(" more") != std::string::npos);
+  const StepRecords wide = by_rank(told(shown("wide", 1, 40, std::vector<float>(40, 1.0f))));
+  CHECK(joined(step_lines(Grid(), wide, true)).find(" more") != std::string::npos);
 }
 
 TEST_CASE("moved_lines: a line for each set of ranks that moved the same") {
-  const auto moved = [](int sent, int messages, int received) {
-    return std::vector<Record>{{"moved", {{"sent", sent}, {"messages", messages}, {"received", received}}, {}}};
-  };
-  CHECK(moved_lines({moved(0, 0, 0), moved(0, 0, 0)}).empty());
-  CHECK(joined(moved_lines({moved(48, 1, 48), moved(48, 1, 48)})) ==
+  const auto moved = [](int sent, int messages, int received) { return told(Moved{sent, received, messages}); };
+  CHECK(moved_lines(by_rank(moved(0, 0, 0), moved(0, 0, 0))).empty());
+  CHECK(joined(moved_lines(by_rank(moved(48, 1, 48), moved(48, 1, 48)))) ==
         "  every rank sent 48 B in 1 message and received 48 B");
-  CHECK(joined(moved_lines({moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)})) ==
+  CHECK(joined(moved_lines(by_rank(moved(48, 3, 0), moved(0, 0, 16), moved(0, 0, 16)))) ==
         "  rank 0 sent 48 B in 3 messages and received 0 B\n  ranks 1–2 sent 0 B in 0 messages and received 16 B");
 }
 

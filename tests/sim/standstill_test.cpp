@@ -4,11 +4,14 @@
 #include "sim/cluster/standstill.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 using muonwalk::sim::AwakeClock;
@@ -50,6 +53,47 @@ TEST_CASE("AwakeClock: a process that is stopped for three seconds has been awak
   for (int file : ends) close(file);
 }
 
+static_assert(!std::is_copy_constructible_v<RankProcess> && !std::is_copy_assignable_v<RankProcess>);
+
+TEST_CASE("RankProcess: owns its process and its pipe: what it was moved from ends nothing, and its end ends both") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0)
+    while (true) pause();
+  {
+    RankProcess last(-1, -1);
+    {
+      RankProcess first(pid, ends[0]);
+      RankProcess second(std::move(first));
+      last = std::move(second);
+    }
+    last.observe();
+    CHECK_FALSE(last.ended());
+    CHECK(kill(pid, 0) == 0);
+    CHECK(last.pipe() == ends[0]);
+  }
+  CHECK(waitpid(pid, nullptr, WNOHANG) == -1);  // it has been waited for
+  CHECK(fcntl(ends[0], F_GETFD) == -1);
+  close(ends[1]);
+}
+
+TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touch the process") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0)
+    while (true) pause();
+  { RankProcess(pid, ends[0]).leave_to_parent(); }
+  CHECK(fcntl(ends[0], F_GETFD) == -1);
+  CHECK(waitpid(pid, nullptr, WNOHANG) == 0);
+  kill(pid, SIGKILL);
+  CHECK(waitpid(pid, nullptr, 0) == pid);
+  close(ends[1]);
+}
+
 #if defined(__linux__)
 namespace {
 
@@ -85,7 +129,8 @@ void sleep_on() {
 // For how long the watch thinks that one process has stood still, after a second and a half. It sees that process as a
 // rank.
 double seconds_still(pid_t pid) {
-  const std::vector<RankProcess> ranks(1, RankProcess(pid, -1));
+  std::vector<RankProcess> ranks;
+  ranks.emplace_back(pid, -1);
   StandstillWatch watch;
   AwakeClock clock;
   double now = 0, still = 0;
@@ -94,6 +139,7 @@ double seconds_still(pid_t pid) {
     still = watch.seconds(ranks, now);
     usleep(10000);
   }
+  ranks[0].leave_to_parent();
   return still;
 }
 

@@ -15,10 +15,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from lesson_source import played_lessons  # noqa: E402
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-PLAYED = range(4, 10)             # lessons whose pages have a player
+PLAYED = played_lessons(Path(__file__).resolve().parents[2])
 COMPARED = "lesson_05_tp_gather"  # the lesson whose last frame is compared with what it prints
 RIGHT, HOME, TAB = "\ue014", "\ue011", "\ue004"
 
@@ -131,9 +133,9 @@ def printed_numbers(program):
 
 def browse(site, bin_folder, screenshots):
     lessons = sorted(page for page in site.glob("lesson_*.html") if re.fullmatch(r"lesson_\d\d_\w+\.html", page.name))
-    missing = {f"{number:02}" for number in PLAYED} - {page.name[7:9] for page in lessons}
+    missing = set(PLAYED) - {page.stem for page in lessons}
     if missing or not (site / "index.html").exists():
-        what = f"pages of lessons {', '.join(sorted(missing))}" if missing else "start page"
+        what = f"pages of {', '.join(sorted(missing))}" if missing else "start page"
         sys.exit(f"browse_site.py: {site} has no {what}; ./walk docs builds the site")
     printed = printed_numbers(bin_folder / COMPARED)
     with headless_browser() as browser:
@@ -143,7 +145,7 @@ def browse(site, bin_folder, screenshots):
                 set_media(browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
                 visit.open(page, size)
                 visit.open_hints()
-                if page != site / "index.html" and int(page.name[7:9]) in PLAYED:
+                if page.stem in PLAYED:
                     player = visit.play()
                     if player and page.stem == COMPARED:
                         visit.compare_last_frame(printed)

@@ -12,7 +12,7 @@ import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, read_lesson  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
 //
@@ -87,6 +87,16 @@ class Filter(Lessons):
             self.assertEqual(page.count("@code{.cpp}"), page.count("@endcode"), lesson.name)
             self.assertEqual(page.count("@code{.cpp}"), len(doxygen_filter.fragments(lesson)), lesson.name)
             self.assertEqual(page.count("@verbatim"), page.count("@endverbatim"), lesson.name)
+
+    def test_players_and_arguments_are_read_from_the_list_of_lessons(self):
+        with tempfile.TemporaryDirectory() as folder:
+            listed = Path(folder) / "lessons" / "CMakeLists.txt"
+            listed.parent.mkdir()
+            listed.write_text("# add_lesson(lesson_00_not PLAYER)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b PLAYER)\n"
+                              "add_lesson(lesson_03_c PLAYER TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
+            self.assertEqual(played_lessons(folder), ["lesson_02_b", "lesson_03_c"])
+            self.assertEqual(test_arguments(folder, "lesson_02_b"), "")
+            self.assertEqual(test_arguments(folder, "lesson_03_c"), "--small --steps 3")
 
     def test_title_and_sections(self):
         page = self.page()

@@ -15,7 +15,6 @@ from lesson_source import LessonError  # noqa: E402
 
 _FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.DOTALL)
 _SECTION = re.compile(r'<h1><a class="anchor" id="(\w+)"></a>\s*(.*?)</h1>', re.DOTALL)
-_PLAYED = ("04", "05", "06", "07", "08", "09")
 
 
 def section(anchor, title, content):
@@ -175,7 +174,7 @@ def complete(lessons, lesson, contents, material, links):
     own = [path for path in sorted(material.glob("*.svg")) if not path.name.startswith("step_")]
     pictures = "\n".join(picture(lesson.name, path.name, lesson_text.read(path)) for path in own)
     contents = _before_section(contents, section_id(lesson.name, "The reference"), pictures)
-    if lesson.number in _PLAYED:
+    if lesson.player:
         after_steps = sections[sections.index(section_id(lesson.name, "The steps")) + 1]
         contents = _before_section(contents, after_steps, player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),

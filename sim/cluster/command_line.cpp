@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "sim/cluster/options.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+template <class Value>
+using Words = std::vector<std::pair<std::string, Value>>;
+
+const Words<Fault::Kind> kFaultKinds = {{"kill", Fault::Kind::kill},
+                                        {"exit", Fault::Kind::exit},
+                                        {"throw", Fault::Kind::raise},
+                                        {"stop", Fault::Kind::stop},
+                                        {"hang", Fault::Kind::hang},
+                                        {"spin", Fault::Kind::spin},
+                                        {"never-connect", Fault::Kind::never_connect}};
+
+std::string quoted_if_empty(const std::string& text) { return text.empty() ? "''" : text; }
+
+template <class Value>
+std::string listed(const Words<Value>& words, const char* between) {
+  std::string list;
+  for (const auto& [word, value] : words) list += (list.empty() ? "" : between) + word;
+  return list;
+}
+
+// The number that a text is, if it is one and nothing else.
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number = 0;
+  const char* end = text.data() + text.size();
+  const auto [read_to, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || read_to != end) return std::nullopt;
+  return number;
+}
+
+// "kill:3:2" → rank 3 is killed in step 2; the step may be left out.
+Fault parse_fault(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) c == ':' ? words.emplace_back() : words.back() += c;
+  words.resize(std::max<std::size_t>(words.size(), 2));
+  const auto kind = std::find_if(kFaultKinds.begin(), kFaultKinds.end(), [&](auto& k) { return k.first == words[0]; });
+  const std::optional<int> rank = number_of<int>(words[1]);
+  const std::optional<int> step = words.size() > 2 ? number_of<int>(words[2]) : 1;
+  if (kind == kFaultKinds.end() || !rank || !step || *step < 0 || words.size() > 3)
+    throw UsageError(
+        fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP from "
+                    "1 on, or 0 for the rendezvous, for example --fault kill:3:2",
+                    quoted_if_empty(text), listed(kFaultKinds, ", ")));
+  return {kind->second, *rank, *step};
+}
+
+// What CLI11 is to refuse. It puts the option's name before the words that a validator returns.
+
+CLI::Validator whole_number(int least, int most) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        if (text.empty()) return fmt::format("'' is no number; it takes a whole number from {} on", least);
+        const std::optional<int> number = number_of<int>(text);
+        return number ? range_complaint(*number, least, most) : "";  // what is no number can't be converted
+      },
+      "");
+}
+
+CLI::Validator seed_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (number_of<std::uint64_t>(text)) return "";
+        return fmt::format("{} is no seed; it takes a whole number from 0 to {}", quoted_if_empty(text),
+                           std::numeric_limits<std::uint64_t>::max());
+      },
+      "");
+}
+
+// One of these words; it becomes the number of the value that it stands for.
+template <class Value>
+CLI::Validator one_of(Words<Value> words) {
+  return CLI::Validator(
+      [words = std::move(words)](std::string& text) -> std::string {
+        const auto known = std::find_if(words.begin(), words.end(), [&](auto& word) { return word.first == text; });
+        if (known == words.end())
+          return fmt::format("{} is not known; it takes {}", quoted_if_empty(text), listed(words, " or "));
+        text = fmt::format("{}", static_cast<int>(known->second));
+        return "";
+      },
+      "");
+}
+
+CLI::Validator not_empty(const std::string& complaint) {
+  return CLI::Validator([=](std::string& text) { return text.empty() ? "'' " + complaint : ""; }, "");
+}
+
+// What the parser found wrong, as a sentence of ours.
+std::string parse_error_text(const CLI::ParseError& error, const LessonInfo& info) {
+  std::string reason = error.what();
+  while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.')) reason.pop_back();
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
+    return reason.erase(reason.find(": "), 1);
+  const std::string unreadable = "Could not convert: ";  // and then "--dp = two"
+  const std::size_t equals = reason.find(" = ");
+  if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
+    return fmt::format("{} {} is no number of the kind that it takes; {} --help says what works",
+                       reason.substr(unreadable.size(), equals - unreadable.size()),
+                       quoted_if_empty(reason.substr(equals + 3)), info.name);
+  return fmt::format("{}; {} --help lists the options", reason, info.name);
+}
+
+// Adds a lesson's own options to the common ones.
+void add_own_options(CLI::App& app, const LessonInfo& info) {
+  for (const LessonOption& option : info.options) {
+    std::visit(
+        [&](auto* target) {
+          using Target = std::remove_pointer_t<decltype(target)>;
+          if constexpr (std::is_same_v<Target, bool>)
+            app.add_flag(option.name, *target, option.help)->group("This lesson");
+          else if constexpr (std::is_same_v<Target, std::vector<std::string>>)
+            app.add_option(option.name, *target, option.help)
+                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                ->group("This lesson");
+          else
+            app.add_option(option.name, *target, option.help)->group("This lesson");
+        },
+        option.target);
+  }
+}
+
+}  // namespace
+
+bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options) {
+  CLI::App app{fmt::format("{}", fmt::join(wrap_text(info.question, 0), "\n")), info.name};
+  int dp = options.grid.dp(), tp = options.grid.tp(), pp = options.grid.pp();
+  bool list_bugs = false;
+  app.allow_extras();  // named below, in a sentence of ours
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  const auto sizes = {app.add_option("--dp", dp, fmt::format("data-parallel ranks (default {})", dp)),
+                      app.add_option("--tp", tp, fmt::format("tensor-parallel ranks (default {})", tp)),
+                      app.add_option("--pp", pp, fmt::format("pipeline-parallel ranks (default {})", pp))};
+  const int most_ranks = info.plans_only != nullptr ? kMostPlannedRanks : kMostRanks;
+  for (CLI::Option* size : sizes) size->check(whole_number(1, most_ranks));
+  app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
+      ->check(whole_number(1, kMostThreads));
+  app.add_option("--seed", options.seed, "seed of the random numbers (default 1)")->check(seed_number());
+  app.add_option("--precision", options.precision,
+                 info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)")
+      ->transform(one_of<Precision>({{"fp32", Precision::fp32}, {"bf16", Precision::bf16}}))
+      ->type_name("TEXT");
+  const auto* products =
+      app.add_option(
+             "--products", options.products,
+             info.fp32_only
+                 ? "nothing: this lesson multiplies no matrices"
+                 : "what multiplies in Newton–Schulz: eigen (default), or chain, the same bits on any processor")
+          ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
+          ->type_name("TEXT");
+  app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
+  const auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
+  app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
+  app.add_option("--timeout", options.timeout_seconds,
+                 fmt::format("seconds in which nothing moves before the run is given up (default 30);\n"
+                             "a rank that does nothing but compute may take {} times as long",
+                             kComputeTimeouts));
+  app.add_option("--world", options.world, "processes (default) or threads")
+      ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"threads", WorldKind::threads}}))
+      ->type_name("TEXT");
+  app.add_option("--transport", options.transport, "gloo (default) or memory; memory needs --world threads")
+      ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}}))
+      ->type_name("TEXT");
+  app.add_option_function<std::string>(
+      "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
+      "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "));
+  app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON")
+      ->check(not_empty("names no file; try --record run.json"));
+  app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture a step into FOLDER/")
+      ->check(not_empty("names no picture; try --svg run.svg, or --svg pictures/ for a picture a step"));
+  app.add_option("--trace", options.trace_file,
+                 "trace the run (of two layouts, the first) into this file, for Perfetto")
+      ->check(not_empty("names no file; try --trace run.json"));
+  app.add_option("--trace-per-rank", options.trace_folder,
+                 "trace the run into this folder, a file a rank, as PyTorch does")
+      ->check(not_empty("names no folder; try --trace-per-rank traces/"));
+  const auto* trace_events =
+      app.add_option("--trace-events", options.trace_events,
+                     fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
+  add_own_options(app, info);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::string help = app.help();
+    while (!help.empty() && help.back() == '\n') help.pop_back();
+    print_line(help);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(parse_error_text(error, info));
+  }
+  if (!app.remaining().empty())
+    throw UsageError(fmt::format("{} is no option of {}; {} --help lists them",
+                                 quoted_if_empty(app.remaining().front()), info.name, info.name));
+  if (list_bugs) {
+    for (const Bug& known : info.bugs) print_line(fmt::format("{}  {}", known.name, known.what));
+    return false;
+  }
+  if (options.precision == Precision::bf16 && info.fp32_only)
+    throw UsageError(
+        fmt::format("--precision bf16 would change nothing in {}, which moves float32 and multiplies nothing; try it "
+                    "with lesson 04, 06 or 09",
+                    info.name));
+  if (products->count() > 0 && info.fp32_only)
+    throw UsageError(fmt::format(
+        "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",
+        options.products == Products::chain ? "chain" : "eigen", info.name));
+  if (trace_events->count() > 0 && !options.tracing())
+    throw UsageError(
+        "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
+  options.grid.dp(dp).tp(tp).pp(pp);
+  options.grid_given = std::any_of(sizes.begin(), sizes.end(), [](auto* size) { return size->count() > 0; });
+  if (bug->count() > 0) require_known_bug(info, options.bug);
+  require_valid(info, options);
+  return true;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/cluster/recorder.hpp"
+#include "sim/cluster/tracer.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/terminal/terminal.hpp"
+
+namespace muonwalk::sim {
+
+/// What lesson.cpp and lesson_checks.cpp share: the ranks of a lesson, and how it went so far.
+struct LessonCore::State {
+  std::unique_ptr<Recorder> recorder;  // in the process that prints; none where nothing is recorded
+  std::unique_ptr<Tracer> tracer;      // the same for a trace
+  int quiet_steps = 0;
+  std::unique_ptr<World> world;
+  Paint paint;
+  int steps = 0;
+  int checks = 0;
+  int failed_checks = 0;
+  std::vector<std::string> phases;                       // in order of first use
+  std::map<std::string, std::map<int, double>> seconds;  // [phase][rank]
+  long peak_kilobytes = 0;
+};
+
+// Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.
+template <class Work>
+void LessonCore::guarded(const Work& work) {
+  if (!program_) return work();
+  bool done = false;
+  const int code = exit_code_of(info_.name, [&] {
+    work();
+    done = true;
+    return 0;
+  });
+  if (done) return;
+  state_->world.reset();
+  std::exit(code);
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,70 @@
+#include "sim/cluster/records.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+Shown::Shown(const std::string& name, Shape shape) {
+  block.name = name;
+  block.rows = shape.rows;
+  block.cols = shape.cols;
+  block.bytes = 4 * shape.size();
+}
+
+Shown& Shown::is_part(const char* unit, Range part, Index of) {
+  has_bar = true;
+  block.unit = unit;
+  block.begin = part.begin;
+  block.end = part.end;
+  block.of = of;
+  return *this;
+}
+
+Shown& Shown::note(const std::string& words) {
+  block.note = words;
+  return *this;
+}
+
+Shown& Shown::from(const std::string& name) {
+  made_of.push_back(name);
+  return *this;
+}
+
+Shown& Shown::bytes(Index count) {
+  block.bytes = count;
+  return *this;
+}
+
+Failed failure_now() {
+  Failed failure{Failed::Kind::other, "something was thrown that is no std::exception", monotonic_seconds()};
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    failure.message = error.what();
+    if (dynamic_cast<const UsageError*>(&error) != nullptr) failure.kind = Failed::Kind::usage;
+    if (dynamic_cast<const PeerLostError*>(&error) != nullptr) failure.kind = Failed::Kind::peer_lost;
+  } catch (...) {
+  }
+  return failure;
+}
+
+void raise(const Failed& failure, int rank, const std::string& step) {
+  if (failure.kind == Failed::Kind::usage) throw UsageError(failure.message);
+  throw RunError(fmt::format("rank {} failed in step '{}': {}", rank, step, failure.message));
+}
+
+double monotonic_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string digest_text(const std::vector<float>& values) {
+  return fmt::format("{:016x}", XXH3_64bits(values.data(), values.size() * sizeof(float)));
+}
+
+}  // namespace muonwalk::sim
