@@ -155,19 +155,17 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                  info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)")
       ->transform(one_of<Precision>({{"fp32", Precision::fp32}, {"bf16", Precision::bf16}}))
       ->type_name("TEXT");
-  const auto* products =
-      app.add_option(
-             "--products", options.products,
-             info.fp32_only
-                 ? "nothing: this lesson multiplies no matrices"
-                 : "what multiplies in Newton–Schulz: eigen (default), or chain, the same bits on any processor")
-          ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
-          ->type_name("TEXT");
+  const auto* products = app.add_option("--products", options.products,
+                                        info.fp32_only ? "nothing: this lesson multiplies no matrices"
+                                                       : "what multiplies in Newton–Schulz: eigen (default), or "
+                                                         "chain,\nwhich gives the same bits on any processor")
+                             ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
+                             ->type_name("TEXT");
   app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
   const auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
   app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
   app.add_option("--timeout", options.timeout_seconds,
-                 fmt::format("seconds in which nothing moves before the run is given up (default 30);\n"
+                 fmt::format("seconds in which nothing moves before a run is given up (default 30);\n"
                              "a rank that does nothing but compute may take {} times as long",
                              kComputeTimeouts));
   app.add_option("--world", options.world, "processes (default) or threads")

@@ -251,7 +251,7 @@ void expect_moves_as_printed(const json& recording) {
         if (move["from"] == rank) sent += move["bytes"].get<long long>(), ++messages;
         if (move["to"] == rank) received += move["bytes"].get<long long>();
       }
-      records[rank].push_back(muonwalk::sim::Moved{sent, received, messages});
+      records[rank].emplace_back(muonwalk::sim::Moved{sent, received, messages});
     }
     std::vector<std::string> printed;
     for (const json& line : step["lines"])
