@@ -269,3 +269,11 @@ TEST_CASE("summary: a lesson's trace: ranks by their names, bytes as in the ledg
   CHECK(summary.matrices.front().rows == 4);
   CHECK(left_out(summary, "counters: curves for viewers") == 1);
 }
+
+TEST_CASE("summary: of ranks that share a file, each has the time of its own events alone") {
+  const Summary summary = summarize({read_trace_text("the lesson's trace", lesson_trace())});
+  REQUIRE(summary.ranks.size() == 2);
+  CHECK(summary.ranks[0].communication_ns == 40 * kUs);
+  CHECK(summary.ranks[1].communication_ns == 20 * kUs);
+  CHECK(summary.together.communication_ns == 60 * kUs);
+}
