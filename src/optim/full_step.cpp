@@ -28,11 +28,10 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
       momentum(update.data(), state.momentum[b][k].data(), own.size(), settings, update.data());
 
       // One message gathers all the matrices of the bucket at once, and `update` is the whole bucket from here on. Who
-      // owns whole matrices has them already.
+      // owns whole matrices has them already; that no gather has rounded them to bf16 makes no difference, because
+      // Newton–Schulz begins with that.
       Range held = own;
-      if (layout.whole_matrices()) {
-        round_as_gathered(update, settings.precision);
-      } else {
+      if (!layout.whole_matrices()) {
         context.begin(phases::dp_gather);
         update = dp_gather(dp, update, counts, settings.precision);
         held = bucket.range;

@@ -58,10 +58,6 @@ Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& co
   return gather(dp, shard, counts, precision);
 }
 
-void round_as_gathered(Flat& values, Precision precision) {
-  if (precision == Precision::bf16) round_to_bf16(values.data(), static_cast<Index>(values.size()));
-}
-
 void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index>& counts) {
   dp.all_gather_v(weights.data() + own_begin(dp, counts), counts, weights.data());
 }

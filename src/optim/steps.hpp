@@ -24,9 +24,6 @@ Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
 /// The same where ranks own runs of different sizes.
 Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision);
 
-/// What a gather does to values besides moving them: in bf16 it rounds them. For those that need not be gathered.
-void round_as_gathered(Flat& values, Precision precision);
-
 /// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
 /// bucket[0] in the buffer.
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta);
