@@ -85,26 +85,27 @@ TEST_CASE("a rank that computes for longer than the timeout is left in peace") {
 }
 
 TEST_CASE("a rank that computes for ever is named, in the rendezvous, at the start of a step and within one; exit 3") {
-  const std::vector<std::string> sentence = {"did nothing but compute", "for 5 s of processor time",
+  const std::vector<std::string> sentence = {"did nothing but compute", "for 2 s of processor time",
                                              "longer --timeout"};
   const auto named = [&](const std::string& who, const std::string& where) {
     std::vector<std::string> words = sentence;
     words.insert(words.end(), {who, where});
     return words;
   };
-  run_cases({{{"--fault", "spin:0:0", "--timeout", "0.5"}, 3, named("rank 0", "in step 'rendezvous'")},
-             {{"--fault", "spin:7:2", "--timeout", "0.5", "--threads", "1"}, 3, named("rank 7", "in step 'trouble'")}});
   run_cases(
-      {{{"--mode", "compute", "--culprit", "3", "--seconds", "1000", "--timeout", "0.5", "--threads", "1"},
+      {{{"--fault", "spin:0:0", "--timeout", "0.2", "--threads", "1"}, 3, named("rank 0", "in step 'rendezvous'")},
+       {{"--fault", "spin:7:2", "--timeout", "0.2", "--threads", "1"}, 3, named("rank 7", "in step 'trouble'")}});
+  run_cases(
+      {{{"--mode", "compute", "--culprit", "3", "--seconds", "1000", "--timeout", "0.2", "--threads", "1"},
         3,
         named("rank 3", "in step 'trouble'")},
-       {{"--dp", "1", "--tp", "1", "--mode", "compute", "--seconds", "1000", "--timeout", "0.5", "--threads", "1"},
+       {{"--dp", "1", "--tp", "1", "--mode", "compute", "--seconds", "1000", "--timeout", "0.2", "--threads", "1"},
         3,
         named("rank 0", "in step 'trouble'")}});
 }
 
 TEST_CASE("a rank that computes for long and says in which phase it is, is left in peace") {
-  run_cases({{{"--mode", "compute_in_phases", "--culprit", "2", "--seconds", "8", "--timeout", "0.5"}, 0, {}}});
+  run_cases({{{"--mode", "compute_in_phases", "--culprit", "2", "--seconds", "4", "--timeout", "0.2"}, 0, {}}});
 }
 
 TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {
