@@ -38,7 +38,9 @@ using namespace muonwalk::sim;
 //
 // (‖X‖ is the root of the sum of the squares of all elements. It is also the root of the sum of all σ², and so at least
 // the largest σ.) A matrix of more rows than columns is transposed before and after, so that m is the smaller of the
-// two. And where does it happen? On every rank of the TP group, on the whole matrix, each for itself:
+// two. `src/numerics/newton_schulz_eigen.cpp` writes these three lines in Eigen's words; `--products chain` takes
+// products of our own, whose bits are the same on every processor. And where does it happen? On every rank of the TP
+// group, on the whole matrix, each for itself:
 //
 //     tp 0  ██████                 tp 0  ██████                     tp 0  ██████
 //           ······   → TP gather →       ██████   → Newton–Schulz →       ██████   the same bits,
@@ -227,7 +229,7 @@ Prediction predict(const Seat& seat) {
 // The larger cost is arithmetic, and it does not shrink with the number of ranks. A step takes 2 m²n operations for A,
 // 2 m³ for B and 2 m²n for B X. A and B are symmetric, so it is enough to compute one triangle of each and mirror it:
 // about half of the first two. (The program does it tile by tile, so that a large matrix comes near to this and our
-// small one does not.)
+// small one does not. In bf16 it computes all of B: rounding c A leaves its product with A a little asymmetric.)
 //
 // The last lines before `try` are for matrices of real models, in GFLOP, 10⁹ additions and multiplications: what the
 // formula says, what is left of it with triangles, and what all ranks of a TP group do together without them.

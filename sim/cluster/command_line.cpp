@@ -10,6 +10,7 @@
 #include "sim/cluster/options.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/chain_product.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -214,6 +215,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         fmt::format("--precision bf16 would change nothing in {}, which moves float32 and multiplies nothing; try it "
                     "with lesson 04, 06 or 09",
                     info.name));
+  if (options.products == Products::chain) chain_kernel();  // refuses a MUONWALK_CHAIN that can't be run
   if (products->count() > 0 && info.fp32_only)
     throw UsageError(fmt::format(
         "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",

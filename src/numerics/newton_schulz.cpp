@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "src/numerics/bf16_rounding.hpp"
-#include "src/numerics/packed_product.hpp"
-#include "src/numerics/products.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 
 namespace muonwalk {
@@ -67,69 +65,13 @@ void normalize(Matrix& wide, bool tall, const NewtonSchulzSettings& settings, co
   round_to_bf16(wide.data(), wide.size());
 }
 
-// The m × m and m × n matrices of one iteration, kept from step to step. Only bf16 needs `scaled`.
-struct Buffers {
-  Buffers(Index m, Index n, bool in_bf16) : a(m, m), b(m, m), scaled(in_bf16 ? Matrix(m, m) : Matrix()), next(m, n) {}
-  Matrix a;
-  Matrix b;
-  Matrix scaled;
-  Matrix next;
-};
-
-// One step in float32. The additions ride on the products: B starts from b A, and the new X from a X.
-void step_fp32(Matrix& x, Buffers& buffers, const Quintic& quintic, int threads) {
-  symmetric_product(x, x, buffers.a, threads);
-
-  PackedProduct polynomial;  // B = b A + (c A) A, where the right A = Aᵀ needs no transposition
-  polynomial.rows = polynomial.cols = polynomial.depth = x.rows();
-  polynomial.left = polynomial.right = polynomial.addend = buffers.a.data();
-  polynomial.left_scale = quintic.c;
-  polynomial.addend_scale = quintic.b;
-  polynomial.out = buffers.b.data();
-  polynomial.symmetric = true;
-  compute(polynomial, threads);
-
-  PackedProduct update;  // X ← a X + B X
-  update.rows = update.depth = x.rows();
-  update.cols = x.cols();
-  update.left = buffers.b.data();
-  update.right = update.addend = x.data();
-  update.addend_scale = quintic.a;
-  update.out = buffers.next.data();
-  compute(update, threads);
-  std::swap(x, buffers.next);
-}
-
-// sum ← scale · x + sum, with the rounding of every operation, also of the product that `sum` comes from.
-void add_scaled_in_bf16(float scale, const Matrix& x, Matrix& sum) {
-  const float* const from = x.data();
-  float* const to = sum.data();
-  for (Index i = 0; i < x.size(); ++i) to[i] = nearest_bf16(nearest_bf16(scale * from[i]) + nearest_bf16(to[i]));
-}
-
-// One step where every result is rounded to bfloat16, which is why nothing can ride on a product here.
-void step_bf16(Matrix& x, Buffers& buffers, const Quintic& quintic, int threads) {
-  symmetric_product(x, x, buffers.a, threads);
-  round_to_bf16(buffers.a.data(), buffers.a.size());
-
-  const float* const a = buffers.a.data();
-  float* const scaled = buffers.scaled.data();
-  for (Index i = 0; i < buffers.a.size(); ++i) scaled[i] = nearest_bf16(quintic.c * a[i]);
-  symmetric_product(buffers.scaled, buffers.a, buffers.b, threads);
-  add_scaled_in_bf16(quintic.b, buffers.a, buffers.b);
-
-  multiply(buffers.b, x, buffers.next, threads);
-  add_scaled_in_bf16(quintic.a, x, buffers.next);
-  std::swap(x, buffers.next);
-}
-
 void iterate(Matrix& x, const NewtonSchulzSettings& settings,
              const std::function<void(int step, const Matrix& x)>& after_step) {
-  const bool in_bf16 = settings.precision == Precision::bf16;
-  Buffers buffers(x.rows(), x.cols(), in_bf16);
+  NewtonSchulzBuffers buffers(x.rows(), x.cols(), settings.precision);
   if (after_step) after_step(0, x);
   for (int step = 1; step <= settings.steps; ++step) {
-    (in_bf16 ? step_bf16 : step_fp32)(x, buffers, settings.quintic, settings.threads);
+    (settings.products == Products::eigen ? eigen_step : chain_step)(x, settings, buffers);
+    std::swap(x, buffers.next);
     if (after_step) after_step(step, x);
   }
 }
@@ -150,6 +92,12 @@ double newton_schulz_flops(Index rows, Index cols, int steps) {
   const double m = static_cast<double>(std::min(rows, cols));
   const double n = static_cast<double>(std::max(rows, cols));
   return steps * (4 * m * m * n + 2 * m * m * m);
+}
+
+double newton_schulz_flops_by_halves(Index rows, Index cols, Precision precision, int steps) {
+  const double m = static_cast<double>(std::min(rows, cols));
+  const double n = static_cast<double>(std::max(rows, cols));
+  return steps * (3 * m * m * n + (precision == Precision::bf16 ? 2 : 1) * m * m * m);
 }
 
 }  // namespace muonwalk

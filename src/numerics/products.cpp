@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "src/numerics/packed_product.hpp"
+#include "src/numerics/chain_product.hpp"
 
 namespace muonwalk {
 
@@ -29,7 +29,7 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads)
                                 ": the left factor needs as many columns as the right one has rows");
   }
   prepare(left, right, out, left.rows(), right.cols());
-  PackedProduct product;
+  ChainProduct product;
   product.rows = left.rows();
   product.cols = right.cols();
   product.depth = left.cols();
@@ -45,7 +45,7 @@ void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int
                                 " does not exist: both factors need the same shape");
   }
   prepare(left, right, out, left.rows(), left.rows());
-  PackedProduct product;
+  ChainProduct product;
   product.rows = product.cols = left.rows();
   product.depth = left.cols();
   product.left = left.data();

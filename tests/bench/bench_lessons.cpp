@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -15,7 +16,7 @@
 #include "sim/cluster/world.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "src/train/reference_run.hpp"
+#include "tests/bench/multiply_add_peak.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -65,17 +66,90 @@ void run_lesson(const std::string& name, const std::vector<std::string>& options
   if (outcome.exit_code != 0) fmt::print("  {} ended {}: {}\n", name, testing::end_text(outcome), outcome.err);
 }
 
-// The Newton–Schulz of all ranks of a grid, over that of one process, on the matrices and the layout of lesson 09.
-double repeated_work(const Grid& grid) {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  const Layout layout = plan_layout(proof_of_concept_parameters(), grid, options);
-  double serial = 0, all = 0;
-  for (const Parameter& parameter : proof_of_concept_parameters())
-    serial += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols);
-  for (int rank = 0; rank < grid.size(); ++rank)
-    all += flops(muon_plan(layout, grid.place(rank), {}), phases::orthogonalize);
-  return all / serial;
+// A matrix, and how often lesson 09 orthogonalizes it.
+struct Repeated {
+  Shape shape;
+  int times = 0;
+};
+
+// The default run of lesson 09: ten steps of both layouts, in each of which every rank that owns an element of a matrix
+// orthogonalizes all of it, and ten steps of the reference, which serves both.
+std::vector<Repeated> work_of_lesson_09() {
+  std::vector<Repeated> work;
+  for (const Parameter& parameter : proof_of_concept_parameters()) work.push_back({parameter.shape, 10});
+  for (const Grid& grid : {Grid().dp(4).tp(2), Grid().dp(2).tp(4)}) {
+    LayoutOptions options;
+    options.parameter_alignment = 1;
+    const Layout layout = plan_layout(proof_of_concept_parameters(), grid, options);
+    for (const Buffer& buffer : layout.buffers)
+      for (const DistMeta& meta : buffer.parameters)
+        for (int dp = 0; dp < grid.dp(); ++dp)
+          if (!layout.owned_range(meta, dp).empty())
+            for (Repeated& matrix : work)
+              if (matrix.shape.rows == meta.full_shape.rows && matrix.shape.cols == meta.full_shape.cols) {
+                matrix.times += 10 * grid.tp();
+                break;
+              }
+  }
+  return work;
+}
+
+double work_in_flops(Precision precision) {
+  double flops = 0;
+  for (const Repeated& matrix : work_of_lesson_09())
+    flops += matrix.times * newton_schulz_flops_by_halves(matrix.shape.rows, matrix.shape.cols, precision);
+  return flops;
+}
+
+// Seconds that the same products take in PyTorch in fp32 and bf16, none where there is no PyTorch.
+std::optional<std::pair<double, double>> seconds_in_torch() {
+  const TemporaryFolder folder;
+  std::ofstream job(folder.file("job"));
+  for (const Repeated& matrix : work_of_lesson_09())
+    job << matrix.shape.rows << " " << matrix.shape.cols << " " << matrix.times << "\n";
+  job.close();
+  const testing::Outcome outcome = testing::run_program(
+      {"/usr/bin/env", "python3", std::string(MUONWALK_ROOT) + "/tests/bench/products_in_torch.py", folder.file("job")},
+      600);
+  if (outcome.exit_code != 0) return std::nullopt;
+  std::istringstream numbers(outcome.out);
+  std::pair<double, double> result;
+  numbers >> result.first >> result.second;
+  return result;
+}
+
+// Lesson 09 with each engine in each precision, beside the time in which two cores could do its multiply-adds and
+// nothing else. Half of a symmetric product is saved; in bf16 (c A) A is none.
+void lesson_09() {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const double peak = bench::multiply_add_peak_of(cores);
+  fmt::print("Lesson 09, both layouts, 10 steps, checks included: {:.0f} GFLOP in fp32, {:.0f} in bf16\n",
+             work_in_flops(Precision::fp32) / 1e9, work_in_flops(Precision::bf16) / 1e9);
+  fmt::print(
+      "  {} cores reach {:.0f} GFLOP/s in multiply-adds of float32, so that its floor is {:.2f} s and {:.2f} s\n",
+      cores, peak, work_in_flops(Precision::fp32) / 1e9 / peak, work_in_flops(Precision::bf16) / 1e9 / peak);
+  const auto run = [](const char* products, const char* precision) {
+    return seconds([&] {
+      run_lesson("lesson_09_full_step", {"--verbose", "0", "--products", products, "--precision", precision});
+    });
+  };
+  const char* const names[4][2] = {{"chain", "fp32"}, {"eigen", "fp32"}, {"chain", "bf16"}, {"eigen", "bf16"}};
+  std::vector<double> times[4];
+  for (int turn = 0; turn < 3; ++turn)
+    for (int i = 0; i < 4; ++i) times[i].push_back(run(names[i][0], names[i][1]));
+  for (auto& of_one : times) std::sort(of_one.begin(), of_one.end());
+  const auto torch = seconds_in_torch();
+  for (int i = 0; i < 4; ++i) {
+    const bool fp32 = i < 2;
+    const double floor = work_in_flops(fp32 ? Precision::fp32 : Precision::bf16) / 1e9 / peak;
+    fmt::print("  {} {}  {:6.2f} s  {:5.2f} × the floor", names[i][0], names[i][1], times[i][1], times[i][1] / floor);
+    if (torch) fmt::print("  PyTorch takes {:5.2f} ×", (fp32 ? torch->first : torch->second) / times[i][1]);
+    fmt::print("{}\n", i == 0   ? "   targets 1.4, 3.5"
+                       : i == 1 ? "   target 1.6"
+                       : i == 2 ? fmt::format("   {:.2f} × the chain's fp32 (target 0.7)", times[2][1] / times[0][1])
+                                : "");
+  }
+  if (!torch) fmt::print("  not compared with PyTorch: there is none (Debian: python3-torch)\n");
 }
 
 // The same run with --trace and without take turns, so that both see the same machine; the ratio is that of the middle
@@ -110,20 +184,7 @@ int main() {
   for (const std::string& name : lessons())
     if (name != "lesson_09_full_step") print(name, middle_of(3, [&] { run_lesson(name, {}); }), 1);
 
-  fmt::print("Lesson 09, both layouts, 10 steps, checks included\n");
-  const RandomTraining data(proof_of_concept_parameters(), 10, 1);
-  double serial = 0;
-  const double whole = middle_of(3, [] { run_lesson("lesson_09_full_step", {}); });
-  serial = middle_of(3, [&] { ReferenceRun(data, std::make_unique<Muon>(MuonSettings())).after(10, 4); });
-  print("fp32", whole, 7);
-  const double cores = std::max(1u, std::thread::hardware_concurrency());
-  // The ranks of both layouts repeat the Newton–Schulz of one process so many times; the reference is run once more.
-  const double repeated = repeated_work(Grid().dp(4).tp(2)) + repeated_work(Grid().dp(2).tp(4)) + 1;
-  fmt::print("  fp32: {:.2f} × the time that its {:.2f} × serial work takes when {} cores do nothing else\n",
-             whole / (serial * repeated / cores), repeated, cores);
+  lesson_09();
   cost_of_tracing();
-  fmt::print("  bf16: {:.3f} s (no target)\n", middle_of(3, [] {
-               run_lesson("lesson_09_full_step", {"--precision", "bf16"});
-             }));
   return 0;
 }

@@ -16,7 +16,7 @@
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/numerics/simd.hpp"
+#include "tests/bench/multiply_add_peak.hpp"
 
 using namespace muonwalk;
 
@@ -65,58 +65,47 @@ std::vector<double> interleaved(const std::vector<std::function<void()>>& work, 
   return medians;
 }
 
-constexpr int peak_steps = 200000;
-constexpr int peak_chains = 16;  // independent sums: more than latency × width of any processor's multiply-add units
-
-void multiply_add_loop() {
-  volatile float factor = 0.999f;  // unknown to the compiler, which would otherwise work out the end
-  volatile float term = 0.001f;
-  const Lanes factors = in_all_lanes(factor);
-  const Lanes terms = in_all_lanes(term);
-  Lanes sums[peak_chains];  // they start apart, because the compiler makes one chain of equal ones
-#pragma GCC unroll 16
-  for (int i = 0; i < peak_chains; ++i) sums[i] = in_all_lanes(static_cast<float>(i));
-  for (int step = 0; step < peak_steps; ++step) {
-#pragma GCC unroll 16
-    for (int i = 0; i < peak_chains; ++i) sums[i] = multiply_add(sums[i], factors, terms);
-  }
-  Lanes total = {};
-#pragma GCC unroll 16
-  for (int i = 0; i < peak_chains; ++i) total += sums[i];  // unrolled as well, or the sums would live in memory
-  float result = total[0];
-  benchmark::DoNotOptimize(result);
+NewtonSchulzSettings with(Products products, Precision precision, int threads = 1) {
+  NewtonSchulzSettings settings;
+  settings.products = products;
+  settings.precision = precision;
+  settings.threads = threads;
+  return settings;
 }
 
-constexpr double peak_loop_flops = 2.0 * peak_steps * peak_chains * lanes;
+std::function<void()> orthogonalization(const Matrix& x, const NewtonSchulzSettings& settings) {
+  return [&x, settings] { benchmark::DoNotOptimize(newton_schulz(x, settings).data()); };
+}
 
-// What is left of the formula's operations when symmetric products are done by halves: 3 m²n + m³ a step.
-double flops_done(Index m, Index n) { return 5.0 * (3.0 * m * m * n + 1.0 * m * m * m); }
-
-void compare_with_eigen(Index m, Index n, int rounds, const char* target) {
+void compare_engines(Index m, Index n, int rounds) {
   const Matrix x = random_matrix({1, 1}, m, n);
-  NewtonSchulzSettings bf16;
-  bf16.precision = Precision::bf16;
+  double peak = 0;
   const auto times = interleaved({[&] { benchmark::DoNotOptimize(plain_eigen(x).data()); },
-                                  [&] { benchmark::DoNotOptimize(newton_schulz(x).data()); },
-                                  [&] { benchmark::DoNotOptimize(newton_schulz(x, bf16).data()); }, multiply_add_loop},
+                                  orthogonalization(x, with(Products::eigen, Precision::fp32)),
+                                  orthogonalization(x, with(Products::chain, Precision::fp32)),
+                                  orthogonalization(x, with(Products::eigen, Precision::bf16)),
+                                  orthogonalization(x, with(Products::chain, Precision::bf16)),
+                                  [&] { peak = std::max(peak, bench::multiply_add_peak()); }},
                                  rounds, processor_seconds);
   const double effective = newton_schulz_flops(m, n) * 1e-9;
-  const double peak = peak_loop_flops * 1e-9 / times[3];
-  std::printf("%5d × %-5d %8.1f %9.1f %7.2f ×  %-10s %8.1f %7.0f %% %8.0f %% %9.1f\n", static_cast<int>(m),
-              static_cast<int>(n), effective / times[0], effective / times[1], times[0] / times[1], target, peak,
-              100 * effective / times[1] / peak, 100 * flops_done(m, n) * 1e-9 / times[1] / peak, effective / times[2]);
+  const auto of_peak = [&](std::size_t i, Precision precision) {
+    return 100 * newton_schulz_flops_by_halves(m, n, precision) * 1e-9 / times[i] / peak;
+  };
+  std::printf("%5d × %-5d %6.1f %8.1f %6.1f %6.2f × %6.2f × %9.1f %6.1f %8.1f %8.0f %% %4.0f %% %6.0f %% %4.0f %%\n",
+              static_cast<int>(m), static_cast<int>(n), effective / times[0], effective / times[1],
+              effective / times[2], times[0] / times[1], times[0] / times[2], effective / times[3],
+              effective / times[4], peak, of_peak(1, Precision::fp32), of_peak(2, Precision::fp32),
+              of_peak(3, Precision::bf16), of_peak(4, Precision::bf16));
 }
 
-void compare_threads(Index m, Index n, int rounds, const char* target) {
+void compare_threads(Index m, Index n, int rounds, Products products, const char* target) {
   const Matrix x = random_matrix({1, 1}, m, n);
-  NewtonSchulzSettings two;
-  two.threads = 2;
-  const auto times = interleaved({[&] { benchmark::DoNotOptimize(newton_schulz(x).data()); },
-                                  [&] { benchmark::DoNotOptimize(newton_schulz(x, two).data()); }},
-                                 rounds, wall_seconds);
+  const auto times = interleaved(
+      {orthogonalization(x, with(products, Precision::fp32)), orthogonalization(x, with(products, Precision::fp32, 2))},
+      rounds, wall_seconds);
   const double effective = newton_schulz_flops(m, n) * 1e-9;
-  std::printf("%5d × %-5d %8.1f %9.1f %7.2f ×  %s\n", static_cast<int>(m), static_cast<int>(n), effective / times[0],
-              effective / times[1], times[0] / times[1], target);
+  std::printf("%5d × %-5d %s %8.1f %9.1f %7.2f ×  %s\n", static_cast<int>(m), static_cast<int>(n),
+              products_name(products), effective / times[0], effective / times[1], times[0] / times[1], target);
 }
 
 }  // namespace
@@ -124,23 +113,29 @@ void compare_threads(Index m, Index n, int rounds, const char* target) {
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line as soon as it is measured
   std::printf("Newton–Schulz, five steps, effective GFLOP/s: (20 m²n + 10 m³) / time, medians\n\n");
-  std::printf("one thread (processor time)                               of the FMA peak measured beside\n");
-  std::printf("    m × n        Eigen      ours   ratio    target       peak  effective  done     in bf16\n");
-  compare_with_eigen(676, 876, 15, ">= 1.3");
-  compare_with_eigen(1024, 4096, 3, ">= 1.2");
-  compare_with_eigen(124, 456, 51, "");
-  compare_with_eigen(124, 324, 51, "");
-  compare_with_eigen(128, 128, 51, "");
-  compare_with_eigen(100, 100, 51, "");
+  std::printf("one thread (processor time); Eigen: the formula written plainly in it\n");
   std::printf(
-      "\n\"done\" counts 3 m²n + m³ a step: symmetric products are computed once and mirrored%s.\n\n",
-      multiply_add_is_fused ? "" : "; this build has no fused multiply-add, so that the peak is of products and sums");
+      "                                fp32   over plain Eigen           bf16    FMA    done, of the FMA peak\n");
+  std::printf(
+      "    m × n      Eigen    eigen  chain    eigen    chain     eigen  chain     peak  eigen  chain   in bf16\n");
+  compare_engines(676, 876, 15);
+  compare_engines(1024, 4096, 3);
+  compare_engines(124, 456, 51);
+  compare_engines(124, 324, 51);
+  compare_engines(128, 128, 51);
+  compare_engines(100, 100, 51);
+  std::printf(
+      "\n\"done\" counts 3 m²n + m³ a step, in bf16 3 m²n + 2 m³: half of a symmetric product is mirrored. Engine "
+      "eigen "
+      "is\ncompiled for AVX2 at most; the peak is that of the widest vectors.\n\n");
   if (std::thread::hardware_concurrency() < 2) {
     std::printf("two threads against one: not measured, because this machine has one processor.\n");
     return 0;
   }
   std::printf("two threads against one (wall clock; needs two processors that are free)\n");
-  std::printf("    m × n          one       two   ratio    target\n");
-  compare_threads(676, 876, 21, ">= 1.8");
-  compare_threads(1024, 4096, 3, ">= 1.8");
+  std::printf("    m × n                one       two   ratio    target\n");
+  for (const Products products : {Products::eigen, Products::chain}) {
+    compare_threads(676, 876, 21, products, ">= 1.8");
+    compare_threads(1024, 4096, 3, products, ">= 1.8");
+  }
 }

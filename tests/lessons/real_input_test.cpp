@@ -2,10 +2,12 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "src/io/safetensors.hpp"
+#include "src/numerics/chain_product.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -146,6 +148,48 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
   require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings));
+}
+
+TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the code for any processor") {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    MuonSettings settings;
+    settings.precision = precision;
+    settings.products = Products::chain;
+    const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, settings);
+    for (const ChainKernel* kernel : chain_kernels()) {
+      CAPTURE(std::string(precision_name(precision)));
+      CAPTURE(std::string(kernel->name));
+      const Files files;
+      const Outcome outcome =
+          files.run({"--dp", "2", "--tp", "2", "--products", "chain", "--precision", precision_name(precision)},
+                    [kernel] { setenv("MUONWALK_CHAIN", kernel->name, 1); });
+      INFO(outcome.out, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      require_same(files.folder.file("O"), expected);
+    }
+  }
+  const Outcome refused = Files().run({"--products", "chain"}, [] { setenv("MUONWALK_CHAIN", "abacus", 1); });
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find(
+            "MUONWALK_CHAIN=abacus names no code for chains that this processor can run; it can run plain") !=
+        std::string::npos);
+}
+
+TEST_CASE("lesson 09, small: either engine, ranks as processes and as threads, one thread per rank or three") {
+  for (const char* products : {"eigen", "chain"})
+    for (const char* precision : {"fp32", "bf16"})
+      for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+               {}, {"--threads", "3"}, {"--world", "threads", "--transport", "memory"}}) {
+        CAPTURE(std::string(products));
+        CAPTURE(std::string(precision));
+        CAPTURE(more);
+        std::vector<std::string> command = {kLesson, "--small", "--steps", "2", "--dp", "2", "--tp", "2"};
+        command.insert(command.end(), {"--products", products, "--precision", precision});
+        command.insert(command.end(), more.begin(), more.end());
+        const Outcome outcome = run_program(command, 120);
+        INFO(outcome.out, outcome.err);
+        CHECK(outcome.exit_code == 0);
+      }
 }
 
 TEST_CASE("lesson 09 on files: TP cuts rows if it can, else columns, else nothing, unless told") {

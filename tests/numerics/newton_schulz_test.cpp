@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/errors.hpp"
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
@@ -42,10 +43,59 @@ double relative_difference(const Matrix& x, const Eigen::MatrixXd& expected) {
   return (eigen_view(x).cast<double>() - expected).norm() / expected.norm();
 }
 
-NewtonSchulzSettings in_bf16() {
+NewtonSchulzSettings with(Products products, Precision precision = Precision::fp32) {
   NewtonSchulzSettings settings;
-  settings.precision = Precision::bf16;
+  settings.products = products;
+  settings.precision = precision;
   return settings;
+}
+
+const Products engines[] = {Products::eigen, Products::chain};
+const NewtonSchulzSettings all_settings[] = {with(Products::eigen), with(Products::chain),
+                                             with(Products::eigen, Precision::bf16),
+                                             with(Products::chain, Precision::bf16)};
+
+// The definition in bf16, in plain loops: every input and every result is rounded, and a sum takes its terms in the
+// chain's order. `mirrored` takes the upper half of (c A) A from the lower one, which is not the definition.
+Matrix plain_bf16(const Matrix& input, bool mirrored = false) {
+  const Quintic q;
+  const auto product = [](const Matrix& left, const Matrix& right) {
+    Matrix out(left.rows(), right.cols());
+    for (Index i = 0; i < out.rows(); ++i) {
+      for (Index j = 0; j < out.cols(); ++j) {
+        float sum = 0;
+        for (Index k = 0; k < left.cols(); ++k) {
+          const Index other = k % 2 == 1 ? k - 1 : k + 1;  // 1, 0, 3, 2, …
+          if (other < left.cols())
+            sum = std::fma(left(i, other), right(other, j), sum);
+          else
+            sum = std::fma(left(i, k), right(k, j), sum);
+        }
+        out(i, j) = nearest_bf16(sum);
+      }
+    }
+    return out;
+  };
+  const auto scaled = [](float scale, Matrix x) {
+    for (float& value : x.flat()) value = nearest_bf16(scale * value);
+    return x;
+  };
+  const auto sum = [](const Matrix& left, Matrix right) {
+    for (Index i = 0; i < right.size(); ++i) right.data()[i] = nearest_bf16(left.data()[i] + right.data()[i]);
+    return right;
+  };
+  NewtonSchulzSettings no_step = with(Products::chain, Precision::bf16);
+  no_step.steps = 0;
+  const bool tall = input.rows() > input.cols();
+  Matrix x = newton_schulz(tall ? input.transposed() : input, no_step);
+  for (int step = 0; step < 5; ++step) {
+    const Matrix a = product(x, x.transposed());
+    Matrix caa = product(scaled(q.c, a), a);
+    for (Index i = 0; mirrored && i < caa.rows(); ++i)
+      for (Index j = 0; j < i; ++j) caa(j, i) = caa(i, j);
+    x = sum(scaled(q.a, x), product(sum(scaled(q.b, a), caa), x));
+  }
+  return tall ? x.transposed() : x;
 }
 
 bool all_finite(const Matrix& x) {
@@ -88,9 +138,12 @@ TEST_CASE("newton_schulz: fp32, any shape: the quintic applied five times to the
       CAPTURE(shape.rows);
       CAPTURE(shape.cols);
       const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
-      const double difference = largest_difference(newton_schulz(x), by_svd(x, 5));
-      REQUIRE(difference < fp32_tolerance);
-      worst = std::max(worst, difference);
+      const auto expected = by_svd(x, 5);
+      for (const Products products : engines) {
+        const double difference = largest_difference(newton_schulz(x, with(products)), expected);
+        REQUIRE(difference < fp32_tolerance);
+        worst = std::max(worst, difference);
+      }
     }
   }
   MESSAGE("largest difference ", worst, " of ", fp32_tolerance);
@@ -104,30 +157,51 @@ TEST_CASE("newton_schulz: bf16, any shape: near the exact result by the rounding
       CAPTURE(shape.rows);
       CAPTURE(shape.cols);
       const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
-      const Matrix result = newton_schulz(x, in_bf16());
-      const double difference = relative_difference(result, by_svd(x, 5));
-      REQUIRE(difference < bf16_tolerance);
-      worst = std::max(worst, difference);
-      for (float value : result.flat()) REQUIRE(static_cast<float>(bfloat16(value)) == value);
+      const auto expected = by_svd(x, 5);
+      for (const Products products : engines) {
+        const Matrix result = newton_schulz(x, with(products, Precision::bf16));
+        const double difference = relative_difference(result, expected);
+        REQUIRE(difference < bf16_tolerance);
+        worst = std::max(worst, difference);
+        for (float value : result.flat()) REQUIRE(static_cast<float>(bfloat16(value)) == value);
+      }
     }
   }
   MESSAGE("largest relative difference ", worst, " of ", bf16_tolerance);
 }
 
+TEST_CASE("newton_schulz: bf16 by chains, any shape: the formula with all of (c A) A in plain loops, bit for bit") {
+  int differ_when_mirrored = 0;
+  for (const Shape& shape : shapes) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      CAPTURE(seed);
+      CAPTURE(shape.rows);
+      CAPTURE(shape.cols);
+      const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
+      const Matrix expected = plain_bf16(x);
+      REQUIRE(same_bits(newton_schulz(x, with(Products::chain, Precision::bf16)), expected));
+      differ_when_mirrored += !same_bits(plain_bf16(x, true), expected);
+    }
+  }
+  CHECK(differ_when_mirrored > 20);  // so the test above can tell them apart
+}
+
 TEST_CASE("newton_schulz: any number of steps, other coefficients") {
   const Matrix x = random_matrix({2, 1}, 20, 30);
-  NewtonSchulzSettings settings;
-  for (settings.steps = 0; settings.steps <= 7; ++settings.steps) {
-    CAPTURE(settings.steps);
-    CHECK(largest_difference(newton_schulz(x, settings), by_svd(x, settings.steps)) < fp32_tolerance);
+  for (const Products products : engines) {
+    NewtonSchulzSettings settings = with(products);
+    for (settings.steps = 0; settings.steps <= 7; ++settings.steps) {
+      CAPTURE(settings.steps);
+      CHECK(largest_difference(newton_schulz(x, settings), by_svd(x, settings.steps)) < fp32_tolerance);
+    }
+    settings.steps = 1;
+    settings.quintic = {2, 0, 0};
+    CHECK(largest_difference(newton_schulz(x, settings), 2 * by_svd(x, 0)) < 1e-7);
   }
-  settings.steps = 1;
-  settings.quintic = {2, 0, 0};
-  CHECK(largest_difference(newton_schulz(x, settings), 2 * by_svd(x, 0)) < 1e-7);
 }
 
 TEST_CASE("newton_schulz: a tall matrix gives the transpose of what its transpose gives, bit for bit") {
-  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (const auto& settings : all_settings) {
     for (const Shape& shape : shapes) {
       const Matrix x = random_matrix({3, 1}, shape.rows, shape.cols);
       if (shape.rows == shape.cols) continue;
@@ -137,7 +211,7 @@ TEST_CASE("newton_schulz: a tall matrix gives the transpose of what its transpos
 }
 
 TEST_CASE("newton_schulz: 1, 2, 3 and 7 threads give the same bits") {
-  for (auto settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (auto settings : all_settings) {
     for (const Shape& shape : {Shape{1, 1}, Shape{5, 3}, Shape{100, 100}, Shape{124, 324}, Shape{456, 124}}) {
       CAPTURE(shape.rows);
       CAPTURE(shape.cols);
@@ -154,7 +228,7 @@ TEST_CASE("newton_schulz: 1, 2, 3 and 7 threads give the same bits") {
 }
 
 TEST_CASE("newton_schulz: a zero matrix of any shape stays zero") {
-  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (const auto& settings : all_settings) {
     for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{40, 7}, Shape{0, 4}, Shape{4, 0}, Shape{0, 0}}) {
       for (float zero : {0.0f, -0.0f}) {
         Matrix x(shape.rows, shape.cols);
@@ -171,12 +245,14 @@ TEST_CASE("newton_schulz: a zero matrix of any shape stays zero") {
 TEST_CASE("newton_schulz: a rank-deficient matrix keeps its null space") {
   for (const Shape& shape : {Shape{6, 6}, Shape{20, 50}, Shape{50, 20}}) {
     const Matrix x = rank_one(shape.rows, shape.cols);
-    CHECK(largest_difference(newton_schulz(x), by_svd(x, 5)) < fp32_tolerance);
-    CHECK(all_finite(newton_schulz(x, in_bf16())));
+    for (const Products products : engines) {
+      CHECK(largest_difference(newton_schulz(x, with(products)), by_svd(x, 5)) < fp32_tolerance);
+      CHECK(all_finite(newton_schulz(x, with(products, Precision::bf16))));
+    }
   }
   Matrix row_missing = random_matrix({5, 5}, 12, 30);
   for (Index j = 0; j < 30; ++j) row_missing(4, j) = 0;
-  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (const auto& settings : all_settings) {
     const Matrix result = newton_schulz(row_missing, settings);
     for (Index j = 0; j < 30; ++j) REQUIRE(result(4, j) == 0.0f);
   }
@@ -189,8 +265,11 @@ TEST_CASE("newton_schulz: the result does not depend on the norm of a matrix, fr
     Matrix scaled = x;
     for (float& value : scaled.flat()) value = static_cast<float>(value * scale);
     CAPTURE(scale);
-    CHECK(largest_difference(newton_schulz(scaled), by_svd(scaled, 5)) < fp32_tolerance);
-    CHECK(relative_difference(newton_schulz(scaled, in_bf16()), by_svd(scaled, 5)) < bf16_tolerance);
+    for (const Products products : engines) {
+      CHECK(largest_difference(newton_schulz(scaled, with(products)), by_svd(scaled, 5)) < fp32_tolerance);
+      CHECK(relative_difference(newton_schulz(scaled, with(products, Precision::bf16)), by_svd(scaled, 5)) <
+            bf16_tolerance);
+    }
   }
 }
 
@@ -198,9 +277,11 @@ TEST_CASE("newton_schulz: huge matrices whose norm is no float, and tiny ones, s
   Matrix huge(100, 120);
   for (Index i = 0; i < huge.size(); ++i) huge.data()[i] = i % 3 ? 3e38f : -1e38f;
   CHECK(frobenius_norm(huge) > std::numeric_limits<float>::max());
-  CHECK(largest_difference(newton_schulz(huge), by_svd(huge, 5)) < fp32_tolerance);
-  CHECK(relative_difference(newton_schulz(huge, in_bf16()), by_svd(huge, 5)) < bf16_tolerance);
-  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (const Products products : engines) {
+    CHECK(largest_difference(newton_schulz(huge, with(products)), by_svd(huge, 5)) < fp32_tolerance);
+    CHECK(relative_difference(newton_schulz(huge, with(products, Precision::bf16)), by_svd(huge, 5)) < bf16_tolerance);
+  }
+  for (const auto& settings : all_settings) {
     for (float tiny : {1e-40f, std::numeric_limits<float>::denorm_min(), 1e-20f}) {
       Matrix x(5, 7);
       for (float& value : x.flat()) value = tiny;
@@ -213,7 +294,7 @@ TEST_CASE("newton_schulz: huge matrices whose norm is no float, and tiny ones, s
 }
 
 TEST_CASE("newton_schulz: a NaN or an infinity is refused with the parameter, the row and the column, tall or wide") {
-  for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+  for (const auto& settings : all_settings) {
     for (const Shape& shape : {Shape{6, 9}, Shape{9, 8}, Shape{8, 8}}) {
       Matrix x = random_matrix({7, 1}, shape.rows, shape.cols);
       x(4, 7) = not_a_number;
@@ -232,7 +313,7 @@ TEST_CASE("newton_schulz: a NaN or an infinity is refused with the parameter, th
   Matrix largest(2, 2);
   largest(1, 0) = std::numeric_limits<float>::max();
   CHECK(all_finite(newton_schulz(largest)));
-  CHECK_THROWS_WITH_AS(newton_schulz(largest, in_bf16(), "w0"),
+  CHECK_THROWS_WITH_AS(newton_schulz(largest, with(Products::eigen, Precision::bf16), "w0"),
                        "parameter \"w0\" holds a number that rounds to an infinity in bfloat16 at row 1, column 0; "
                        "Newton–Schulz needs finite numbers, so check the gradients that were passed in",
                        UsageError);
@@ -259,7 +340,7 @@ TEST_CASE("newton_schulz: after_step sees the normalized matrix and the result o
 
 TEST_CASE("newton_schulz: holds at most 2 m n + 2 m² elements beside its input, m² more in bf16") {
   for (const Shape& shape : {Shape{20, 30}, Shape{30, 20}}) {
-    for (const auto& settings : {NewtonSchulzSettings(), in_bf16()}) {
+    for (const auto& settings : all_settings) {
       MemoryMeter meter;
       MeterScope scope(meter);
       const Matrix x = random_matrix({1, 1}, shape.rows, shape.cols);
@@ -277,6 +358,13 @@ TEST_CASE("newton_schulz_flops: 20 m²n + 10 m³ in five steps, of either orient
   CHECK(newton_schulz_flops(876, 676) == newton_schulz_flops(676, 876));
   CHECK(newton_schulz_flops(3, 4, 2) == 2 * (4 * 9 * 4 + 2 * 27));
   CHECK(newton_schulz_flops(0, 4) == 0);
+}
+
+TEST_CASE("newton_schulz_flops_by_halves: half of each symmetric product is saved, in bf16 of A alone") {
+  CHECK(newton_schulz_flops_by_halves(676, 876, Precision::fp32) == 15.0 * 676 * 676 * 876 + 5.0 * 676 * 676 * 676);
+  CHECK(newton_schulz_flops_by_halves(876, 676, Precision::fp32) ==
+        newton_schulz_flops_by_halves(676, 876, Precision::fp32));
+  CHECK(newton_schulz_flops_by_halves(3, 4, Precision::bf16, 2) == 2 * (3 * 9 * 4 + 2 * 27));
 }
 
 TEST_CASE("singular_values: largest first, as a matrix made from them has them") {

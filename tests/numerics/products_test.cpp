@@ -10,17 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "src/numerics/packed_product.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/numerics/simd.hpp"
 
 using namespace muonwalk;
 
 namespace {
-
-float step(float left, float right, float sum) {
-  return multiply_add_is_fused ? std::fma(left, right, sum) : left * right + sum;
-}
 
 // The definition: one chain of multiply-adds an element.
 Matrix plain_product(const Matrix& left, const Matrix& right) {
@@ -28,7 +22,7 @@ Matrix plain_product(const Matrix& left, const Matrix& right) {
   for (Index i = 0; i < out.rows(); ++i) {
     for (Index j = 0; j < out.cols(); ++j) {
       float sum = 0;
-      for (Index k = 0; k < left.cols(); ++k) sum = step(left(i, k), right(k, j), sum);
+      for (Index k = 0; k < left.cols(); ++k) sum = std::fma(left(i, k), right(k, j), sum);
       out(i, j) = sum;
     }
   }
@@ -124,57 +118,6 @@ TEST_CASE("products: sizes beyond the blocks of rows and of depth, at 1, 2, 3 an
   }
 }
 
-TEST_CASE(
-    "compute: the scaled left factor and the scaled addend are where the formula says, with any mixture of options") {
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
-    CAPTURE(seed);
-    RandomSizes size(seed);
-    const bool symmetric = seed % 3 == 0;
-    // Every fourth case runs over several blocks of depth: the addend may enter only once.
-    const Index m = size(), k = size() + (seed % 4 == 0 ? 500 : 0), n = symmetric ? m : size();
-    CAPTURE(m);
-    CAPTURE(k);
-    CAPTURE(n);
-    Matrix left = random_matrix({seed, 0}, m, k);
-    // A symmetric result needs a right factor that makes it so; leftᵀ does, and the addend must be symmetric as well.
-    const Matrix right = symmetric ? left.transposed() : random_matrix({seed, 1}, k, n);
-    Matrix addend = random_matrix({seed, 2}, m, n);
-    if (symmetric) {
-      for (Index i = 0; i < m; ++i) {
-        for (Index j = 0; j < i; ++j) addend(j, i) = addend(i, j);
-      }
-    }
-    const Matrix right_transposed = right.transposed();
-    PackedProduct product;
-    product.rows = m;
-    product.cols = n;
-    product.depth = k;
-    product.left = left.data();
-    product.left_scale = seed % 2 ? 1.0f : -0.37f;
-    product.right_transposed = seed % 5 < 2;
-    product.right = product.right_transposed ? right_transposed.data() : right.data();
-    product.addend = seed % 7 == 0 ? nullptr : addend.data();
-    product.addend_scale = 3.4445f;
-    product.symmetric = symmetric;
-    Matrix expected(m, n);
-    for (Index i = 0; i < m; ++i) {
-      for (Index j = 0; j < n; ++j) {
-        const Index row = symmetric ? std::max(i, j) : i;
-        const Index col = symmetric ? std::min(i, j) : j;
-        float sum = product.addend ? product.addend_scale * addend(row, col) : 0.0f;
-        for (Index d = 0; d < k; ++d) sum = step(product.left_scale * left(row, d), right(d, col), sum);
-        expected(i, j) = sum;
-      }
-    }
-    for (int threads : {1, 2, 7}) {
-      Matrix out(m, n);
-      product.out = out.data();
-      compute(product, threads);
-      REQUIRE(same_bits(out, expected));
-    }
-  }
-}
-
 TEST_CASE("products: a part of a product has the bits of the product of the part") {
   const Matrix left = random_matrix({3, 0}, 90, 300);
   const Matrix right = random_matrix({3, 1}, 300, 75);
@@ -207,29 +150,6 @@ TEST_CASE("products: repeated calls have the same bits, whatever was allocated i
   Matrix from_thread;
   std::thread([&] { multiply(left, right, from_thread); }).join();
   CHECK(same_bits(from_thread, first));
-}
-
-TEST_CASE("compute: the factors may lie at any address, aligned or not") {
-  const Index m = 30, k = 41, n = 37;
-  const Matrix left = random_matrix({5, 0}, m, k);
-  const Matrix right = random_matrix({5, 1}, k, n);
-  const Matrix expected = plain_product(left, right);
-  std::vector<float> memory(static_cast<std::size_t>(m * k + k * n + m * n) + 64);
-  for (Index shift = 0; shift < 17; ++shift) {
-    PackedProduct product;
-    product.rows = m;
-    product.cols = n;
-    product.depth = k;
-    float* const l = memory.data() + shift;
-    float* const r = l + m * k;
-    std::copy_n(left.data(), m * k, l);
-    std::copy_n(right.data(), k * n, r);
-    product.left = l;
-    product.right = r;
-    product.out = r + k * n;
-    compute(product, 1);
-    REQUIRE(same_bits(Matrix(m, n, Flat(product.out, product.out + m * n)), expected));
-  }
 }
 
 TEST_CASE("products: factors that do not fit, or a result over a factor, are refused in words") {

@@ -83,6 +83,7 @@ Case random_case(std::uint64_t seed) {
   c.settings.threads = static_cast<int>(choose.between(1, 2));
   c.settings.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;
   c.steps = static_cast<int>(choose.between(2, 3));
+  c.settings.products = choose.yes(50) ? Products::chain : Products::eigen;
   return c;
 }
 

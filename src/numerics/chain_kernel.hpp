@@ -1,0 +1,55 @@
+#pragma once
+
+#include "src/numerics/bfloat16.hpp"
+
+namespace muonwalk {
+
+/// out = addend_scale · addend + (left_scale · left) · right, all row-major, `out` apart from the others.
+///
+/// In fp32 every element is one chain of fused multiply-adds in the order of k:
+///
+///     sum = addend_scale · addend(i, j);  for k = 0, 1, …: sum = fma(left_scale · left(i, k), right(k, j), sum)
+///
+/// In bf16 the factors hold bfloat16 numbers, the chain starts from zero and takes them in pairs, the second of a pair
+/// first, as the instruction vdpbf16ps does (Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS):
+///
+///     sum = 0;  for j = 0, 1, …: for k = 2j + 1, then k = 2j: sum = fma(left(i, k), right(k, j), sum)
+///     out = bf16(bf16(addend_scale · addend(i, j)) + bf16(sum)), without an addend bf16(sum)
+///
+/// where a zero fills up an odd depth, and where, as in that instruction, a subnormal number counts as a zero of its
+/// sign: as a factor, and as what comes out of a step. (A step's result is subnormal when, rounded to 24 bits as if
+/// exponents had no end, it is below 2⁻¹²⁶.)
+///
+/// Nothing else decides the bits: not the shape around an element, nor the tile it falls into, nor the thread or the
+/// kind of processor that computes it.
+struct ChainProduct {
+  Index rows = 0;   ///< of left and out
+  Index cols = 0;   ///< of right and out
+  Index depth = 0;  ///< columns of left, rows of right
+
+  const float* left = nullptr;            ///< rows × depth
+  float left_scale = 1;                   ///< multiplies each element of left; 1 in bf16
+  const float* right = nullptr;           ///< depth × cols, or cols × depth where right_transposed
+  bool right_transposed = false;          ///< multiply by rightᵀ
+  const float* addend = nullptr;          ///< rows × cols, or null for zeros
+  float addend_scale = 1;                 ///< multiplies each element of addend
+  float* out = nullptr;                   ///< rows × cols
+  bool symmetric = false;                 ///< rows = cols; compute the elements on and below the diagonal, mirror them
+  Precision precision = Precision::fp32;  ///< which of the two chains
+};
+
+/// The code for one kind of processor that computes chains. All give the same bits.
+struct ChainKernel {
+  /// Computes the columns first … last − 1 of `out`; of a symmetric product the elements below the diagonal in them,
+  /// and their mirror images. `left_room` and `right_room` are its working memory, aligned to 64 bytes.
+  using Columns = void (*)(const ChainProduct& product, Index first, Index last, float* left_room, float* right_room);
+
+  const char* name;  ///< "plain", "avx2", "avx512" or "avx512_bf16"
+  Index panel_cols;  ///< columns of `out` that are computed together
+  Columns fp32;      ///< computes in fp32
+  Columns bf16;      ///< computes in bf16
+  Index left_room;   ///< floats
+  Index right_room;  ///< floats
+};
+
+}  // namespace muonwalk

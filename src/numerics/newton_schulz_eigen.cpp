@@ -1,0 +1,121 @@
+// Newton–Schulz in Eigen's words, as one would write it on a blackboard:
+//
+//     A = X Xᵀ        B = b A + (c A) A        X ← a X + B X
+//
+// What is not on the blackboard are the stripes. Each product is computed 64 rows of its result at a time: that is the
+// work of one thread, it keeps what Eigen copies in the nearer caches, and as A and B are symmetric, a stripe of them
+// needs to go only as far as the diagonal. A product's bits depend on its shape. So the stripes depend on the matrix
+// and on nothing else, and Eigen itself uses no threads (EIGEN_DONT_PARALLELIZE, in cmake/eigen_files.cmake).
+
+#include <algorithm>
+
+#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/eigen_view.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
+
+namespace muonwalk {
+
+namespace {
+
+using View = Eigen::Map<EigenMatrix>;
+using ConstView = Eigen::Map<const EigenMatrix>;
+
+constexpr Index stripe_rows = 64;
+
+// Eigen cuts its products into blocks by the sizes of the caches, and the blocks decide bits: so the same sizes on
+// every machine.
+void fix_cache_sizes() {
+  static const bool fixed = [] {
+    Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20);
+    return true;
+  }();
+  static_cast<void>(fixed);
+}
+
+// stripe(top, rows) for all rows of a result.
+template <class Stripe>
+void in_stripes(Index all_rows, int threads, const Stripe& stripe) {
+  const Index stripes = (all_rows + stripe_rows - 1) / stripe_rows;
+  const auto at = [&](Index s) { stripe(s * stripe_rows, std::min(stripe_rows, all_rows - s * stripe_rows)); };
+  if (threads <= 1) {
+    // No parallel region at all: its pool of threads would not survive a fork of this process.
+    for (Index s = 0; s < stripes; ++s) at(s);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (Index s = 0; s < stripes; ++s) at(s);
+}
+
+// Copies rows top … top + rows − 1 of a symmetric matrix, left of the diagonal, to the columns above it.
+void mirror(View& symmetric, Index top, Index rows) {
+  symmetric.block(0, top, top, rows) = symmetric.block(top, 0, rows, top).transpose();
+  for (Index i = top; i < top + rows; ++i)
+    for (Index j = top; j < i; ++j) symmetric(j, i) = symmetric(i, j);
+}
+
+void step_in_fp32(ConstView x, View a, View b, View next, const Quintic& q, int threads) {
+  const Index m = x.rows();
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
+    a.block(top, 0, rows, top + rows).noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
+    mirror(a, top, rows);
+  });
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A
+    auto stripe = b.block(top, 0, rows, top + rows);
+    stripe = q.b * a.block(top, 0, rows, top + rows);
+    stripe.noalias() += (q.c * a.middleRows(top, rows)) * a.leftCols(top + rows);
+    mirror(b, top, rows);
+  });
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
+    next.middleRows(top, rows) = q.a * x.middleRows(top, rows);
+    next.middleRows(top, rows).noalias() += b.middleRows(top, rows) * x;
+  });
+}
+
+// Every element rounded to bfloat16.
+template <class Expression>
+auto rounded(const Expression& expression) {
+  return expression.unaryExpr([](float value) { return nearest_bf16(value); });
+}
+
+// The same with every result rounded. Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
+void step_in_bf16(ConstView x, View a, View b, View ca, View next, const Quintic& q, int threads) {
+  const Index m = x.rows();
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
+    auto stripe = a.block(top, 0, rows, top + rows);
+    stripe.noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
+    stripe = rounded(stripe);
+    mirror(a, top, rows);
+  });
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A
+    auto stripe = b.middleRows(top, rows);
+    ca.middleRows(top, rows) = rounded(q.c * a.middleRows(top, rows));
+    stripe.noalias() = ca.middleRows(top, rows) * a;
+    stripe = rounded(rounded(q.b * a.middleRows(top, rows)) + rounded(stripe));
+  });
+
+  in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
+    auto stripe = next.middleRows(top, rows);
+    stripe.noalias() = b.middleRows(top, rows) * x;
+    stripe = rounded(rounded(q.a * x.middleRows(top, rows)) + rounded(stripe));
+  });
+}
+
+}  // namespace
+
+void eigen_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  if (x.empty()) return;
+  fix_cache_sizes();
+  View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
+  if (settings.precision == Precision::fp32) {
+    step_in_fp32(eigen_view(x), a, b, next, settings.quintic, settings.threads);
+  } else {
+    step_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings.quintic, settings.threads);
+  }
+}
+
+}  // namespace muonwalk
