@@ -213,6 +213,30 @@ TEST_CASE("chain: bf16 takes the second of a pair first, and fills up an odd dep
   }
 }
 
+TEST_CASE(
+    "chain: bf16 flushes what is below 2⁻¹²⁶ after rounding to 24 bits, not before and not by the float it becomes") {
+  // 2⁻¹²⁶ less a little more than 2⁻¹⁵¹ is nearer to 2⁻¹²⁶ − 2⁻¹⁵⁰, so it is zero, though the nearest float is 2⁻¹²⁶;
+  // less a little less than 2⁻¹⁵¹ it is nearer to 2⁻¹²⁶ itself, and stays.
+  for (const bool stays : {false, true}) {
+    const Matrix left(1, 2, Flat{std::ldexp(stays ? 0.9921875f : 1.0078125f, -75), std::ldexp(1.0f, -63)});
+    const Matrix right(2, 1, Flat{-std::ldexp(1.0f, -76), std::ldexp(1.0f, -63)});
+    Matrix out(1, 1);
+    ChainProduct p;
+    p.rows = p.cols = 1;
+    p.depth = 2;
+    p.precision = Precision::bf16;
+    p.left = left.data();
+    p.right = right.data();
+    p.out = out.data();
+    CHECK(bf16_chain(p, 0, 0) == (stays ? smallest_normal : 0.0f));
+    for (const ChainKernel* kernel : chain_kernels()) {
+      CAPTURE(std::string(kernel->name));
+      compute(p, 1, *kernel);
+      CHECK(out(0, 0) == (stays ? smallest_normal : 0.0f));
+    }
+  }
+}
+
 TEST_CASE("chain: the factors may lie at any address, aligned or not") {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     RandomProduct product(5, precision, Numbers::ordinary);
