@@ -16,17 +16,17 @@ namespace muonwalk::sim {
 
 /// What lesson.cpp and lesson_checks.cpp share: the ranks of a lesson, and how it went so far.
 struct LessonCore::State {
-  std::unique_ptr<Recorder> recorder;  // in the process that prints; none where nothing is recorded
-  std::unique_ptr<Tracer> tracer;      // the same for a trace
-  int quiet_steps = 0;
-  std::unique_ptr<World> world;
-  Paint paint;
-  int steps = 0;
-  int checks = 0;
-  int failed_checks = 0;
-  std::vector<std::string> phases;                       // in order of first use
-  std::map<std::string, std::map<int, double>> seconds;  // [phase][rank]
-  long peak_kilobytes = 0;
+  std::unique_ptr<Recorder> recorder;                    ///< in the process that prints; none where nothing is recorded
+  std::unique_ptr<Tracer> tracer;                        ///< the same for a trace
+  int quiet_steps = 0;                                   ///< that have run
+  std::unique_ptr<World> world;                          ///< the ranks; none before the first step
+  Paint paint;                                           ///< colours for the terminal
+  int steps = 0;                                         ///< that have run and printed
+  int checks = 0;                                        ///< that were made
+  int failed_checks = 0;                                 ///< of these, how many found a difference
+  std::vector<std::string> phases;                       ///< in order of first use
+  std::map<std::string, std::map<int, double>> seconds;  ///< [phase][rank]
+  long peak_kilobytes = 0;                               ///< of the rank that held most
 };
 
 // Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.

@@ -18,8 +18,11 @@ class RankProcess {
   /// A process that was just forked, and registered to end with the program (interrupt.hpp); it is forgotten there in
   /// the moment in which it is waited for.
   RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe), ended_(pid <= 0) {}
+  /// Hands over both; what was moved from owns nothing.
+  /// @{
   RankProcess(RankProcess&& other) noexcept { *this = std::move(other); }
   RankProcess& operator=(RankProcess&& other) noexcept;
+  /// @}
   ~RankProcess() { end(); }
 
   /// In a process that was forked later, and whose child it is not: closes the pipe and leaves the process alone.

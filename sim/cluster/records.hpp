@@ -19,8 +19,11 @@ namespace muonwalk::sim {
 struct Shown {
   /// Of something with a name and a shape.
   explicit Shown(const std::string& name = "", Shape shape = {});
+  /// It can be handed on, but not copied.
+  /// @{
   Shown(Shown&&) = default;
   Shown& operator=(Shown&&) = default;
+  /// @}
 
   /// It holds these of `of` rows, columns or elements.
   /// @{
