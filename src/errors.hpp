@@ -23,4 +23,9 @@ struct PeerLostError : RunError {
   using RunError::RunError;
 };
 
+/// Nothing has come from another rank for as long as this one was to wait.
+struct TimeoutError : RunError {
+  using RunError::RunError;
+};
+
 }  // namespace muonwalk

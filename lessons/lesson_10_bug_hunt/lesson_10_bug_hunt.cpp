@@ -46,14 +46,14 @@ constexpr Index kBias = 8;  // elements
 RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
 
 // What one parameter group holds on one rank.
-struct Group {
+struct ParameterGroup {
   Layout layout;  // the dist_metas of its parameters, among other things
   MuonState state;
 };
 
 // What one rank holds.
 struct Local {
-  std::vector<Group> groups;
+  std::vector<ParameterGroup> groups;
   std::map<int, Layout> dist_metas;  // by group
   AdamWState bias;                   // weights and both moments, the same on every rank
   int step = 0;                      // steps taken
@@ -149,7 +149,7 @@ void start_worker(Rank& rank, Local& local) {
 void collect_dist_metas(Rank& rank, Local& local) {
   const RandomTraining data = training(rank);
   for (int g = 0; g < kGroups; ++g) {
-    Group group;
+    ParameterGroup group;
     group.layout = plan_layout({kParameters[2 * g], kParameters[2 * g + 1]}, rank.grid);
     group.state = {first_buckets(group.layout, data, rank.place.tp), zero_shards(group.layout, rank.place.dp)};
 
@@ -181,7 +181,7 @@ void take_step(Rank& rank, Local& local) {
   const MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   int updated = 0;
   for (int g = 0; g < kGroups; ++g) {
-    Group& group = local.groups[rank.bug("stale_parameter_list") ? kGroups - 1 : g];
+    ParameterGroup& group = local.groups[rank.bug("stale_parameter_list") ? kGroups - 1 : g];
     if (local.dist_metas.count(g) == 0) continue;
     const Layout& metas = rank.bug("stale_parameter_list") ? local.dist_metas[kGroups - 1] : local.dist_metas[g];
     const auto held = unpack_buckets(group.layout, group.state.weights, rank.place.tp);
@@ -212,7 +212,7 @@ void save_and_resume(Rank& rank, Local& local) {
 // What the rank holds in the end: its TP slices of all matrices, and the bias.
 std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
   std::vector<NamedMatrix> all;
-  for (const Group& group : local.groups)
+  for (const ParameterGroup& group : local.groups)
     for (NamedMatrix& slice : unpack_buckets(group.layout, group.state.weights, seat.place.tp))
       all.push_back(std::move(slice));
   all.push_back({"bias", Matrix(1, kBias, local.bias.weights)});

@@ -89,6 +89,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
     options_.traced = info_.traced;
+    options_.groups = info_.groups;
   });
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
@@ -98,6 +99,7 @@ LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
   require_valid(info_, options_);
   options_.traced = options_.traced || info_.traced;
+  options_.groups = info_.groups;
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }

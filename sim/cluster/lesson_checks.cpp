@@ -96,14 +96,10 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
       RankCost& cost = counted.cost;
       cost.counted = groups.ledger;
       cost.counted_peak = groups.memory.peak();
-      cost.kernel_known = options_.world == WorldKind::processes;
-      for (GlooTransport* transport : groups.gloo) {
-        if (transport == nullptr) continue;
-        const KernelTraffic of_group = transport->kernel_traffic();
-        cost.kernel_known = cost.kernel_known && of_group.known;
-        cost.kernel_sent += of_group.bytes_sent;
-        cost.header_sent += transport->header_bytes_sent();
-      }
+      const KernelTraffic kernel = options_.world == WorldKind::processes ? groups.kernel_traffic() : KernelTraffic();
+      cost.kernel_known = kernel.known;
+      cost.kernel_sent = kernel.bytes_sent;
+      cost.header_sent = groups.header_bytes_sent();
       rusage usage{};
       getrusage(RUSAGE_SELF, &usage);
       counted.kilobytes = usage.ru_maxrss;

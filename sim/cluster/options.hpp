@@ -70,6 +70,7 @@ struct Options {
   std::string trace_folder;                       ///< for a trace of each rank, in PyTorch's dialect; empty for none
   int trace_events = kTraceEvents;                ///< the most events that are kept of a rank
   bool traced = false;                            ///< keeps a trace in memory, for a lesson that reads its own
+  std::vector<Group> groups;                      ///< besides dp, tp and pp (LessonInfo::groups)
   bool recorded = false;                          ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.
@@ -110,6 +111,10 @@ struct LessonInfo {
   bool fp32_only = false;            ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
   bool traced = false;               ///< it reads the trace of its own run (LessonCore::trace)
   const bool* plans_only = nullptr;  ///< an option of its own with which no rank is started, so more can be asked for
+  /// Groups that its ranks need besides dp, tp and pp: by name alone, {"dp × pp", {}}, where the grid has groups of
+  /// this name (Grid::group), or with the ranks of the world that are in it, {"the corners", {0, 3, 4, 7}}. Several of
+  /// the latter may have one name.
+  std::vector<Group> groups = {};
 };
 
 /// The "05" of "lesson_05_tp_gather".

@@ -32,6 +32,8 @@ constexpr std::chrono::milliseconds kRanksWait = std::chrono::hours(24);
 constexpr double kGraceSeconds = 0.3;
 // How much longer, while all who failed did so because they lost another rank: the cause must be on its way.
 constexpr double kCauseSeconds = 3;
+// How long ranks must have stood still for it to be certain that those that wait for each other will never go on.
+constexpr double kHopelessSeconds = 1;
 // How long ranks that are not needed any more may take to leave by themselves, all together.
 constexpr double kLeaveSeconds = 5;
 
@@ -76,7 +78,7 @@ class RankSide {
     guarded([&] {
       have_fault(options.fault, rank, 0);
       progress_->slot(rank).stage = ProgressSlot::Stage::connecting;
-      auto groups = connect_over_gloo(options.grid, rank, board, progress, kRanksWait);
+      auto groups = connect_over_gloo(options, rank, board, progress, kRanksWait);
       session_.emplace(options, rank, std::move(groups), progress);
       progress_->slot(rank).stage = ProgressSlot::Stage::running;
     });
@@ -130,7 +132,7 @@ class ProcessWorld : public World {
  public:
   explicit ProcessWorld(const Options& options)
       : options_(options),
-        board_(board_for(options.grid)),
+        board_(board_for(options)),
         progress_(std::make_unique<ProgressBoard>(options.grid.size())),
         goodbye_(open_pipe()) {
     std::fflush(nullptr);  // what is still in a buffer would be printed once by every process
@@ -248,10 +250,12 @@ class ProcessWorld : public World {
       if (some_lost && (all_lost || now - first_sign > (cause_known ? kGraceSeconds : kCauseSeconds)))
         give_up(cause_of_loss());
       check_stopped(run, now);
-      if (standstill.seconds(ranks_, now) >= options_.timeout_seconds)
+      const double still = standstill.seconds(ranks_, now);
+      if (still >= options_.timeout_seconds)
         give_up(run == 1 ? cause_of_no_rendezvous() : cause_of_standstill(run, title));
       const int busy = computing.rank_beyond(kComputeTimeouts * options_.timeout_seconds, ranks_, now);
       if (busy >= 0) give_up(cause_of_endless_work(busy));
+      if (still >= kHopelessSeconds && run > 1) give_up_if_hopeless(title);
     }
   }
 
@@ -332,15 +336,26 @@ class ProcessWorld : public World {
     std::vector<int> idle, waiting;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].finished(run)) continue;
-      (progress_->slot(static_cast<int>(r)).in_exchange ? waiting : idle).push_back(static_cast<int>(r));
+      (progress_->slot(static_cast<int>(r)).waits_for != ProgressSlot::kNobody ? waiting : idle)
+          .push_back(static_cast<int>(r));
     }
     const int all = static_cast<int>(ranks_.size());
     if (!idle.empty())
       return fmt::format("{} did nothing in step '{}' for {} s, alive but neither computing nor talking",
                          ranks_text(idle, all), title, options_.timeout_seconds);
-    return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that nobody sends", title,
+    const std::string cycle = progress_->cycle();
+    return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that nobody sends{}{}", title,
                        options_.timeout_seconds, ranks_text(waiting, all),
-                       waiting.size() == 1 || static_cast<int>(waiting.size()) == all ? "waits" : "wait");
+                       waiting.size() == 1 || static_cast<int>(waiting.size()) == all ? "waits" : "wait",
+                       cycle.empty() ? "" : "; ", cycle);
+  }
+
+  // There is nothing to wait for when ranks wait for each other. (A rank that was stopped may have what it waits for.)
+  void give_up_if_hopeless(const std::string& title) {
+    for (const RankProcess& rank : ranks_)
+      if (rank.stopped()) return;
+    const std::string cycle = progress_->cycle(true);
+    if (!cycle.empty()) give_up(fmt::format("nothing can move in step '{}': {}", title, cycle));
   }
 
   [[noreturn]] void give_up(const std::string& cause) {

@@ -23,10 +23,10 @@ Rank::Rank(const Seat& seat, RankGroups& groups) : Seat(seat), state_(std::make_
 }
 Rank::~Rank() = default;
 
-Communicator& Rank::dp() { return group(GroupKind::dp); }
-Communicator& Rank::tp() { return group(GroupKind::tp); }
-Communicator& Rank::pp() { return group(GroupKind::pp); }
-Communicator& Rank::group(GroupKind kind) { return groups().communicator(kind); }
+Communicator& Rank::dp() { return group("dp"); }
+Communicator& Rank::tp() { return group("tp"); }
+Communicator& Rank::pp() { return group("pp"); }
+Communicator& Rank::group(const std::string& name) { return groups().communicator(name); }
 RankGroups& Rank::groups() { return *state_->groups; }
 bool Rank::recorded() const { return state_->recorded; }
 Ledger& Rank::ledger() { return groups().ledger; }
@@ -86,7 +86,7 @@ void Rank::start_recording() {
     return sum;
   };
   groups().on_sent = [this, calls, before = calls()](const SentMessage& sent) {
-    add(RecordedMove{sent.from, sent.to, group_name(sent.group), collective_name(sent.kind), element_name(sent.type),
+    add(RecordedMove{sent.from, sent.to, sent.group, collective_name(sent.kind), element_name(sent.type),
                      sent.bytes / element_size(sent.type), sent.bytes, static_cast<int>(calls() - before - 1)});
   };
 }
@@ -103,6 +103,7 @@ std::vector<Record> RankSession::run(int step, const std::string& title, const R
   SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // a hand-over is no part of the run
   const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
   body(rank_);
+  groups_->require_whole();
   rank_.phase("");
   if (trace != nullptr) trace->close(traced_step);
   const Traffic moved = groups_->ledger.total() - before;

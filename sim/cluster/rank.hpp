@@ -27,12 +27,13 @@ class Rank : public Seat {
   /// This rank's number in the world.
   int rank() const { return place.rank; }
 
-  /// The groups this rank belongs to.
+  /// The groups this rank belongs to: those of the grid, and any other by its name, which has to be in
+  /// LessonInfo::groups. Throws UsageError for a group that the run does not have, or that has not this rank.
   /// @{
   Communicator& dp();
   Communicator& tp();
   Communicator& pp();
-  Communicator& group(GroupKind kind);
+  Communicator& group(const std::string& name);
   /// @}
 
   /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest. What it returns is good

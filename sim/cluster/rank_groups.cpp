@@ -3,120 +3,215 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "sim/cluster/traced_communicator.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Passes every exchange on and marks in the rank's progress slot that it waits for others meanwhile. Whoever records or
-// traces the run is told of what was sent and received.
-class WatchedTransport : public Transport {
- public:
-  WatchedTransport(std::unique_ptr<Transport> inner, ProgressSlot& slot, const RankGroups& groups, GroupKind kind,
-                   std::vector<int> members, int rank)
-      : inner_(std::move(inner)),
-        slot_(&slot),
-        groups_(&groups),
-        kind_(kind),
-        members_(std::move(members)),
-        rank_(rank) {}
+const char* const kUsualGroups[] = {"dp", "tp", "pp"};
 
-  void exchange(const Call& call, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
-                Ledger& ledger) override {
-    SpanBuffer* trace = groups_->trace.get();
-    const std::int64_t began = trace != nullptr ? SpanBuffer::now_ns() : 0;
-    slot_->in_exchange = true;
-    inner_->exchange(call, outgoing, incoming, ledger);
-    slot_->in_exchange = false;
-    ++slot_->signs;
-    if (trace != nullptr) {
-      for (const Outgoing& message : outgoing)
-        trace->message(SpanKind::sent, kind_, member(message.peer), message.bytes, began);
-      for (const Incoming& message : incoming)
-        trace->message(SpanKind::received, kind_, member(message.peer), message.bytes, began);
+// Every group of this name, be it one that grids have or one that the lesson has listed.
+std::vector<Group> groups_named(const Options& options, const std::string& name) {
+  std::vector<Group> listed;
+  for (const Group& group : options.groups)
+    if (group.name == name && group.size() > 0) listed.push_back(group);
+  return listed.empty() ? options.grid.groups(name) : listed;
+}
+
+std::vector<std::string> group_names(const Options& options) {
+  std::vector<std::string> names(std::begin(kUsualGroups), std::end(kUsualGroups));
+  for (const Group& group : options.groups)
+    if (std::count(names.begin(), names.end(), group.name) == 0) names.push_back(group.name);
+  return names;
+}
+
+void require_possible(const Options& options) {
+  for (const Group& group : options.groups) {
+    if (group.size() > 0 && std::count(std::begin(kUsualGroups), std::end(kUsualGroups), group.name) > 0)
+      throw UsageError(
+          fmt::format("the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give "
+                      "it another name",
+                      group.name));
+    std::vector<int> seen;
+    for (const Group& other : options.groups)
+      if (other.name == group.name) seen.insert(seen.end(), other.ranks.begin(), other.ranks.end());
+    for (const int rank : group.ranks) {
+      if (rank < 0 || rank >= options.grid.size())
+        throw UsageError(
+            fmt::format("the group \"{}\" is to have rank {}, but {} has the ranks 0 to {}; ask for a larger "
+                        "grid",
+                        group.name, rank, options.grid.text(), options.grid.size() - 1));
+      if (std::count(seen.begin(), seen.end(), rank) > 1)
+        throw UsageError(
+            fmt::format("rank {} is twice in groups named \"{}\"; a rank is in one of them, once", rank, group.name));
     }
-    if (!groups_->on_sent) return;
-    for (const Outgoing& message : outgoing)
-      groups_->on_sent({rank_, member(message.peer), kind_, call.kind, call.type, message.bytes});
   }
-
- private:
-  int member(int peer) const { return members_[static_cast<std::size_t>(peer)]; }
-
-  std::unique_ptr<Transport> inner_;
-  ProgressSlot* slot_;
-  const RankGroups* groups_;
-  GroupKind kind_;
-  std::vector<int> members_;  // the group's ranks, as the world numbers them
-  int rank_;
-};
-
-// The number of the group of this kind that holds `rank`, in the order of Grid::groups.
-int group_number(const Grid& grid, GroupKind kind, int rank) {
-  const auto groups = grid.groups(kind);
-  const auto holds = [rank](const std::vector<int>& group) { return std::count(group.begin(), group.end(), rank) > 0; };
-  return static_cast<int>(std::find_if(groups.begin(), groups.end(), holds) - groups.begin());
 }
 
-int coordinate(const Place& place, GroupKind kind) {
-  return kind == GroupKind::dp ? place.dp : kind == GroupKind::tp ? place.tp : place.pp;
+Group group_with(const std::vector<Group>& groups, const std::string& name, int rank) {
+  for (const Group& group : groups)
+    if (group.number_of(rank) >= 0) return group;
+  return {name, {}};
 }
 
-void add_group(RankGroups& groups, const Grid& grid, int rank, GroupKind kind, std::unique_ptr<Transport> transport,
-               ProgressSlot& slot) {
-  const auto k = static_cast<std::size_t>(kind);
-  groups.transports[k] =
-      std::make_unique<WatchedTransport>(std::move(transport), slot, groups, kind, grid.group(kind, rank), rank);
-  groups.communicators[k] = std::make_unique<TracedCommunicator>(
-      kind, coordinate(grid.place(rank), kind), grid.size(kind), *groups.transports[k], groups.ledger, groups.trace);
+// "dp 1": the second of the groups named dp.
+std::string own_name(const Options& options, const Group& group) {
+  const std::vector<Group> all = groups_named(options, group.name);
+  const auto same = [&](const Group& other) { return other.ranks == group.ranks; };
+  return fmt::format("{} {}", group.name, std::find_if(all.begin(), all.end(), same) - all.begin());
 }
 
 }  // namespace
 
-void RankGroups::close() {
-  for (GlooTransport* transport : gloo)
-    if (transport != nullptr) transport->close();
+std::vector<Group> groups_of_rank(const Options& options, int rank) {
+  require_possible(options);
+  std::vector<Group> groups;
+  for (const std::string& name : group_names(options))
+    groups.push_back(group_with(groups_named(options, name), name, rank));
+  return groups;
 }
 
-std::unique_ptr<Board> board_for(const Grid& grid) {
-  const auto ranks = static_cast<std::size_t>(grid.size());
-  const int largest_group = std::max({grid.dp(), grid.tp(), grid.pp()});
+// One rank in one group. It observes the communicator: marks whom the rank waits for, and tells whoever traces or
+// records the run.
+class RankGroups::Member : public CallObserver {
+ public:
+  Member(RankGroups& all, ProgressSlot& slot, std::size_t index, Group its_group, std::unique_ptr<Backend> its_backend)
+      : group(std::move(its_group)),
+        backend(std::move(its_backend)),
+        all_(&all),
+        slot_(&slot),
+        index_(static_cast<int>(index)) {
+    if (backend == nullptr) return;
+    communicator =
+        std::make_unique<Communicator>(group.name, group.number_of(all.rank_), group.size(), *backend, all.ledger);
+    communicator->observe(*this);
+  }
+
+  void begins(const Call& call) override {
+    if (all_->trace != nullptr) entry_ = all_->trace->open_call(index_, call);
+  }
+  // Where a call throws, the run has failed and leaves no trace, so nothing is closed.
+  void ended(const Call&) override {
+    if (all_->trace != nullptr) all_->trace->close(entry_);
+  }
+  void moved(const Call& call, const Message& message) override {
+    const int peer = group.ranks[static_cast<std::size_t>(message.peer)];
+    if (all_->trace != nullptr) all_->trace->message(index_, call, message, peer);
+    if (all_->on_sent && message.sent)
+      all_->on_sent({all_->rank_, peer, group.name, call.kind, call.type, message.bytes});
+  }
+  void waits(CollectiveKind kind, int peer) override {
+    slot_->waits_in = kind;
+    slot_->waits_for = peer < 0 ? ProgressSlot::kEverybody : group.ranks[static_cast<std::size_t>(peer)];
+  }
+  void goes_on() override {
+    slot_->waits_for = ProgressSlot::kNobody;
+    ++slot_->signs;
+  }
+
+  Group group;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Communicator> communicator;  // null where the rank is no member
+
+ private:
+  RankGroups* all_;
+  ProgressSlot* slot_;
+  int index_;
+  std::ptrdiff_t entry_ = SpanBuffer::kNoRoom;
+};
+
+RankGroups::RankGroups(const Options& options, int rank, ProgressSlot& slot, const MakeBackend& backend) : rank_(rank) {
+  for (Group& group : groups_of_rank(options, rank)) {
+    const std::size_t index = members_.size();
+    auto moves = group.size() == 0 ? nullptr : backend(own_name(options, group), group, group.number_of(rank));
+    members_.push_back(std::make_unique<Member>(*this, slot, index, std::move(group), std::move(moves)));
+  }
+}
+
+RankGroups::~RankGroups() = default;
+
+Communicator& RankGroups::communicator(const std::string& name) {
+  std::string known;
+  for (const auto& member : members_) {
+    if (member->group.name == name && member->communicator != nullptr) return *member->communicator;
+    if (member->group.name == name)
+      throw UsageError(fmt::format("rank {} asked for the group \"{}\", but it is no member of it", rank_, name));
+    known += (known.empty() ? "" : ", ") + member->group.name;
+  }
+  throw UsageError(fmt::format("rank {} asked for the group \"{}\", but this run has {}; name it in LessonInfo::groups",
+                               rank_, name, known));
+}
+
+void RankGroups::require_whole() const {
+  for (const auto& member : members_)
+    if (member->communicator != nullptr) member->communicator->require_whole();
+}
+
+KernelTraffic RankGroups::kernel_traffic() const {
+  KernelTraffic sum{true, 0, 0};
+  for (const auto& member : members_) {
+    if (member->backend == nullptr) continue;
+    const KernelTraffic of_group = member->backend->kernel_traffic();
+    sum.known = sum.known && of_group.known;
+    sum.bytes_sent += of_group.bytes_sent;
+    sum.bytes_received += of_group.bytes_received;
+  }
+  return sum;
+}
+
+std::int64_t RankGroups::header_bytes_sent() const {
+  std::int64_t sum = 0;
+  for (const auto& member : members_)
+    if (member->backend != nullptr) sum += member->backend->header_bytes_sent();
+  return sum;
+}
+
+void RankGroups::close(const std::string& reason) {
+  for (const auto& member : members_)
+    if (member->backend != nullptr) member->backend->close(reason);
+}
+
+std::unique_ptr<Board> board_for(const Options& options) {
   // Gloo writes two keys a rank and group: the name of its machine and its addresses.
-  return std::make_unique<Board>(2 * kGroupKinds.size() * ranks, GlooDevice::board_value_bytes(largest_group));
+  std::size_t keys = 0;
+  int largest = 1;
+  for (const std::string& name : group_names(options))
+    for (const Group& group : groups_named(options, name)) {
+      keys += 2 * static_cast<std::size_t>(group.size());
+      largest = std::max(largest, group.size());
+    }
+  return std::make_unique<Board>(keys, GlooDevice::board_value_bytes(largest));
 }
 
-std::unique_ptr<RankGroups> connect_over_gloo(const Grid& grid, int rank, Board& board, ProgressBoard& progress,
+std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, Board& board, ProgressBoard& progress,
                                               std::chrono::milliseconds timeout) {
-  auto groups = std::make_unique<RankGroups>();
-  groups->device = std::make_unique<GlooDevice>();
-  for (GroupKind kind : kGroupKinds) {
-    const std::string name = fmt::format("{} {}", group_name(kind), group_number(grid, kind, rank));
-    auto transport = groups->device->connect(name, coordinate(grid.place(rank), kind), grid.size(kind), board, timeout);
-    groups->gloo[static_cast<std::size_t>(kind)] = transport.get();
-    add_group(*groups, grid, rank, kind, std::move(transport), progress.slot(rank));
-  }
-  return groups;
+  GlooDevice device;  // the backends keep alive what they need of it
+  return std::make_unique<RankGroups>(options, rank, progress.slot(rank),
+                                      [&](const std::string& name, const Group& group, int number) {
+                                        return device.connect(name, number, group.size(), board, timeout);
+                                      });
 }
 
-MemoryMeetings::MemoryMeetings(const Grid& the_grid, std::chrono::milliseconds timeout) : grid(the_grid) {
-  for (GroupKind kind : kGroupKinds)
-    for (std::size_t g = 0; g < grid.groups(kind).size(); ++g)
-      meetings[static_cast<std::size_t>(kind)].push_back(std::make_unique<MemoryMeeting>(grid.size(kind), timeout));
+MemoryGroups::MemoryGroups(const Options& options, std::chrono::milliseconds timeout) : options_(options) {
+  groups_of_rank(options, 0);
+  for (const std::string& name : group_names(options))
+    for (const Group& group : groups_named(options, name))
+      groups_.emplace_back(own_name(options, group), std::make_unique<MemoryGroup>(group.size(), timeout, name));
 }
 
-std::unique_ptr<RankGroups> MemoryMeetings::join(int rank, ProgressBoard& progress) {
-  auto groups = std::make_unique<RankGroups>();
-  for (GroupKind kind : kGroupKinds) {
-    auto& meeting = meetings[static_cast<std::size_t>(kind)][static_cast<std::size_t>(group_number(grid, kind, rank))];
-    add_group(*groups, grid, rank, kind, meeting->transport(coordinate(grid.place(rank), kind)), progress.slot(rank));
-  }
-  return groups;
+std::unique_ptr<RankGroups> MemoryGroups::join(int rank, ProgressBoard& progress) {
+  return std::make_unique<RankGroups>(options_, rank, progress.slot(rank),
+                                      [&](const std::string& name, const Group&, int number) {
+                                        const auto same = [&](const auto& known) { return known.first == name; };
+                                        const auto found = std::find_if(groups_.begin(), groups_.end(), same);
+                                        return found->second->backend(number);
+                                      });
 }
 
-void MemoryMeetings::abort(const std::string& reason) {
-  for (auto& kind : meetings)
-    for (auto& meeting : kind) meeting->abort(reason);
+void MemoryGroups::abort(const std::string& reason) {
+  for (auto& group : groups_) group.second->abort(reason);
 }
 
 }  // namespace muonwalk::sim

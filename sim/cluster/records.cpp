@@ -47,6 +47,7 @@ Failed failure_now() {
     failure.message = error.what();
     if (dynamic_cast<const UsageError*>(&error) != nullptr) failure.kind = Failed::Kind::usage;
     if (dynamic_cast<const PeerLostError*>(&error) != nullptr) failure.kind = Failed::Kind::peer_lost;
+    if (dynamic_cast<const TimeoutError*>(&error) != nullptr) failure.kind = Failed::Kind::timed_out;
   } catch (...) {
   }
   return failure;

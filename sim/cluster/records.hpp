@@ -81,8 +81,9 @@ struct Traced {
 
 /// An exception that ended a rank's step.
 struct Failed {
-  /// What the exception was: a UsageError, a PeerLostError (what happened to another rank is the cause), or any other.
-  enum class Kind : std::uint8_t { usage, peer_lost, other };
+  /// What the exception was: a UsageError, a PeerLostError (what happened to another rank is the cause), a
+  /// TimeoutError, or any other.
+  enum class Kind : std::uint8_t { usage, peer_lost, other, timed_out };
   Kind kind = Kind::other;  ///< which of them
   std::string message;      ///< what it says
   double at = 0;            ///< when, on the monotonic clock

@@ -50,7 +50,8 @@ int ComputeWatch::rank_beyond(double seconds, const std::vector<RankProcess>& ra
     const ProgressSlot& slot = progress_->slot(static_cast<int>(r));
     const std::uint64_t signs = slot.signs;
     const double used = ranks[r].cpu_seconds();
-    if (seen_[r].cpu_seconds < 0 || signs != seen_[r].signs || slot.in_exchange) seen_[r] = {signs, used};
+    if (seen_[r].cpu_seconds < 0 || signs != seen_[r].signs || slot.waits_for != ProgressSlot::kNobody)
+      seen_[r] = {signs, used};
     if (used - seen_[r].cpu_seconds > seconds * threads_) return static_cast<int>(r);
   }
   return -1;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -17,6 +18,7 @@ namespace {
 struct FirstFailure {
   void note(int rank, const Failed& what) {
     const std::lock_guard<std::mutex> lock(mutex);
+    timed_out = timed_out || what.kind == Failed::Kind::timed_out;
     if (failure && (failure->kind != Failed::Kind::peer_lost || what.kind == Failed::Kind::peer_lost)) return;
     failure = what;
     of_rank = rank;
@@ -24,29 +26,31 @@ struct FirstFailure {
   std::mutex mutex;
   std::optional<Failed> failure;
   int of_rank = -1;
+  bool timed_out = false;  // a rank has waited too long for another
 };
 
 // The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every
 // connection, an event loop a rank, and the three that every program has. Connecting takes more of them, for a moment.
-long files_over_gloo(const Grid& grid) {
-  long a_rank = 1;
-  for (GroupKind kind : kGroupKinds) a_rank += grid.size(kind) - 1;
-  return 3 + a_rank * grid.size();
+long files_over_gloo(const Options& options) {
+  long files = 3 + options.grid.size();
+  for (int rank = 0; rank < options.grid.size(); ++rank)
+    for (const Group& group : groups_of_rank(options, rank)) files += std::max(group.size() - 1, 0);
+  return files;
 }
 
 // Where files are too few from the start, that is said before any rank fails at it: then whichever rank comes first
 // would tell of what it has just tried, and by the time the system is asked for the reason another one may have closed
 // its files.
-void require_files_over_gloo(const Grid& grid) {
+void require_files_over_gloo(const Options& options) {
   rlimit allowed{};
   if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return;
-  const long needed = files_over_gloo(grid);
+  const long needed = files_over_gloo(options);
   if (static_cast<rlim_t>(needed) > allowed.rlim_cur)
     throw RunError(
         fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
                     "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
                     "of its own",
-                    grid.size(), needed, allowed.rlim_cur));
+                    options.grid.size(), needed, allowed.rlim_cur));
 }
 
 class ThreadWorld : public World {
@@ -56,15 +60,15 @@ class ThreadWorld : public World {
     const int ranks = options.grid.size();
     sessions_.resize(static_cast<std::size_t>(ranks));
     if (options.transport == TransportKind::memory) {
-      meetings_ = std::make_unique<MemoryMeetings>(options.grid, timeout);
+      memory_ = std::make_unique<MemoryGroups>(options, timeout);
     } else {
-      require_files_over_gloo(options.grid);
-      board_ = board_for(options.grid);
+      require_files_over_gloo(options);
+      board_ = board_for(options);
     }
     on_every_rank("rendezvous", [&](int rank) {
       have_fault(options_.fault, rank, 0);
-      auto groups = meetings_ ? meetings_->join(rank, progress_)
-                              : connect_over_gloo(options_.grid, rank, *board_, progress_, timeout);
+      auto groups =
+          memory_ ? memory_->join(rank, progress_) : connect_over_gloo(options_, rank, *board_, progress_, timeout);
       sessions_[static_cast<std::size_t>(rank)] =
           std::make_unique<RankSession>(options_, rank, std::move(groups), progress_);
     });
@@ -117,18 +121,21 @@ class ThreadWorld : public World {
       }
     }
     for (auto& thread : threads) thread.join();
+    const std::string cycle = first.timed_out ? progress_.cycle() : "";
+    if (!cycle.empty()) first.failure->message = "it waited too long: " + cycle;
     if (first.failure) raise(*first.failure, first.of_rank, title);
   }
 
   void wake_the_others(int failed_rank) {
-    if (meetings_) meetings_->abort(fmt::format("rank {} failed", failed_rank));
+    const std::string reason = fmt::format("rank {} failed", failed_rank);
+    if (memory_) memory_->abort(reason);
     auto& session = sessions_[static_cast<std::size_t>(failed_rank)];
-    if (session) session->groups().close();
+    if (session) session->groups().close(reason);
   }
 
   Options options_;
   ProgressBoard progress_;
-  std::unique_ptr<MemoryMeetings> meetings_;
+  std::unique_ptr<MemoryGroups> memory_;
   std::unique_ptr<Board> board_;
   std::vector<std::unique_ptr<RankSession>> sessions_;
 };

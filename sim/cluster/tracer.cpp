@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/rank_groups.hpp"
 #include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -22,10 +23,9 @@ std::string rank_file(const std::string& folder, int rank) {
 std::string trace_label(const Grid& grid, int rank) {
   std::string coordinates;
   const Place place = grid.place(rank);
-  for (const auto& [kind, coordinate] :
-       {std::pair(GroupKind::dp, place.dp), std::pair(GroupKind::tp, place.tp), std::pair(GroupKind::pp, place.pp)})
-    if (grid.size(kind) > 1)
-      coordinates += fmt::format("{}{} {}", coordinates.empty() ? "" : ", ", group_name(kind), coordinate);
+  for (const auto& [name, coordinate] :
+       {std::pair("dp", place.dp), std::pair("tp", place.tp), std::pair("pp", place.pp)})
+    if (grid.size(name) > 1) coordinates += fmt::format("{}{} {}", coordinates.empty() ? "" : ", ", name, coordinate);
   return coordinates.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, coordinates);
 }
 
@@ -41,6 +41,7 @@ Tracer::Tracer(const LessonInfo& info, const Options& options)
   for (int rank = 0; rank < options.grid.size(); ++rank) {
     run_.ranks.emplace_back();
     run_.ranks.back().label = trace_label(options.grid, rank);
+    run_.ranks.back().groups = groups_of_rank(options, rank);
   }
 }
 

@@ -55,10 +55,10 @@ NamedNumbers ledger_counts(const RunTrace& run) {
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     const int rank = static_cast<int>(r);
     for (const LedgerLine& line : run.ranks[r].ledger.lines())
-      for (const GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp})
-        if (line.group == group_name(kind))
-          add_calls(counts, rank, collective_name(line.kind), element_name(line.type),
-                    group_ranks_text(run.grid, kind, rank), line.calls, line.traffic.bytes_sent);
+      for (const Group& group : run.ranks[r].groups)
+        if (line.group == group.name)
+          add_calls(counts, rank, collective_name(line.kind), element_name(line.type), group_ranks_text(group),
+                    line.calls, line.traffic.bytes_sent);
   }
   return counts;
 }

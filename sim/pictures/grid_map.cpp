@@ -113,10 +113,10 @@ class TextGrid {
 };
 
 // "tp  4 groups of 2  {0 1} {2 3} …", broken between groups, or between ranks where a group is longer than a line.
-std::string groups_text(const Grid& grid, GroupKind kind, int columns) {
-  const std::vector<std::vector<int>> groups = grid.groups(kind);
-  const std::string heading = fmt::format("{}  {} of {}", group_name(kind),
-                                          count_text(static_cast<Index>(groups.size()), "group"), grid.size(kind));
+std::string groups_text(const Grid& grid, const std::string& name, int columns) {
+  const std::vector<Group> groups = grid.groups(name);
+  const std::string heading =
+      fmt::format("{}  {} of {}", name, count_text(static_cast<Index>(groups.size()), "group"), grid.size(name));
   constexpr int kHeading = 20;
   std::string text;
   std::string line = pad_right(heading, kHeading);
@@ -127,14 +127,14 @@ std::string groups_text(const Grid& grid, GroupKind kind, int columns) {
     }
     line += " " + word;
   };
-  for (const std::vector<int>& group : groups) {
-    const std::string whole = fmt::format("{{{}}}", fmt::join(group, " "));
+  for (const Group& group : groups) {
+    const std::string whole = fmt::format("{{{}}}", fmt::join(group.ranks, " "));
     if (text_width(whole) < columns - kHeading) {
       add(whole);
       continue;
     }
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      add((i == 0 ? "{" : "") + std::to_string(group[i]) + (i + 1 == group.size() ? "}" : ""));
+    for (const int rank : group.ranks) {
+      add((rank == group.ranks.front() ? "{" : "") + std::to_string(rank) + (rank == group.ranks.back() ? "}" : ""));
     }
   }
   return text + line + "\n";
@@ -148,7 +148,7 @@ std::string grid_map_text(const Grid& grid, int columns) {
                                 std::to_string(columns));
   }
   std::string text = TextGrid(grid, columns).text() + "\n";
-  for (const GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) text += groups_text(grid, kind, columns);
+  for (const char* name : {"tp", "dp", "pp"}) text += groups_text(grid, name, columns);
   return text;
 }
 

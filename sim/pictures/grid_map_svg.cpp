@@ -28,12 +28,11 @@ SvgStyle style() {
 }
 
 // The rank's box in the colour of its group of this kind, number `group_idx` among them.
-std::string rank_box(const Grid& grid, GroupKind kind, int group_idx, int rank, double x, double y) {
+std::string rank_box(const Grid& grid, const std::string& name, int group_idx, int rank, double x, double y) {
   const Place place = grid.place(rank);
-  const std::vector<int> members = grid.group(kind, rank);
-  const std::string title =
-      fmt::format("<title>rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title>", rank, place.dp, place.tp,
-                  place.pp, group_name(kind), group_idx, fmt::join(members, ", "));
+  const std::vector<int> members = grid.group(name, rank).ranks;
+  const std::string title = fmt::format("<title>rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title>", rank,
+                                        place.dp, place.tp, place.pp, name, group_idx, fmt::join(members, ", "));
   return svg_rectangle(x, y, kBoxWidth, kBoxHeight,
                        fmt::format("rx=\"6\" class=\"mw-box mw-p{}\"", group_idx % kColours), title) +
          svg_text(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
@@ -43,7 +42,7 @@ std::string rank_box(const Grid& grid, GroupKind kind, int group_idx, int rank, 
 double stage_width(const Grid& grid) { return kPitchX * grid.tp() + kStageGap; }
 
 // The whole grid, coloured by the groups of one kind; its boxes begin at `top`.
-std::string coloured_grid(const Grid& grid, GroupKind kind, double top) {
+std::string coloured_grid(const Grid& grid, const std::string& name, double top) {
   std::string svg;
   for (int pp = 0; pp < grid.pp(); ++pp) {
     const double left = kMargin + kLabel + stage_width(grid) * pp;
@@ -55,27 +54,21 @@ std::string coloured_grid(const Grid& grid, GroupKind kind, double top) {
       svg += svg_text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
     }
   }
-  const std::vector<std::vector<int>> groups = grid.groups(kind);
+  const std::vector<Group> groups = grid.groups(name);
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const int rank : groups[g]) {
+    for (const int rank : groups[g].ranks) {
       const Place place = grid.place(rank);
       const double x = kMargin + kLabel + stage_width(grid) * place.pp + kPitchX * place.tp;
-      svg += rank_box(grid, kind, static_cast<int>(g), rank, x, top + kPitchY * place.dp);
+      svg += rank_box(grid, name, static_cast<int>(g), rank, x, top + kPitchY * place.dp);
     }
   }
   return svg;
 }
 
-std::string what_it_joins(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tp:
-      return "a row of a stage: the slices of the same matrices";
-    case GroupKind::dp:
-      return "a column of a stage: the same slices, different data";
-    case GroupKind::pp:
-      return "the same place in every stage: different layers";
-  }
-  return "";
+std::string what_it_joins(const std::string& name) {
+  if (name == "tp") return "a row of a stage: the slices of the same matrices";
+  if (name == "dp") return "a column of a stage: the same slices, different data";
+  return "the same place in every stage: different layers";
 }
 
 }  // namespace
@@ -87,15 +80,15 @@ std::string grid_map_svg(const Grid& grid) {
   body += svg_text(kMargin, 60, "mw-prose mw-quiet", "The same grid three times: ranks of one colour form a group.");
   std::string description = fmt::format("{} in a grid, {}.", count_text(grid.size(), "rank"), grid.text());
   double y = 96;
-  for (const GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) {
-    const std::vector<std::vector<int>> groups = grid.groups(kind);
-    const std::string heading = fmt::format("{} · {} of {}", group_name(kind),
-                                            count_text(static_cast<Index>(groups.size()), "group"), grid.size(kind));
-    body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(kind));
+  for (const char* name : {"tp", "dp", "pp"}) {
+    const std::vector<Group> groups = grid.groups(name);
+    const std::string heading =
+        fmt::format("{} · {} of {}", name, count_text(static_cast<Index>(groups.size()), "group"), grid.size(name));
+    body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(name));
     description += " " + heading + ":";
-    for (const std::vector<int>& group : groups) description += fmt::format(" {{{}}}", fmt::join(group, " "));
+    for (const Group& group : groups) description += fmt::format(" {{{}}}", fmt::join(group.ranks, " "));
     description += ".";
-    body += coloured_grid(grid, kind, y + 36);
+    body += coloured_grid(grid, name, y + 36);
     y += 36 + kPitchY * grid.dp() + 30;
   }
   y -= 22;

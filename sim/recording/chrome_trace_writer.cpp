@@ -120,16 +120,16 @@ class Writer {
   }
 
   std::string arguments(const Span& call) const {
-    const int members = run_.grid.size(call.group);
+    const Group& group = of_rank_->groups[call.group];
+    const int members = group.size();
     const char* collective = collective_name(call.collective);
     const auto ns = static_cast<double>(std::max<std::int64_t>(1, call.end_ns - call.begin_ns));
     const double algorithm_bandwidth = static_cast<double>(call.message_bytes()) / ns;  // bytes a nanosecond are GB/s
     return fmt::format(R"("collective":"{}","group":"{}","group_size":{},"group_ranks":"{}","type":"{}","elements":{},)"
                        R"("bytes":{},"messages":{},"message_bytes":{},"algbw":{:.6g},"busbw":{:.6g})",
-                       collective, group_name(call.group), members, group_ranks_text(run_.grid, call.group, rank_),
-                       element_name(call.type), call.bytes / element_size(call.type), call.bytes, call.messages,
-                       call.message_bytes(), algorithm_bandwidth,
-                       algorithm_bandwidth * bus_factor(collective_of(collective), members));
+                       collective, group.name, members, group_ranks_text(group), element_name(call.type),
+                       call.bytes / element_size(call.type), call.bytes, call.messages, call.message_bytes(),
+                       algorithm_bandwidth, algorithm_bandwidth * bus_factor(collective_of(collective), members));
   }
 
   void counter(const char* name, const char* unit, std::int64_t moment, std::int64_t value) {
@@ -154,13 +154,15 @@ class Writer {
     std::optional<std::int64_t> leaves, arrives;
   };
 
-  // Messages of a sender and a receiver in a group arrive in the order in which they were sent, so their number names
-  // both ends. An end lies inside of the slice of its call, which is the last one that began before it.
+  // Messages of one kind from a sender to a receiver in a group are matched in the order in which they were posted, so
+  // their number names both ends. An end lies inside of the slice of its call, which is the last one that began before
+  // it.
   void message(const Span& span) {
+    const bool posted = span.collective == CollectiveKind::send;
     if (span.kind == SpanKind::sent)
-      arrows_[{span.group, rank_, span.peer, span.number}].leaves = span.begin_ns;
+      arrows_[{span.group, posted, rank_, span.peer, span.number}].leaves = span.begin_ns;
     else
-      arrows_[{span.group, span.peer, rank_, span.number}].arrives = std::min(span.end_ns, call_->end_ns - 1);
+      arrows_[{span.group, posted, span.peer, rank_, span.number}].arrives = std::min(span.end_ns, call_->end_ns - 1);
   }
 
   void arrows() {
@@ -168,8 +170,8 @@ class Writer {
     for (const auto& [key, arrow] : arrows_) {
       if (!arrow.leaves || !arrow.arrives) continue;
       ++id;
-      arrow_end(R"("ph":"s")", id, std::get<1>(key), *arrow.leaves);
-      arrow_end(R"("ph":"f","bp":"e")", id, std::get<2>(key), *arrow.arrives);
+      arrow_end(R"("ph":"s")", id, std::get<2>(key), *arrow.leaves);
+      arrow_end(R"("ph":"f","bp":"e")", id, std::get<3>(key), *arrow.arrives);
     }
   }
 
@@ -182,8 +184,9 @@ class Writer {
   TraceFileWriter file_;
   int rank_ = 0;
   const RankTrace* of_rank_ = nullptr;
-  const Span* call_ = nullptr;                                             // the last one that was written
-  std::map<std::tuple<GroupKind, int, int, std::int32_t>, Arrow> arrows_;  // by group, sender, receiver and number
+  const Span* call_ = nullptr;  // the last one that was written
+  // By group, whether from rank to rank or of collectives, sender, receiver and number.
+  std::map<std::tuple<int, bool, int, int, std::int32_t>, Arrow> arrows_;
 };
 
 }  // namespace

@@ -57,18 +57,20 @@ class Writer {
  private:
   static std::string fields_of(const RunTrace& run, int rank) {
     std::string groups;
-    for (const GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp})
+    int count = 0;
+    for (const Group& group : run.ranks[static_cast<std::size_t>(rank)].groups) {
+      if (group.size() == 0) continue;
       groups +=
           fmt::format(R"({}{{"pg_name":"{}","pg_desc":"{}","backend_config":"cpu:gloo","pg_size":{},"ranks":{}}})",
-                      groups.empty() ? "" : ",", group_name(kind), group_name(kind), run.grid.size(kind),
-                      group_ranks_text(run.grid, kind, rank));
+                      ++count == 1 ? "" : ",", group.name, group.name, group.size(), group_ranks_text(group));
+    }
     return fmt::format(
         R"("schemaVersion":1,"deviceProperties":[],"displayTimeUnit":"ms",)"
         "\n"
-        R"("distributedInfo":{{"backend":"gloo","rank":{},"world_size":{},"pg_count":3,"pg_config":[{}]}},)"
+        R"("distributedInfo":{{"backend":"gloo","rank":{},"world_size":{},"pg_count":{},"pg_config":[{}]}},)"
         "\n"
         R"("recorded_by":{{"name":{},"dropped_events":{}}})",
-        rank, run.ranks.size(), groups, quoted(run.name), run.ranks[static_cast<std::size_t>(rank)].dropped);
+        rank, run.ranks.size(), count, groups, quoted(run.name), run.ranks[static_cast<std::size_t>(rank)].dropped);
   }
 
   void names() {
@@ -97,11 +99,11 @@ class Writer {
   }
 
   std::string arguments(const Span& call) const {
+    const Group& group = of_rank_.groups[call.group];
     return fmt::format(R"("Collective name":"{}","In msg nelems":{},"Out msg nelems":{},"Group size":{},"dtype":"{}",)"
                        R"("Process Group Name":"{}","Process Group Description":"{}","Process Group Ranks":"{}",)",
-                       collective_name(call.collective), call.elements_in, call.elements_out,
-                       run_.grid.size(call.group), pytorch_type_name(call.type), group_name(call.group),
-                       group_name(call.group), group_ranks_text(run_.grid, call.group, rank_));
+                       collective_name(call.collective), call.elements_in, call.elements_out, group.size(),
+                       pytorch_type_name(call.type), group.name, group.name, group_ranks_text(group));
   }
 
   // Writes the kernels of a stream, and around them the ranges that they lie in.

@@ -48,8 +48,6 @@ bool is_optimizer_step(const std::string& title) {
   return title.rfind("optimizer step", 0) == 0 || title.rfind("training step", 0) == 0;
 }
 
-std::string group_ranks_text(const Grid& grid, GroupKind kind, int rank) {
-  return fmt::format("[{}]", fmt::join(grid.group(kind, rank), ", "));
-}
+std::string group_ranks_text(const Group& group) { return fmt::format("[{}]", fmt::join(group.ranks, ", ")); }
 
 }  // namespace muonwalk::sim

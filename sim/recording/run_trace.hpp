@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/recording/span_buffer.hpp"
+#include "src/layout/grid.hpp"
 
 namespace muonwalk::sim {
 
@@ -18,6 +19,7 @@ struct TrainedMatrix {
 /// One rank of a traced run.
 struct RankTrace {
   std::string label;               ///< "rank 3 (dp 1, tp 1)"
+  std::vector<Group> groups;       ///< that Span::group numbers; one without ranks is none of this rank's
   std::vector<std::string> names;  ///< of steps and phases
   std::vector<Span> spans;         ///< in the order in which they began
   std::int64_t dropped = 0;        ///< entries that had no room
@@ -54,7 +56,7 @@ std::vector<ComputationSlice> computation_of(const RankTrace& rank);
 /// prepare, or show one part of such a step.
 bool is_optimizer_step(const std::string& title);
 
-/// The ranks of the group in which `rank` made this call: "[0, 2]", as PyTorch writes them.
-std::string group_ranks_text(const Grid& grid, GroupKind kind, int rank);
+/// The ranks of a group: "[0, 2]", as PyTorch writes them.
+std::string group_ranks_text(const Group& group);
 
 }  // namespace muonwalk::sim

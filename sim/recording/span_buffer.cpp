@@ -31,15 +31,14 @@ std::ptrdiff_t SpanBuffer::open_named(SpanKind kind, const std::string& name) {
   return open(span);
 }
 
-std::ptrdiff_t SpanBuffer::open_call(GroupKind group, CollectiveKind collective, ElementType type, Index elements_in,
-                                     Index elements_out) {
+std::ptrdiff_t SpanBuffer::open_call(int group, const Call& call) {
   Span span;
   span.kind = SpanKind::call;
-  span.group = group;
-  span.collective = collective;
-  span.type = type;
-  span.elements_in = elements_in;
-  span.elements_out = elements_out;
+  span.group = static_cast<std::uint8_t>(group);
+  span.collective = call.kind;
+  span.type = call.type;
+  span.elements_in = call.elements_in;
+  span.elements_out = call.elements_out;
   span.held_at_begin = memory_->live();
   span.begin_ns = now_ns();
   return open_call_ = open(span);
@@ -53,21 +52,21 @@ void SpanBuffer::close(std::ptrdiff_t entry) {
   if (entry == open_call_) open_call_ = kNoRoom;
 }
 
-void SpanBuffer::message(SpanKind direction, GroupKind group, int peer, std::int64_t bytes, std::int64_t began_ns) {
-  // A message that has no room still has its number, so that those after it find their other end.
-  const std::int32_t number = message_numbers_[{direction, group, peer}]++;
-  if (open_call_ != kNoRoom && direction == SpanKind::sent) {
-    Span& call = spans_[static_cast<std::size_t>(open_call_)];
-    call.bytes += bytes;
-    ++call.messages;
+void SpanBuffer::message(int group, const Call& call, const Message& message, int peer) {
+  if (open_call_ != kNoRoom && message.sent) {
+    Span& open_call = spans_[static_cast<std::size_t>(open_call_)];
+    open_call.bytes += message.bytes;
+    ++open_call.messages;
   }
   Span span;
-  span.kind = direction;
-  span.group = group;
+  span.kind = message.sent ? SpanKind::sent : SpanKind::received;
+  span.group = static_cast<std::uint8_t>(group);
+  span.collective = message.from_rank_to_rank ? CollectiveKind::send : call.kind;
+  span.type = call.type;
   span.peer = peer;
-  span.number = number;
-  span.bytes = bytes;
-  span.begin_ns = began_ns;
+  span.number = static_cast<std::int32_t>(message.number);
+  span.bytes = message.bytes;
+  span.begin_ns = message.began_ns;
   span.end_ns = now_ns();
   open(span);
 }

@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "sim/recording/span.hpp"
@@ -39,15 +37,13 @@ class SpanBuffer {
   std::ptrdiff_t open_step(const std::string& title) { return open_named(SpanKind::step, title); }
   std::ptrdiff_t open_phase(const std::string& name) { return open_named(SpanKind::phase, name); }
   /// @}
-  /// Messages belong to the call that is open.
-  std::ptrdiff_t open_call(GroupKind group, CollectiveKind collective, ElementType type, Index elements_in,
-                           Index elements_out);
+  /// Messages belong to the call that is open. `group` is the group's number among the rank's groups.
+  std::ptrdiff_t open_call(int group, const Call& call);
   /// Ends what open_step, open_phase or open_call began and gave this number.
   void close(std::ptrdiff_t entry);
 
-  /// A message of the open call to or from `peer`, a rank of the world, in an exchange that began at `began_ns` and has
-  /// just ended.
-  void message(SpanKind direction, GroupKind group, int peer, std::int64_t bytes, std::int64_t began_ns);
+  /// A message of the open call, which has just ended, to or from `peer`, a rank of the world.
+  void message(int group, const Call& call, const Message& message, int peer);
 
   /// Hands over what was recorded since the last time. Everything must be closed.
   SpanBatch take();
@@ -64,7 +60,6 @@ class SpanBuffer {
   std::vector<Span> spans_;
   std::vector<std::string> names_;
   std::ptrdiff_t open_call_ = kNoRoom;
-  std::map<std::tuple<SpanKind, GroupKind, int>, std::int32_t> message_numbers_;
   std::int64_t dropped_ = 0;
   std::int64_t full_since_ns_ = 0;
 };

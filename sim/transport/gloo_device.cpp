@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
 #if GLOO_HAVE_TRANSPORT_UV && !defined(__linux__)
 #include <gloo/transport/uv/device.h>  // Gloo's tcp is for Linux only; this path has not been tried
 #else
@@ -16,10 +17,10 @@
 #include <cstring>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
-#include "sim/transport/gloo_board_store.hpp"
-#include "sim/transport/gloo_connected.hpp"
-#include "sim/transport/gloo_transport.hpp"
+#include "sim/transport/gloo_backend.hpp"
+#include "sim/transport/gloo_device.hpp"
 #include "sim/transport/tcp_counters.hpp"
 #include "src/errors.hpp"
 
@@ -59,18 +60,61 @@ bool no_more_files(const std::exception& error) {
 }
 constexpr const char* kMoreFiles = "allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
 
-// A group of one: nobody to talk to.
-class LonelyTransport : public GlooTransport {
+// Gloo's idea of a notice board, on ours and with our timeout: one deadline covers all that is read while a group
+// connects (Gloo's own stores wait up to 30 s for a rank that does not come, whatever is set).
+class BoardStore : public gloo::rendezvous::Store {
  public:
-  void exchange(const Call&, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
-                Ledger&) override {
-    if (!outgoing.empty() || !incoming.empty()) {
-      throw std::invalid_argument("a message was to be exchanged in a group of one rank, which has no peers");
+  // The keys of `group` on the board, which must outlive the store; the deadline is `timeout` from now.
+  BoardStore(Board& board, std::string group, std::chrono::milliseconds timeout)
+      : board_(board),
+        group_(std::move(group)),
+        timeout_(timeout),
+        deadline_(std::chrono::steady_clock::now() + timeout) {}
+
+  // Pins `value` on the board.
+  void set(const std::string& key, const std::vector<char>& value) override { board_.set(full(key), value); }
+
+  // The value of a key, as soon as it is there. Throws RunError when it is not there in time.
+  std::vector<char> get(const std::string& key) override {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    try {
+      return board_.get(full(key), std::max(left, std::chrono::milliseconds(0)));
+    } catch (const RunError&) {
+      // Gloo's keys are "3" (an address) and "rank_3" (a host name).
+      const std::string rank = key.substr(std::min(key.find_first_of("0123456789"), key.size()));
+      throw RunError("the group " + group_ + " can't be connected: its rank " + rank + " did not come within " +
+                     std::to_string(timeout_.count()) + " ms; it has died, hangs, or was never started");
     }
   }
+
+  // Returns when all keys are there. The timeout that Gloo hands over is not the one that holds.
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
+
+ private:
+  std::string full(const std::string& key) const { return group_ + "/" + key; }
+
+  Board& board_;
+  std::string group_;
+  std::chrono::milliseconds timeout_;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+// A group of one rank, which has nobody to talk to: its communicator never posts a message.
+class GroupOfOne : public Backend {
+ public:
+  std::unique_ptr<PostedMessage> post_send(const Envelope&, int, const void*, std::int64_t) override { refuse(); }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope&, int, void*, std::int64_t) override { refuse(); }
   KernelTraffic kernel_traffic() const override { return {true, 0, 0}; }
-  std::int64_t header_bytes_sent() const override { return 0; }
-  void close() override {}
+  void close(const std::string&) override {}
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw std::invalid_argument("a message was to be posted in a group of one rank, which has no peers");
+  }
 };
 
 // Gloo's own limit while two ranks connect. Debian's version multiplies it by five.
@@ -137,13 +181,13 @@ std::size_t GlooDevice::board_value_bytes(int size) {
   return std::size_t{192} * static_cast<std::size_t>(std::max(size, 1)) + 64;
 }
 
-std::unique_ptr<GlooTransport> GlooDevice::connect(const std::string& name, int rank, int size, Board& board,
-                                                   milliseconds timeout) {
+std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, Board& board,
+                                             milliseconds timeout) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw std::invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                                 " was to be connected in group " + name + ", but ranks go from 0 to size − 1");
   }
-  if (size == 1) return std::make_unique<LonelyTransport>();
+  if (size == 1) return std::make_unique<GroupOfOne>();
   const std::vector<TcpSocket> before = connected_tcp_sockets();
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
   context->setTimeout(connect_limit(timeout));

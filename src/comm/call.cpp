@@ -20,13 +20,15 @@ const char* collective_name(CollectiveKind kind) {
       return "all_to_all";
     case CollectiveKind::broadcast:
       return "broadcast";
+    case CollectiveKind::wait:
+      return "wait";
   }
   return "unknown call";
 }
 
 std::string text(const Call& call) {
   std::string line = call.group + " " + collective_name(call.kind);
-  if (call.kind != CollectiveKind::barrier) {
+  if (call.kind != CollectiveKind::barrier && call.kind != CollectiveKind::wait) {
     line += std::string(" of ") + element_name(call.type) + ", " + std::to_string(call.elements_in) + " in, " +
             std::to_string(call.elements_out) + " out";
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "src/numerics/element_type.hpp"
@@ -7,20 +8,21 @@
 namespace muonwalk {
 
 /// The kinds of calls on a Communicator.
-enum class CollectiveKind { barrier, send, recv, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast };
+enum class CollectiveKind { barrier, send, recv, all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, wait };
 
 /// "all_gather" and so on.
 const char* collective_name(CollectiveKind kind);
 
 /// One call on a communicator, as a plan lists it, an observer is told of it, and a trace keeps it. A broadcast counts
-/// its elements as in and out on every rank, as an all_reduce does; a barrier has none.
+/// its elements as in and out on every rank, as an all_reduce does; a barrier has none. An isend is a call of kind send
+/// and an irecv one of kind recv, both of which end at once; the wait for it is another call, which has no elements.
 struct Call {
   std::string group;                              ///< the group's name: "dp"
   CollectiveKind kind = CollectiveKind::barrier;  ///< what is called
   ElementType type = ElementType::bytes;          ///< of its elements
   Index elements_in = 0;                          ///< elements that this rank puts in
   Index elements_out = 0;                         ///< elements that it gets out
-  int peer = -1;  ///< the root of a broadcast, the other end of a send or recv; −1: everybody
+  int peer = -1;  ///< the root of a broadcast, the other end of a send, recv or wait; −1: everybody
 
   /// All members are equal.
   friend bool operator==(const Call& a, const Call& b) {
@@ -33,6 +35,16 @@ struct Call {
 /// One line: "dp reduce_scatter of float32, 12 in, 6 out", with ", root 1" or ", peer 1" where there is one.
 std::string text(const Call& call);
 
+/// One message of a call, when it has been sent or has arrived.
+struct Message {
+  bool sent = false;          ///< out of this rank; otherwise it came in
+  int peer = 0;               ///< the other rank, as the group numbers it
+  std::int64_t bytes = 0;     ///< its size, without headers
+  std::int64_t number = 0;    ///< how many of its kind (of collectives, or from rank to rank) were posted the same way
+  std::int64_t began_ns = 0;  ///< when it was posted, on std::chrono::steady_clock
+  bool from_rank_to_rank = false;  ///< of send and recv, and no collective's
+};
+
 /// Is told of every call on the communicators that it observes: tracing, progress, tests. A call whose arguments are
 /// refused has not begun, and one that throws does not end.
 class CallObserver {
@@ -42,6 +54,13 @@ class CallObserver {
   virtual void begins(const Call&) {}
   /// The call is about to return.
   virtual void ended(const Call&) {}
+  /// A message of the call has been handed over (of a send, when it ends; of an isend, at once) or has arrived.
+  virtual void moved(const Call&, const Message&) {}
+  /// From here on the rank waits for rank `peer` of the group, in a call of this kind (for a posted transfer: send or
+  /// recv).
+  virtual void waits(CollectiveKind, int /*peer*/) {}
+  /// It no longer does.
+  virtual void goes_on() {}
 };
 
 }  // namespace muonwalk

@@ -1,11 +1,10 @@
-#include "src/comm/communicator.hpp"
-
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
 
+#include "src/comm/messages.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk {
@@ -89,62 +88,62 @@ const void* shifted(const void* memory, Index bytes) {
   return memory ? static_cast<const std::byte*>(memory) + bytes : nullptr;
 }
 
-Index sum(std::vector<Index>::const_iterator begin, std::vector<Index>::const_iterator end) {
-  return std::accumulate(begin, end, Index{0});
+// The sum of the first `ranks` counts.
+Index sum(const std::vector<Index>& counts, int ranks) {
+  return std::accumulate(counts.begin(), counts.begin() + ranks, Index{0});
 }
 
 }  // namespace
 
-Communicator::Communicator(std::string group, int rank, int size, Ledger& ledger)
-    : group_(std::move(group)), rank_(rank), size_(size), ledger_(&ledger) {
+Communicator::Communicator(std::string group, int rank, int size, Backend& backend, Ledger& ledger)
+    : group_(std::move(group)), rank_(rank), size_(size), backend_(&backend), ledger_(&ledger) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw std::invalid_argument("group " + group_ + " was to have rank " + std::to_string(rank) + " of " +
                                 std::to_string(size) + ", but ranks go from 0 to size − 1");
   }
+  for (auto& directions : numbers_)
+    for (auto& by_peer : directions) by_peer.resize(static_cast<std::size_t>(size), 0);
 }
 
-template <class Work>
-void Communicator::observed(CollectiveKind kind, ElementType type, Index in, Index out, int peer, const Work& work) {
-  ledger_->begin_call(group_, kind, type);
-  if (observers_.empty()) return work();
-  const Call call{group_, kind, type, in, out, peer};
-  for (CallObserver* observer : observers_) observer->begins(call);
-  work();
-  for (CallObserver* observer : observers_) observer->ended(call);
+template <class Native, class Work>
+void Communicator::collective(const Call& call, const Native& native, const Work& of_messages) {
+  observed(call, [&] {
+    if (!backend_->has_native(call.kind, call.type)) return of_messages();
+    for (CallObserver* observer : observers_) observer->waits(call.kind, -1);
+    guarded([&] { ledger_->add(group_, call.kind, call.type, 0, backend_->run_native(native())); });
+    for (CallObserver* observer : observers_) observer->goes_on();
+  });
 }
 
 void Communicator::barrier() {
-  observed(CollectiveKind::barrier, ElementType::bytes, 0, 0, -1, [&] { do_barrier(); });
+  collective(
+      {group_, CollectiveKind::barrier, ElementType::bytes, 0, 0, -1}, [] { return NativeCall(); },
+      [&] { barrier_of_messages(); });
 }
 
-void Communicator::checked_send(const void* values, Index count, ElementType type, int peer) {
-  const ArgumentCheck check(*this, CollectiveKind::send, type);
+Call Communicator::checked_message(CollectiveKind kind, const void* values, Index count, ElementType type,
+                                   int peer) const {
+  const ArgumentCheck check(*this, kind, type);
+  const bool sends = kind == CollectiveKind::send;
   check.peer(peer, "peer");
   if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
-  check.memory(values, check.bytes(count), "to send");
-  observed(CollectiveKind::send, type, count, 0, peer, [&] { do_send(values, count, type, peer); });
-}
-
-void Communicator::checked_recv(void* values, Index count, ElementType type, int peer) {
-  const ArgumentCheck check(*this, CollectiveKind::recv, type);
-  check.peer(peer, "peer");
-  if (peer == rank_) check.fail("the peer is the rank itself; copy the values instead");
-  check.memory(values, check.bytes(count), "to receive into");
-  observed(CollectiveKind::recv, type, 0, count, peer, [&] { do_recv(values, count, type, peer); });
+  check.memory(values, check.bytes(count), sends ? "to send" : "to receive into");
+  return {group_, kind, type, sends ? count : 0, sends ? 0 : count, peer};
 }
 
 void Communicator::checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type,
                                         void* out) {
   const ArgumentCheck check(*this, CollectiveKind::all_gather, type);
   const Index out_bytes = check.bytes(counts, "shard counts");
-  const Index begin = sum(counts.begin(), counts.begin() + rank_);
   const Index own = counts[static_cast<std::size_t>(rank_)];
   const Index shard_bytes = check.bytes(own);
   check.memory(shard, shard_bytes, "of the shard");
   check.memory(out, out_bytes, "for the gathered values");
-  check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(begin)));
-  observed(CollectiveKind::all_gather, type, own, sum(counts.begin(), counts.end()), -1,
-           [&] { do_all_gather_v(shard, counts, type, out); });
+  check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(sum(counts, rank_))));
+  collective(
+      {group_, CollectiveKind::all_gather, type, own, sum(counts, size_), -1},
+      [&] { return NativeCall{CollectiveKind::all_gather, type, shard, {own}, out, counts, 0}; },
+      [&] { all_gather_of_messages(shard, counts, type, out); });
 }
 
 void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
@@ -152,21 +151,25 @@ void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<In
   const ArgumentCheck check(*this, CollectiveKind::reduce_scatter, type);
   check.summable();
   const Index in_bytes = check.bytes(counts, "piece counts");
-  const Index begin = sum(counts.begin(), counts.begin() + rank_);
   const Index own = counts[static_cast<std::size_t>(rank_)];
   const Index out_bytes = check.bytes(own);
   check.memory(in, in_bytes, "to sum up");
   check.memory(out, out_bytes, "for the sums");
-  check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(begin)));
-  observed(CollectiveKind::reduce_scatter, type, sum(counts.begin(), counts.end()), own, -1,
-           [&] { do_reduce_scatter_v(in, counts, type, out); });
+  check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(sum(counts, rank_))));
+  collective(
+      {group_, CollectiveKind::reduce_scatter, type, sum(counts, size_), own, -1},
+      [&] { return NativeCall{CollectiveKind::reduce_scatter, type, in, counts, out, {own}, 0}; },
+      [&] { reduce_scatter_of_messages(in, counts, type, out); });
 }
 
 void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {
   const ArgumentCheck check(*this, CollectiveKind::all_reduce, type);
   check.summable();
   check.memory(values, check.bytes(count), "to sum up");
-  observed(CollectiveKind::all_reduce, type, count, count, -1, [&] { do_all_reduce(values, count, type); });
+  collective(
+      {group_, CollectiveKind::all_reduce, type, count, count, -1},
+      [&] { return NativeCall{CollectiveKind::all_reduce, type, values, {count}, values, {count}, 0}; },
+      [&] { all_reduce_of_messages(values, count, type); });
 }
 
 void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
@@ -183,16 +186,20 @@ void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>
   check.memory(in, in_bytes, "to send");
   check.memory(out, out_bytes, "to receive into");
   check.apart(in, in_bytes, out, out_bytes, nullptr);
-  observed(CollectiveKind::all_to_all, type, sum(send_counts.begin(), send_counts.end()),
-           sum(recv_counts.begin(), recv_counts.end()), -1,
-           [&] { do_all_to_all_v(in, send_counts, out, recv_counts, type); });
+  collective(
+      {group_, CollectiveKind::all_to_all, type, sum(send_counts, size_), sum(recv_counts, size_), -1},
+      [&] { return NativeCall{CollectiveKind::all_to_all, type, in, send_counts, out, recv_counts, 0}; },
+      [&] { all_to_all_of_messages(in, send_counts, out, recv_counts, type); });
 }
 
 void Communicator::checked_broadcast(void* values, Index count, ElementType type, int root) {
   const ArgumentCheck check(*this, CollectiveKind::broadcast, type);
   check.peer(root, "root");
   check.memory(values, check.bytes(count), "to broadcast");
-  observed(CollectiveKind::broadcast, type, count, count, root, [&] { do_broadcast(values, count, type, root); });
+  collective(
+      {group_, CollectiveKind::broadcast, type, count, count, root},
+      [&] { return NativeCall{CollectiveKind::broadcast, type, values, {count}, values, {count}, root}; },
+      [&] { broadcast_of_messages(values, count, type, root); });
 }
 
 Index Communicator::piece_of(Index elements) const {

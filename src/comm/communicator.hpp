@@ -1,16 +1,42 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "src/comm/backend.hpp"
+#include "src/comm/call.hpp"
 #include "src/comm/ledger.hpp"
 #include "src/numerics/matrix.hpp"
 
 namespace muonwalk {
 
-/// One rank's end of a group of ranks: what a lesson uses to talk. The typed calls below are the same for every
-/// backend; a backend implements the protected virtual calls on raw memory (over messages: see point_to_point.hpp; NCCL
-/// would map them to its own collectives and take device pointers).
+/// A message that was posted with isend or irecv and is under way until `wait` returns. Its memory must stay until
+/// then.
+///
+/// Every transfer is waited for. One that is dropped without is an error, whether or not the message has arrived:
+/// nobody could tell when its memory is free. It breaks the group, and the next call there says so, or, in a lesson,
+/// the end of the step. A transfer must not outlive its communicator.
+class Transfer {
+ public:
+  Transfer(Transfer&&) noexcept;
+  Transfer& operator=(Transfer&&) noexcept;
+  ~Transfer();
+
+  /// Returns when the message has been taken by its receiver (of an isend) or has arrived (of an irecv). A second wait
+  /// throws std::logic_error.
+  void wait();
+
+ private:
+  friend class Communicator;
+  struct State;
+  explicit Transfer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// One rank's end of a group of ranks: what a lesson uses to talk. It checks what it is asked for, counts what moves
+/// and tells its observers; the bytes are moved by a Backend (backend.hpp). The collectives are made of messages
+/// (collectives.cpp), unless the backend has them ready-made.
 ///
 /// Rules for all collectives: every rank of the group makes the same calls in the same order with matching sizes. Sizes
 /// are checked first: a mismatch between ranks throws RunError with a sentence that names both sizes. Sums over ranks
@@ -19,10 +45,13 @@ namespace muonwalk {
 ///
 /// What a rank asks wrongly on its own (a negative count, a peer that does not exist, null memory, memory that overlaps
 /// where it may not, a sum of bytes) throws std::invalid_argument before anything moves and before the ledger knows of
-/// it.
+/// it. Any other error breaks the group: every later call on it throws RunError that gives the first reason.
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  /// Rank `rank` of a group of `size`. `backend` and `ledger` (where the traffic is counted) must outlive it.
+  Communicator(std::string group, int rank, int size, Backend& backend, Ledger& ledger);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
   /// The name of the group, for example "dp".
   const std::string& group() const { return group_; }
@@ -34,12 +63,26 @@ class Communicator {
   /// Returns when every rank of the group has called it.
   void barrier();
 
-  /// Sends `count` elements to `peer`; returns when the memory may be used again.
+  /// Sends `count` elements to `peer` and returns when `peer` has taken them, which means that it has called the recv
+  /// or irecv that they are for. This is so at all sizes and on every backend: whether a program works never depends on
+  /// whether a message happens to fit into some buffer. Two ranks that both send first and then receive wait for each
+  /// other for ever. What works is isend, recv, and then wait.
   template <class T>
   void send(const T* values, Index count, int peer);
-  /// Receives exactly `count` elements from `peer`.
+  /// Receives exactly `count` elements from `peer`. What is sent from one rank to another is received in the order in
+  /// which it was sent, whatever collectives are called in between.
   template <class T>
   void recv(T* values, Index count, int peer);
+
+  /// The same, posted: they return at once, and the transfer is waited for later. Any number may be under way, in both
+  /// directions and in the middle of collectives; they are matched in the order in which they were posted and may be
+  /// waited for in any. A posted transfer may be taken by a blocking call, and the other way round.
+  /// @{
+  template <class T>
+  Transfer isend(const T* values, Index count, int peer);
+  template <class T>
+  Transfer irecv(T* values, Index count, int peer);
+  /// @}
 
   /// out (size · count) = the shards of all ranks in rank order. `shard` may lie at its own place in `out`.
   template <class T>
@@ -79,32 +122,24 @@ class Communicator {
 
   /// What this rank has moved in this group (and in every group that shares the ledger).
   Ledger& ledger() { return *ledger_; }
+  /// What moves the bytes.
+  Backend& backend() { return *backend_; }
 
   /// From now on `observer` is told of every call, after those that came before it. It must outlive the communicator.
   void observe(CallObserver& observer) { observers_.push_back(&observer); }
 
- protected:
-  /// For backends: the group's name, this rank's number in it, its size, and where the traffic is counted.
-  Communicator(std::string group, int rank, int size, Ledger& ledger);
-
-  /// What a backend implements: the call of the same name on raw memory, with counts in elements of `type`. Arguments
-  /// are checked and the ledger's entry is open when it is called; it throws RunError when something breaks on the way.
-  /// @{
-  virtual void do_barrier() = 0;
-  virtual void do_send(const void* values, Index count, ElementType type, int peer) = 0;
-  virtual void do_recv(void* values, Index count, ElementType type, int peer) = 0;
-  virtual void do_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out) = 0;
-  virtual void do_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out) = 0;
-  virtual void do_all_reduce(void* values, Index count, ElementType type) = 0;
-  virtual void do_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
-                               const std::vector<Index>& recv_counts, ElementType type) = 0;
-  virtual void do_broadcast(void* values, Index count, ElementType type, int root) = 0;
-  /// @}
+  /// Throws RunError, with the first reason, when the group is broken: a call has failed, or a transfer was dropped.
+  void require_whole() const;
 
  private:
-  // The typed calls end here: check the arguments, open the ledger's entry, hand over to the backend.
-  void checked_send(const void* values, Index count, ElementType type, int peer);
-  void checked_recv(void* values, Index count, ElementType type, int peer);
+  friend class Transfer;
+  struct Outgoing;
+  struct Incoming;
+  struct Posted;
+
+  // The typed calls end here. They check the arguments, open the ledger's entry, tell the observers, and go on to the
+  // backend's own collective or to the one that is made of messages.
+  Call checked_message(CollectiveKind kind, const void* values, Index count, ElementType type, int peer) const;
   void checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
   void checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
   void checked_all_reduce(void* values, Index count, ElementType type);
@@ -112,17 +147,133 @@ class Communicator {
                             const std::vector<Index>& recv_counts, ElementType type);
   void checked_broadcast(void* values, Index count, ElementType type, int root);
   Index piece_of(Index elements) const;
-  // Opens the ledger's entry, tells the observers and does the work in between.
+
+  // Does the work of a call between the ledger's entry and the observers.
   template <class Work>
-  void observed(CollectiveKind kind, ElementType type, Index in, Index out, int peer, const Work& work);
+  void observed(const Call& call, const Work& work);
+  // The same for a collective, of messages or native.
+  template <class Native, class Work>
+  void collective(const Call& call, const Native& native, const Work& of_messages);
+  // Does work on the backend. Whatever goes wrong there breaks the group.
+  template <class Work>
+  void guarded(const Work& work);
+  void break_group(const std::string& reason);
+
+  // Posting messages, waiting for them and counting them (messages.cpp).
+  Posted post_send(const Envelope& envelope, const Outgoing& message);
+  Posted post_receive(const Envelope& envelope, const Incoming& message);
+  Posted post(const Call& call, const void* from, void* to);
+  void wait(CollectiveKind kind, Posted& posted);
+  void tell(const Call& call, const Posted& posted) const;
+  void exchange(const Envelope& envelope, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming);
+  void send_or_receive(const Call& call, const void* from, void* to);
+  Transfer transfer(const Call& call, const void* from, void* to);
+  void finish(Transfer::State& state);
+  void drop(const Transfer::State& state);
+
+  // The collectives, written plainly as messages (collectives.cpp).
+  void barrier_of_messages();
+  void all_gather_of_messages(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
+  void reduce_scatter_of_messages(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
+  void all_reduce_of_messages(void* values, Index count, ElementType type);
+  void all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
+                              const std::vector<Index>& recv_counts, ElementType type);
+  void broadcast_of_messages(void* values, Index count, ElementType type, int root);
+  void gather_pieces(const Envelope& envelope, const std::vector<Index>& begins, ElementType type, std::byte* out);
+  void reduce_pieces(const Envelope& envelope, const std::byte* in, const std::vector<Index>& begins, ElementType type,
+                     void* out);
+  Envelope next_envelope(CollectiveKind kind, ElementType type, int root = 0);
 
   std::string group_;
   int rank_;
   int size_;
+  Backend* backend_;
   Ledger* ledger_;
   std::vector<CallObserver*> observers_;
+  const Call* current_ = nullptr;  // the call that is being made, and its line in the ledger
+  std::size_t line_ = 0;
+  std::string broken_;            // why; empty while the group is whole
+  std::int64_t collectives_ = 0;  // made so far
+  // How many messages were posted: [from rank to rank or of collectives][out or in][peer].
+  std::vector<std::int64_t> numbers_[2][2];
+  std::vector<std::byte> scratch_;  // room for what is to be summed; grows as needed
 };
 
-}  // namespace muonwalk
+template <class T>
+void Communicator::send(const T* values, Index count, int peer) {
+  send_or_receive(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values, nullptr);
+}
 
-#include "src/comm/communicator_inline.hpp"
+template <class T>
+void Communicator::recv(T* values, Index count, int peer) {
+  send_or_receive(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr, values);
+}
+
+template <class T>
+Transfer Communicator::isend(const T* values, Index count, int peer) {
+  return transfer(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values, nullptr);
+}
+
+template <class T>
+Transfer Communicator::irecv(T* values, Index count, int peer) {
+  return transfer(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr, values);
+}
+
+template <class T>
+void Communicator::all_gather(const T* shard, Index count, T* out) {
+  all_gather_v(shard, std::vector<Index>(static_cast<std::size_t>(size()), count), out);
+}
+
+template <class T>
+void Communicator::all_gather_v(const T* shard, const std::vector<Index>& counts, T* out) {
+  checked_all_gather_v(shard, counts, ElementTypeOf<T>::value, out);
+}
+
+template <class T>
+void Communicator::reduce_scatter(const T* in, Index count, T* out) {
+  reduce_scatter_v(in, std::vector<Index>(static_cast<std::size_t>(size()), count), out);
+}
+
+template <class T>
+void Communicator::reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out) {
+  checked_reduce_scatter_v(in, counts, ElementTypeOf<T>::value, out);
+}
+
+template <class T>
+void Communicator::all_reduce(T* values, Index count) {
+  checked_all_reduce(values, count, ElementTypeOf<T>::value);
+}
+
+template <class T>
+void Communicator::all_to_all_v(const T* in, const std::vector<Index>& send_counts, T* out,
+                                const std::vector<Index>& recv_counts) {
+  checked_all_to_all_v(in, send_counts, out, recv_counts, ElementTypeOf<T>::value);
+}
+
+template <class T>
+void Communicator::broadcast(T* values, Index count, int root) {
+  checked_broadcast(values, count, ElementTypeOf<T>::value, root);
+}
+
+template <class T>
+FlatOf<T> Communicator::all_gather(const FlatOf<T>& shard) {
+  FlatOf<T> out(shard.size() * static_cast<std::size_t>(size()));
+  all_gather(shard.data(), static_cast<Index>(shard.size()), out.data());
+  return out;
+}
+
+template <class T>
+FlatOf<T> Communicator::reduce_scatter(const FlatOf<T>& values) {
+  const Index piece = piece_of(static_cast<Index>(values.size()));
+  FlatOf<T> out(static_cast<std::size_t>(piece));
+  reduce_scatter(values.data(), piece, out.data());
+  return out;
+}
+
+template <class T>
+FlatOf<T> Communicator::all_reduce(FlatOf<T> values) {
+  all_reduce(values.data(), static_cast<Index>(values.size()));
+  return values;
+}
+
+}  // namespace muonwalk

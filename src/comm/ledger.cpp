@@ -38,22 +38,27 @@ LedgerLine& Ledger::line(const std::string& group, CollectiveKind kind, ElementT
   return lines_.back();
 }
 
-void Ledger::begin_call(const std::string& group, CollectiveKind kind, ElementType type) {
+LedgerLine& Ledger::line(std::size_t number) {
+  if (number >= lines_.size()) throw std::logic_error("the ledger was told of a message of no call that has begun");
+  return lines_[number];
+}
+
+std::size_t Ledger::begin_call(const std::string& group, CollectiveKind kind, ElementType type) {
   LedgerLine& opened = line(group, kind, type);
   opened.calls += 1;
-  open_ = static_cast<std::size_t>(&opened - lines_.data());
+  return static_cast<std::size_t>(&opened - lines_.data());
 }
 
-void Ledger::count_sent(std::int64_t bytes) {
-  if (open_ >= lines_.size()) throw std::logic_error("the ledger was told of a message before any call had begun");
-  lines_[open_].traffic.bytes_sent += bytes;
-  lines_[open_].traffic.messages_sent += 1;
+void Ledger::count_sent(std::size_t number, std::int64_t bytes) {
+  LedgerLine& counted = line(number);
+  counted.traffic.bytes_sent += bytes;
+  counted.traffic.messages_sent += 1;
 }
 
-void Ledger::count_received(std::int64_t bytes) {
-  if (open_ >= lines_.size()) throw std::logic_error("the ledger was told of a message before any call had begun");
-  lines_[open_].traffic.bytes_received += bytes;
-  lines_[open_].traffic.messages_received += 1;
+void Ledger::count_received(std::size_t number, std::int64_t bytes) {
+  LedgerLine& counted = line(number);
+  counted.traffic.bytes_received += bytes;
+  counted.traffic.messages_received += 1;
 }
 
 void Ledger::add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls,
@@ -83,10 +88,7 @@ Traffic Ledger::total(const std::string& group) const {
   return sum;
 }
 
-void Ledger::clear() {
-  lines_.clear();
-  open_ = 0;
-}
+void Ledger::clear() { lines_.clear(); }
 
 namespace {
 

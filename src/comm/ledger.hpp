@@ -35,17 +35,18 @@ struct LedgerLine {
   Traffic traffic;                                ///< of all of them
 };
 
-/// What one rank moved, line by line in the order of first use. The communicator opens an entry for each call and the
-/// transport adds to it each message as it is handed over, so the count is of what was sent and not of what should be.
-/// Also used for predictions, so that the two can be compared line by line.
+/// What one rank moved, line by line in the order of first use. The communicator opens an entry for each call and adds
+/// to it each message as it is handed over, so the count is of what was sent and not of what should be. Also used for
+/// predictions, so that the two can be compared line by line.
 class Ledger {
  public:
-  /// A call begins; the traffic that follows belongs to it.
-  void begin_call(const std::string& group, CollectiveKind kind, ElementType type);
-  /// A message of `bytes` bytes was handed to the transport: one message more of the call that has begun.
-  void count_sent(std::int64_t bytes);
-  /// The same for a message that was taken from the transport.
-  void count_received(std::int64_t bytes);
+  /// A call begins. Returns the number of its line, for the messages that belong to it.
+  std::size_t begin_call(const std::string& group, CollectiveKind kind, ElementType type);
+  /// A message of `bytes` bytes was handed to the backend: one message more in this line. Throws std::logic_error where
+  /// there is no such line (any more).
+  void count_sent(std::size_t line, std::int64_t bytes);
+  /// The same for a message that has arrived.
+  void count_received(std::size_t line, std::int64_t bytes);
 
   /// Adds `calls` calls with `traffic` to the line (made when new): how predictions are written.
   void add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls, const Traffic& traffic);
@@ -64,8 +65,8 @@ class Ledger {
 
  private:
   LedgerLine& line(const std::string& group, CollectiveKind kind, ElementType type);
+  LedgerLine& line(std::size_t number);
   std::vector<LedgerLine> lines_;
-  std::size_t open_ = 0;
 };
 
 /// The first line in which what was counted differs from what was predicted, as a sentence that names group, call,

@@ -1,8 +1,10 @@
 #include "src/layout/grid.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "src/errors.hpp"
 
@@ -10,8 +12,8 @@ namespace muonwalk {
 namespace {
 
 // Sets one dimension and refuses what can't be a grid. `others` is the product of the two other dimensions.
-void set_dimension(int& dimension, GroupKind kind, int size, std::int64_t others) {
-  const std::string option = std::string("--") + group_name(kind);
+void set_dimension(int& dimension, const std::string& name, int size, std::int64_t others) {
+  const std::string option = "--" + name;
   if (size < 1) {
     throw UsageError(option + " " + std::to_string(size) +
                      " is less than 1, but a grid has at least one rank along every dimension; try " + option + " 1");
@@ -30,45 +32,51 @@ void require_coordinate(const char* name, int value, int size) {
   }
 }
 
+// In which coordinates the ranks of a group differ.
+struct Differ {
+  bool dp = false, tp = false, pp = false;
+  bool ends_only = false;  // of pp, the first and the last
+};
+
+Differ differ_in(const std::string& name) {
+  Differ differ;
+  if (name == "world") return {true, true, true, false};
+  if (name == "first and last stage") return {false, false, true, true};
+  const std::string times = " × ";
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find(times, begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    bool* known = part == "dp" ? &differ.dp : part == "tp" ? &differ.tp : part == "pp" ? &differ.pp : nullptr;
+    if (known == nullptr || *known) {
+      throw UsageError("a grid has no groups named \"" + name +
+                       "\"; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
+    }
+    *known = true;
+    begin = end + times.size();
+  }
+  return differ;
+}
+
 }  // namespace
 
-const char* group_name(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::dp:
-      return "dp";
-    case GroupKind::tp:
-      return "tp";
-    case GroupKind::pp:
-      return "pp";
-  }
-  throw std::invalid_argument("unknown kind of group");
+int Group::number_of(int rank) const {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
 }
 
 Grid& Grid::dp(int size) {
-  set_dimension(dp_, GroupKind::dp, size, std::int64_t{tp_} * pp_);
+  set_dimension(dp_, "dp", size, std::int64_t{tp_} * pp_);
   return *this;
 }
 
 Grid& Grid::tp(int size) {
-  set_dimension(tp_, GroupKind::tp, size, std::int64_t{dp_} * pp_);
+  set_dimension(tp_, "tp", size, std::int64_t{dp_} * pp_);
   return *this;
 }
 
 Grid& Grid::pp(int size) {
-  set_dimension(pp_, GroupKind::pp, size, std::int64_t{dp_} * tp_);
+  set_dimension(pp_, "pp", size, std::int64_t{dp_} * tp_);
   return *this;
-}
-
-int Grid::size(GroupKind kind) const {
-  switch (kind) {
-    case GroupKind::dp:
-      return dp_;
-    case GroupKind::tp:
-      return tp_;
-    case GroupKind::pp:
-      return pp_;
-  }
-  throw std::invalid_argument("unknown kind of group");
 }
 
 Place Grid::place(int rank) const {
@@ -88,28 +96,31 @@ int Grid::rank(int dp, int tp, int pp) const {
   return tp + tp_ * (dp + dp_ * pp);
 }
 
-std::vector<int> Grid::group(GroupKind kind, int rank) const {
+Group Grid::group(const std::string& name, int rank) const {
+  const Differ differ = differ_in(name);
   const Place mine = place(rank);
-  std::vector<int> members;
-  members.reserve(size(kind));
-  for (int i = 0; i < size(kind); ++i) {
-    const int dp = kind == GroupKind::dp ? i : mine.dp;
-    const int tp = kind == GroupKind::tp ? i : mine.tp;
-    const int pp = kind == GroupKind::pp ? i : mine.pp;
-    members.push_back(this->rank(dp, tp, pp));
+  Group group{name, {}};
+  if (differ.ends_only && mine.pp != 0 && mine.pp != pp_ - 1) return group;
+  for (int pp = 0; pp < pp_; ++pp) {
+    if (differ.pp ? differ.ends_only && pp != 0 && pp != pp_ - 1 : pp != mine.pp) continue;
+    for (int dp = differ.dp ? 0 : mine.dp; dp < (differ.dp ? dp_ : mine.dp + 1); ++dp)
+      for (int tp = differ.tp ? 0 : mine.tp; tp < (differ.tp ? tp_ : mine.tp + 1); ++tp)
+        group.ranks.push_back(this->rank(dp, tp, pp));
   }
-  return members;
+  return group;
 }
 
-std::vector<std::vector<int>> Grid::groups(GroupKind kind) const {
-  std::vector<std::vector<int>> all;
+std::vector<Group> Grid::groups(const std::string& name) const {
+  std::vector<Group> all;
   for (int rank = 0; rank < size(); ++rank) {
-    std::vector<int> members = group(kind, rank);
+    Group its_group = group(name, rank);
     // A group is listed once, when its lowest rank comes by; that also puts the groups in order.
-    if (members.front() == rank) all.push_back(std::move(members));
+    if (its_group.size() > 0 && its_group.ranks.front() == rank) all.push_back(std::move(its_group));
   }
   return all;
 }
+
+int Grid::size(const std::string& name) const { return group(name, 0).size(); }
 
 std::string Grid::text() const {
   std::string text = "dp " + std::to_string(dp_) + " × tp " + std::to_string(tp_);

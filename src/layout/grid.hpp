@@ -13,11 +13,17 @@ struct Place {
   int pp = 0;    ///< its pipeline stage
 };
 
-/// The three kinds of groups, each named after the coordinate along which its members differ.
-enum class GroupKind { dp, tp, pp };
+/// Ranks that talk among themselves: the name of their group, and its ranks as the world numbers them, in the order of
+/// their numbers in the group.
+struct Group {
+  std::string name;        ///< "dp"
+  std::vector<int> ranks;  ///< at least one; none where a list of groups has an entry that a rank has no part in
 
-/// "dp", "tp", "pp".
-const char* group_name(GroupKind kind);
+  /// How many ranks it has.
+  int size() const { return static_cast<int>(ranks.size()); }
+  /// The number in the group of a rank of the world; −1 when it is no member.
+  int number_of(int rank) const;
+};
 
 /// The grid of ranks, dp × tp × pp, in Megatron's rank order: tp varies fastest, then dp, then pp, so
 /// rank = tp + TP · (dp + DP · pp). Built as `Grid().dp(4).tp(2)`; sizes that are not named are 1.
@@ -37,8 +43,6 @@ class Grid {
   int tp() const { return tp_; }
   int pp() const { return pp_; }
   /// @}
-  /// The number of ranks of one kind of group, e.g. size(GroupKind::dp) == dp().
-  int size(GroupKind kind) const;
   /// All ranks: dp · tp · pp.
   int size() const { return dp_ * tp_ * pp_; }
 
@@ -47,10 +51,15 @@ class Grid {
   /// The rank at the coordinates.
   int rank(int dp, int tp, int pp = 0) const;
 
-  /// The ranks of the group of this kind that `rank` belongs to, in the order of the coordinate.
-  std::vector<int> group(GroupKind kind, int rank) const;
-  /// Every group of this kind, ordered by its lowest rank. Each rank is in exactly one of them.
-  std::vector<std::vector<int>> groups(GroupKind kind) const;
+  /// The group of this name that `rank` belongs to, in the order of the ranks. A name is "dp", "tp" or "pp" for the
+  /// ranks that differ in this coordinate only; "dp × tp", "dp × pp", "tp × pp" or "dp × tp × pp" for those that differ
+  /// in these; "world" for all; "first and last stage" for the two ends of a pipeline (the stages in between are in no
+  /// such group, and theirs has no ranks). Throws UsageError for any other.
+  Group group(const std::string& name, int rank) const;
+  /// Every group of this name, ordered by its lowest rank. A rank is in at most one of them.
+  std::vector<Group> groups(const std::string& name) const;
+  /// The number of ranks in each group of this name: size("dp") == dp().
+  int size(const std::string& name) const;
 
   /// "dp 4 × tp 2", with " × pp N" only where pp > 1.
   std::string text() const;

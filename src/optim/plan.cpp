@@ -27,6 +27,8 @@ Traffic traffic_of(const Call& call, const Plan& plan) {
   switch (call.kind) {
     case CollectiveKind::barrier:
       return barrier_traffic(size);
+    case CollectiveKind::wait:
+      return traffic;  // what it waits for is counted in the call that posted it
     case CollectiveKind::send:
       return send_traffic(in, call.type);
     case CollectiveKind::recv:

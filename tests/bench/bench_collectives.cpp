@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/transport/gloo_transport.hpp"
+#include "sim/transport/gloo_device.hpp"
 #include "tests/comm/rank_runners.hpp"
 
 using namespace muonwalk;
@@ -125,7 +125,7 @@ void bench_threads() {
 void bench_processes(int size) {
   sim::Board board(64, std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
   const auto ends = on_processes(size, [&](int rank) {
-    return as_gloo_rank(rank, size, board, [&](Communicator& c, sim::GlooTransport&) -> std::string {
+    return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
       const Latencies latencies = measure(c);
       const char* bytes = reinterpret_cast<const char*>(&latencies);
       if (rank == 0) board.set("latencies", std::vector<char>(bytes, bytes + sizeof(latencies)));
@@ -154,10 +154,10 @@ void bench_start(int dp, int tp, int pp, double target_ms) {
     const int t = rank % tp, d = rank / tp % dp, p = rank / (tp * dp);
     const auto join = [&](const char* kind, int group, int number, int members) {
       const std::string name = std::string(kind) + " " + std::to_string(group);
-      auto transport = device.connect(name, number, members, board, patient);
+      auto backend = device.connect(name, number, members, board, patient);
       Ledger ledger;
-      PointToPointCommunicator(name, number, members, *transport, ledger).barrier();
-      return transport;
+      Communicator(name, number, members, *backend, ledger).barrier();
+      return backend;
     };
     const auto tps = join("tp", p * dp + d, t, tp);
     const auto dps = join("dp", p * tp + t, d, dp);

@@ -19,7 +19,7 @@
 
 using namespace muonwalk;
 using namespace muonwalk::testing;
-using sim::GlooTransport;
+using sim::GlooHeaders;
 using std::chrono::milliseconds;
 
 namespace {
@@ -83,8 +83,7 @@ TEST_CASE("collectives over Gloo on threads: every kind, element type and world 
     calls.calls = 60;
     calls.largest = 2500;  // messages below and above what travels in the envelope
     CAPTURE(calls.seed);
-    CHECK(joined(on_gloo_threads(size, [&](Communicator& c, GlooTransport&) { return make_random_calls(c, calls); })) ==
-          "");
+    CHECK(joined(on_gloo_threads(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
   }
 }
 
@@ -92,7 +91,7 @@ TEST_CASE("collectives over Gloo on processes: every kind, element type and size
   for (const int size : {1, 2, 3, 8}) {
     sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport&) -> std::string {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
         for (const Index largest : {Index{30}, Index{3000}, Index{100000}}) {
           RandomCalls calls;
           calls.seed = std::uint64_t(largest) + std::uint64_t(size);
@@ -116,8 +115,8 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
   SharedCounter finished;
   SharedCounter all_sent;
   const auto run = [&](int rank) {
-    return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport& transport) -> std::string {
-      if (transport.kernel_traffic().bytes_sent != 0) return "something was sent before the first call";
+    return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+      if (c.backend().kernel_traffic().bytes_sent != 0) return "something was sent before the first call";
       std::int64_t payload = 0;
       for (int round = 0; round < 30; ++round) {
         RandomCalls calls;
@@ -132,11 +131,11 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
       // Quiet: nobody sends any more, which the ranks tell each other through other memory.
       finished.add();
       if (!finished.wait_for(size)) return "the others did not finish";
-      const sim::KernelTraffic kernel = transport.kernel_traffic();
+      const KernelTraffic kernel = c.backend().kernel_traffic();
       if (!kernel.known) return "the kernel does not count";
-      if (kernel.bytes_sent != payload + transport.header_bytes_sent()) {
+      if (kernel.bytes_sent != payload + c.backend().header_bytes_sent()) {
         return "kernel " + std::to_string(kernel.bytes_sent) + ", payload " + std::to_string(payload) + " + headers " +
-               std::to_string(transport.header_bytes_sent());
+               std::to_string(c.backend().header_bytes_sent());
       }
       // A group's ranks together receive what they together send.
       board.set("sent " + std::to_string(rank),
@@ -155,27 +154,26 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
       }
       if (balance != 0) return std::to_string(balance) + " bytes were sent and not received";
       // The counters outlive the sockets.
-      transport.close();
-      if (transport.kernel_traffic().bytes_sent != kernel.bytes_sent) return "closing forgot the counters";
+      c.backend().close("it has been closed");
+      if (c.backend().kernel_traffic().bytes_sent != kernel.bytes_sent) return "closing forgot the counters";
       return "";
     });
   };
   CHECK(joined(on_processes(size, run)) == "");
 }
 
-TEST_CASE("headers: each message costs what the documentation says") {
-  const std::int64_t p = GlooTransport::preamble_bytes;
-  const std::int64_t e = GlooTransport::envelope_bytes;
-  const auto complaints = on_gloo_threads(2, [&](Communicator& c, GlooTransport& transport) -> std::string {
+TEST_CASE("headers: each message costs what the documentation says, so a send brings no message besides its own") {
+  const std::int64_t p = GlooHeaders::preamble;
+  const std::int64_t e = GlooHeaders::envelope;
+  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
     const int other = 1 - c.rank();
     const auto cost = [&](Index count) {
-      const std::int64_t before = transport.header_bytes_sent();
+      const std::int64_t before = c.backend().header_bytes_sent();
       if (c.rank() == 0) c.send(values(count).data(), count, other);
       if (c.rank() == 1) c.recv(values(count).data(), count, other);
-      return transport.header_bytes_sent() - before;
+      return c.backend().header_bytes_sent() - before;
     };
-    cost(1);  // the first one also makes ready for what comes back
-    const Index small = GlooTransport::inline_bytes / 4;
+    const Index small = GlooHeaders::inline_limit / 4;
     const std::int64_t in_envelope = cost(small);
     const std::int64_t on_its_own = cost(small + 1);
     if (in_envelope != (c.rank() == 0 ? 2 * p + e : p)) return "small: " + std::to_string(in_envelope);
@@ -187,18 +185,18 @@ TEST_CASE("headers: each message costs what the documentation says") {
 
 TEST_CASE("a group of one over Gloo: opens no socket and sends nothing") {
   const std::size_t before = own_socket_inodes().size();
-  const auto complaints = on_gloo_threads(1, [&](Communicator& c, GlooTransport& transport) -> std::string {
+  const auto complaints = on_gloo_threads(1, [&](Communicator& c) -> std::string {
     if (own_socket_inodes().size() != before) return "a socket was opened";
     c.barrier();
     if (c.all_reduce(values(3)) != values(3)) return "all_reduce";
-    return transport.kernel_traffic().bytes_sent + transport.header_bytes_sent() == 0 ? "" : "something was sent";
+    return c.backend().kernel_traffic().bytes_sent + c.backend().header_bytes_sent() == 0 ? "" : "something was sent";
   });
   CHECK(joined(complaints) == "");
 }
 
 TEST_CASE("sockets: bound to 127.0.0.1 and no other address while connected, all closed afterwards") {
   const std::size_t before = own_socket_inodes().size();
-  CHECK(joined(on_gloo_threads(4, [](Communicator& c, GlooTransport&) -> std::string {
+  CHECK(joined(on_gloo_threads(4, [](Communicator& c) -> std::string {
           c.barrier();
           const std::string wrong = only_loopback();
           c.barrier();
@@ -217,7 +215,7 @@ TEST_CASE(
   });
   const std::string error = error_of([&] {
     as_gloo_rank(
-        0, 3, board, [](Communicator&, GlooTransport&) { return std::string(); }, milliseconds(400));
+        0, 3, board, [](Communicator&) { return std::string(); }, milliseconds(400));
   });
   watcher.join();
   CHECK(listening == "");
@@ -237,19 +235,19 @@ TEST_CASE("several groups on one device: each has its own traffic, ledger entry 
     const auto rows = device.connect("tp " + std::to_string(row), column, 2, board, patient);
     const auto columns = device.connect("dp " + std::to_string(column), row, 2, board, patient);
     Ledger ledger;
-    PointToPointCommunicator tp("tp " + std::to_string(row), column, 2, *rows, ledger);
-    PointToPointCommunicator dp("dp " + std::to_string(column), row, 2, *columns, ledger);
+    Communicator tp("tp " + std::to_string(row), column, 2, *rows, ledger);
+    Communicator dp("dp " + std::to_string(column), row, 2, *columns, ledger);
     const float r = static_cast<float>(rank);
     if (tp.all_gather(Flat{r}) != Flat{float(2 * row), float(2 * row + 1)}) return "tp";
     if (dp.all_gather(Flat{r}) != Flat{float(column), float(column + 2)}) return "dp";
     dp.all_reduce(values(5000));
     finished.add();
     finished.wait_for(size);
-    const auto right = [&](PointToPointCommunicator& c, GlooTransport& transport) {
-      const sim::KernelTraffic kernel = transport.kernel_traffic();
-      return kernel.known && kernel.bytes_sent == ledger.total(c.group()).bytes_sent + transport.header_bytes_sent();
+    const auto right = [&](Communicator& c) {
+      const KernelTraffic kernel = c.backend().kernel_traffic();
+      return kernel.known && kernel.bytes_sent == ledger.total(c.group()).bytes_sent + c.backend().header_bytes_sent();
     };
-    if (!right(tp, *rows) || !right(dp, *columns)) return "the kernel's counters";
+    if (!right(tp) || !right(dp)) return "the kernel's counters";
     if (ledger.total(tp.group()).bytes_sent != 4 || ledger.total(dp.group()).bytes_sent != 4 + 2 * 10000)
       return "ledger";
     return "";
@@ -263,7 +261,7 @@ TEST_CASE("a killed rank: its peers get an error that says so, long before the t
     CAPTURE(count);
     sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c, GlooTransport&) -> std::string {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
         c.all_gather(values(count));
         if (rank == 2) kill(getpid(), SIGKILL);
         const std::string first = error_of([&] {
@@ -289,7 +287,7 @@ TEST_CASE("a stopped rank: its peers get an error that names it and the timeout"
   const auto run = [&](int rank) {
     return as_gloo_rank(
         rank, 2, board,
-        [&](Communicator& c, GlooTransport&) -> std::string {
+        [&](Communicator& c) -> std::string {
           c.barrier();
           if (rank == 1) {
             done.wait_for(1);
@@ -307,13 +305,13 @@ TEST_CASE("a stopped rank: its peers get an error that names it and the timeout"
   CHECK(joined(on_processes(2, run)) == "");
 }
 
-TEST_CASE("a rank that leaves and a closed transport: errors on both sides") {
-  const auto complaints = on_gloo_threads(2, [&](Communicator& c, GlooTransport& transport) -> std::string {
+TEST_CASE("a rank that leaves and a closed backend: errors on both sides") {
+  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
     c.barrier();
     if (c.rank() == 1) {
-      transport.close();
+      c.backend().close("it has been closed");
       const std::string own = error_of([&] { c.barrier(); });
-      return own.find("have been closed") == std::string::npos ? "own error: " + own : "";
+      return own.find("it has been closed") == std::string::npos ? "own error: " + own : "";
     }
     const std::string error = error_of([&] { c.all_gather(values(5)); });
     return error == "the connection to rank 1 of group gloo was closed while rank 0 was in all_gather: the rank has "

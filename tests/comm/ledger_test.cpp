@@ -24,13 +24,13 @@ Traffic traffic(std::int64_t sent, std::int64_t received, std::int64_t out, std:
 
 TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines keep the order of first use") {
   Ledger ledger;
-  ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
-  ledger.count_sent(12);
-  ledger.begin_call("tp 1", CollectiveKind::broadcast, ElementType::bytes);
-  ledger.count_received(5);
-  ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
-  ledger.count_sent(4);
-  ledger.count_received(0);
+  const std::size_t gather = ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32);
+  ledger.count_sent(gather, 12);
+  const std::size_t broadcast = ledger.begin_call("tp 1", CollectiveKind::broadcast, ElementType::bytes);
+  CHECK(ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::float32) == gather);
+  ledger.count_sent(gather, 4);
+  ledger.count_received(broadcast, 5);  // also when another call has begun since
+  ledger.count_received(gather, 0);
   ledger.begin_call("dp 0", CollectiveKind::all_gather, ElementType::bfloat16);
 
   REQUIRE(ledger.lines().size() == 3);
@@ -45,8 +45,8 @@ TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines ke
   CHECK(ledger.total("pp 0") == Traffic());
   ledger.clear();
   CHECK(ledger.lines().empty());
-  CHECK_THROWS_AS(ledger.count_sent(1), std::logic_error);
-  CHECK_THROWS_AS(ledger.count_received(1), std::logic_error);
+  CHECK_THROWS_AS(ledger.count_sent(gather, 1), std::logic_error);
+  CHECK_THROWS_AS(ledger.count_received(broadcast, 1), std::logic_error);
 }
 
 TEST_CASE("first_difference: equal ledgers in any order of lines have none, and every single number is compared") {

@@ -116,9 +116,8 @@ TEST_CASE(
       CAPTURE(disagreement.name);
       CAPTURE(size);
       std::atomic<int> with_words{0};
-      CHECK(joined(on_gloo_threads(size, [&](Communicator& c, sim::GlooTransport&) {
-              return expect_errors(c, disagreement, with_words);
-            })) == "");
+      CHECK(joined(on_gloo_threads(size,
+                                   [&](Communicator& c) { return expect_errors(c, disagreement, with_words); })) == "");
       CHECK(with_words >= 1);
     }
   }
@@ -170,14 +169,14 @@ TEST_CASE("a rank that does not come: a timeout over memory names the call and t
 }
 
 TEST_CASE("abort: wakes every rank that waits over memory with the given reason, and fails later calls") {
-  sim::MemoryMeeting meeting(3, patient);
+  sim::MemoryGroup group(3, patient);
   std::atomic<int> woken{0};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto transport = meeting.transport(rank);
+      const auto backend = group.backend(rank);
       Ledger ledger;
-      PointToPointCommunicator c("g", rank, 3, *transport, ledger);
+      Communicator c("g", rank, 3, *backend, ledger);
       for (int attempt = 0; attempt < 2; ++attempt) {
         try {
           c.all_gather(values(3));
@@ -188,8 +187,8 @@ TEST_CASE("abort: wakes every rank that waits over memory with the given reason,
     });
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  meeting.abort("rank 2 was killed");
-  meeting.abort("a later reason does not count");
+  group.abort("rank 2 was killed");
+  group.abort("a later reason does not count");
   for (std::thread& thread : threads) thread.join();
   CHECK(woken == 4);
 }

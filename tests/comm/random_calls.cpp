@@ -62,6 +62,8 @@ class Player {
         return all_to_all();
       case CollectiveKind::broadcast:
         return broadcast();
+      case CollectiveKind::wait:
+        break;  // random_transfers.cpp
     }
     return "unknown kind";
   }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/comm/mailbox.hpp"
+
 namespace muonwalk::testing {
 
 namespace {
@@ -47,29 +49,46 @@ std::vector<std::string> on_threads(int size, const std::function<std::string(in
 
 std::vector<std::string> on_memory_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout,
                                            const Wrapper& wrapper) {
-  sim::MemoryMeeting meeting(size, timeout, "memory");
+  sim::MemoryGroup group(size, timeout, "memory");
   return on_threads(size, [&](int rank) {
-    const std::unique_ptr<Transport> transport = meeting.transport(rank);
-    const std::unique_ptr<Transport> wrapped = wrapper ? wrapper(rank, *transport) : nullptr;
+    const std::unique_ptr<Backend> backend = group.backend(rank);
+    const std::unique_ptr<Backend> wrapped = wrapper ? wrapper(rank, *backend) : nullptr;
     Ledger ledger;
-    PointToPointCommunicator communicator("memory", rank, size, wrapped ? *wrapped : *transport, ledger);
+    Communicator communicator("memory", rank, size, wrapped ? *wrapped : *backend, ledger);
     return function(communicator);
   });
 }
 
-std::vector<std::string> on_gloo_threads(int size, const GlooRankFunction& function,
-                                         std::chrono::milliseconds timeout) {
+std::vector<std::string> on_mailbox_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
+  Mailbox mailbox(timeout);
+  return on_threads(size, [&](int rank) {
+    MailboxBackend backend(mailbox, rank);
+    Ledger ledger;
+    Communicator communicator("memory", rank, size, backend, ledger);
+    return function(communicator);
+  });
+}
+
+std::vector<std::string> on_every_backend(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
+  std::vector<std::string> complaints = on_memory_threads(size, function, timeout);
+  for (const std::string& complaint : on_mailbox_threads(size, function, timeout)) {
+    complaints.push_back(complaint.empty() ? "" : "over the mailbox: " + complaint);
+  }
+  return complaints;
+}
+
+std::vector<std::string> on_gloo_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
   sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   return on_threads(size, [&](int rank) { return as_gloo_rank(rank, size, board, function, timeout); });
 }
 
-std::string as_gloo_rank(int rank, int size, sim::Board& board, const GlooRankFunction& function,
+std::string as_gloo_rank(int rank, int size, sim::Board& board, const RankFunction& function,
                          std::chrono::milliseconds timeout) {
   sim::GlooDevice device;
-  const std::unique_ptr<sim::GlooTransport> transport = device.connect("gloo", rank, size, board, timeout);
+  const std::unique_ptr<Backend> backend = device.connect("gloo", rank, size, board, timeout);
   Ledger ledger;
-  PointToPointCommunicator communicator("gloo", rank, size, *transport, ledger);
-  return function(communicator, *transport);
+  Communicator communicator("gloo", rank, size, *backend, ledger);
+  return function(communicator);
 }
 
 std::vector<ChildEnd> on_processes(int size, const std::function<std::string(int rank)>& function,

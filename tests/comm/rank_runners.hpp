@@ -13,16 +13,15 @@
 #include <vector>
 
 #include "sim/transport/board.hpp"
-#include "sim/transport/gloo_transport.hpp"
-#include "sim/transport/memory_transport.hpp"
-#include "src/comm/point_to_point.hpp"
+#include "sim/transport/gloo_device.hpp"
+#include "sim/transport/memory_backend.hpp"
+#include "src/comm/communicator.hpp"
 
 namespace muonwalk::testing {
 
 using RankFunction = std::function<std::string(Communicator&)>;
-using GlooRankFunction = std::function<std::string(Communicator&, sim::GlooTransport&)>;
-/// Puts something between a rank's communicator and its transport: how tests plant faults.
-using Wrapper = std::function<std::unique_ptr<Transport>(int rank, Transport& inner)>;
+/// Puts something between a rank's communicator and its backend: how tests plant faults.
+using Wrapper = std::function<std::unique_ptr<Backend>(int rank, Backend& inner)>;
 
 constexpr std::chrono::milliseconds patient{20000};
 
@@ -31,7 +30,15 @@ std::vector<std::string> on_memory_threads(int size, const RankFunction& functio
                                            std::chrono::milliseconds timeout = patient,
                                            const Wrapper& wrapper = nullptr);
 
-std::vector<std::string> on_gloo_threads(int size, const GlooRankFunction& function,
+/// The same over a backend that was written for this test in a few lines (mailbox.hpp).
+std::vector<std::string> on_mailbox_threads(int size, const RankFunction& function,
+                                            std::chrono::milliseconds timeout = patient);
+
+/// Over memory, and then over the mailbox: the complaints of both, one after the other.
+std::vector<std::string> on_every_backend(int size, const RankFunction& function,
+                                          std::chrono::milliseconds timeout = patient);
+
+std::vector<std::string> on_gloo_threads(int size, const RankFunction& function,
                                          std::chrono::milliseconds timeout = patient);
 
 /// How a child process ended.
@@ -49,7 +56,7 @@ std::vector<ChildEnd> on_processes(int size, const std::function<std::string(int
                                    std::chrono::milliseconds deadline = std::chrono::milliseconds(60000));
 
 /// Connects the calling process as `rank` and runs the function.
-std::string as_gloo_rank(int rank, int size, sim::Board& board, const GlooRankFunction& function,
+std::string as_gloo_rank(int rank, int size, sim::Board& board, const RankFunction& function,
                          std::chrono::milliseconds timeout = patient);
 
 /// A number in memory that forked processes share, to wait for each other outside of what is tested.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -11,7 +13,15 @@ using namespace muonwalk;
 
 namespace {
 
-const GroupKind kKinds[] = {GroupKind::dp, GroupKind::tp, GroupKind::pp};
+const char* const kNames[] = {"dp", "tp", "pp"};
+
+using Lists = std::vector<std::vector<int>>;
+
+Lists lists_of(const std::vector<Group>& groups) {
+  Lists lists;
+  for (const Group& group : groups) lists.push_back(group.ranks);
+  return lists;
+}
 
 template <class Check>
 void for_each_grid(const Check& check) {
@@ -55,17 +65,18 @@ TEST_CASE("grid: ranks count up with tp fastest, then dp, then pp") {
 
 TEST_CASE("grid: every rank is in exactly one group of each kind, which all its members agree on") {
   for_each_grid([](const Grid& grid) {
-    for (const GroupKind kind : kKinds) {
+    for (const std::string name : {"dp", "tp", "pp", "dp × tp", "dp × pp", "tp × pp", "dp × tp × pp", "world"}) {
       std::vector<int> seen(grid.size(), 0);
       int lowest_before = -1;
-      for (const auto& group : grid.groups(kind)) {
-        CHECK(static_cast<int>(group.size()) == grid.size(kind));
+      for (const auto& group : lists_of(grid.groups(name))) {
+        CHECK(static_cast<int>(group.size()) == grid.size(name));
         CHECK(std::is_sorted(group.begin(), group.end()));
         CHECK(group.front() > lowest_before);
         lowest_before = group.front();
         for (const int rank : group) {
           ++seen[rank];
-          CHECK(grid.group(kind, rank) == group);
+          CHECK(grid.group(name, rank).ranks == group);
+          CHECK(grid.group(name, rank).name == name);
         }
       }
       CHECK(std::count(seen.begin(), seen.end(), 1) == grid.size());
@@ -75,11 +86,11 @@ TEST_CASE("grid: every rank is in exactly one group of each kind, which all its 
 
 TEST_CASE("grid: two groups of different kinds meet in at most one rank") {
   for_each_grid([](const Grid& grid) {
-    for (const GroupKind one : kKinds) {
-      for (const GroupKind other : kKinds) {
+    for (const std::string one : kNames) {
+      for (const std::string other : kNames) {
         if (one == other) continue;
-        for (const auto& a : grid.groups(one)) {
-          for (const auto& b : grid.groups(other)) CHECK(members_in_common(a, b) <= 1);
+        for (const auto& a : lists_of(grid.groups(one))) {
+          for (const auto& b : lists_of(grid.groups(other))) CHECK(members_in_common(a, b) <= 1);
         }
       }
     }
@@ -90,13 +101,13 @@ TEST_CASE("grid: the members of a group differ in its coordinate alone") {
   for_each_grid([](const Grid& grid) {
     for (int rank = 0; rank < grid.size(); ++rank) {
       const Place mine = grid.place(rank);
-      for (const GroupKind kind : kKinds) {
-        const std::vector<int> group = grid.group(kind, rank);
+      for (const std::string name : kNames) {
+        const std::vector<int> group = grid.group(name, rank).ranks;
         for (int i = 0; i < static_cast<int>(group.size()); ++i) {
           const Place other = grid.place(group[i]);
-          CHECK(other.dp == (kind == GroupKind::dp ? i : mine.dp));
-          CHECK(other.tp == (kind == GroupKind::tp ? i : mine.tp));
-          CHECK(other.pp == (kind == GroupKind::pp ? i : mine.pp));
+          CHECK(other.dp == (name == "dp" ? i : mine.dp));
+          CHECK(other.tp == (name == "tp" ? i : mine.tp));
+          CHECK(other.pp == (name == "pp" ? i : mine.pp));
         }
       }
     }
@@ -105,15 +116,51 @@ TEST_CASE("grid: the members of a group differ in its coordinate alone") {
 
 TEST_CASE("grid: the groups of dp 4 × tp 2, drawn by hand") {
   const Grid grid = Grid().dp(4).tp(2);
-  using Groups = std::vector<std::vector<int>>;
-  CHECK(grid.groups(GroupKind::tp) == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
-  CHECK(grid.groups(GroupKind::dp) == Groups{{0, 2, 4, 6}, {1, 3, 5, 7}});
-  CHECK(grid.groups(GroupKind::pp) == Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}});
+  CHECK(lists_of(grid.groups("tp")) == Lists{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(lists_of(grid.groups("dp")) == Lists{{0, 2, 4, 6}, {1, 3, 5, 7}});
+  CHECK(lists_of(grid.groups("pp")) == Lists{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}});
   CHECK(grid.text() == "dp 4 × tp 2");
   CHECK(Grid().dp(2).tp(2).pp(2).text() == "dp 2 × tp 2 × pp 2");
-  CHECK(Grid().dp(2).tp(2).pp(2).groups(GroupKind::pp) == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(lists_of(Grid().dp(2).tp(2).pp(2).groups("pp")) == Lists{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
   CHECK(Grid() == Grid().dp(1).tp(1).pp(1));
   CHECK_FALSE(grid == Grid().dp(2).tp(4));
+}
+
+TEST_CASE("grid: a group of several coordinates holds the ranks that are equal in the others") {
+  for_each_grid([](const Grid& grid) {
+    for (int rank = 0; rank < grid.size(); ++rank) {
+      const Place mine = grid.place(rank);
+      std::vector<int> dp_pp, tp_pp, dp_tp, all, ends;
+      for (int other = 0; other < grid.size(); ++other) {
+        const Place its = grid.place(other);
+        if (its.tp == mine.tp) dp_pp.push_back(other);
+        if (its.dp == mine.dp) tp_pp.push_back(other);
+        if (its.pp == mine.pp) dp_tp.push_back(other);
+        const auto is_end = [&](const Place& place) { return place.pp == 0 || place.pp + 1 == grid.pp(); };
+        if (its.tp == mine.tp && its.dp == mine.dp && is_end(its) && is_end(mine)) ends.push_back(other);
+        all.push_back(other);
+      }
+      CHECK(grid.group("dp × pp", rank).ranks == dp_pp);
+      CHECK(grid.group("pp × dp", rank).ranks == dp_pp);
+      CHECK(grid.group("tp × pp", rank).ranks == tp_pp);
+      CHECK(grid.group("dp × tp", rank).ranks == dp_tp);
+      CHECK(grid.group("world", rank).ranks == all);
+      CHECK(grid.group("first and last stage", rank).ranks == ends);
+      CHECK(grid.group("world", rank).number_of(rank) == rank);
+      CHECK(grid.group("tp", rank).number_of(rank) == mine.tp);
+      CHECK(grid.group("dp", rank).number_of(-1) == -1);
+    }
+  });
+  CHECK(lists_of(Grid().tp(2).pp(3).groups("first and last stage")) == Lists{{0, 4}, {1, 5}});
+}
+
+TEST_CASE("grid: the name of a group that it does not have is refused in a sentence") {
+  for (const std::string name : {"", "dq", "dp ×", "dp × dp", "dp x tp", "dp × tp × pp × dp", "World"}) {
+    CAPTURE(name);
+    CHECK(usage_error([&] { Grid().group(name, 0); }) ==
+          "a grid has no groups named \"" + name +
+              "\"; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
+  }
 }
 
 TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a sentence") {

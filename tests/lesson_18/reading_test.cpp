@@ -39,6 +39,7 @@ RunTrace small_run() {
   for (int rank = 0; rank < 2; ++rank) {
     RankTrace of_rank;
     of_rank.label = "rank " + std::to_string(rank);
+    for (const char* name : {"dp", "tp", "pp"}) of_rank.groups.push_back(run.grid.group(name, rank));
     of_rank.names = {"training step 1", "optimizer: all-gather of weights"};
     Span step, phase, call;
     step.begin_ns = 1000, step.end_ns = 9000, step.name = 0;

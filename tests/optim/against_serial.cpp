@@ -46,7 +46,7 @@ std::vector<std::vector<Snapshot>> run_distributed(const Case& c, const Sabotage
           ranks[rank.place.rank].push_back({state, rank.ledger});
         }
       },
-      sabotage.transport);
+      sabotage.backend);
   return ranks;
 }
 

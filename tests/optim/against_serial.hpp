@@ -19,7 +19,7 @@ struct Sabotage {
   std::function<void(int step, const Place&, Buckets& gradients)> gradients;
   /// Changes what a rank keeps after a step; `before` is what it kept before.
   std::function<void(int step, const Place&, const MuonState& before, MuonState& state)> after_step;
-  WrapTransport transport;
+  WrapBackend backend;
 };
 
 /// What one rank held and moved after one step.

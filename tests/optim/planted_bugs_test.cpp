@@ -39,24 +39,24 @@ DistMeta& parameter(Layout& layout, const std::string& name) {
 }
 
 /// Sends the first message of each size to each peer again in place of every later one.
-class StaleTransport : public Transport {
+class StaleBackend : public Backend {
  public:
-  explicit StaleTransport(std::unique_ptr<Transport> real) : real_(std::move(real)) {}
+  explicit StaleBackend(std::unique_ptr<Backend> real) : real_(std::move(real)) {}
 
-  void exchange(const Call& call, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
-                Ledger& ledger) override {
-    std::vector<Outgoing> stale = outgoing;
-    for (Outgoing& message : stale) {
-      std::vector<char>& first = first_[{message.peer, message.bytes}];
-      const char* data = static_cast<const char*>(message.data);
-      if (first.empty()) first.assign(data, data + message.bytes);
-      message.data = first.data();
-    }
-    real_->exchange(call, stale, incoming, ledger);
+  std::unique_ptr<PostedMessage> post_send(const Envelope& envelope, int peer, const void* data,
+                                           std::int64_t bytes) override {
+    std::vector<char>& first = first_[{peer, bytes}];
+    if (first.empty()) first.assign(static_cast<const char*>(data), static_cast<const char*>(data) + bytes);
+    return real_->post_send(envelope, peer, first.data(), bytes);
   }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope& envelope, int peer, void* data,
+                                              std::int64_t bytes) override {
+    return real_->post_receive(envelope, peer, data, bytes);
+  }
+  void close(const std::string& reason) override { real_->close(reason); }
 
  private:
-  std::unique_ptr<Transport> real_;
+  std::unique_ptr<Backend> real_;
   std::map<std::pair<int, std::int64_t>, std::vector<char>> first_;
 };
 
@@ -194,18 +194,18 @@ TEST_CASE("planted bug: new weights that one rank does not gather are caught on 
 
 TEST_CASE("planted bug: a rank that sends stale TP slices is caught") {
   Sabotage sabotage;
-  sabotage.transport = [](const Place& place, GroupKind group, std::unique_ptr<Transport> real) {
-    if (place.rank != 1 || group != GroupKind::tp) return real;
-    return std::unique_ptr<Transport>(std::make_unique<StaleTransport>(std::move(real)));
+  sabotage.backend = [](const Place& place, const std::string& group, std::unique_ptr<Backend> real) {
+    if (place.rank != 1 || group != "tp") return real;
+    return std::unique_ptr<Backend>(std::make_unique<StaleBackend>(std::move(real)));
   };
   CHECK(difference_with(sabotage).find("after step 1") == 0);
 }
 
 TEST_CASE("planted bug: a rank that sends stale DP shards is caught") {
   Sabotage sabotage;
-  sabotage.transport = [](const Place& place, GroupKind group, std::unique_ptr<Transport> real) {
-    if (place.rank != 0 || group != GroupKind::dp) return real;
-    return std::unique_ptr<Transport>(std::make_unique<StaleTransport>(std::move(real)));
+  sabotage.backend = [](const Place& place, const std::string& group, std::unique_ptr<Backend> real) {
+    if (place.rank != 0 || group != "dp") return real;
+    return std::unique_ptr<Backend>(std::make_unique<StaleBackend>(std::move(real)));
   };
   CHECK(difference_with(sabotage) != "");
 }

@@ -2,53 +2,47 @@
 
 #include <chrono>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "sim/transport/memory_transport.hpp"
+#include "sim/transport/memory_backend.hpp"
 
 namespace muonwalk::test {
 namespace {
 
 constexpr std::chrono::seconds kTimeout{120};
 
-/// The meetings of all groups of one kind, in the order of Grid::groups.
-std::vector<std::unique_ptr<sim::MemoryMeeting>> meetings(const Grid& grid, GroupKind kind) {
-  std::vector<std::unique_ptr<sim::MemoryMeeting>> all;
-  for (std::size_t i = 0; i < grid.groups(kind).size(); ++i) {
-    all.push_back(std::make_unique<sim::MemoryMeeting>(grid.size(kind), kTimeout));
+using MemoryGroups = std::map<int, std::unique_ptr<sim::MemoryGroup>>;  // by the lowest rank
+
+/// All groups of this name.
+MemoryGroups groups_named(const Grid& grid, const std::string& name) {
+  MemoryGroups all;
+  for (const Group& group : grid.groups(name)) {
+    all[group.ranks.front()] = std::make_unique<sim::MemoryGroup>(group.size(), kTimeout);
   }
   return all;
 }
 
-/// The number of the group of this kind that `rank` belongs to.
-std::size_t group_number(const Grid& grid, GroupKind kind, int rank) {
-  const auto groups = grid.groups(kind);
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i] == grid.group(kind, rank)) return i;
-  }
-  throw std::logic_error("a rank is in no group");
-}
-
 }  // namespace
 
-void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapTransport& wrap) {
-  const auto dp_meetings = meetings(grid, GroupKind::dp);
-  const auto tp_meetings = meetings(grid, GroupKind::tp);
+void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
+  const MemoryGroups dp_groups = groups_named(grid, "dp");
+  const MemoryGroups tp_groups = groups_named(grid, "tp");
   std::mutex mutex;
   std::exception_ptr first;
 
   const auto run_one = [&](int rank) {
     const Place place = grid.place(rank);
     try {
-      auto dp_transport = dp_meetings[group_number(grid, GroupKind::dp, rank)]->transport(place.dp);
-      auto tp_transport = tp_meetings[group_number(grid, GroupKind::tp, rank)]->transport(place.tp);
-      if (wrap) dp_transport = wrap(place, GroupKind::dp, std::move(dp_transport));
-      if (wrap) tp_transport = wrap(place, GroupKind::tp, std::move(tp_transport));
+      auto dp_backend = dp_groups.at(grid.group("dp", rank).ranks.front())->backend(place.dp);
+      auto tp_backend = tp_groups.at(grid.group("tp", rank).ranks.front())->backend(place.tp);
+      if (wrap) dp_backend = wrap(place, "dp", std::move(dp_backend));
+      if (wrap) tp_backend = wrap(place, "tp", std::move(tp_backend));
       Ledger ledger;
-      PointToPointCommunicator dp("dp", place.dp, grid.dp(), *dp_transport, ledger);
-      PointToPointCommunicator tp("tp", place.tp, grid.tp(), *tp_transport, ledger);
+      Communicator dp("dp", place.dp, grid.dp(), *dp_backend, ledger);
+      Communicator tp("tp", place.tp, grid.tp(), *tp_backend, ledger);
       MemoryMeter meter;
       MeterScope scope(meter);
       TestRank test_rank{place, dp, tp, ledger, meter};
@@ -58,8 +52,8 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
         const std::lock_guard<std::mutex> lock(mutex);
         if (!first) first = std::current_exception();
       }
-      for (const auto& meeting : dp_meetings) meeting->abort("another rank failed");
-      for (const auto& meeting : tp_meetings) meeting->abort("another rank failed");
+      for (const auto& group : dp_groups) group.second->abort("another rank failed");
+      for (const auto& group : tp_groups) group.second->abort("another rank failed");
     }
   };
 

@@ -2,8 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
-#include "src/comm/point_to_point.hpp"
+#include "src/comm/communicator.hpp"
 #include "src/layout/grid.hpp"
 
 namespace muonwalk::test {
@@ -17,12 +18,13 @@ struct TestRank {
   MemoryMeter& meter;
 };
 
-/// Stands between a rank and a group's transport, for tests that plant a bug there. Null: the transport as it is.
-using WrapTransport = std::function<std::unique_ptr<Transport>(const Place&, GroupKind, std::unique_ptr<Transport>)>;
+/// Stands between a rank and a group's backend, for tests that plant a bug there. Null: the backend as it is.
+using WrapBackend =
+    std::function<std::unique_ptr<Backend>(const Place&, const std::string& group, std::unique_ptr<Backend>)>;
 
-/// Runs `body` on every rank of the grid, a thread each, over the in-memory transport. When a rank throws, the others
+/// Runs `body` on every rank of the grid, a thread each, over memory. When a rank throws, the others
 /// are woken; the first exception is thrown again here once all threads have ended. `body` must not use doctest's
 /// macros: ranks leave what they found in memory of their own and the test looks at it afterwards.
-void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapTransport& wrap = nullptr);
+void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap = nullptr);
 
 }  // namespace muonwalk::test

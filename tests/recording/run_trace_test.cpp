@@ -58,6 +58,7 @@ RunTrace two_ranks() {
   for (int rank : {0, 1}) {
     RankTrace& of_rank = run.ranks[static_cast<std::size_t>(rank)];
     of_rank.label = rank == 0 ? "rank 0 (dp 0)" : "rank 1 (dp 1)";
+    for (const char* name : {"dp", "tp", "pp"}) of_rank.groups.push_back(run.grid.group(name, rank));
     of_rank.names = {"optimizer step 12", "DP gather", "optimizer: apply"};
     const std::int64_t called = rank == 0 ? 2000 : 2600;
     of_rank.spans = {named(SpanKind::step, 0, 1500, 4000),
@@ -105,13 +106,22 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
   SpanBuffer buffer(5, memory);
   const auto step = buffer.open_step("step");
   const auto phase = buffer.open_phase("phase");
-  const auto first = buffer.open_call(GroupKind::tp, CollectiveKind::all_reduce, ElementType::float32, 8, 8);
-  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
-  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
-  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);  // no room, but counted in its call
+  const Call all_reduce{"tp", CollectiveKind::all_reduce, ElementType::float32, 8, 8, -1};
+  Message sent;
+  sent.sent = true;
+  sent.bytes = 16;
+  sent.began_ns = 1;
+  const auto message = [&](std::int64_t number) {
+    sent.number = number;
+    buffer.message(1, all_reduce, sent, 3);
+  };
+  const auto first = buffer.open_call(1, all_reduce);
+  message(0);
+  message(1);
+  message(2);  // no room, but counted in its call
   buffer.close(first);
-  const auto second = buffer.open_call(GroupKind::tp, CollectiveKind::all_reduce, ElementType::float32, 8, 8);
-  buffer.message(SpanKind::sent, GroupKind::tp, 3, 16, 1);
+  const auto second = buffer.open_call(1, all_reduce);
+  message(3);
   buffer.close(second);
   buffer.close(phase);
   buffer.close(step);

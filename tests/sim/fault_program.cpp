@@ -20,6 +20,7 @@ namespace {
 std::string mode = "none";
 int culprit = 0;
 float seconds = 2;
+int elements = 1;
 
 struct Local {
   Flat sums;  // 6 elements, the same on all ranks of a DP group
@@ -38,8 +39,7 @@ Communicator& largest_group(Rank& rank) {
 }
 
 void talk_everywhere(Rank& rank, Index count) {
-  for (GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp})
-    rank.group(kind).all_reduce(Flat(static_cast<std::size_t>(count), 1.0f));
+  for (const char* name : {"dp", "tp", "pp"}) rank.group(name).all_reduce(Flat(static_cast<std::size_t>(count), 1.0f));
 }
 
 // Waits for one number of the next rank of the group.
@@ -54,6 +54,22 @@ void compute_for(double much) {
   const double until = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) + much;
   while (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) < until) {
   }
+}
+
+// Everybody sends to the next rank of the group before receiving from the one before.
+void send_first(Rank& rank) {
+  Communicator& group = largest_group(rank);
+  const Flat out(static_cast<std::size_t>(elements), 1.0f);
+  Flat in = out;
+  group.send(out.data(), elements, (group.rank() + 1) % group.size());
+  group.recv(in.data(), elements, (group.rank() + group.size() - 1) % group.size());
+}
+
+// The culprit posts a message and never waits for it.
+void drop_transfer(Rank& rank) {
+  Communicator& group = largest_group(rank);
+  const float number = 1;
+  group.isend(&number, 1, (group.rank() + 1) % group.size());
 }
 
 void misbehave() {
@@ -86,6 +102,11 @@ void trouble(Rank& rank, Local& local) {
     while (true) pause();
   if (mode == "deadlock") {
     receive_from_next(rank);
+  } else if (mode == "send_first") {
+    send_first(rank);
+  } else if (mode == "drop_transfer") {
+    if (guilty) drop_transfer(rank);
+    return;
   } else if (mode == "stray_receive") {  // the others go on and never talk again
     if (guilty) receive_from_next(rank);
     local.sums = Flat(6, static_cast<float>(rank.grid.dp()));
@@ -108,7 +129,7 @@ void trouble(Rank& rank, Local& local) {
     for (float go_on = 1; go_on > 0;) {
       talk_everywhere(rank, mode == "loop" ? 16 : Index{1} << 18);
       go_on = rank.rank() != 0 || clock_seconds(CLOCK_MONOTONIC) < until ? 1.0f : 0.0f;
-      for (GroupKind kind : {GroupKind::tp, GroupKind::dp, GroupKind::pp}) rank.group(kind).broadcast(&go_on, 1, 0);
+      for (const char* name : {"tp", "dp", "pp"}) rank.group(name).broadcast(&go_on, 1, 0);
       if (mode == "loop") usleep(1000);
     }
   } else {
@@ -141,6 +162,7 @@ int main(int argc, char** argv) {
   info.question = "who notices?";
   info.options = {{"--mode", "what goes wrong", &mode},
                   {"--culprit", "the rank that does it", &culprit},
+                  {"--elements", "of a message", &elements},
                   {"--seconds", "for how long", &seconds}};
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.step("meet", meet);

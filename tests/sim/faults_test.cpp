@@ -72,10 +72,42 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
     cases.push_back({with("wrong_call"), 3, {"rank ", where, "do not make the same calls", "recv", "all_reduce"}});
   }
   cases.push_back({{"--mode", "deadlock"}, 3, {"nothing moved in step 'trouble'", "every rank waits for messages"}});
+  cases.push_back(
+      {{"--mode", "drop_transfer", "--culprit", "3"},
+       3,
+       {"rank 3 failed in step 'trouble'", "dropped a posted transfer", "send of float32, 1 in", "wait()"}});
   cases.push_back({{"--mode", "nap"}, 3, {"every rank did nothing in step 'trouble'"}});
   cases.push_back({{"--mode", "goes_astray"}, 3, {"went on to 'astray'", "as the outcome of a check"}});
   cases.push_back({{"--mode", "asks_as_a_rank"}, 3, {"was killed by signal 6 (SIGABRT)"}});
   cases.push_back({{"--mode", "reference_throws"}, 3, {"the reference can't be computed"}});
+  run_cases(cases);
+}
+
+TEST_CASE(
+    "ranks that all send first: stuck at every size, in both worlds, in a sentence that goes around all of them") {
+  struct Ring {
+    const char* dp;
+    const char* sentence;
+  };
+  const Ring rings[] = {
+      {"2", "rank 0 waits in send for rank 1, which waits in send for rank 0; "},
+      {"3", "rank 0 waits in send for rank 1, which waits in send for rank 2, which waits in send for rank 0; "},
+      {"4", "for rank 3, which waits in send for rank 0; a send returns when its receiver has taken the message"}};
+  std::vector<FaultCase> cases;
+  for (const Ring& ring : rings)
+    for (const char* elements : {"1", "1025", "100000"}) {
+      const std::vector<std::string> options = {"--mode", "send_first", "--tp",       "1",
+                                                "--dp",   ring.dp,      "--elements", elements};
+      const auto with = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> all = options;
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+      };
+      const std::vector<std::string> words = {"in step 'trouble'", ring.sentence, "isend"};
+      cases.push_back({with({"--timeout", "60"}), 3, words});  // it does not take the timeout to know
+      cases.push_back({with({"--world", "threads", "--transport", "memory"}), 3, words});
+      cases.push_back({with({"--world", "threads", "--transport", "gloo"}), 3, words});
+    }
   run_cases(cases);
 }
 

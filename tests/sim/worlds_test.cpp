@@ -55,8 +55,8 @@ FlatOf<T> values_of(Rank& rank, Index count, unsigned salt) {
 
 template <class T>
 void every_collective(Rank& rank, Local& local, const std::string& type) {
-  for (GroupKind kind : {GroupKind::dp, GroupKind::tp, GroupKind::pp}) {
-    Communicator& group = rank.group(kind);
+  for (const char* group_name : {"dp", "tp", "pp"}) {
+    Communicator& group = rank.group(group_name);
     const std::string name = type + " " + group.group() + " ";
     const int n = group.size();
     const std::size_t size = static_cast<std::size_t>(n);

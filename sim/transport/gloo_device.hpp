@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/transport/board.hpp"
+#include "src/comm/backend.hpp"
+
+namespace muonwalk::sim {
+
+/// What a message over Gloo costs besides its payload, in bytes. Every message begins with an envelope: what the sender
+/// thinks it is doing, and up to `inline_limit` bytes of the payload. The receiver compares it with its own call before
+/// it takes anything. A longer payload follows in a message of its own whose Gloo slot holds its length, so that a
+/// receiver that expects another length never gets to see it: Gloo, which ends the process on such a surprise, is never
+/// surprised.
+///
+/// The sender of a message pays 2 preambles and an envelope, and 2 preambles more for a longer payload; its receiver
+/// pays 1, and 1 more. So an envelope of send and recv leaves when the receiver has made ready for it and not before:
+/// that needs no message of ours, since Gloo announces it. For envelopes of collectives there is always one place ready
+/// for each peer, once it has been heard of, so that a small message needs no round trip.
+struct GlooHeaders {
+  static constexpr std::int64_t inline_limit = 4096;  ///< payloads up to this size travel in the envelope's message
+  static constexpr std::int64_t envelope = 40;        ///< one of our own envelopes, without the payload in it
+  /// What Gloo writes before every message, and once more to announce it: "ready to send", "ready to receive", the
+  /// data.
+  static constexpr std::int64_t preamble = 48;
+};
+
+/// One rank's Gloo device: its event loop and the address it listens on (127.0.0.1 and no other).
+class GlooDevice {
+ public:
+  /// Starts the event loop. Must not be called before the last fork. The event loop's thread is scheduled as
+  /// SCHED_BATCH: it no longer interrupts a rank that computes for every message, which makes a barrier between more
+  /// ranks than cores about ten times faster. The calling thread keeps its policy; with both as SCHED_BATCH a busy
+  /// machine lets a rank wait for a whole tick of 4 ms now and then. The process ignores SIGPIPE from here on: a peer
+  /// that is gone is an error of the call and not the end of the process.
+  GlooDevice();
+  ~GlooDevice();
+  GlooDevice(const GlooDevice&) = delete;
+  GlooDevice& operator=(const GlooDevice&) = delete;
+
+  /// Connects this rank to the others of a group. `name` is unique among the groups of the run ("dp 1"); the addresses
+  /// are exchanged through `board`, which needs one key of board_value_bytes(size) for each rank of each group. Throws
+  /// RunError when a rank has not come after `timeout`, which is also the limit of every later wait for a message. With
+  /// size 1 nothing is opened. The backend keeps the device alive.
+  ///
+  /// Its kernel traffic is that of the group's sockets, and meaningful when each rank is a process: unknown when there
+  /// are other ranks in this one. Asking for it waits up to 100 ms for bytes that Gloo has not handed to the kernel
+  /// yet. What was sent is exact once the peers have received everything.
+  std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, Board& board,
+                                   std::chrono::milliseconds timeout);
+
+  /// How many keys connecting a group of `size` ranks writes to the board, at most (Debian's Gloo: two a rank).
+  static std::size_t board_keys(int size);
+  /// The longest value among them, in bytes.
+  static std::size_t board_value_bytes(int size);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,60 @@
+#pragma once
+
+// Private to communicator.cpp, messages.cpp and collectives.cpp: what they hand to each other.
+
+#include "src/comm/communicator.hpp"
+
+namespace muonwalk {
+
+/// A message out of this rank's memory.
+struct Communicator::Outgoing {
+  int peer;            ///< the rank of the group that it goes to
+  const void* data;    ///< what is sent; may be null where bytes is 0
+  std::int64_t bytes;  ///< how much of it
+};
+
+/// A message into this rank's memory.
+struct Communicator::Incoming {
+  int peer;            ///< the rank of the group that it comes from
+  void* data;          ///< where it is put; may be null where bytes is 0
+  std::int64_t bytes;  ///< how much is expected
+};
+
+/// A message that the backend has taken on.
+struct Communicator::Posted {
+  std::unique_ptr<PostedMessage> message;  ///< what is waited for
+  Message about;                           ///< what observers are told of it
+  std::size_t line = 0;                    ///< where it is counted in the ledger
+};
+
+/// What a transfer remembers. Destroying it before it was waited for breaks the group.
+struct Transfer::State {
+  ~State() {
+    if (communicator != nullptr) communicator->drop(*this);
+  }
+  Communicator* communicator = nullptr;  ///< null unless it is under way
+  Call call;                             ///< of the isend or irecv
+  Communicator::Posted posted;
+};
+
+template <class Work>
+void Communicator::observed(const Call& call, const Work& work) {
+  require_whole();
+  line_ = ledger_->begin_call(call.group, call.kind, call.type);
+  current_ = &call;
+  for (CallObserver* observer : observers_) observer->begins(call);
+  work();
+  for (CallObserver* observer : observers_) observer->ended(call);
+}
+
+template <class Work>
+void Communicator::guarded(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    break_group(error.what());
+    throw;
+  }
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/comm/predicted_traffic.hpp"
+#include "tests/comm/mailbox.hpp"
+#include "tests/comm/random_calls.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+// A backend that has an all-gather of its own: the communicator uses that one, and nothing above it changes.
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+
+namespace {
+
+// Where all ranks of a group lay down what they put in.
+struct Table {
+  explicit Table(int size) : shards(static_cast<std::size_t>(size)) {}
+
+  // Returns when all have come.
+  void meet() {
+    std::unique_lock<std::mutex> lock(mutex);
+    const int round = came / static_cast<int>(shards.size());
+    ++came;
+    changed.notify_all();
+    changed.wait(lock, [&] { return came / static_cast<int>(shards.size()) > round; });
+  }
+
+  std::vector<const void*> shards;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int came = 0;
+};
+
+class WithAllGather : public Backend {
+ public:
+  WithAllGather(Backend& inner, Table& table, int rank, std::atomic<int>& calls)
+      : inner_(inner), table_(table), rank_(rank), calls_(calls) {}
+
+  std::unique_ptr<PostedMessage> post_send(const Envelope& envelope, int peer, const void* data,
+                                           std::int64_t bytes) override {
+    if (envelope.kind == CollectiveKind::all_gather) throw std::logic_error("an all_gather was made of messages");
+    return inner_.post_send(envelope, peer, data, bytes);
+  }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope& envelope, int peer, void* data,
+                                              std::int64_t bytes) override {
+    return inner_.post_receive(envelope, peer, data, bytes);
+  }
+  void close(const std::string& reason) override { inner_.close(reason); }
+
+  bool has_native(CollectiveKind kind, ElementType) const override { return kind == CollectiveKind::all_gather; }
+
+  Traffic run_native(const NativeCall& call) override {
+    ++calls_;
+    table_.shards[static_cast<std::size_t>(rank_)] = call.in;
+    table_.meet();
+    std::byte* to = static_cast<std::byte*>(call.out);
+    for (std::size_t r = 0; r < call.out_counts.size(); ++r) {
+      const Index bytes = call.out_counts[r] * element_size(call.type);
+      if (bytes > 0) std::memmove(to, table_.shards[r], static_cast<std::size_t>(bytes));
+      to += bytes;
+    }
+    table_.meet();
+    return all_gather_v_traffic(rank_, call.out_counts, call.type);
+  }
+
+ private:
+  Backend& inner_;
+  Table& table_;
+  int rank_;
+  std::atomic<int>& calls_;
+};
+
+// Counts the calls that it is told of, and whether somebody waited for all others.
+struct Witness : CallObserver {
+  void begins(const Call& call) override { gathers += call.kind == CollectiveKind::all_gather; }
+  void ended(const Call& call) override { ended_gathers += call.kind == CollectiveKind::all_gather; }
+  void waits(CollectiveKind kind, int peer) override { waited += kind == CollectiveKind::all_gather && peer == -1; }
+  int gathers = 0, ended_gathers = 0, waited = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a native collective: is used, counted, observed and right, among others that are made of messages") {
+  for (const int size : {1, 2, 4}) {
+    Table table(size);
+    std::atomic<int> native{0}, observed{0};
+    const auto wrapper = [&](int rank, Backend& inner) -> std::unique_ptr<Backend> {
+      return std::make_unique<WithAllGather>(inner, table, rank, native);
+    };
+    const auto run = [&](Communicator& c) -> std::string {
+      Witness witness;
+      c.observe(witness);
+      RandomCalls calls;
+      calls.seed = 3;
+      const std::string wrong = make_random_calls(c, calls);
+      if (witness.gathers != witness.ended_gathers || witness.gathers != witness.waited) return "the observer";
+      observed += witness.gathers;
+      return wrong;
+    };
+    CAPTURE(size);
+    CHECK(joined(on_memory_threads(size, run, patient, wrapper)) == "");
+    CHECK(native > 0);
+    CHECK(native == observed);
+  }
+}

@@ -1,0 +1,250 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "tests/comm/random_calls.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+// Messages from rank to rank: those that block, and those that are posted and waited for later.
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+using std::chrono::milliseconds;
+
+namespace {
+
+using OnRanks = std::function<std::vector<std::string>(int size, const RankFunction&, milliseconds timeout)>;
+
+struct Place {
+  const char* name;
+  OnRanks run;
+};
+
+std::vector<Place> places() {
+  const auto memory = [](int size, const RankFunction& f, milliseconds t) { return on_memory_threads(size, f, t); };
+  std::vector<Place> all = {{"memory", memory}, {"the mailbox", on_mailbox_threads}};
+#if !defined(__SANITIZE_THREAD__)
+  all.push_back({"Gloo on threads", on_gloo_threads});
+#endif
+  return all;
+}
+
+// Below, at and above what travels in an envelope over Gloo.
+const Index sizes[] = {0, 1, 1024, 1025, 200000};
+
+Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string transfers_of(Communicator& c, std::uint64_t seed) {
+  RandomTransfers settings;
+  settings.seed = seed;
+  settings.largest = seed % 3 == 0 ? 30000 : seed % 3 == 1 ? 2000 : 20;
+  settings.messages = 20 * c.size();
+  settings.rounds = 6;
+  return make_random_transfers(c, settings);
+}
+
+}  // namespace
+
+TEST_CASE("transfers on processes over Gloo: any number under way, mixed with collectives, equals the serial oracle") {
+  for (const int size : {1, 2, 3, 5}) {
+    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+        for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+          const std::string wrong = transfers_of(c, seed);
+          if (!wrong.empty()) return wrong;
+          c.ledger().clear();
+        }
+        return "";
+      });
+    };
+    CAPTURE(size);
+    CHECK(joined(on_processes(size, run)) == "");
+  }
+}
+
+TEST_CASE("transfers on threads: any number under way, mixed with collectives, equals the serial oracle") {
+  for (const Place& place : places())
+    for (int size = 1; size <= 6; ++size)
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        CAPTURE(place.name);
+        CAPTURE(size);
+        CAPTURE(seed);
+        CHECK(joined(place.run(
+                  size, [&](Communicator& c) { return transfers_of(c, seed); }, patient)) == "");
+      }
+}
+
+TEST_CASE("send: returns when its receive has been posted, not before, and without a wait for that; at all sizes") {
+  for (const Place& place : places())
+    for (const Index count : sizes) {
+      std::atomic<bool> returned{false};
+      const auto run = [&](Communicator& c) -> std::string {
+        Flat memory = values(count);
+        if (c.rank() == 0) {
+          c.send(memory.data(), count, 1);
+          returned = true;
+          return "";
+        }
+        std::this_thread::sleep_for(milliseconds(20));
+        if (returned) return "it returned before anybody had asked for the message";
+        Transfer transfer = c.irecv(memory.data(), count, 0);
+        for (int i = 0; i < 20000 && !returned; ++i) std::this_thread::sleep_for(milliseconds(1));
+        if (!returned) return "it did not return although the receive was posted";
+        transfer.wait();
+        return "";
+      };
+      CAPTURE(place.name);
+      CAPTURE(count);
+      CHECK(joined(place.run(2, run, patient)) == "");
+    }
+}
+
+TEST_CASE("two ranks that both send first are stuck at all sizes; isend, recv and wait work") {
+  for (const Place& place : places())
+    for (const Index count : sizes) {
+      CAPTURE(place.name);
+      CAPTURE(count);
+      std::atomic<int> stuck{0};
+      const auto send_first = [&](Communicator& c) -> std::string {
+        Flat out = values(count), in = values(count);
+        try {
+          c.send(out.data(), count, 1 - c.rank());
+          c.recv(in.data(), count, 1 - c.rank());
+        } catch (const RunError&) {
+          ++stuck;
+        }
+        return "";
+      };
+      CHECK(joined(place.run(2, send_first, milliseconds(100))) == "");
+      CHECK(stuck == 2);
+      const auto post_first = [&](Communicator& c) -> std::string {
+        Flat out = values(count), in(static_cast<std::size_t>(count), 0.0f);
+        Transfer transfer = c.isend(out.data(), count, 1 - c.rank());
+        c.recv(in.data(), count, 1 - c.rank());
+        transfer.wait();
+        return in == out ? "" : "not what was sent";
+      };
+      CHECK(joined(place.run(2, post_first, patient)) == "");
+    }
+}
+
+TEST_CASE("many transfers: hundreds are under way to one rank before it asks for the first") {
+  for (const Place& place : places()) {
+    CAPTURE(place.name);
+    const int count = 300;
+    const auto run = [&](Communicator& c) -> std::string {
+      std::vector<float> numbers(count);
+      std::vector<Transfer> transfers;
+      if (c.rank() == 0)
+        for (int i = 0; i < count; ++i) {
+          numbers[std::size_t(i)] = static_cast<float>(i);
+          transfers.push_back(c.isend(&numbers[std::size_t(i)], 1, 1));
+        }
+      c.barrier();
+      if (c.rank() == 1)
+        for (int i = 0; i < count; ++i) {
+          c.recv(&numbers[std::size_t(i)], 1, 0);
+          if (numbers[std::size_t(i)] != static_cast<float>(i)) return "out of order";
+        }
+      for (Transfer& transfer : transfers) transfer.wait();
+      return "";
+    };
+    CHECK(joined(place.run(2, run, patient)) == "");
+  }
+}
+
+TEST_CASE("a transfer that is dropped: the next call says so, its peer does not wait for a timeout, memory is free") {
+  for (const Place& place : places())
+    for (const Index count : sizes)
+      for (const bool sends : {true, false}) {
+        CAPTURE(place.name);
+        CAPTURE(count);
+        const auto run = [&](Communicator& c) -> std::string {
+          c.barrier();  // Gloo does not bear a connection that is closed before its other end is done with connecting
+          if (c.rank() == 0) {
+            {
+              Flat memory = values(count);
+              if (sends) c.isend(memory.data(), count, 1);
+              if (!sends) c.irecv(memory.data(), count, 1);
+            }
+            const std::string error = error_of([&] { c.barrier(); });
+            const std::string call = sends ? "send of float32, " + std::to_string(count) + " in, 0 out, peer 1"
+                                           : "recv of float32, 0 in, " + std::to_string(count) + " out, peer 1";
+            const std::string expected = "rank 0 of group " + c.group() + " dropped a posted transfer (" + c.group() +
+                                         " " + call + ") without waiting for it; call wait() on every isend and irecv";
+            if (error != expected) return "error: " + error;
+            return error_of([&] { c.require_whole(); }) == expected ? "" : "the group is whole";
+          }
+          const std::string error = error_of([&] { c.all_reduce(values(3)); });
+          return error.empty() || error.find("waited") != std::string::npos ? "error: " + error : "";
+        };
+        CHECK(joined(place.run(2, run, patient)) == "");
+      }
+}
+
+TEST_CASE("a transfer: is waited for once, may be moved, and counts when it arrives") {
+  for (const Place& place : places()) {
+    CAPTURE(place.name);
+    const auto run = [](Communicator& c) -> std::string {
+      Flat out = values(5), in = values(5);
+      const int other = 1 - c.rank();
+      Transfer sent = c.isend(out.data(), 5, other);
+      Transfer first = c.irecv(in.data(), 5, other);
+      if (c.ledger().total() != Traffic{20, 0, 1, 0}) return "counted before it has arrived";
+      Transfer received = std::move(first);
+      received.wait();
+      sent.wait();
+      if (c.ledger().total() != Traffic{20, 20, 1, 1}) return "not counted";
+      for (Transfer* over : {&first, &received, &sent}) {
+        try {
+          over->wait();
+          return "a second wait was accepted";
+        } catch (const std::logic_error&) {
+        }
+      }
+      return c.all_reduce(Flat{1}) == Flat{2} ? "" : "the group is broken";
+    };
+    CHECK(joined(place.run(2, run, patient)) == "");
+  }
+}
+
+TEST_CASE("messages of another size or type: both ranks get an error, and it says what differs") {
+  for (const Place& place : places())
+    for (const Index count : sizes)
+      for (const bool type : {true, false}) {
+        CAPTURE(place.name);
+        CAPTURE(count);
+        std::atomic<int> said{0};
+        const auto run = [&](Communicator& c) -> std::string {
+          Flat memory = values(count + 10);
+          FlatOf<bfloat16> others(static_cast<std::size_t>(2 * count + 20));
+          const std::string error = error_of([&] {
+            if (c.rank() == 0) c.send(memory.data(), count, 1);
+            if (c.rank() == 1 && type) c.recv(others.data(), 2 * count, 0);
+            if (c.rank() == 1 && !type) c.recv(memory.data(), count + 1, 0);
+            c.barrier();
+          });
+          if (error.find("do not make the same calls: rank 1 is in recv of") != std::string::npos) ++said;
+          return error.empty() || error.find("waited") != std::string::npos ? "error: " + error : "";
+        };
+        CHECK(joined(place.run(2, run, patient)) == "");
+        CHECK(said >= 1);
+      }
+}
