@@ -174,6 +174,7 @@ void RankGroups::close(const std::string& reason) {
 }
 
 std::unique_ptr<Board> board_for(const Options& options) {
+  require_possible(options);
   // Gloo writes two keys a rank and group: the name of its machine and its addresses.
   std::size_t keys = 0;
   int largest = 1;
@@ -195,7 +196,7 @@ std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, 
 }
 
 MemoryGroups::MemoryGroups(const Options& options, std::chrono::milliseconds timeout) : options_(options) {
-  groups_of_rank(options, 0);
+  require_possible(options);
   for (const std::string& name : group_names(options))
     for (const Group& group : groups_named(options, name))
       groups_.emplace_back(own_name(options, group), std::make_unique<MemoryGroup>(group.size(), timeout, name));

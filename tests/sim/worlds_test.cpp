@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sim/cluster/lesson.hpp"
@@ -137,6 +138,130 @@ TEST_CASE("processes and threads, over Gloo and through memory: every collective
         }
       }
   });
+}
+
+namespace {
+
+// Every group of this rank tells who is in it, and then what the others answer when it has none.
+void who_is_there(Rank& rank, Local& local) {
+  for (const char* name : {"dp", "tp", "pp", "world", "dp × pp", "tp × pp", "dp × tp", "first and last stage",
+                           "the corners", "pairs", "nobody's"}) {
+    try {
+      keep(local, name, rank.group(name).all_gather(Flat{static_cast<float>(rank.rank())}));
+    } catch (const UsageError& error) {
+      keep(local, error.what(), Flat{});
+    }
+  }
+}
+
+std::vector<std::vector<NamedMatrix>> members_in(const WorldUnderTest& world, const Grid& grid,
+                                                 const std::vector<Group>& groups) {
+  LessonInfo info;
+  info.name = "lesson_78_groups";
+  info.title = "Groups";
+  info.groups = groups;
+  Options options;
+  options.grid = grid;
+  options.world = world.kind;
+  options.transport = world.transport;
+  options.verbose = 0;
+  Lesson<Local> lesson(info, options);
+  lesson.step("who is there", who_is_there);
+  return lesson.collect(&Local::results);
+}
+
+// The ranks that a group of this name has with this one, told once more: by the places of all others.
+std::vector<int> expected_members(const Grid& grid, const std::vector<Group>& groups, const std::string& name,
+                                  int rank) {
+  for (const Group& group : groups)
+    if (group.name == name && group.number_of(rank) >= 0) return group.ranks;
+  std::vector<int> members;
+  const Place mine = grid.place(rank);
+  const auto at_an_end = [&](const Place& place) { return place.pp == 0 || place.pp == grid.pp() - 1; };
+  const auto differ = [&](const char* coordinate) {
+    return name == "world" || name.find(coordinate) != std::string::npos;
+  };
+  if (name == "pairs" || name == "the corners" || name == "nobody's") return {};
+  for (int other = 0; other < grid.size(); ++other) {
+    const Place its = grid.place(other);
+    const bool ends = name == "first and last stage";
+    if (ends ? its.dp == mine.dp && its.tp == mine.tp && at_an_end(its) && at_an_end(mine)
+             : (differ("dp") || its.dp == mine.dp) && (differ("tp") || its.tp == mine.tp) &&
+                   (differ("pp") || its.pp == mine.pp))
+      members.push_back(other);
+  }
+  return members;
+}
+
+}  // namespace
+
+TEST_CASE("groups by their names: those of the grid and any list of ranks connect their members, in every world") {
+  const std::vector<Group> groups = {{"world", {}},
+                                     {"dp × pp", {}},
+                                     {"tp × pp", {}},
+                                     {"dp × tp", {}},
+                                     {"first and last stage", {}},
+                                     {"the corners", {5, 0, 3}},
+                                     {"pairs", {1, 2}},
+                                     {"pairs", {4, 3}}};
+  testing::printed([&] {
+    for (const WorldUnderTest& world : kWorlds)
+      for (const Grid& grid : {Grid().dp(2).tp(2).pp(2), Grid().dp(2).tp(1).pp(3), Grid().tp(6)}) {
+        CAPTURE(world.name);
+        CAPTURE(grid.text());
+        const auto found = members_in(world, grid, groups);
+        REQUIRE(static_cast<int>(found.size()) == grid.size());
+        for (int rank = 0; rank < grid.size(); ++rank) {
+          CAPTURE(rank);
+          const auto& told = found[static_cast<std::size_t>(rank)];
+          REQUIRE(told.size() == 11);
+          for (const NamedMatrix& one : told) {
+            CAPTURE(one.name);
+            const bool member = one.matrix.size() > 0;
+            const std::string name = one.name.substr(0, one.name.find(" of rank"));
+            if (!member) {
+              const bool unknown = one.name.find("nobody's") != std::string::npos;
+              const std::string who = "rank " + std::to_string(rank) + " asked for the group \"";
+              CHECK(one.name.find(who) == 0);
+              CHECK(one.name.find(unknown ? "name it in LessonInfo::groups" : "it is no member of it") !=
+                    std::string::npos);
+              const std::string asked = one.name.substr(who.size(), one.name.find('"', who.size()) - who.size());
+              CHECK(expected_members(grid, groups, asked, rank).empty());
+              continue;
+            }
+            std::vector<int> ranks;
+            for (Index i = 0; i < one.matrix.size(); ++i) ranks.push_back(static_cast<int>(one.matrix.data()[i]));
+            CHECK(ranks == expected_members(grid, groups, name, rank));
+          }
+        }
+      }
+  });
+}
+
+TEST_CASE("groups that can't be are refused in a sentence before any rank starts") {
+  const std::pair<std::vector<Group>, const char*> cases[] = {
+      {{{"dq", {}}}, "a grid has no groups named \"dq\""},
+      {{{"far", {0, 4}}}, "the group \"far\" is to have rank 4, but dp 4 × tp 1 has the ranks 0 to 3"},
+      {{{"twice", {1, 2, 1}}}, "rank 1 is twice in groups named \"twice\""},
+      {{{"both", {0, 1}}, {"both", {1, 2}}}, "rank 1 is twice in groups named \"both\""},
+      {{{"dp", {0, 1}}}, "give it another name"}};
+  for (const auto& [groups, words] : cases) {
+    for (const WorldUnderTest& world : kWorlds) {
+      Options options;
+      options.grid = Grid().dp(4);
+      options.world = world.kind;
+      options.transport = world.transport;
+      options.groups = groups;
+      std::string sentence;
+      try {
+        start_world(options);
+      } catch (const UsageError& error) {
+        sentence = error.what();
+      }
+      CAPTURE(words);
+      CHECK(sentence.find(words) != std::string::npos);
+    }
+  }
 }
 
 #ifdef __linux__
