@@ -24,12 +24,14 @@ struct Call {
   Index elements_out = 0;                         ///< elements that it gets out
   int peer = -1;  ///< the root of a broadcast, the other end of a send, recv or wait; −1: everybody
 
-  /// All members are equal.
+  /// Whether all members are equal.
+  /// @{
   friend bool operator==(const Call& a, const Call& b) {
     return a.group == b.group && a.kind == b.kind && a.type == b.type && a.elements_in == b.elements_in &&
            a.elements_out == b.elements_out && a.peer == b.peer;
   }
   friend bool operator!=(const Call& a, const Call& b) { return !(a == b); }
+  /// @}
 };
 
 /// One line: "dp reduce_scatter of float32, 12 in, 6 out", with ", root 1" or ", peer 1" where there is one.
