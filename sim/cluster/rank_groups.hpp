@@ -32,9 +32,10 @@ std::vector<Group> groups_of_rank(const Options& options, int rank);
 /// One rank's communicators, what they talk over, and what they count.
 class RankGroups {
  public:
-  /// Joins all groups of the rank. `backend` makes what moves the bytes in a group, by the name that tells
-  /// it from other groups of the run ("dp 1"); `number` is the rank's number in it.
+  /// Makes what moves the bytes in a group, by the name that tells it from other groups of the run ("dp 1"); `number`
+  /// is the rank's number in it.
   using MakeBackend = std::function<std::unique_ptr<Backend>(const std::string& name, const Group& group, int number)>;
+  /// Joins all groups of the rank.
   RankGroups(const Options& options, int rank, ProgressSlot& slot, const MakeBackend& backend);
   ~RankGroups();
   RankGroups(const RankGroups&) = delete;

@@ -19,8 +19,11 @@ namespace muonwalk {
 /// the end of the step. A transfer must not outlive its communicator.
 class Transfer {
  public:
+  /// It can be handed on, but not copied.
+  /// @{
   Transfer(Transfer&&) noexcept;
   Transfer& operator=(Transfer&&) noexcept;
+  /// @}
   ~Transfer();
 
   /// Returns when the message has been taken by its receiver (of an isend) or has arrived (of an irecv). A second wait

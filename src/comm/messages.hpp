@@ -34,7 +34,7 @@ struct Transfer::State {
   }
   Communicator* communicator = nullptr;  ///< null unless it is under way
   Call call;                             ///< of the isend or irecv
-  Communicator::Posted posted;
+  Communicator::Posted posted;           ///< the message itself
 };
 
 template <class Work>
