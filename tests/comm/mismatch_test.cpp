@@ -150,6 +150,23 @@ TEST_CASE("a mismatch: the sentence names the group, both ranks, both calls and 
   CHECK(right == 2);
 }
 
+TEST_CASE("a mismatch: the sentence counts the collectives that came before, which tells how far each rank was") {
+  std::atomic<int> right{0};
+  on_memory_threads(2, [&](Communicator& c) -> std::string {
+    c.barrier();
+    c.all_reduce(values(2));
+    try {
+      c.all_gather(values(c.rank() == 0 ? 3 : 4));
+    } catch (const RunError& error) {
+      const std::string text = error.what();
+      const std::size_t first = text.find("(after 2 collectives)");
+      if (first != std::string::npos && text.find("(after 2 collectives)", first + 1) != std::string::npos) ++right;
+    }
+    return "";
+  });
+  CHECK(right == 2);
+}
+
 TEST_CASE("a rank that does not come: a timeout over memory names the call and the rank, on every rank") {
   std::atomic<int> timeouts{0};
   on_memory_threads(

@@ -63,7 +63,8 @@ class WithAllGather : public Backend {
     std::byte* to = static_cast<std::byte*>(call.out);
     for (std::size_t r = 0; r < call.out_counts.size(); ++r) {
       const Index bytes = call.out_counts[r] * element_size(call.type);
-      if (bytes > 0) std::memmove(to, table_.shards[r], static_cast<std::size_t>(bytes));
+      // A shard may lie at its own place in the result, where others are reading it.
+      if (bytes > 0 && to != table_.shards[r]) std::memcpy(to, table_.shards[r], static_cast<std::size_t>(bytes));
       to += bytes;
     }
     table_.meet();
