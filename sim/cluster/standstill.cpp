@@ -41,7 +41,10 @@ double StandstillWatch::seconds(const std::vector<RankProcess>& ranks, double no
 }
 
 ComputeWatch::ComputeWatch(const ProgressBoard& progress, int threads_per_rank)
-    : progress_(&progress), threads_(threads_per_rank), seen_(static_cast<std::size_t>(progress.ranks())) {}
+    : progress_(&progress),
+      threads_(threads_per_rank),
+      signs_(static_cast<std::size_t>(progress.ranks())),
+      cpu_seconds_(static_cast<std::size_t>(progress.ranks()), -1) {}
 
 int ComputeWatch::rank_beyond(double seconds, const std::vector<RankProcess>& ranks, double now) {
   if (looked_at_ >= 0 && now - looked_at_ < kSecondsBetweenLooks) return -1;
@@ -50,9 +53,11 @@ int ComputeWatch::rank_beyond(double seconds, const std::vector<RankProcess>& ra
     const ProgressSlot& slot = progress_->slot(static_cast<int>(r));
     const std::uint64_t signs = slot.signs;
     const double used = ranks[r].cpu_seconds();
-    if (seen_[r].cpu_seconds < 0 || signs != seen_[r].signs || slot.waits_for != ProgressSlot::kNobody)
-      seen_[r] = {signs, used};
-    if (used - seen_[r].cpu_seconds > seconds * threads_) return static_cast<int>(r);
+    if (cpu_seconds_[r] < 0 || signs != signs_[r] || slot.waits_for != ProgressSlot::kNobody) {
+      signs_[r] = signs;
+      cpu_seconds_[r] = used;
+    }
+    if (used - cpu_seconds_[r] > seconds * threads_) return static_cast<int>(r);
   }
   return -1;
 }

@@ -48,14 +48,11 @@ class ComputeWatch {
   int rank_beyond(double seconds, const std::vector<RankProcess>& ranks, double now);
 
  private:
-  struct Seen {
-    std::uint64_t signs = 0;
-    double cpu_seconds = -1;  // when they were so many for the first time
-  };
   const ProgressBoard* progress_;
   int threads_;
   double looked_at_ = -1;
-  std::vector<Seen> seen_;  // [rank]
+  std::vector<std::uint64_t> signs_;  // [rank]
+  std::vector<double> cpu_seconds_;   // [rank]: used when the signs were so many for the first time; −1: never looked
 };
 
 }  // namespace muonwalk::sim
