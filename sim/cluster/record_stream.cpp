@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "src/errors.hpp"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 16;  // what most pipes hold
 constexpr std::size_t kLongValues = 4096;                   // bytes: from here on values are not copied
+// More than this no record holds, so that bytes that are none can't ask for memory that no machine has.
+constexpr std::size_t kMostValueBytes = std::size_t{1} << 32;
 
 struct Lengths {
   std::uint64_t front = 0;   // which kind of record, and its fields
@@ -183,6 +186,11 @@ bool RecordWriter::write(Record& record) {
   kept_.push_back(static_cast<std::byte>(record.index()));
   Fields fields(kept_);
   std::visit([&](auto& kind) { list(fields, kind); }, record);
+  if (fields.value_bytes > kMostValueBytes) {
+    kept_.resize(begin);
+    throw RunError("a rank was to hand over " + std::to_string(fields.value_bytes) +
+                   " bytes at once, but a record holds at most 4 GiB; hand over smaller matrices");
+  }
   const Lengths lengths{kept_.size() - begin - sizeof lengths, fields.value_bytes};
   std::memcpy(&kept_[begin], &lengths, sizeof lengths);
   if (fields.value_bytes >= kLongValues) return flush() && write_all(pipe_, fields.at, fields.value_bytes);
@@ -236,7 +244,7 @@ bool RecordReader::next_piece() {
   Lengths lengths;
   if (end_ - begin_ < sizeof lengths) return false;
   std::memcpy(&lengths, &buffer_[begin_], sizeof lengths);
-  if (lengths.front == 0) refuse();
+  if (lengths.front == 0 || lengths.values > kMostValueBytes) refuse();
   if (end_ - begin_ - sizeof lengths < lengths.front) return false;
   const std::byte* front = &buffer_[begin_ + sizeof lengths];
   open_ = record_of_kind(std::to_integer<std::size_t>(*front));

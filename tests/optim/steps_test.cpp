@@ -21,7 +21,8 @@ using namespace muonwalk::test;
 namespace {
 
 bool same_bytes(const Flat& left, const Flat& right) {
-  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+  if (left.size() != right.size()) return false;
+  return left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
 }
 
 Flat random_flat(std::uint64_t seed, Index count) { return random_matrix({seed, 77}, 1, count).flat(); }
