@@ -25,7 +25,7 @@ Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
 Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision);
 
 /// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
-/// bucket[0] in the buffer.
+/// bucket[0] in the buffer. Throws std::invalid_argument where the bucket does not hold all of it.
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta);
 
 /// Gathers one matrix over the TP group: the slices of every rank, laid side by side along `dim`. Returns the whole
