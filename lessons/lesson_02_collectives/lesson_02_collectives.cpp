@@ -132,8 +132,8 @@ void gather(Rank& rank, Local& local) {
   say_before_and_after(rank, run_of(rank.place.dp, 1), local.gathered);
 }
 
-// all_to_all_v: everybody has a piece for everybody, of any size, also none (`v` is for "various"). Here a number tells
-// from whom to whom it goes: 31 is sent by rank 3 to rank 1. Mixtures of experts use it to send each token to its
+// all_to_all_v: everybody has a piece for everybody, of any size, including zero (`v` is for "various"). Here a number
+// tells from whom to whom it goes: 31 is sent by rank 3 to rank 1. Mixtures of experts use it to send each token to its
 // expert, and back.
 void exchange(Rank& rank, Local& local) {
   const std::vector<Index> counts = exchange_counts(rank.place.dp, rank.grid.dp());

@@ -154,7 +154,7 @@ struct NameTally {
   std::int64_t total_ns = 0;  ///< the sum of their durations
 };
 
-/// A trace file, read. Events are in the order of their begin; of those that begin together, the longer one comes
+/// A trace file, read. Events are in the order in which they begin; of those that begin together, the longer one comes
 /// first.
 struct TraceFile {
   std::string path;                              ///< as it was asked for

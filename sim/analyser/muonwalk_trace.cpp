@@ -162,10 +162,10 @@ int run(int argc, char** argv) {
 
   CLI::App* summary =
       app.add_subcommand("summary", "what the ranks of one run did: time, collectives, waiting, optimizer");
-  summary->add_option("FILE", request.files, "a trace a rank, one with all ranks, or a folder with a trace a rank")
+  summary->add_option("FILE", request.files, "a trace per rank, one with all ranks, or a folder with a trace per rank")
       ->required();
   CLI::App* comparison = app.add_subcommand("compare", "two runs side by side, and why they can't simply be compared");
-  comparison->add_option("A", request.a, "the trace of one run, or a folder with a trace a rank")->required();
+  comparison->add_option("A", request.a, "the trace of one run, or a folder with a trace per rank")->required();
   comparison->add_option("B", request.b, "the same of the other")->required();
   CLI::App* published = app.add_subcommand("published", "published figures, counted again, next to corrected ones");
   published->add_option("FILE_MUON", request.muon, "the published trace of Muon, dp 2 × tp 2")->required();

@@ -43,7 +43,7 @@ IntervalSet united(const IntervalSet& a, const IntervalSet& b);
 /// The moments that are in both.
 IntervalSet intersected(const IntervalSet& a, const IntervalSet& b);
 
-/// From the begin of the first to the end of the last of those events for which `which` holds; empty, [0, 0), where
+/// From the start of the first to the end of the last of the events for which `which` holds; empty, [0, 0), where
 /// there are none.
 template <class Which>
 Interval extent(const std::vector<TraceEvent>& events, const Which& which) {

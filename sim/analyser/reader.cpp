@@ -241,7 +241,7 @@ std::vector<std::string> trace_paths(const std::string& path) {
   if (paths.empty())
     throw UsageError(
         fmt::format("{} can't be read as traces: it is a folder without a file that ends in .json or "
-                    ".json.gz; name a file, or a folder with a file a rank",
+                    ".json.gz; name a file, or a folder with a file per rank",
                     path));
   std::sort(paths.begin(), paths.end());
   return paths;

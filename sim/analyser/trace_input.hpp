@@ -85,7 +85,7 @@ class TraceBytes {
 
 /// A value in JSON that is neither an object nor an array, as the parser hands it over.
 struct JsonScalar {
-  /// A string, a whole number that fits into 64 bits, any other number, or what is none of them (true, false, null).
+  /// A string, a whole number that fits into 64 bits, any other number, or none of these (true, false, null).
   enum class Kind { text, integer, decimal, nothing };
   Kind kind = Kind::nothing;          ///< which member holds the value
   const std::string* text = nullptr;  ///< of a text; of a decimal, its digits as they stand in the file

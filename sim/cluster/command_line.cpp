@@ -186,7 +186,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                  "trace the run (of two layouts, the first) into this file, for Perfetto")
       ->check(not_empty("names no file; try --trace run.json"));
   app.add_option("--trace-per-rank", options.trace_folder,
-                 "trace the run into this folder, a file a rank, as PyTorch does")
+                 "trace the run into this folder, a file per rank, as PyTorch does")
       ->check(not_empty("names no folder; try --trace-per-rank traces/"));
   const auto* trace_events =
       app.add_option("--trace-events", options.trace_events,

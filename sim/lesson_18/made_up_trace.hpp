@@ -21,7 +21,7 @@ struct MadeUpEvent {
   int end() const { return begin + duration; }
 };
 
-/// The events as PyTorch's profiler would have written them, a file a rank, and read back as any trace is. A kernel
+/// The events as PyTorch's profiler would have written them, a file per rank, and read back as any trace is. A kernel
 /// whose name begins with "nccl" is a call in which all ranks take part, in a group that belongs to its stream.
 std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events);
 

@@ -41,7 +41,7 @@ struct RunTotals {
 RunTotals totals_of(const TraceFile& file, const Summary& summary);
 
 /// The figures of the first rank as they are often read, and beside them as they should be: a row each, as a table.
-/// `files` are what `summary` was made from, a file a rank or one for all.
+/// `files` are what `summary` was made from, a file per rank or one for all.
 std::vector<std::string> two_readings(const std::vector<TraceFile>& files, const Summary& summary);
 
 }  // namespace muonwalk::sim

@@ -6,10 +6,10 @@
 
 namespace muonwalk {
 
-/// The grid as text: a box a rank, one panel a pipeline stage, dp counted down and tp across, and below it the groups
-/// of all three kinds with their ranks. At most `columns` characters wide: panels that do not fit stand below each
-/// other, and a TP dimension too wide for a line is cut into several panels. Throws std::invalid_argument for less than
-/// 60 columns.
+/// The grid as text: a box per rank, one panel per pipeline stage, dp counted down and tp across, and below it the
+/// groups of all three kinds with their ranks. At most `columns` characters wide: panels that do not fit stand below
+/// each other, and a TP dimension too wide for a line is cut into several panels. Throws std::invalid_argument for less
+/// than 60 columns.
 std::string grid_map_text(const Grid& grid, int columns = 96);
 
 /// The same as an SVG picture: the grid three times, once a kind of group, with the ranks of a group in one colour. It

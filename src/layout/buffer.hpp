@@ -91,8 +91,8 @@ struct Layout {
   /// The elements of a parameter that DP rank `dp_rank` owns, as a range of the buffer; empty when it owns none.
   Range owned_range(const DistMeta& meta, int dp_rank) const;
 
-  /// The same counted from the begin of the rank's own DP shard of that bucket: the proof of concept's `local_range`.
-  /// {0, 0} when it owns none.
+  /// The same counted from the beginning of the rank's own DP shard of that bucket: the proof of concept's
+  /// `local_range`. {0, 0} when it owns none.
   Range local_range(const DistMeta& meta, int dp_rank) const;
 
   /// The DP ranks that own at least one element of the parameter, in order.

@@ -85,7 +85,7 @@ std::vector<PlanKind> plan_kinds(const std::vector<Layout>& stages,
 /// The floating point operations of one phase on all ranks.
 double flops(const std::vector<PlanKind>& kinds, Phase phase);
 
-/// A plan as a table of at most 100 columns, a line an operation: its number, what it is, the matrix, the shape or the
+/// A plan as a table of at most 100 columns, a line per operation: its number, what it is, the matrix, the shape or the
 /// elements in and out, and FLOPs, bytes sent, or elements held from there on. Where the same operations come again and
 /// again, only for another matrix, they stand once, with a line that says how often and up to which matrix. `layout` is
 /// the one that was planned for, and knows the names of the matrices.

@@ -59,7 +59,7 @@ std::string percent_text(double share);
 /// Eight cells, those filled that the part [begin, end) of `of` touches.
 std::string bar_text(long long begin, long long end, long long of);
 
-/// The text, or its begin and its end with "…" between where it has more than `width` characters (at least 3).
+/// The text, or its beginning and its end with "…" between where it has more than `width` characters (at least 3).
 std::string shorten(const std::string& text, int width);
 
 /// Numbers with a space between: "10 11 12". Of a run that takes more than `width` characters, as many of its first and

@@ -37,7 +37,7 @@ std::string printed(const Grid& grid, Ownership ownership) {
 
 }  // namespace
 
-TEST_CASE("--plan: prints what the library plans, a line an operation, and nothing else") {
+TEST_CASE("--plan: prints what the library plans, a line per operation, and nothing else") {
   for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
     const Outcome outcome = planned({"--ownership", ownership_name(ownership)});
     INFO(outcome.out, outcome.err);

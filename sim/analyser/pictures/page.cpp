@@ -46,7 +46,7 @@ std::string span_row(const std::string& heading, const RankSummary& rank) {
   return row_html(cells);
 }
 
-// Where the time of each rank goes: a row a rank, one for all of them, with the figures of the bars.
+// Where the time of each rank goes: a row per rank, one for all of them, with the figures of the bars.
 std::string span_table(const TracePicture& picture) {
   std::vector<std::string> headings = {"rank", "span"};
   for (int part = 0; part < kSpanParts; ++part) headings.push_back(span_part_text(static_cast<SpanPart>(part)));

@@ -85,7 +85,7 @@ class TimelineBuilder {
     }
   }
 
-  // Events come in the order of their begin, the longer one first: what encloses others lies above them.
+  // Events come in the order in which they begin, the longer one first: what encloses others lies above them.
   void place(TimelineLane& lane, const TimelineSlice& slice) {
     auto row = std::find_if(lane.rows.begin(), lane.rows.end(),
                             [&](const TimelineRow& each) { return each.back().end_ns() <= slice.begin_ns; });

@@ -22,7 +22,7 @@ const char* lane_kind_text(LaneKind kind);
 /// of one name where `name` is one, in one group where `group` is one, and so on.
 struct TimelineSlice {
   std::int64_t begin_ns = 0;        ///< since Timeline::begin_ns
-  std::int64_t duration_ns = 0;     ///< from the begin of the first event to the end of the last
+  std::int64_t duration_ns = 0;     ///< from the start of the first event to the end of the last
   std::int64_t busy_ns = 0;         ///< of the duration, what the events cover
   std::int64_t events = 1;          ///< how many are drawn as this one
   std::int64_t message_bytes = -1;  ///< their sum; −1: one of them does not say, or is no collective
@@ -35,7 +35,7 @@ struct TimelineSlice {
   std::int64_t end_ns() const { return begin_ns + duration_ns; }
 };
 
-/// Slices that do not overlap, in the order of their begin.
+/// Slices that do not overlap, in the order in which they begin.
 using TimelineRow = std::vector<TimelineSlice>;
 
 /// One kind of events of one rank. What nests, or runs at the same time on several streams, takes several rows.
