@@ -173,7 +173,8 @@ Prediction predict(const Seat& seat) {
 // Newton–Schulz needs the whole matrix, so *every* rank that owns an element of a matrix orthogonalizes all of it: the
 // big matrix spans all DP ranks, and all its TP ranks repeat the work as well. A matrix that fits into one DP shard is
 // done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. With
-// `--ownership matrices` each has one owner, and it is tp. Lesson 16 looks at layouts that divide the work further.
+// `--ownership matrices` each has one owner in dp, and the factor is tp. Lesson 16 looks at layouts that divide the
+// work further.
 //
 // Both sums: what one process does in a step, and what all ranks do.
 std::string redundant_work(const Seat& seat) {
@@ -281,7 +282,7 @@ int main(int argc, char** argv) {
       {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
       {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a run", &request.ownership},
       {"--params", "your weights, a safetensors file", &request.training.files.params},
-      {"--grads", "your gradients, one safetensors file a step", &request.training.files.grads},
+      {"--grads", "your gradients, one safetensors file per step", &request.training.files.grads},
       {"--out", "the safetensors file that the new weights are written to", &request.training.files.out},
       {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.training.tp_dims}};
   info.plans_only = &request.training.plan;  // then more ranks than a run can have are no mistake

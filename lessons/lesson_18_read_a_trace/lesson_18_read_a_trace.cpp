@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
   lesson.trains(kParameters);                             // for whoever compares its trace with another one
-  std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one a rank
+  std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one per rank
   lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
                        in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());

@@ -180,8 +180,8 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
       "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "));
   app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON")
       ->check(not_empty("names no file; try --record run.json"));
-  app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture a step into FOLDER/")
-      ->check(not_empty("names no picture; try --svg run.svg, or --svg pictures/ for a picture a step"));
+  app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture per step into FOLDER/")
+      ->check(not_empty("names no picture; try --svg run.svg, or --svg pictures/ for a picture per step"));
   app.add_option("--trace", options.trace_file,
                  "trace the run (of two layouts, the first) into this file, for Perfetto")
       ->check(not_empty("names no file; try --trace run.json"));

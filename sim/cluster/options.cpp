@@ -117,7 +117,7 @@ void require_valid(const LessonInfo& info, const Options& options) {
   const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;
   if (!svg.empty() && svg.back() != '/' && !picture)
     throw UsageError(
-        fmt::format("--svg {0} is neither a picture nor a folder; try --svg {0}.svg, or --svg {0}/ for a picture a "
+        fmt::format("--svg {0} is neither a picture nor a folder; try --svg {0}.svg, or --svg {0}/ for a picture per "
                     "step",
                     svg));
   require_bearable(info, options);

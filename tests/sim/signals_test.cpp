@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fault_cases.hpp"
 
 using namespace muonwalk::testing;
@@ -140,11 +140,10 @@ TEST_CASE("while the ranks connect, they listen on the loopback address and nowh
 }
 
 TEST_CASE("while it runs, it talks over the loopback address only; afterwards no socket and no file is left") {
-  char folder[] = "/tmp/muonwalk_test_XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
+  const TemporaryFolder folder;
   for (int number : {0, SIGINT, SIGKILL}) {  // 0: it ends by itself
     CAPTURE(number);
-    Program program(looping(number == 0 ? "1" : "60"), [&] { setenv("TMPDIR", folder, 1); });
+    Program program(looping(number == 0 ? "1" : "60"), [&] { setenv("TMPDIR", folder.path().c_str(), 1); });
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
     const Belongings held = belongings_of_session(program.pid());
     CHECK(held.sockets.size() >= 8);
@@ -156,7 +155,6 @@ TEST_CASE("while it runs, it talks over the loopback address only; afterwards no
     CHECK(wait_until_gone(program.pid(), kFaultLimitSeconds));
     const std::vector<std::string> left = still_open(held.sockets);
     CHECK_MESSAGE(left.empty(), left[0]);
-    CHECK(std::filesystem::is_empty(folder));
+    CHECK(folder.names().empty());
   }
-  rmdir(folder);
 }
