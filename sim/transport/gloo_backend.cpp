@@ -100,6 +100,7 @@ class GlooBackend : public Backend {
   }
 
   ~GlooBackend() override {
+    let_bytes_arrive();
     // Closed before the buffers go, so that the event loop no longer knows of them.
     close("the group " + name_ + " is gone");
   }
@@ -365,6 +366,16 @@ class GlooBackend : public Backend {
       throw RunError("Gloo failed between rank " + std::to_string(rank_) + " and rank " + std::to_string(peer) +
                      " of group " + name_ + " in " + collective_name(kind) + ": " + error.what());
     }
+  }
+
+  // Gloo counts a message as sent when the kernel has taken it, and resets its connections when it closes them, which
+  // destroys what the kernel still holds: a rank that left at once after its last send took the message with it, and
+  // the receiver waited for the rest of it until its timeout.
+  void let_bytes_arrive() const {
+    if (closed_) return;
+    const Clock::time_point deadline = Clock::now() + timeout_;
+    for (const TcpSocket& socket : sockets_)
+      while (holds_unsent_bytes(socket) && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
   }
 
   // The peers shall read what this rank was about to do before they see its connection closed: then they can say what

@@ -4,8 +4,10 @@
 // The C library's <netinet/tcp.h> ends before the byte counters, and the kernel's header collides with it; hence a file
 // of its own that includes only the latter.
 #include <dirent.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -67,10 +69,18 @@ bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters) {
   return true;
 }
 
+bool holds_unsent_bytes(const TcpSocket& socket) {
+  std::uint64_t inode = 0;
+  int bytes = 0;
+  if (!inode_of(socket.descriptor, inode) || inode != socket.inode) return false;
+  return ioctl(socket.descriptor, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
 #else
 
 std::vector<TcpSocket> connected_tcp_sockets() { return {}; }
 bool read_tcp_counters(const TcpSocket&, TcpCounters&) { return false; }
+bool holds_unsent_bytes(const TcpSocket&) { return false; }
 
 #endif
 

@@ -23,4 +23,8 @@ std::vector<TcpSocket> connected_tcp_sockets();
 /// Reads TCP_INFO. False when the socket is closed, was replaced by another, or the system does not count bytes.
 bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters);
 
+/// True while the kernel holds bytes that were written to the socket and that the other end has not acknowledged yet:
+/// who resets the connection now destroys them.
+bool holds_unsent_bytes(const TcpSocket& socket);
+
 }  // namespace muonwalk::sim

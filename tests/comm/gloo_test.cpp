@@ -109,6 +109,39 @@ TEST_CASE("collectives over Gloo on processes: every kind, element type and size
   }
 }
 
+TEST_CASE("a rank that leaves right after its send takes nothing with it, however late its receiver reads") {
+  for (const Index count : {Index{1}, Index{1000}, Index{200000}}) {
+    sim::Board board(64, sim::GlooDevice::board_value_bytes(2));
+    const auto run = [&](int rank) {
+      std::thread wakes_receiver;
+      const std::string wrong = as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+        const Flat sent = values(count);
+        Flat got(static_cast<std::size_t>(count), 0.0f);
+        pid_t receiver = getpid();
+        c.broadcast(reinterpret_cast<std::byte*>(&receiver), sizeof(receiver), 0);
+        if (c.rank() == 0) {
+          Transfer posted = c.irecv(got.data(), count, 1);
+          c.barrier();
+          posted.wait();
+          return got == sent ? "" : "not what was sent";
+        }
+        c.barrier();
+        kill(receiver, SIGSTOP);
+        wakes_receiver = std::thread([receiver] {
+          std::this_thread::sleep_for(milliseconds(100));
+          kill(receiver, SIGCONT);
+        });
+        c.send(sent.data(), count, 0);
+        return "";
+      });
+      if (wakes_receiver.joinable()) wakes_receiver.join();
+      return wrong;
+    };
+    CAPTURE(count);
+    CHECK(joined(on_processes(2, run)) == "");
+  }
+}
+
 TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received = what the others sent") {
   const int size = 4;
   sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
