@@ -11,6 +11,7 @@
 #include "sim/analyser/output.hpp"
 #include "sim/analyser/pictures/picture.hpp"
 #include "sim/analyser/reader.hpp"
+#include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
@@ -192,6 +193,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  reset_inherited_signals();
   open_standard_files();
   try {
     const int code = run(argc, argv);

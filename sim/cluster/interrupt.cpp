@@ -24,8 +24,13 @@ pthread_t main_thread;
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 [[noreturn]] void end_ranks_and_exit(const char* last_words) {
-  for (auto& pid : registered)
-    if (pid > 0) kill(pid, SIGKILL);
+  for (auto& pid : registered) {
+    if (pid <= 0) continue;
+    if (waitpid(pid, nullptr, WNOHANG) == 0)
+      kill(pid, SIGKILL);  // still our child, so the number is still its own
+    else
+      pid = 0;
+  }
   for (auto& pid : registered)
     if (pid > 0) waitpid(pid, nullptr, 0);
   if (write(STDERR_FILENO, last_words, std::strlen(last_words)) < 0) _exit(3);  // nobody hears it; the end is the same

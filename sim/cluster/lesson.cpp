@@ -13,6 +13,7 @@
 #include "sim/cluster/lesson_state.hpp"
 #include "sim/cluster/step_lines.hpp"
 #include "sim/pictures/strip.hpp"
+#include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/layout/grid.hpp"
@@ -78,6 +79,7 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     : info_(std::move(info)), program_(true), state_(std::make_unique<State>()) {
   options_.grid = grid;
+  reset_inherited_signals();
   guarded([&] {
     open_standard_files();
     if (!parse_options(info_, argc, argv, options_)) {

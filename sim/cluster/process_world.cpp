@@ -305,6 +305,12 @@ class ProcessWorld : public World {
         return fmt::format("rank {} was killed by signal {} {}", r, signal_text(WTERMSIG(ranks_[r].status())),
                            where(r));
     for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (ranks_[r].ended() && !ranks_[r].failure() && ranks_[r].status() == RankProcess::kUnknownStatus)
+        return fmt::format(
+            "rank {} is gone {}, and the system does not say how it ended: something else in this program has waited "
+            "for it",
+            r, where(r));
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].ended() && !ranks_[r].failure())
         return fmt::format("rank {} exited early with code {} {}", r, WEXITSTATUS(ranks_[r].status()), where(r));
     std::size_t first = ranks_.size();

@@ -74,28 +74,38 @@ void RankProcess::observe() {
   if (ended_) return;
   const InterruptHold hold;  // once it is waited for, its number may be another process's: no handler may kill it then
   int status = 0;
-  while (waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+  pid_t answer = 0;
+  while ((answer = waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED)) == pid_) {
     if (WIFSTOPPED(status)) {
       stop_signal_ = WSTOPSIG(status);
     } else if (WIFCONTINUED(status)) {
       stop_signal_ = 0;
     } else {
-      ended_ = true;
-      status_ = status;
-      forget_rank_process(pid_);
+      ended_with(status);
       return;
     }
   }
+  // Somebody else has waited for it: a library, or a system that was told to forget children. The number may be another
+  // process's by now, and must never get a signal.
+  if (answer < 0 && errno == ECHILD) ended_with(kUnknownStatus);
+}
+
+void RankProcess::ended_with(int status) {
+  ended_ = true;
+  status_ = status;
+  forget_rank_process(pid_);
 }
 
 void RankProcess::end() {
+  observe();                  // what is no child any more gets no signal
   if (!ended_ && pid_ > 0) {  // a signal to no process in particular would reach all of them
     const InterruptHold hold;
     kill(pid_, SIGKILL);
-    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    int status = kUnknownStatus;
+    pid_t answer = 0;
+    while ((answer = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
     }
-    ended_ = true;
-    forget_rank_process(pid_);
+    ended_with(answer == pid_ ? status : kUnknownStatus);
   }
   if (pipe_ >= 0) close(pipe_);
   pipe_ = -1;

@@ -57,8 +57,11 @@ class RankProcess {
   const std::optional<Failed>& failure() const { return failure_; }
   /// True when it failed because of what happened to another rank.
   bool lost_peer() const { return failure_ && failure_->kind == Failed::Kind::peer_lost; }
-  /// The wait status of an ended process.
+  /// The wait status of an ended process, or kUnknownStatus.
   int status() const { return status_; }
+  /// What stands for the status of a process that ended, but that somebody else has waited for: the system tells it
+  /// once. It is neither an exit nor a signal to the macros that take a status apart.
+  static constexpr int kUnknownStatus = -1;
   /// The signal that has stopped it; 0 while it is not stopped.
   int stop_signal() const { return stop_signal_; }
   /// Seconds of processor time the process has used; 0 when that can't be told.
@@ -69,6 +72,7 @@ class RankProcess {
 
  private:
   void sort_in(Record record);
+  void ended_with(int status);
   pid_t pid_ = -1;
   int pipe_ = -1;
   RecordReader reader_;

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,6 +131,26 @@ TEST_CASE("bad traces: files that don't belong together are refused") {
   expect_refusal({"summary", path("rank0"), path("later")}, {"one ended before the other began"});
   expect_refusal({"summary", path("rank0"), path("lesson")}, {"a pytorch trace and the other a muonwalk trace"});
   expect_refusal({"summary", path("rank0"), path("gloo")}, {"over nccl and the other over gloo"});
+}
+
+TEST_CASE(
+    "bad traces: nobody reads any more: it ends in the same way, whatever was done to signals before it started") {
+  TemporaryFolder folder;
+  write_text(folder.file("trace"), rich_trace());
+  const auto into_closed_pipe = [&](bool ignored) {
+    return run_program({MUONWALK_TRACE_PROGRAM, "summary", folder.file("trace")}, 120, [ignored] {
+      int ends[2];
+      if (pipe(ends) != 0) _exit(99);
+      close(ends[0]);
+      dup2(ends[1], STDOUT_FILENO);
+      if (ignored) signal(SIGPIPE, SIG_IGN);
+    });
+  };
+  const Outcome plain = into_closed_pipe(false), inherited = into_closed_pipe(true);
+  CHECK(plain.exit_code != 0);
+  CHECK(inherited.exit_code == plain.exit_code);
+  CHECK(inherited.signal == plain.signal);
+  CHECK(inherited.err == plain.err);
 }
 
 TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence") {

@@ -106,13 +106,38 @@ TEST_CASE("interrupts at any moment, from before the ranks exist to after they h
   }
 }
 
-TEST_CASE("under nohup a hangup does not end the run") {
-  Program program(looping("1"), [] { signal(SIGHUP, SIG_IGN); });
+TEST_CASE("what nohup, or a script that starts it with &, has told it to ignore, does not end the run") {
+  constexpr int kIgnored[] = {SIGHUP, SIGINT, SIGQUIT};
+  Program program(looping("1"), [&] {
+    for (int number : kIgnored) signal(number, SIG_IGN);
+  });
   REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
-  kill(-program.pid(), SIGHUP);
+  for (int number : kIgnored) kill(-program.pid(), number);
   const Outcome outcome = program.wait(kFaultLimitSeconds);
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("inherited from whoever started it: children are not forgotten, nothing is blocked, SIGTERM ends the run") {
+  SUBCASE("SIGCHLD ignored: how a rank died is known all the same") {
+    Program program({fault_program(), "--fault", "kill:1:2", "--timeout", "10"}, [] { signal(SIGCHLD, SIG_IGN); });
+    const Outcome outcome = program.wait(kFaultLimitSeconds);
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome, {"rank 1 was killed by signal 9 (SIGKILL) in step '"});
+  }
+  SUBCASE("SIGTERM ignored, and every signal blocked") {
+    Program program(looping("60"), [] {
+      signal(SIGTERM, SIG_IGN);
+      sigset_t all;
+      sigfillset(&all);
+      sigprocmask(SIG_SETMASK, &all, nullptr);
+    });
+    REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
+    kill(program.pid(), SIGTERM);
+    const Outcome outcome = program.wait(kFaultLimitSeconds);
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome, {"interrupted"});
+  }
 }
 
 TEST_CASE("Ctrl-Z for longer than the timeout, then going on: nothing happened") {
