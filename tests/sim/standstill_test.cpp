@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -97,20 +95,20 @@ TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touc
 }
 
 TEST_CASE("RankProcess: a process that is no child, or no child any more, has ended and gets no signal") {
-  int ends[2], told[2];
-  REQUIRE(pipe(ends) == 0);
-  REQUIRE(pipe(told) == 0);
-  // A process of somebody else's: the child of a child, whose number this process happens to know.
+  int ends[2], asked[2], told[2];
+  for (int* each : {ends, asked, told}) REQUIRE(pipe(each) == 0);
+  // A process of somebody else's: the child of a child, whose number this process happens to know. It answers once.
   const pid_t between = fork();
   REQUIRE(between >= 0);
   if (between == 0) {
-    const pid_t pid = fork();
-    if (pid == 0)
-      while (true) pause();
-    if (write(told[1], &pid, sizeof pid) != sizeof pid) _exit(1);
-    _exit(0);
+    pid_t pid = fork();
+    if (pid != 0) _exit(write(told[1], &pid, sizeof pid) == sizeof pid ? 0 : 1);
+    close(told[0]);
+    close(asked[1]);
+    _exit(read(asked[0], &pid, sizeof pid) == sizeof pid && write(told[1], &pid, sizeof pid) > 0 ? 0 : 1);
   }
-  pid_t stranger = 0;
+  close(told[1]);
+  pid_t stranger = 0, answer = 0;
   REQUIRE(read(told[0], &stranger, sizeof stranger) == sizeof stranger);
   RankProcess observed(stranger, ends[0]);
   observed.observe();
@@ -118,13 +116,11 @@ TEST_CASE("RankProcess: a process that is no child, or no child any more, has en
   CHECK(observed.status() == RankProcess::kUnknownStatus);
   { RankProcess(stranger, -1).end(); }
   { RankProcess dropped(stranger, -1); }
-  CHECK(kill(stranger, 0) == 0);
-  std::ifstream file("/proc/" + std::to_string(stranger) + "/stat");
-  std::string text;
-  if (std::getline(file, text)) CHECK(text[text.rfind(')') + 2] == 'S');
-  kill(stranger, SIGKILL);
+  CHECK(write(asked[1], &stranger, sizeof stranger) == sizeof stranger);
+  CHECK(read(told[0], &answer, sizeof answer) == sizeof answer);  // or else it was killed, and the pipe has ended
+  CHECK(answer == stranger);
   CHECK(waitpid(between, nullptr, 0) == between);
-  for (int file_number : {ends[1], told[0], told[1]}) close(file_number);
+  for (int file : {ends[1], asked[0], asked[1], told[0]}) close(file);
 }
 
 #if defined(__linux__)
