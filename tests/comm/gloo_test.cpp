@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/transport/tcp_counters.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/comm/random_calls.hpp"
@@ -190,6 +192,38 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
       c.backend().close("it has been closed");
       if (c.backend().kernel_traffic().bytes_sent != kernel.bytes_sent) return "closing forgot the counters";
       return "";
+    });
+  };
+  CHECK(joined(on_processes(size, run)) == "");
+}
+
+TEST_CASE("the kernel's counters: what goes past the backend is in them, so that they can contradict it") {
+  const int size = 3;
+  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  SharedCounter quiet, strayed, seen;
+  const auto run = [&](int rank) {
+    return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+      c.all_reduce(values(5000));
+      c.barrier();
+      const auto said = [&] { return c.ledger().total().bytes_sent + c.backend().header_bytes_sent(); };
+      if (c.backend().kernel_traffic().bytes_sent != said()) return "they differ before anything strayed";
+      quiet.add();
+      if (!quiet.wait_for(size)) return "the others did not finish";
+      if (rank == 0) {
+        // Less than a header of Gloo's, which goes on waiting for the rest.
+        const std::vector<sim::TcpSocket> sockets = sim::connected_tcp_sockets();
+        if (sockets.size() != 2) return "rank 0 has " + std::to_string(sockets.size()) + " connections";
+        if (send(sockets[1].descriptor, "stray", 5, MSG_NOSIGNAL) != 5) return "nothing could be sent";
+        strayed.add();
+      }
+      if (!strayed.wait_for(1)) return "nothing strayed";
+      const std::int64_t stray = c.backend().kernel_traffic().bytes_sent - said();
+      seen.add();
+      if (!seen.wait_for(size)) return "the others did not look";
+      c.backend().close("it has been closed");
+      const std::int64_t at_close = c.backend().kernel_traffic().bytes_sent - said();
+      if (stray != at_close) return "closing changed the counters";
+      return stray == (rank == 0 ? 5 : 0) ? "" : std::to_string(stray) + " bytes went past the backend";
     });
   };
   CHECK(joined(on_processes(size, run)) == "");

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/comm/mailbox.hpp"
@@ -98,8 +99,14 @@ std::vector<ChildEnd> on_processes(int size, const std::function<std::string(int
   std::fflush(nullptr);  // or every child would hold a copy of what is not written yet
   std::vector<pid_t> children(count);
   for (int rank = 0; rank < size; ++rank) {
-    children[static_cast<std::size_t>(rank)] = fork();
-    if (children[static_cast<std::size_t>(rank)] != 0) continue;
+    const pid_t child = fork();
+    if (child < 0) {  // -1 in the list would mean every process of this user to `kill`
+      for (int started = 0; started < rank; ++started) kill(children[static_cast<std::size_t>(started)], SIGKILL);
+      for (int started = 0; started < rank; ++started) waitpid(children[static_cast<std::size_t>(started)], nullptr, 0);
+      throw std::runtime_error("the system allows no further process");
+    }
+    children[static_cast<std::size_t>(rank)] = child;
+    if (child > 0) continue;
     const std::string complaint = complaint_of([&] { return function(rank); });
     std::strncpy(complaints + static_cast<std::size_t>(rank) * complaint_bytes, complaint.c_str(), complaint_bytes - 1);
     _exit(complaint.empty() ? 0 : 1);

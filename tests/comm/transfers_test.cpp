@@ -201,6 +201,31 @@ TEST_CASE("a transfer that is dropped: the next call says so, its peer does not 
       }
 }
 
+TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neither read nor written any more") {
+  const std::int64_t bytes = 4000;  // copied as soon as both ends have been posted
+  const auto nobody_cares = [](int) {};
+  for (const bool collective : {false, true})
+    for (const bool sends : {false, true}) {
+      CAPTURE(collective);
+      CAPTURE(sends);
+      sim::MemoryGroup group(2, milliseconds(50), "memory");
+      const auto zero = group.backend(0), one = group.backend(1);
+      std::vector<char> gone(bytes, 'g'), left(bytes, 'l');
+      Envelope envelope;
+      envelope.kind = collective ? CollectiveKind::all_gather : sends ? CollectiveKind::send : CollectiveKind::recv;
+      if (sends)
+        zero->post_send(envelope, 1, gone.data(), bytes);  // and dropped at once, as an error would
+      else
+        zero->post_receive(envelope, 1, gone.data(), bytes);
+      if (!collective) envelope.kind = sends ? CollectiveKind::recv : CollectiveKind::send;
+      const auto message =
+          sends ? one->post_receive(envelope, 0, left.data(), bytes) : one->post_send(envelope, 0, left.data(), bytes);
+      CHECK(gone == std::vector<char>(bytes, 'g'));
+      CHECK(left == std::vector<char>(bytes, 'l'));
+      CHECK_THROWS_AS(message->wait(nobody_cares), TimeoutError);
+    }
+}
+
 TEST_CASE("a transfer: is waited for once, may be moved, and counts when it arrives") {
   for (const Place& place : places()) {
     CAPTURE(place.name);

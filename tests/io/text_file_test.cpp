@@ -37,6 +37,25 @@ TEST_CASE("write_text_file: what is written is what is read, and a longer file i
   }
 }
 
+TEST_CASE("FileBeside: what can't take its place at the end is no success, and nothing is left of it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  std::string sentence;
+  {
+    FileBeside file(path);
+    file.write("text", 4);
+    std::filesystem::create_directory(path);  // meanwhile somebody has made a folder of this name
+    try {
+      file.commit();
+    } catch (const UsageError& error) {
+      sentence = error.what();
+    }
+  }
+  CHECK(sentence.find("can't write \"" + path + "\": ") == 0);
+  CHECK(folder.names() == std::vector<std::string>{"x"});
+  CHECK(std::filesystem::is_directory(path));
+}
+
 TEST_CASE("write_text_file: where nothing can be written, a sentence that names the path") {
   const TemporaryFolder folder;
   const std::string in_no_folder = folder.file("missing/picture.svg");

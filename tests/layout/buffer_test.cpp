@@ -412,6 +412,11 @@ TEST_CASE("plan_layout: what can't be planned is refused in a sentence") {
   CHECK(refusal({{"w", {5, -1}, SplitDim::none, 0}}).find("parameter \"w\" is 5 × -1") == 0);
   CHECK(refusal({{"w", {Index{1} << 40, Index{1} << 40}, SplitDim::none, 0}}).find("more elements than a layout") !=
         std::string::npos);
+  // Each of these can be counted, and so can a buffer of one of them; both together can't.
+  const Shape half = {Index{1} << 24, Index{1} << 24};
+  CHECK(refusal({{"a", half, SplitDim::none, 0}, {"b", half, SplitDim::none, 1}}) == "(no UsageError)");
+  CHECK(refusal({{"a", half, SplitDim::none, 1}, {"b", half, SplitDim::none, 1}}) ==
+        "the buffer of parameter group 1 has more elements than a layout can count; try smaller shapes or more groups");
   CHECK(refusal({{"w", {1, 1}, SplitDim::none, 0}, {"w", {2, 2}, SplitDim::none, 1}}) ==
         "two parameters are named \"w\", but a layout tells them apart by name; give each its own");
   LayoutOptions options;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -467,7 +468,9 @@ void check(const Lesson& lesson) {
 
   expect_refused(lesson, {"--record", folder.file("no_such_folder/run.json")});
   expect_refused(lesson, {"--record", folder.path()});
-  expect_refused(lesson, {"--record", "/dev/full"});
+  // A pipe, and no device: were the check lost, the file would take its place.
+  expect(mkfifo(folder.file("pipe").c_str(), 0600) == 0, "no pipe could be made");
+  expect_refused(lesson, {"--record", folder.file("pipe")});
   expect_refused(lesson, {"--svg", folder.file("no_such_folder/run.svg")});
   expect_refused(lesson, {"--svg", folder.file("picture.png")});
   expect_refused(lesson, {"--svg", folder.file("run.json/")});

@@ -221,4 +221,8 @@ TEST_CASE("full_step: buckets or groups that do not fit the layout are refused b
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(step(layout, {}), doctest::Contains("gradients for 0 buffers"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(step(tp_layout, right), doctest::Contains("dp group of 2"), std::invalid_argument);
+  const Layout dp_and_tp = plan_layout({{"a", {4, 4}}}, Grid().dp(2).tp(2));
+  CHECK_THROWS_WITH_AS(step(dp_and_tp, right),
+                       doctest::Contains("tp group of 1, but its place in the layout's grid is tp 0 of 2"),
+                       std::invalid_argument);
 }

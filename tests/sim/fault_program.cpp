@@ -149,11 +149,23 @@ void part(Rank& rank, Local&) {
 }
 
 Flat reference(const Seat& seat) {
+  if (mode == "reference_throws_int") throw 42;
   if (mode == "reference_throws") throw std::runtime_error("the reference can't be computed");
   return Flat(6, static_cast<float>(seat.grid.dp()));
 }
 
 }  // namespace
+
+// Two layouts, as lesson 09 has them; `culprit` is the one whose check fails: 0, 1, or another number for none.
+int check_two_layouts(const LessonInfo& info, int argc, char** argv) {
+  for (const int layout : {0, 1}) {
+    Lesson<Local> lesson(info, Grid().dp(2).tp(layout + 1), argc, argv);
+    lesson.step("meet", [](Rank& rank, Local& local) { local.sums = rank.dp().all_reduce(Flat(6, 1.0f)); });
+    lesson.check("sums", &Local::sums, [&](const Seat&) { return Flat(6, layout == culprit ? 3.0f : 2.0f); });
+    if (const int code = lesson.answer(layout == 1 ? "everybody does." : ""); layout == 1) return code;
+  }
+  return 3;
+}
 
 int main(int argc, char** argv) {
   LessonInfo info;
@@ -164,6 +176,8 @@ int main(int argc, char** argv) {
                   {"--culprit", "the rank that does it", &culprit},
                   {"--elements", "of a message", &elements},
                   {"--seconds", "for how long", &seconds}};
+  for (int word = 1; word < argc; ++word)
+    if (argv[word] == std::string("two_layouts")) return check_two_layouts(info, argc, argv);
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.step("meet", meet);
   lesson.step("trouble", trouble);

@@ -80,7 +80,22 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
   cases.push_back({{"--mode", "goes_astray"}, 3, {"went on to 'astray'", "as the outcome of a check"}});
   cases.push_back({{"--mode", "asks_as_a_rank"}, 3, {"was killed by signal 6 (SIGABRT)"}});
   cases.push_back({{"--mode", "reference_throws"}, 3, {"the reference can't be computed"}});
+  cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is no std::exception"}});
   run_cases(cases);
+}
+
+TEST_CASE("two layouts: the program fails when the check of either does, whichever comes last, in both worlds") {
+  for (const std::string world : {"processes", "threads"})
+    for (const int culprit : {-1, 0, 1}) {
+      CAPTURE(world);
+      CAPTURE(culprit);
+      const Outcome outcome = run_program(
+          {fault_program(), "--mode", "two_layouts", "--culprit", text(culprit), "--world", world}, kFaultLimitSeconds);
+      CHECK(outcome.exit_code == (culprit < 0 ? 0 : 1));
+      CHECK(outcome.err == "");
+      CHECK((outcome.out.find("fault_program: OK") != std::string::npos) == (culprit < 0));
+      CHECK((outcome.out.find("fault_program: FAILED") != std::string::npos) == (culprit >= 0));
+    }
 }
 
 TEST_CASE(

@@ -214,6 +214,50 @@ TEST_CASE("Lesson: what a rank throws is thrown to the caller, named; a UsageErr
   });
 }
 
+TEST_CASE("Lesson: of several ranks that fail the first is named, and the cause before what followed from it") {
+  printed([&] {
+    const auto step_with = [](const std::function<void()>& of_the_first, const std::function<void()>& of_the_others) {
+      return [=](Rank& rank, Local&) {
+        if (rank.rank() == 2) of_the_first();
+        try {
+          rank.dp().barrier();  // which ends when rank 2 has failed
+        } catch (const RunError&) {
+          of_the_others();
+        }
+      };
+    };
+    const auto broke = [] { throw std::runtime_error("it broke"); };
+    const auto broke_later = [] { throw std::runtime_error("it broke later"); };
+    const auto lost_a_peer = [] { throw PeerLostError("somebody has left"); };
+    Lesson<Local> one(test_info(), threads(Grid().dp(4)));
+    CHECK_THROWS_WITH_AS(one.step("trouble", step_with(broke, broke_later)),
+                         "rank 2 failed in step 'trouble': it broke", RunError);
+    Lesson<Local> two(test_info(), threads(Grid().dp(4)));
+    CHECK_THROWS_WITH_AS(two.step("trouble", step_with(broke, lost_a_peer)),
+                         "rank 2 failed in step 'trouble': it broke", RunError);
+    Lesson<Local> three(test_info(), threads(Grid().dp(4)));
+    CHECK_THROWS_WITH_AS(three.step("trouble", step_with(lost_a_peer, broke_later)),
+                         doctest::Contains("failed in step 'trouble': it broke later"), RunError);
+  });
+}
+
+TEST_CASE("Lesson: numbers that are compared: one that differs, is missing or too many fails, and so does nothing") {
+  const auto run = [](const NamedNumbers& read, const NamedNumbers& expected, int exit_code) {
+    return printed([&] {
+      Lesson<Local> lesson(test_info(), threads(Grid()));
+      lesson.check_numbers("the figures", read, expected);
+      CHECK(lesson.all_equal() == (exit_code == 0));
+      CHECK(lesson.answer("it does.") == exit_code);
+    });
+  };
+  CHECK(run({{"a", 1}, {"b", 2}}, {{"a", 1}, {"b", 2}}, 0).find("the figures    ") != std::string::npos);
+  CHECK(run({{"a", 1}, {"b", 3}}, {{"a", 1}, {"b", 2}}, 1).find("b: read 3, should be 2") != std::string::npos);
+  CHECK(run({{"a", 1}}, {{"a", 1}, {"b", 2}}, 1).find("b: not read, should be 2") != std::string::npos);
+  CHECK(run({{"a", 1}, {"b", 2}}, {{"a", 1}}, 1).find("b: read 2, should not be there") != std::string::npos);
+  CHECK(run({{"a", 1}}, {}, 1).find("there is nothing to compare with") != std::string::npos);
+  CHECK(run({}, {}, 1).find("there is nothing to compare with") != std::string::npos);
+}
+
 TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches the caller") {
   printed([&] {
     Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));

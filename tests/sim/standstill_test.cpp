@@ -129,7 +129,8 @@ namespace {
 // A process that does `work` for ever on the last processor that this one may use.
 pid_t start_on_one_processor(void (*work)()) {
   const pid_t pid = fork();
-  if (pid != 0) return pid;
+  REQUIRE(pid >= 0);  // it will be killed, and -1 means every process of this user
+  if (pid > 0) return pid;
   cpu_set_t allowed, one;
   CPU_ZERO(&one);
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)

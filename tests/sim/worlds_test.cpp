@@ -1,7 +1,9 @@
 // The same steps on processes and on threads, over Gloo and through memory, have to leave the same bits.
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -12,6 +14,8 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/world.hpp"
+#include "sim/transport/tcp_counters.hpp"
+#include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/sim/printed.hpp"
 
@@ -236,6 +240,77 @@ TEST_CASE("groups by their names: those of the grid and any list of ranks connec
         }
       }
   });
+}
+
+#ifdef __linux__
+TEST_CASE("processes: a byte that goes past the transport makes a cost differ that is right in all else") {
+  testing::printed([&] {
+    for (const int stray : {0, 1}) {
+      LessonInfo info;
+      info.name = "lesson_79_stray";
+      info.title = "A stray byte";
+      Options options;
+      options.grid = Grid().dp(2);
+      options.verbose = 0;
+      Lesson<Local> lesson(info, options);
+      lesson.step("sum", [stray](Rank& rank, Local&) {
+        rank.dp().all_reduce(Flat(3000));
+        rank.dp().barrier();
+        if (rank.rank() == 1 && send(connected_tcp_sockets().at(0).descriptor, "stray", std::size_t(stray), 0) != stray)
+          throw RunError("nothing could be sent");
+      });
+      lesson.cost([](const Seat& seat) {
+        Prediction prediction;
+        prediction.ledger.add("dp", CollectiveKind::all_reduce, ElementType::float32, 1,
+                              all_reduce_traffic(seat.place.dp, 2, 3000, ElementType::float32));
+        prediction.ledger.add("dp", CollectiveKind::barrier, ElementType::bytes, 1, barrier_traffic(2));
+        return prediction;
+      });
+      CAPTURE(stray);
+      if (lesson.reporting()) CHECK(lesson.all_equal() == (stray == 0));
+    }
+  });
+}
+#endif
+
+TEST_CASE("threads: when a rank fails, the others see its connections closed and do not wait for the timeout") {
+  for (const WorldUnderTest& world : {kWorlds[1], kWorlds[2]}) {
+    CAPTURE(world.name);
+    LessonInfo info;
+    info.name = "lesson_80_closed";
+    info.title = "Closed";
+    Options options;
+    options.grid = Grid().dp(2).tp(2);
+    options.world = world.kind;
+    options.transport = world.transport;
+    options.timeout_seconds = 3;
+    options.verbose = 0;
+    std::atomic<int> closed{0}, timed_out{0};
+    const auto trouble = [&](Rank& rank, Local&) {
+      try {
+        rank.dp().barrier();
+        rank.tp().barrier();
+      } catch (const RunError&) {  // rank 0 has been quicker; the calls below meet the same
+      }
+      if (rank.rank() == 0) throw std::runtime_error("it broke");
+      try {
+        // Rank 3 shares no group with rank 0, and is woken by those that do.
+        for (const char* group : {"dp", "tp"}) rank.group(group).all_reduce(Flat(2000));
+      } catch (const TimeoutError&) {
+        ++timed_out;
+        throw;
+      } catch (const RunError&) {
+        ++closed;
+        throw;
+      }
+    };
+    testing::printed([&] {
+      Lesson<Local> lesson(info, options);
+      CHECK_THROWS_WITH_AS(lesson.step("trouble", trouble), "rank 0 failed in step 'trouble': it broke", RunError);
+    });
+    CHECK(closed == 3);
+    CHECK(timed_out == 0);
+  }
 }
 
 TEST_CASE("groups that can't be are refused in a sentence before any rank starts") {

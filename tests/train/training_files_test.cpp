@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;
 
@@ -78,6 +80,32 @@ TEST_CASE("FileTraining: each step has the gradients of its file, in the slices 
       for (Index j = 0; j < 3; ++j) CHECK(part[0](i, j) == whole(5 + i, 7 + j));
     CHECK(same_bits(training.gradients(step, 1, {{"b", Matrix(2, 3), 5, 7}})[0], Matrix(2, 3)));
   }
+}
+
+TEST_CASE(
+    "FileTraining: a NaN or an infinity of either sign, in the weights or in a gradient, is refused by its place") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& [value, word] : {std::pair(infinity, "an infinity"), std::pair(-infinity, "an infinity"),
+                                    std::pair(std::numeric_limits<float>::quiet_NaN(), "a NaN")})
+    for (const bool in_weights : {true, false}) {
+      const Files files(2);
+      const std::string path = in_weights ? files.names.params : files.names.grads[1];
+      SafetensorsFile file = read_safetensors(path);
+      Matrix values = file.tensors[1].matrix();
+      values(3, 5) = value;
+      file.tensors[1].store(values);
+      write_safetensors(path, file);
+      CHECK(usage_error([&] { FileTraining(files.names, 1, {}); }) ==
+            path + ": tensor \"b\" holds " + word + " at row 3, column 5; Muon needs finite numbers");
+    }
+}
+
+TEST_CASE("FileTraining: a dimension that tp does not divide is refused before any rank starts") {
+  const Files files(1);
+  CHECK(usage_error([&] {
+          FileTraining(files.names, 4, {{"a", SplitDim::rows}});
+        }) == "--tp 4 does not divide the 30 rows of parameter \"a\"; try --tp 2, 3, 5 or 6");
+  CHECK(usage_error([&] { FileTraining(files.names, 4, {}); }) == "(no UsageError)");  // by its 40 columns
 }
 
 TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle of a run is one sentence") {
