@@ -93,6 +93,30 @@ TEST_CASE("compare: a warning for each way in which two runs are not comparable"
   CHECK(warns(comparison_of(step(0), step(10)), "holds communication in A (0.0100 ms) and none in B"));
 }
 
+TEST_CASE("compare: what differs is said whichever run has more of it") {
+  const TraceWriting small = reduction();
+  const TraceWriting steps = TraceWriting(small).event("user_annotation", "ProfilerStep#2", 50, 40);
+  CHECK(warns(comparison_of(steps, small), "Different numbers of steps: A has 2, B has 1;"));
+  CHECK(warns(comparison_of(small, steps), "Different numbers of steps: A has 1, B has 2;"));
+  const TraceWriting none = TraceWriting(0, 2).kernel("gemm", 0, 1);
+  CHECK(warns(comparison_of(none, small), "No steps were found in A:"));
+  CHECK(warns(comparison_of(none, none), "No steps were found in either:"));
+  const TraceWriting large = TraceWriting(0, 4).kernel("gemm", 0, 1);
+  CHECK(warns(comparison_of(large, small), "Different numbers of ranks: A ran on 4, B on 2."));
+  CHECK(warns(comparison_of(small, large), "Different numbers of ranks: A ran on 2, B on 4."));
+
+  TemporaryFolder folder;
+  std::vector<std::string> both;
+  for (int rank = 0; rank < 2; ++rank)
+    both.push_back(
+        TraceWriting(rank, 2).kernel("gemm", 0, 1).write(folder.file("rank" + std::to_string(rank) + ".json")));
+  const Summary two = summarize(read_traces(both)), one = summarize(read_traces({both[0]}));
+  CHECK(warns(compare(two, one), "A has the traces of 2 ranks, B of 1:"));
+  CHECK(warns(compare(one, two), "A has the traces of 1 ranks, B of 2:"));
+  CHECK(warns(compare(two, one), "One rank only in B:"));
+  CHECK(warns(compare(one, two), "One rank only in A:"));
+}
+
 TEST_CASE("compare: runs on different matrices are told apart where the traces say which") {
   TemporaryFolder folder;
   std::string other = lesson_trace();

@@ -95,6 +95,12 @@ TEST_CASE("output: CSV quotes what holds a comma, and every line has as many cel
   }
 }
 
+TEST_CASE("output: CSV doubles the quotes in a cell, so that readers of the format get the names back") {
+  const std::string csv = summary_csv(
+      summary_of(TraceWriting().collective("allreduce", 0, 10, 16, "Float", R"(the \"first\", and \"\")", 2).json()));
+  CHECK(csv.find(R"(0,all_reduce,float32,"the ""first"", and """"",calls,1,)") != std::string::npos);
+}
+
 TEST_CASE("output: the program prints text, JSON or CSV of the same summary") {
   TemporaryFolder folder;
   write_text(folder.file("t.json"), lesson_trace());

@@ -122,6 +122,43 @@ TEST_CASE("summary: steps are ProfilerStep ranges, and where there are none, the
   CHECK(has_note(summary_of(TraceWriting().kernel("gemm", 0, 1)), "No steps were found"));
 }
 
+TEST_CASE("summary: ranks with different numbers of steps: all of them took as many as the one that took most") {
+  for (const int longer : {0, 1, 2}) {
+    CAPTURE(longer);
+    TemporaryFolder folder;
+    std::vector<std::string> paths;
+    for (int rank = 0; rank < 3; ++rank) {
+      TraceWriting trace(rank, 3);
+      trace.kernel("gemm", 0, 1);
+      for (int step = 0; step < (rank == longer ? 4 : 2); ++step)
+        trace.event("user_annotation", "ProfilerStep#" + std::to_string(step), 10 * step, 9);
+      paths.push_back(trace.write(folder.file("rank" + std::to_string(rank) + ".json")));
+    }
+    CHECK(summarize(read_traces(paths)).together.steps == 4);
+  }
+}
+
+TEST_CASE("summary: messages between two ranks are no calls of all, so nobody's time in them is called waiting") {
+  for (const char* name : {"send", "recv", "send_recv"}) {
+    CAPTURE(name);
+    TemporaryFolder folder;
+    std::vector<std::string> paths;
+    for (int rank = 0; rank < 2; ++rank)
+      paths.push_back(TraceWriting(rank, 2)
+                          .collective(name, 0, rank == 0 ? 40 : 5, 16, "Float", "[0, 1]", 2)
+                          .collective("allreduce", 50, rank == 0 ? 30 : 10, 16, "Float", "[0, 1]", 2)
+                          .write(folder.file("rank" + std::to_string(rank) + ".json")));
+    const Summary summary = summarize(read_traces(paths));
+    for (const RankSummary& rank : summary.ranks) {
+      CHECK(rank.waiting.matched_calls == 1);
+      CHECK(rank.waiting.unmatched_calls == 1);
+      CHECK(rank.waiting.transfer_ns == 10 * kUs);
+    }
+    CHECK(summary.ranks[0].waiting.waiting_ns == 20 * kUs);
+    CHECK(summary.ranks[1].waiting.waiting_ns == 0);
+  }
+}
+
 TEST_CASE("summary: a straggler: the shortest of the ranks is the transfer, the rest is waiting") {
   TemporaryFolder folder;
   std::vector<std::string> paths;

@@ -141,6 +141,7 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
   const SpanBatch later = buffer.take();
   CHECK(later.spans.empty());
   CHECK(later.dropped == 4);
+  CHECK(later.full_since_ns == 1);  // still the first of all
   CHECK(later.names.size() == 2);
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -318,6 +319,109 @@ TEST_CASE("strip_of: a gathered block knows which part came from whom; a sum doe
   recording.steps[0].holds[0][0].end = 2;
   recording.steps[1].moves.clear();  // nothing came
   CHECK(strip_of(recording, 1).seams.begin()->second.empty());
+}
+
+namespace {
+
+// The texts of a picture from top to bottom, with their classes: "mw-said first word".
+std::vector<std::string> texts_of(const std::string& svg) {
+  std::vector<std::pair<double, std::string>> placed;
+  for (std::size_t at = svg.find("<text "); at != std::string::npos; at = svg.find("<text ", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find('>', at) - at);
+    const auto attribute = [&](const std::string& name) {
+      const std::size_t begin = tag.find(name + "=\"") + name.size() + 2;
+      return tag.substr(begin, tag.find('"', begin) - begin);
+    };
+    const std::size_t begin = at + tag.size() + 1;
+    placed.emplace_back(std::stod(attribute("y")),
+                        attribute("class") + " " + svg.substr(begin, svg.find("</text>", begin) - begin));
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> texts;
+  for (const auto& [y, text] : placed) texts.push_back(text);
+  return texts;
+}
+
+Recording ranks_of_dp(int ranks) {
+  Recording recording = two_ranks();
+  recording.grid = Grid().dp(ranks);
+  recording.ranks.clear();
+  for (int rank = 0; rank < ranks; ++rank)
+    recording.ranks.push_back(
+        {"rank " + std::to_string(rank) + "  dp " + std::to_string(rank), recording.grid.place(rank)});
+  return recording;
+}
+
+// The titles of the arrows that end at `rank`, from top to bottom.
+std::vector<std::string> arrows_to(const std::string& svg, int rank) {
+  std::vector<std::pair<double, std::string>> placed;
+  for (std::size_t at = svg.find("<g><title>"); at != std::string::npos; at = svg.find("<g><title>", at + 1)) {
+    const std::size_t begin = at + 10, end = svg.find("</title>", begin);
+    const std::string title = svg.substr(begin, end - begin);
+    const bool ends_there = title.find(" to rank " + std::to_string(rank) + " ") != std::string::npos ||
+                            title == "stays on rank " + std::to_string(rank);
+    if (!ends_there) continue;
+    // "M84.0 100.0C112.0 100.0 112.0 80.0 134.0 80.0": the last number is where it ends.
+    const std::size_t path = svg.find("d=\"M", end) + 4;
+    const std::string curve = svg.substr(path, svg.find('"', path) - path);
+    placed.emplace_back(std::stod(curve.substr(curve.rfind(' ') + 1)), title);
+  }
+  std::sort(placed.begin(), placed.end());
+  std::vector<std::string> titles;
+  for (const auto& [y, title] : placed) titles.push_back(title);
+  return titles;
+}
+
+}  // namespace
+
+TEST_CASE("strips: each rank says its own words, in the picture and in its description") {
+  Recording recording = ranks_of_dp(3);
+  add_step(recording, {{}, {}, {}});
+  recording.steps[0].says = {{"zero", "zero again"}, {}, {"two"}};
+  CHECK(strip_words(recording, 0) ==
+        "Step 1: step; nothing travels.\nrank 0  dp 0: says: zero; says: zero again.\nrank 2  dp 2: says: two.");
+  const std::vector<std::string> texts = texts_of(strip_svg(recording, 0));
+  const std::vector<std::string> rows(texts.begin() + 2, texts.end());  // behind the title and what travels
+  CHECK(rows == std::vector<std::string>{"mw-name mw-head0 rank 0", "mw-said zero", "mw-quiet dp 0",
+                                         "mw-said zero again", "mw-name mw-head1 rank 1", "mw-quiet dp 1",
+                                         "mw-name mw-head2 rank 2", "mw-said two", "mw-quiet dp 2"});
+}
+
+TEST_CASE(
+    "strip_svg: beside the arrows stands what leaves a rank: one size, a number of times, or the sum of several") {
+  Recording recording = ranks_of_dp(4);
+  const auto move = [](int from, int to, long long bytes) {
+    return RecordedMove{from, to, "dp", "all_to_all", "float32", bytes / 4, bytes, 0};
+  };
+  add_step(recording, {{}, {}, {}, {}},
+           {move(0, 1, 8), move(0, 2, 8), move(0, 3, 8), move(1, 0, 12), move(1, 2, 20), move(2, 0, 4), move(2, 0, 4)});
+  std::vector<std::string> words;
+  for (const std::string& text : texts_of(strip_svg(recording, 0)))
+    if (text.rfind("mw-head", 0) == 0) words.push_back(text);
+  CHECK(words == std::vector<std::string>{"mw-head0 3 × 8 B", "mw-head1 32 B in all", "mw-head2 8 B"});
+}
+
+TEST_CASE("strip_svg: arrows end in the order of their senders, what a rank has itself among them") {
+  Recording recording = ranks_of_dp(3);
+  std::vector<std::vector<RecordedBlock>> parts, wholes;
+  std::vector<RecordedMove> moves;
+  for (int rank = 0; rank < 3; ++rank) {
+    parts.push_back({block("a", 0, "elements", 2 * rank, 2 * rank + 2, 6)});
+    wholes.push_back({block("a", 0, "", 0, 6, 6)});
+    for (int to = 0; to < 3; ++to)
+      if (to != rank) moves.push_back({rank, to, "dp", "all_gather", "float32", 2, 8, 0});
+  }
+  add_step(recording, parts);
+  add_step(recording, wholes, moves);
+  const std::string svg = strip_svg(recording, 1);
+  for (int to = 0; to < 3; ++to) {
+    std::vector<std::string> expected;
+    for (int from = 0; from < 3; ++from)
+      expected.push_back(from == to ? "stays on rank " + std::to_string(to)
+                                    : "rank " + std::to_string(from) + " sends 8 B to rank " + std::to_string(to) +
+                                          " in 1 message");
+    CHECK(arrows_to(svg, to) == expected);
+  }
 }
 
 TEST_CASE("strip_svg: any names, words and sizes give a picture that can be read") {

@@ -169,6 +169,44 @@ TEST_CASE("trace_page: a large trace is drawn with as many slices as were allowe
   CHECK(trace_page(picture, 100'000).find("40,000 events, each drawn.") != std::string::npos);
 }
 
+TEST_CASE("trace_page: of a slice that stands for several events, what they cover is less than what it takes") {
+  TraceWriting trace;
+  for (int i = 0; i < 100; ++i) trace.kernel("k", 10 * i, 4);
+  std::int64_t covered = 0;
+  const auto data = data_of(trace_page(picture_of({trace.json()}), 20));
+  CHECK(data["slices"].size() <= 20);
+  for (const auto& slice : data["slices"]) {
+    const std::int64_t begin = slice[1], takes = slice[2], covers = slice[3], events = slice[4];
+    CHECK(begin % 10'000 == 0);
+    CHECK(covers == 4'000 * events);
+    CHECK(takes == 10'000 * events - 6'000);
+    covered += covers;
+  }
+  CHECK(covered == 400'000);
+}
+
+TEST_CASE("trace_page: of two runs each slice has its own run's name, type and group") {
+  TracePicture picture = picture_of(
+      {TraceWriting(0, 2).kernel("a", 0, 10).collective("allreduce", 10, 5, 8, "Float", "[0, 1]", 2).json()});
+  picture.runs.push_back(
+      picture_of(
+          {TraceWriting(2, 4).collective("allreduce", 0, 5, 8, "BFloat16", "[2, 3]", 2).kernel("b", 5, 20).json()})
+          .runs[0]);
+  const auto data = data_of(trace_page(picture));
+  std::vector<std::string> told;
+  for (const auto& slice : data["slices"]) {
+    const auto text = [&](int entry) {
+      return slice[entry] < 0 ? "–" : data["texts"][slice[entry].get<std::size_t>()].get<std::string>();
+    };
+    const std::string line = data["lines"][slice[0].get<std::size_t>()]["lane"];
+    told.push_back(line + ": " + text(5).substr(0, 20) + ", " + text(6) + ", " + text(7));
+  }
+  CHECK(told == std::vector<std::string>{"A · rank 0, computation: a, –, –",
+                                         "A · rank 0, communication: ncclDevKernel_AllRed, float32, [0, 1]",
+                                         "B · rank 2, computation: b, –, –",
+                                         "B · rank 2, communication: ncclDevKernel_AllRed, bfloat16, [2, 3]"});
+}
+
 TEST_CASE("trace_page: a run in which nothing could be timed has a page, too") {
   const std::string page = trace_page(picture_of({TraceWriting().event("user_annotation", "range", 0, 5).json()}));
   CHECK(page.find("nothing that could be timed") != std::string::npos);

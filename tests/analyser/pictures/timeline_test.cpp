@@ -59,6 +59,18 @@ TEST_CASE("timeline: streams that run at the same time take a row each, and time
   CHECK(kernels.rows[1].size() == 2);
 }
 
+TEST_CASE("timeline: the clock begins and ends with what is drawn, whatever was recorded before and after") {
+  const auto with_undrawn = [](TraceWriting trace) {
+    return trace.event("cpu_op", "aten::early", 10, 5).event("cpu_op", "aten::late", 9000, 500).json();
+  };
+  const Timeline timeline = make_timeline(read_jsons({with_undrawn(TraceWriting(0, 2).kernel("gemm", 300, 20)),
+                                                      with_undrawn(TraceWriting(1, 2).kernel("gemm", 200, 50))}));
+  CHECK(timeline.not_drawn.at("host operators") == 4);
+  CHECK(timeline.begin_ns == 200'000);
+  CHECK(timeline.span_ns == 120'000);
+  CHECK(lane(timeline, 0, LaneKind::computation).rows[0][0].begin_ns == 100'000);
+}
+
 TEST_CASE("timeline: ranks of several files stand in their order, on one clock, and same names are one text") {
   const auto files =
       read_jsons({TraceWriting(1, 2).kernel("gemm", 30, 10).json(), TraceWriting(0, 2).kernel("gemm", 20, 50).json()});
