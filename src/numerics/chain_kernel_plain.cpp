@@ -22,6 +22,16 @@ constexpr Index left_words = 432 * 272;
 
 Vector broadcast(const float* word) { return Vector{*word, *word, *word, *word}; }
 
+// The first 0 … 4 words of a vector; the others are zeros, and their memory is not touched.
+Vector load_first(const float* from, Index count) {
+  Vector value = {};
+  __builtin_memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(float));
+  return value;
+}
+void store_first(float* to, Vector value, Index count) {
+  __builtin_memcpy(to, &value, static_cast<std::size_t>(count) * sizeof(float));
+}
+
 // Fused, if need be in the C library, which is slow.
 Vector multiply_add(Vector left, Vector right, Vector sum) {
 #if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
