@@ -66,7 +66,6 @@ std::int32_t NameTable::number(std::string_view text) {
   const std::int32_t next = static_cast<std::int32_t>(texts_.size());
   texts_.emplace_back(text);
   numbers_.emplace(texts_.back(), next);
-  bytes_ += static_cast<std::int64_t>(text.size()) + 96;  // and what the tables take
   return next;
 }
 

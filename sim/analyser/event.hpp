@@ -193,8 +193,6 @@ class NameTable {
   const std::string& text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
   /// How many different texts there are.
   std::size_t size() const { return texts_.size(); }
-  /// About how much memory they take.
-  std::int64_t bytes() const { return bytes_; }
 
   /// The texts in the order of their numbers; the table is empty afterwards.
   std::vector<std::string> take();
@@ -202,7 +200,6 @@ class NameTable {
  private:
   std::deque<std::string> texts_;  // stays where it is, so that the map can point into it
   std::unordered_map<std::string_view, std::int32_t> numbers_;
-  std::int64_t bytes_ = 0;
 };
 
 }  // namespace muonwalk::sim

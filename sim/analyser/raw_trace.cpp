@@ -6,6 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "src/errors.hpp"
 
@@ -135,6 +137,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
  private:
   bool open(bool array) {
     input_.token_ended();
+    trace_.budget.require_flat(places_.size());
     const auto opening = std::find_if(std::begin(kOpenings), std::end(kOpenings), [&](const Opening& each) {
       return each.in == places_.back() && each.array == array && (*each.key == '\0' || key_ == each.key);
     });
@@ -158,6 +161,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
 
   bool scalar(const JsonScalar& value) {
     input_.token_ended();
+    if (places_.back() != Place::ignored) trace_.budget.require_short(value.as_text());
     switch (places_.back()) {
       case Place::event:
         event_field(value);
@@ -235,17 +239,24 @@ class TraceListener : public nlohmann::json_sax<Json> {
   }
 
   void finish_matrix() {
-    if (matrix_.rows > 0 && matrix_.cols > 0) trace_.file.matrices.push_back(matrix_);
+    if (matrix_.rows <= 0 || matrix_.cols <= 0) return;
+    trace_.budget.take_text(matrix_.name);
+    trace_.file.matrices.push_back(matrix_);
   }
 
   void finish_event() {
     if (fields_.phase == "X") {
       finish_complete_event();
     } else if (fields_.phase == "M") {
-      const std::int32_t process = trace_.names.number(fields_.process);
-      if (fields_.name == "process_name") trace_.process_names[process] = fields_.named;
-      if (fields_.name == "thread_name")
-        trace_.thread_names[{process, trace_.names.number(fields_.thread)}] = fields_.named;
+      // A name that replaces another is paid for as well: whoever names a thread often has no trace.
+      if (fields_.name == "process_name") {
+        trace_.budget.take_text(fields_.named);
+        trace_.process_names[trace_.number(fields_.process)] = fields_.named;
+      }
+      if (fields_.name == "thread_name") {
+        trace_.budget.take_text(fields_.named);
+        trace_.thread_names[{trace_.number(fields_.process), trace_.number(fields_.thread)}] = fields_.named;
+      }
       ++trace_.file.left_out["metadata: names of processes and threads"];
     } else {
       ++trace_.file.left_out[why_no_duration()];
@@ -279,8 +290,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
     }
     total_ns_ += *fields_.duration_ns;
     RawEvent event;
-    event.name = trace_.names.number(fields_.name);
-    event.category = trace_.names.number(fields_.category);
+    event.name = trace_.number(fields_.name);
+    event.category = trace_.number(fields_.category);
     event.begin_ns = *fields_.begin_ns;
     event.duration_ns = *fields_.duration_ns;
     trace_.file.tallies.resize(std::max(trace_.file.tallies.size(), trace_.names.size()));
@@ -289,14 +300,16 @@ class TraceListener : public nlohmann::json_sax<Json> {
     tally.total_ns += event.duration_ns;
     if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
         classify(TraceDialect::muonwalk, fields_.category, fields_.name) == EventClass::other) {
-      ++trace_.dropped[event.category];
+      const auto [at, added] = trace_.dropped.emplace(event.category, 0);
+      if (added) trace_.budget.take_text(fields_.category);
+      ++at->second;
       return;
     }
-    event.process = trace_.names.number(fields_.process);
-    event.thread = trace_.names.number(fields_.thread);
+    event.process = trace_.number(fields_.process);
+    event.thread = trace_.number(fields_.thread);
     event.call = call_of_event();
+    trace_.budget.take_event();
     trace_.events.push_back(event);
-    require_bounded();
   }
 
   // Operators have the arguments of the kernel that they start; once is enough.
@@ -310,10 +323,10 @@ class TraceListener : public nlohmann::json_sax<Json> {
     call.collective = collective_of(fields_.collective.empty() ? fields_.name : fields_.collective);
     call.group_size = static_cast<std::int32_t>(std::clamp<std::int64_t>(fields_.group_size, 0, INT32_MAX));
     const std::string type = element_type_text(fields_.type);
-    if (!type.empty()) call.type = trace_.names.number(type);
-    if (!fields_.group_name.empty()) call.group_name = trace_.names.number(fields_.group_name);
+    if (!type.empty()) call.type = trace_.number(type);
+    if (!fields_.group_name.empty()) call.group_name = trace_.number(fields_.group_name);
     if (!fields_.group_ranks.empty())
-      call.group = trace_.names.number(fields_.group_ranks);
+      call.group = trace_.number(fields_.group_ranks);
     else
       call.group = call.group_name;
     // nccl-tests measures a message by the larger of what goes in and what comes out: of all_gather the whole.
@@ -323,16 +336,17 @@ class TraceListener : public nlohmann::json_sax<Json> {
     if (call.message_bytes < 0 && size > 0 && elements >= 0 && elements < INT64_MAX / size)
       call.message_bytes = elements * size;
     call.sent_bytes = fields_.sent_bytes;
+    pay_for(call, type);
     trace_.file.calls.push_back(call);
     return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
   }
 
-  void require_bounded() const {
-    if (trace_.events.size() <= kMostKeptEvents && trace_.names.bytes() <= kMostNameBytes) return;
-    throw UsageError(
-        fmt::format("{} holds more than {} events or {} MiB of different names, which is more than is kept in memory; "
-                    "record fewer steps",
-                    trace_.file.path, kMostKeptEvents, kMostNameBytes >> 20));
+  // Tables have a line for each kind of call, with the kind in words.
+  void pay_for(const CollectiveCall& call, const std::string& type) {
+    trace_.budget.take(static_cast<std::int64_t>(sizeof call));
+    const auto kind = std::make_tuple(call.collective, call.group_size, call.type, call.group, call.group_name);
+    if (!kinds_.insert(kind).second) return;
+    trace_.budget.take_text(type + fields_.group_ranks + fields_.group_name);
   }
 
   TraceInput& input_;
@@ -342,6 +356,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
   std::string key_;
   EventFields fields_;
   TracedMatrix matrix_;
+  std::set<std::tuple<Collective, std::int32_t, std::int32_t, std::int32_t, std::int32_t>> kinds_;  // of calls
 };
 
 // What the parser says: "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while …; last
@@ -357,9 +372,15 @@ std::string reason_text(const std::string& what) {
 
 }  // namespace
 
+std::int32_t RawTrace::number(const std::string& text) {
+  const std::size_t before = names.size();
+  const std::int32_t number = names.number(text);
+  if (names.size() > before) budget.take_text(text);
+  return number;
+}
+
 RawTrace read_raw_trace(const std::string& path, TraceInput& input) {
-  RawTrace trace;
-  trace.file.path = path;
+  RawTrace trace(path);
   TraceListener listener(input, trace);
   if (!Json::sax_parse(TraceBytes(input), TraceBytes(), &listener)) {
     const auto& [position, what] = *listener.failure;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/analyser/event.hpp"
+#include "sim/analyser/trace_budget.hpp"
 #include "sim/analyser/trace_input.hpp"
 
 namespace muonwalk::sim {
@@ -25,6 +26,13 @@ struct RawEvent {
 /// What one pass over the JSON keeps: the part of a TraceFile that does not depend on the dialect, and what its ranks,
 /// tracks and events are made from once that is known.
 struct RawTrace {
+  /// Nothing yet of the file that errors call `path`.
+  explicit RawTrace(const std::string& path) : budget(path) { file.path = path; }
+
+  /// The number of a text; one that is new is paid for.
+  std::int32_t number(const std::string& text);
+
+  TraceBudget budget;  ///< what may still be kept
   TraceFile
       file;  ///< path, backend, title, calls, matrices, bytes; tallies; left_out of what is no event of any dialect
   NameTable names;                               ///< every text, once
@@ -41,13 +49,7 @@ struct RawTrace {
 };
 
 /// Reads a file in one pass. Throws UsageError, one sentence that names it `path`, when it is no JSON, is cut off, has
-/// no "traceEvents", or holds more than fits into bounded memory.
+/// no "traceEvents", or holds more than a TraceBudget allows.
 RawTrace read_raw_trace(const std::string& path, TraceInput& input);
-
-/// The most events, and bytes of different names, that are kept of one file: about 1.2 GB in all.
-/// @{
-constexpr std::size_t kMostKeptEvents = std::size_t{16} << 20;
-constexpr std::int64_t kMostNameBytes = std::int64_t{128} << 20;
-/// @}
 
 }  // namespace muonwalk::sim

@@ -28,6 +28,9 @@ std::optional<int> rank_in_name(const std::string& name) {
   return rank;
 }
 
+// Its summary, its intervals, its lanes in a picture, and its notes.
+constexpr std::int64_t kBytesPerRank = 4096;
+
 // Builds a TraceFile from what was read, now that it is known what the whole file says of itself.
 class TraceBuilder {
  public:
@@ -36,6 +39,7 @@ class TraceBuilder {
 
   TraceFile build() {
     find_ranks();
+    file_.events.reserve(raw_.events.size());
     for (const RawEvent& event : raw_.events) add(event);
     raw_.events = {};  // one copy of the events is enough
     finish();
@@ -71,6 +75,8 @@ class TraceBuilder {
             file_.path, *rank));
     }
     for (const auto& [number, named] : by_rank) {
+      raw_.budget.take(kBytesPerRank);
+      raw_.budget.take_text(named.first);
       rank_of_process_[named.second] = static_cast<int>(file_.ranks.size());
       TraceRank rank;
       rank.rank = number;
@@ -120,6 +126,7 @@ class TraceBuilder {
       track.name = device                             ? fmt::format("stream {}", raw_.names.text(raw.thread))
                    : named != raw_.thread_names.end() ? named->second
                                                       : fmt::format("thread {}", raw_.names.text(raw.thread));
+      raw_.budget.take_text(track.name);
       file_.tracks.push_back(track);
     }
     return static_cast<std::int32_t>(at->second);
