@@ -120,6 +120,15 @@ void StoredTensor::store(const Matrix& values) {
   for (Index i = 0; i < values.size(); ++i) from_float(type, values.data()[i], bytes.data() + i * step);
 }
 
+TensorIndex::TensorIndex(const SafetensorsFile& file) {
+  for (const StoredTensor& tensor : file.tensors) by_name_.emplace(tensor.name, &tensor);
+}
+
+const StoredTensor* TensorIndex::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
 const StoredTensor* SafetensorsFile::find(const std::string& name) const {
   for (const StoredTensor& tensor : tensors) {
     if (tensor.name == name) return &tensor;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,8 +39,20 @@ struct SafetensorsFile {
   /// The strings under `__metadata__`, key and value, in the order of the file.
   std::vector<std::pair<std::string, std::string>> metadata;
 
+  /// The tensor of that name, or null. It looks at one after the other; whoever asks for many makes a TensorIndex.
+  const StoredTensor* find(const std::string& name) const;
+};
+
+/// The tensors of a file by their names. The file must outlive it, and stay as it is.
+class TensorIndex {
+ public:
+  /// The index of `file`.
+  explicit TensorIndex(const SafetensorsFile& file);
   /// The tensor of that name, or null.
   const StoredTensor* find(const std::string& name) const;
+
+ private:
+  std::unordered_map<std::string_view, const StoredTensor*> by_name_;
 };
 
 /// Reads a file (https://github.com/huggingface/safetensors: 8 bytes little-endian header length, JSON header, data).

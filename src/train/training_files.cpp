@@ -35,8 +35,9 @@ void require_finite(const Matrix& values, const std::string& file, const std::st
 std::vector<Matrix> read_gradients(const std::string& path, const std::string& params_path,
                                    const SafetensorsFile& params, const std::vector<Parameter>& parameters) {
   const SafetensorsFile file = read_safetensors(path);
+  const TensorIndex weights_of(params), gradients_of(file);
   for (const StoredTensor& tensor : file.tensors) {
-    const StoredTensor* weights = params.find(tensor.name);
+    const StoredTensor* weights = weights_of.find(tensor.name);
     if (weights == nullptr)
       throw UsageError(fmt::format("{}: tensor \"{}\" has no weights in {}; both files must name the same tensors",
                                    path, tensor.name, params_path));
@@ -46,7 +47,7 @@ std::vector<Matrix> read_gradients(const std::string& path, const std::string& p
   }
   std::vector<Matrix> gradients;
   for (const Parameter& parameter : parameters) {
-    const StoredTensor* tensor = file.find(parameter.name);
+    const StoredTensor* tensor = gradients_of.find(parameter.name);
     if (tensor == nullptr)
       throw UsageError(
           fmt::format("{}: there is no gradient for matrix \"{}\" of {}; each file of gradients must hold all of them",
@@ -134,9 +135,10 @@ std::vector<Matrix> FileTraining::read_again(int step) const {
 
 void FileTraining::write(const std::vector<Matrix>& weights) const {
   SafetensorsFile file = file_;
-  for (std::size_t p = 0; p < parameters_.size(); ++p)
-    for (StoredTensor& tensor : file.tensors)
-      if (tensor.name == parameters_[p].name) tensor.store(weights[p]);
+  // The parameters are in the order of the file, which has others between them.
+  std::size_t p = 0;
+  for (StoredTensor& tensor : file.tensors)
+    if (p < parameters_.size() && tensor.name == parameters_[p].name) tensor.store(weights[p++]);
   write_safetensors(names_.out, file);
 }
 

@@ -57,6 +57,8 @@ TEST_CASE("safetensors: any file: what is written is read back, order and metada
     CHECK(read_text(path) == first);
     for (const StoredTensor& expected : file.tensors) {
       const StoredTensor* found = file.find(expected.name);
+      CHECK(muonwalk::TensorIndex(file).find(expected.name) == found);
+      CHECK(muonwalk::TensorIndex(file).find(expected.name + "?") == nullptr);
       REQUIRE(found != nullptr);
       CHECK(found->name == expected.name);
     }
