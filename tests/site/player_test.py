@@ -196,10 +196,11 @@ class PlayerTest(unittest.TestCase):
           const text = (selector) => player.querySelector(selector)?.textContent;
           block.focus();
           const table = player.querySelector(".player-numbers");
+          const heads = (part) => [...player.querySelectorAll(`.player-numbers ${part} th`)].map((th) => th.textContent);
           return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-label"),
                   text: block.textContent, whole: box(".player-map"), held: box(".player-piece"),
                   pressed: block.getAttribute("aria-pressed"),
-                  about: text(".player-about"), first: text(".player-numbers tbody th"),
+                  about: text(".player-about"), rows: heads("tbody"), columns: heads("thead"),
                   description: table && table.getAttribute("aria-description")};""", element)
         self.assertEqual(shown["name"], block["name"])
         self.assertIn(f"rank {rank}: {block['name']}", shown["label"])
@@ -219,7 +220,16 @@ class PlayerTest(unittest.TestCase):
         self.assertEqual([text for line in lines for text in line], [printed(value) for value in block["values"]])
         if not block["flat"]:
             self.assertEqual([len(line) for line in lines], [block["cols"]] * block["rows"])
-        self.assertEqual(shown["first"], str(block["begin"] if block["unit"] in ("rows", "elements") else 0))
+        # Rows and columns are counted as in the whole; of a flat run, a line's number and a column's make up the place.
+        first_row = block["begin"] if block["unit"] in ("rows", "elements") else 0
+        first_column = block["begin"] if block["unit"] == "columns" else 0
+        if block["flat"]:
+            wide = len(lines[0])
+            self.assertEqual(shown["rows"], [str(first_row + wide * line) for line in range(len(lines))])
+            self.assertEqual(shown["columns"], [f"+{column}" for column in range(wide)])
+        else:
+            self.assertEqual(shown["rows"], [str(first_row + row) for row in range(block["rows"])])
+            self.assertEqual(shown["columns"], [str(first_column + column) for column in range(block["cols"])])
         self.assertIn(f"{block['rows']} row" if not block["flat"] else f"{block['cols']} number", shown["description"])
 
     def test_numbers_read_as_the_program_prints_them(self):
@@ -257,6 +267,52 @@ class PlayerTest(unittest.TestCase):
                         first, last = ("top", "bottom") if held["unit"] == "rows" else ("left", "right")
                         self.assertAlmostEqual(piece[first], held["begin"] / held["of"], delta=0.01)
                         self.assertAlmostEqual(piece[last], held["end"] / held["of"], delta=0.01)
+
+    def by_hand(self, moves, after):
+        """A recording of two DP ranks. First each holds its half of a and b, four elements each; then, once `moves` have
+        arrived, the blocks `after`."""
+        recording = record("05")
+        whole = {"name": "a", "tensor": 0, "rows": 1, "cols": 4, "bytes": 16, "flat": True, "unit": "", "begin": 0, "end": 1,
+                 "of": 1, "note": None, "values": None, "digest": None, "from": []}
+
+        def half(name, tensor, rank):
+            return {**whole, "name": name, "tensor": tensor, "cols": 2, "bytes": 8, "unit": "elements", "begin": 2 * rank,
+                    "end": 2 * rank + 2, "of": 4}
+
+        first = {**recording["steps"][0], "moves": [], "holds": [[half("a", 0, rank), half("b", 1, rank)] for rank in (0, 1)]}
+        second = {**recording["steps"][1], "moves": moves, "holds": [[{**whole, **block} for block in after]] * 2}
+        grid = {**recording["grid"], "dp": 2, "tp": 1, "pp": 1}
+        ranks = [{**rank, "dp": number, "tp": 0, "pp": 0} for number, rank in enumerate(recording["ranks"])]
+        tensors = [{**recording["tensors"][0], "name": name} for name in ("a", "b")]
+        return {**recording, "grid": grid, "ranks": ranks, "tensors": tensors, "steps": [first, second]}
+
+    @staticmethod
+    def message(sender, call, collective="all_gather", elements=2):
+        return {"from": sender, "to": 1 - sender, "group": "dp", "collective": collective, "type": "float32",
+                "elements": elements, "bytes": 4 * elements, "call": call}
+
+    def test_of_equal_calls_the_first_fills_the_first_block_and_the_second_the_second(self):
+        moves = [self.message(sender, call) for call in (0, 1) for sender in (0, 1)]
+        player = self.open(self.by_hand(moves, [{"name": "a", "tensor": 0}, {"name": "b", "tensor": 1}]))[0]
+        self.all(".player-tick", player)[1].click()
+        self.assertEqual(self.frame(player), (2, "moves"))
+        for rank in (0, 1):
+            shown = BROWSER.execute_script("""
+              return [...document.querySelectorAll(`.player-lane[data-rank="${arguments[0]}"] .player-block`)].map((block) => [
+                block.querySelector("b").textContent, ...[...block.querySelectorAll(".player-piece")].map((piece) =>
+                  `${piece.className.split(" ")[1]} ${piece.dataset.from} ${piece.style.left} ${piece.style.width}`)])""", rank)
+            own, other = f"player-own {rank} {50 * rank}% 50%", f"player-arrives {1 - rank} {50 - 50 * rank}% 50%"
+            self.assertEqual(shown, [["a", own, other], ["b", own, other]])
+        self.assertEqual(self.all(".player-parcel", player), [])
+
+    def test_messages_without_a_place_are_parcels_and_those_of_one_sender_are_added_up(self):
+        moves = [self.message(0, 0, "send", 3), self.message(0, 1, "send", 5), self.message(1, 0, "send", 6)]
+        player = self.open(self.by_hand(moves, [{"name": "a", "tensor": 0, "cols": 1, "bytes": 4}]))[0]
+        self.all(".player-tick", player)[1].click()
+        self.assertEqual([[parcel.text for parcel in self.all(".player-parcel", lane)]
+                          for lane in self.all(".player-lane", player)],
+                         [["from rank 1: 24 B"], ["from rank 0: 32 B"]])
+        self.assertEqual(self.one("[aria-live=polite]", player).text, "send over dp sends 3 messages, 56 B in all.")
 
     def test_slices_arrive_as_rows_or_columns_even_where_the_run_shows_them_only_later(self):
         recording = record("09")
@@ -322,6 +378,28 @@ class PlayerTest(unittest.TestCase):
         self.focus(self.one(".player-lines", player))
         self.press("right")
         self.assertEqual(self.frame(player), (1, "holds"), "inside what scrolls, arrow keys scroll")
+
+    def test_arrows_with_another_key_held_down_are_the_browsers(self):
+        player = self.open(record("05"))[0]
+        for held in ("shiftKey", "ctrlKey", "altKey", "metaKey"):
+            for key in ("ArrowRight", "End"):
+                with self.subTest(held=held, key=key):
+                    left_alone = BROWSER.execute_script("""
+                      return arguments[0].dispatchEvent(new KeyboardEvent("keydown",
+                        { key: arguments[2], [arguments[1]]: true, bubbles: true, cancelable: true }))""", player, held, key)
+                    self.assertTrue(left_alone)
+                    self.assertEqual(self.frame(player), (1, "holds"))
+
+    def test_a_key_ends_the_playing(self):
+        for key in ("right", "left", "home", "end"):
+            with self.subTest(key=key):
+                player = self.open(record("05"))[0]
+                self.one(".player-play", player).click()
+                self.assertEqual(player.get_dom_attribute("data-playing"), "yes")
+                self.focus(player)
+                self.press(key)
+                self.assertEqual(player.get_dom_attribute("data-playing"), "no")
+                self.assertEqual(self.one(".player-play", player).text, "Play")
 
     def test_a_block_keeps_the_focus_from_frame_to_frame(self):
         player = self.open(record("05"))[0]
