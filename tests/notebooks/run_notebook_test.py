@@ -37,6 +37,68 @@ def notebook(*cells):
     return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell]} for i, cell in enumerate(cells)]}
 
 
+# Executes no C++: does what a cell's comments say ("err: text", "out: text", "exit N", "quit with N"), and writes the markers
+# of run_notebook.py as clang-repl would.
+STAND_IN_INTERPRETER = """#!{python}
+import re, sys
+code = 0
+for line in sys.stdin:
+    if line.strip() == "%quit":
+        sys.exit(code)
+    text = open(re.match('#include "(.*)"', line).group(1), encoding="utf-8").read()
+    for marker in re.findall(r"@@ end of cell [0-9]+ @@", text)[:1]:
+        print(marker, flush=True)
+        print(marker, file=sys.stderr, flush=True)
+    for what, said in re.findall(r"^// (err: |out: |exit |quit with )(.*)", text, re.MULTILINE):
+        if what == "exit ":
+            sys.exit(int(said))
+        if what == "quit with ":
+            code = int(said)
+        else:
+            print(said, file=sys.stderr if what == "err: " else sys.stdout, flush=True)
+"""
+
+
+class WhatCountsAsAFailure(unittest.TestCase):
+    """Needs no clang-repl: whatever it may say or do is said and done by a stand-in."""
+
+    def run_cells(self, *cells):
+        with TemporaryDirectory() as folder:
+            interpreter, path = Path(folder) / "interpreter", Path(folder) / "tried.ipynb"
+            interpreter.write_text(STAND_IN_INTERPRETER.replace("{python}", sys.executable), encoding="utf-8")
+            interpreter.chmod(0o755)
+            path.write_text(json.dumps(notebook(*cells)), encoding="utf-8")
+            return subprocess.run([sys.executable, RUN, "--interpreter", interpreter, "--limit", "60", path],
+                                  capture_output=True, text=True, timeout=100, check=False)
+
+    def test_cells_that_run(self):
+        done = self.run_cells("// out: one", "// err: a lesson's own words, such as error: in the middle", "// out: three")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?s)one\n.*three\n.*1 passed, 0 failed")
+
+    def test_whatever_the_interpreter_calls_an_error(self):
+        for said in ("input_line_3:2:5: error: use of undeclared identifier 'x'", "error: Parsing failed.",
+                     "cell_01.cpp:1:10: fatal error: 'nowhere.hpp' file not found", "fatal error: too many errors emitted",
+                     "JIT session error: Symbols not found: [ f ]", "LLVM ERROR: out of memory"):
+            with self.subTest(said=said):
+                done = self.run_cells("// out: before", f"// err: {said}", "// out: after")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("tried: FAILED in cell cell-1: an error", done.stdout)
+                self.assertIn(said, done.stdout)
+                self.assertIn("before", done.stdout)
+                self.assertNotIn("after", done.stdout)
+                self.assertIn("0 passed, 1 failed", done.stdout)
+
+    def test_an_interpreter_that_ends_within_a_cell_or_badly(self):
+        for code in (0, 3):
+            done = self.run_cells("// out: before", f"// exit {code}", "// out: after")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"FAILED in cell cell-1: the interpreter ended with code {code}", done.stdout)
+        done = self.run_cells("// quit with 4")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the interpreter ended with code 4 when it was asked to quit", done.stdout)
+
+
 @unittest.skipUnless(HERE, "there is no clang-repl-19 here")
 class RunNotebook(unittest.TestCase):
     def run_cells(self, *cells, limit="60", beside=None, include=None):

@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <stdexcept>
 
 #include "sim/cluster/lesson.hpp"
+#include "sim/recording/run_trace.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -195,6 +197,48 @@ TEST_CASE("a small buffer keeps the first events; what does not fit is counted, 
     }
     CHECK(arrows(trace) < arrows(whole));
   }
+}
+
+TEST_CASE(
+    "of what had no room a trace knows the beginning, so that it claims no computation from there on, and all before") {
+  for (const auto& world : {kWorlds[0], kWorlds[2]})
+    for (const bool keeps_more : {false, true}) {  // a lesson that reads its own trace keeps more than it writes
+      CAPTURE(keeps_more);
+      constexpr std::size_t kRoom = 23;
+      const TemporaryFolder folder;
+      Options options = options_for(Grid().dp(2), world);
+      options.trace_file = folder.file("some.json");
+      options.trace_events = int{kRoom};
+      options.traced = keeps_more;
+      printed([&] {
+        LessonInfo info;
+        info.name = "lesson_78_no_room";
+        Lesson<Local> lesson(info, options);
+        for (int step = 1; step <= 3; ++step) lesson.quiet_step("optimizer step " + std::to_string(step), talk);
+        std::vector<RankTrace> before;
+        lesson.in_parent([&] { before = lesson.trace().ranks; });
+        if (lesson.answer("because") != 0) throw std::logic_error("the lesson failed");
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+          const RankTrace& kept = lesson.trace().ranks[rank];
+          REQUIRE(kept.spans.size() == kRoom);
+          CHECK(kept.dropped > 0);
+          if (keeps_more) {
+            REQUIRE(before[rank].spans.size() == kRoom + static_cast<std::size_t>(kept.dropped));
+            CHECK(kept.full_since_ns == before[rank].spans[kRoom].begin_ns);
+          } else {
+            CHECK(kept.full_since_ns > 0);
+            CHECK(kept.full_since_ns == before[rank].full_since_ns);
+          }
+          const std::vector<ComputationSlice> slices = computation_of(kept);
+          REQUIRE(!slices.empty());
+          CHECK(slices.back().end_ns <= kept.full_since_ns);
+          const auto of_the_file = read(options.trace_file).on(static_cast<int>(rank), "computation");
+          const auto computes = [](const TraceSlice& slice) { return slice.category == "computation"; };
+          CHECK(std::count_if(of_the_file.begin(), of_the_file.end(), computes) ==
+                static_cast<std::ptrdiff_t>(slices.size()));
+        }
+      });
+    }
 }
 
 TEST_CASE("a trace that can't be written is refused before any rank starts") {

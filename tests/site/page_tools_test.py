@@ -1,9 +1,12 @@
 """Tests of what takes a lesson apart and makes its page, on small lessons written here."""
 
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tools"), str(ROOT / "tools/site")]
@@ -11,7 +14,9 @@ import doxygen_filter  # noqa: E402
 import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
+import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
+from journey import journey  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
@@ -172,6 +177,75 @@ class Source(Lessons):
         self.assertEqual(lesson_graph.builds_on(self.lesson()), ["lesson_76_before"])
         with self.assertRaisesRegex(LessonError, "You need to know"):
             lesson_graph.builds_on(self.lesson(SOURCE.replace("You need to know", "Know")))
+
+
+class StartPage(Lessons):
+    def lessons(self):
+        """Three lessons; the last one builds on both others, and names a later one, which is no ground to build on."""
+        need = "// # Lesson {} · {}\n//\n// About it.\n//\n// You need to know {}.\n"
+        sources = {"lesson_76_before": ("Before", "nothing"), "lesson_77_stand_in": ("Stand in", "\\ref lesson_76_before"),
+                   "lesson_78_after_all": ("After all", "\\ref lesson_77_stand_in and \\ref lesson_76_before; "
+                                                        "\\ref lesson_79_later comes next")}
+        lessons = []
+        for name, (title, known) in sources.items():
+            lessons.append(read_lesson(self.write(f"{name}.cpp", need.format(name[7:9], title, known))))
+            self.write(f"{name}.expected", f"Lesson\nQuestion: what is <{title}>?\n\nAnswer: it.\n")
+        return lessons
+
+    def test_the_journey_shows_which_rows_each_rank_holds_at_each_stage(self):
+        stages = re.findall(r"<li><h3>(.*?)</h3>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
+        names = [re.sub(r"<a href=\"lesson_(\d\d)_\w+.html\">(.*)</a>", r"\1 \2", name) for name, _, _ in stages]
+        self.assertEqual(names, ["Before", "04 DP gather", "05 TP gather", "06 Newton–Schulz", "07 TP shard", "08 DP shard"])
+        # With dp 2 × tp 2, a TP rank has two rows of four, and a DP rank one of these two.
+        one = {"dp 0 tp 0": [0], "dp 0 tp 1": [2], "dp 1 tp 0": [1], "dp 1 tp 1": [3]}
+        half = {"dp 0 tp 0": [0, 1], "dp 0 tp 1": [2, 3], "dp 1 tp 0": [0, 1], "dp 1 tp 1": [2, 3]}
+        every = dict.fromkeys(one, [0, 1, 2, 3])
+        for stage, wanted, orthogonal in zip(range(6), [one, half, every, every, half, one], [0, 0, 0, 1, 1, 1]):
+            _, svg, happens = stages[stage]
+            with self.subTest(stage=names[stage]):
+                held = {}
+                for rank, cells in re.findall(r"<text[^>]*>(dp \d tp \d)</text>(.*?)(?=<text|</svg>)", svg):
+                    rows = re.findall(r'<rect [^>]*y="(\d+)"[^>]*class="mw-j(\w+)"/>', cells)
+                    self.assertEqual(len(rows), 4)
+                    self.assertEqual(rows, sorted(rows, key=lambda row: int(row[0])))
+                    held[rank] = [at for at, (_, kind) in enumerate(rows) if kind != "none"]
+                    kinds = [kind for _, kind in rows if kind != "none"]
+                    self.assertEqual(kinds, ["4" if orthogonal else str(at) for at in held[rank]])
+                self.assertEqual(held, wanted)
+                self.assertEqual("nothing travels" in happens, stage in (3, 4))
+
+    def test_the_graph_has_an_arrow_from_each_lesson_to_those_that_build_on_it(self):
+        lessons = self.lessons()
+        with mock.patch.object(lesson_graph.subprocess, "run", wraps=subprocess.run) as run:
+            graph = lesson_graph.lesson_graph(lessons, lessons[1])
+        arrows = re.findall(r'^(\w+) -> (\w+) \[class="([\w-]+)"\]', run.call_args.kwargs["input"], re.MULTILINE)
+        self.assertEqual(sorted(arrows), [("lesson_76_before", "lesson_77_stand_in", "mw-mine"),
+                                          ("lesson_76_before", "lesson_78_after_all", "mw-other"),
+                                          ("lesson_77_stand_in", "lesson_78_after_all", "mw-other")])
+        self.assertIn('<desc id="graph_words">76 Before builds on nothing; 77 Stand in builds on 76; '
+                      "78 After all builds on 77, 76</desc>", graph)
+        self.assertEqual(re.findall(r'<g id="graph_(\d\d)" class="node ([\w-]+)">', graph.replace("&#45;", "-")),
+                         [("76", "mw-lesson"), ("77", "mw-here"), ("78", "mw-lesson")])
+        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', graph),
+                         ["lesson_76_before", "lesson_77_stand_in", "lesson_78_after_all"])
+        with self.assertRaisesRegex(LessonError, "builds on lesson_76_before, but there is no such lesson"):
+            lesson_graph.lesson_graph(lessons[1:])
+
+    def test_each_part_stands_where_the_page_says(self):
+        lessons = self.lessons()
+        text = "one <!-- site: journey --> two <!-- site: graph --> three <!-- site: lessons --> four"
+        made = start_page.complete(ROOT, lessons, text)
+        one, two, three = made.index("one "), made.index(" two "), made.index(" three ")
+        self.assertIn('<ol class="mw-journey"', made[one:two])
+        self.assertIn('<svg class="mw-graph"', made[two:three])
+        self.assertEqual(re.findall(r'<a href="(\w+).html"><span class="mw-number">(\d+)</span><span class="mw-name">(.*?)'
+                                    r'</span><span class="mw-asks">(.*?)</span>', made[three:]),
+                         [(lesson.name, lesson.number, lesson.title, f"what is &lt;{lesson.title}&gt;?") for lesson in lessons])
+        for mark in ("journey", "graph", "lessons"):
+            with self.assertRaisesRegex(LessonError, f"needs one line <!-- site: {mark} -->, but has 0"):
+                start_page.complete(ROOT, lessons, text.replace(f"<!-- site: {mark} -->", ""))
+        with self.assertRaisesRegex(LessonError, "has <!-- site: other -->"):
+            start_page.complete(ROOT, lessons, text + "<!-- site: other -->")
 
 
 class Pieces(unittest.TestCase):
