@@ -17,6 +17,7 @@ import lesson_text  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from journey import journey  # noqa: E402
+from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
@@ -153,6 +154,18 @@ class Source(Lessons):
         with self.assertRaisesRegex(LessonError, 'has a step "other"'):
             lesson_text.functions_of_steps(self.lesson(), {"steps": [{"number": 1, "title": "other"}]})
 
+    def test_steps_of_one_title_are_told_apart_by_their_order(self):
+        lesson = self.lesson(SOURCE.replace('lesson.step("start", start);', 'lesson.step("start", start);\n  lesson.step("start", anew);'))
+        run = {"steps": [{"number": 1, "title": "start"}, {"number": 2, "title": "start"}, {"number": 3, "title": "again 1"}]}
+        self.assertEqual(lesson_text.functions_of_steps(lesson, run), {1: "start", 2: "anew", 3: "start"})
+
+    def test_a_bracket_too_many_or_too_few_is_refused_with_its_line(self):
+        with self.assertRaisesRegex(LessonError, r"cpp:20: '}' closes nothing; is a bracket missing above it\?"):
+            self.lesson(SOURCE.replace('a brace in a string\n}', 'a brace in a string\n}\n}', 1).replace("void start(Rank& rank) {", "", 1)
+                        .replace('  rank.say("{");', 'Index begin = 1;', 1))
+        with self.assertRaisesRegex(LessonError, r"cpp:18: what begins here never ends; is a bracket or a semicolon missing\?"):
+            self.lesson(SOURCE.replace('rank.say("{");', 'rank.say("{";'))
+
     def test_question_and_answer(self):
         lesson = self.lesson()
         self.write("lesson_77_stand_in.expected", "Lesson 77\nQuestion: who\n          is it?\n\nAnswer: it is\n        I.\nOK\n")
@@ -169,6 +182,10 @@ class Source(Lessons):
         one, two = lesson_text.bugs(lesson)
         self.assertEqual((one.name, one.says, one.output), ("one", "first", "$ run --bug one\n…\nFAILED\n"))
         self.assertEqual(two.output, "$ run --bug two\nFAILED\n")
+        self.write("lesson_77_stand_in.bugs.expected",
+                   "about\n\nbug two: second\n$ run --bug two\nFAILED\n\nbug one: first\n$ run --bug one\nFAILED\n")
+        with self.assertRaisesRegex(LessonError, "but the lesson plants"):
+            lesson_text.bugs(lesson)
         self.write("lesson_77_stand_in.bugs.expected", both[:both.index("\n\nbug two")] + "\n")
         with self.assertRaisesRegex(LessonError, "but the lesson plants"):
             lesson_text.bugs(lesson)
@@ -260,6 +277,35 @@ class Pieces(unittest.TestCase):
     def test_a_picture_without_words_is_refused(self):
         with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>"):
             lesson_page.picture("lesson_77", "step_1.svg", '<svg width="1" height="1"></svg>')
+        whole = '<svg width="1" height="2"><title>A &amp; b</title><desc>what it\nshows</desc></svg>'
+        self.assertIn('alt="A &amp; b. what it shows" width="1" height="2"', lesson_page.picture("lesson_77", "step_1.svg", whole))
+        for part in ('<title>A &amp; b</title>', '<desc>what it\nshows</desc>', ' width="1" height="2"'):
+            with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>, <desc> or size"):
+                lesson_page.picture("lesson_77", "step_1.svg", whole.replace(part, ""))
+
+
+class Material(Lessons):
+    """What a lesson's page is made of, by a stand-in for the lesson."""
+
+    def made(self, prints="Lesson 77\n", code=0, draws="step_1.svg"):
+        program = self.folder / "program"
+        program.write_text(f"#!/bin/sh\nprintf '{prints}'\necho it broke >&2\n: >\"$2/{draws}\"\nexit {code}\n", encoding="utf-8")
+        program.chmod(0o755)
+        self.write("lesson_77_stand_in.expected", "Lesson 77\n")
+        make_material(program, self.folder / "lesson_77_stand_in", self.folder / "out")
+
+    def test_of_a_lesson_that_does_what_is_expected(self):
+        self.made()
+        self.assertTrue((self.folder / "out" / "step_1.svg").exists())
+
+    def test_of_any_other_there_is_none(self):
+        for words, wrong in {"ended with exit code 1 instead of 0.*it broke": {"code": 1},
+                             "ended with exit code 3": {"code": 3},
+                             "line 1 should be \"Lesson 77\", but it is \"Lesson 78\"": {"prints": "Lesson 78\n"},
+                             'line 2 should be "\\(nothing\\)", but it is "more"': {"prints": "Lesson 77\nmore\n"},
+                             "drew no picture of a step": {"draws": "grid.svg"}}.items():
+            with self.assertRaisesRegex(MaterialError, words):
+                self.made(**wrong)
 
 
 class Links(unittest.TestCase):
@@ -270,7 +316,10 @@ class Links(unittest.TestCase):
         <member kind="function"><name>plan</name><anchorfile>n.html</anchorfile><anchor>a3</anchor></member></compound>
       <compound kind="class"><name>n::Rank</name><filename>r.html</filename>
         <member kind="function"><name>show</name><anchorfile>r.html</anchorfile><anchor>b1</anchor></member>
-        <member kind="function"><name>size</name><anchorfile>r.html</anchorfile><anchor>b2</anchor></member></compound>
+        <member kind="function"><name>size</name><anchorfile>r.html</anchorfile><anchor>b2</anchor></member>
+        <member kind="function"><name>group</name><anchorfile>r.html</anchorfile><anchor>b3</anchor></member></compound>
+      <compound kind="class"><name>n::Grid</name><filename>g.html</filename>
+        <member kind="function"><name>group</name><anchorfile>g.html</anchorfile><anchor>c1</anchor></member></compound>
     </tagfile>'''
 
     def setUp(self):
@@ -286,6 +335,7 @@ class Links(unittest.TestCase):
             "Flat f;": link.format("n.html#a2", "Flat") + " f;",
             "rank.show(x)": "rank." + link.format("r.html#b1", "show") + "(x)",
             "x.size()": "x.size()",                     # anything may have a size
+            "rank.group(x)": "rank.group(x)",           # two classes have one
             "tp_slice = 3": "tp_slice = 3",             # a variable of the same name
             "plan(seat)": "plan(seat)",                 # the lesson's own function
             '<span class="comment">// tp_slice(x)</span>': '<span class="comment">// tp_slice(x)</span>',
