@@ -88,6 +88,22 @@ TEST_CASE("safetensors: the bytes of a written file, worked out by hand") {
   CHECK(read_safetensors(path).tensors[0].matrix()(0, 1) == -2.0f);
 }
 
+TEST_CASE("safetensors: data begin at the next multiple of 8 bytes, and no later, however long the header is") {
+  const TemporaryFolder folder;
+  for (std::size_t letters = 1; letters <= 17; ++letters) {
+    CAPTURE(letters);
+    SafetensorsFile file;
+    file.tensors = {tensor("U8", {})};
+    file.tensors[0].name = std::string(letters, 'n');
+    file.tensors[0].bytes = bytes({7});
+    write_safetensors(folder.file("x"), file);
+    const std::string whole = read_text(folder.file("x"));
+    const std::size_t header = whole.size() - 8 - 1;
+    CHECK(header % 8 == 0);
+    CHECK(header - 1 - whole.substr(8, header).rfind('}') < 8);
+  }
+}
+
 TEST_CASE("safetensors: a header in any order, with spaces and fields of a later version, is understood") {
   const TemporaryFolder folder;
   const std::string json = " \n\t";

@@ -100,6 +100,21 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("parse_tp_dims: a name may hold an equals sign; what has another form, or comes twice, is refused") {
+  using Dims = std::map<std::string, SplitDim>;
+  CHECK(parse_tp_dims({}).empty());
+  CHECK(parse_tp_dims({"a=rows", "b=columns", "c=d=none"}) ==
+        Dims{{"a", SplitDim::rows}, {"b", SplitDim::columns}, {"c=d", SplitDim::none}});
+  const auto refusal = [](const std::vector<std::string>& entries) {
+    return usage_error([&] { parse_tp_dims(entries); });
+  };
+  for (const std::string entry : {"a", "", "=rows"})
+    CHECK(refusal({entry}) == "--tp-dim " + entry + " is not of the form NAME=DIM, with DIM rows, columns or none");
+  for (const std::string word : {"", "row", "Rows"})
+    CHECK(refusal({"a=" + word}).find("asks for the dimension \"" + word + "\"; it takes") != std::string::npos);
+  CHECK(refusal({"a=rows", "b=rows", "a=rows"}) == "--tp-dim names \"a\" twice; give each matrix one dimension");
+}
+
 TEST_CASE("FileTraining: a dimension that tp does not divide is refused before any rank starts") {
   const Files files(1);
   CHECK(usage_error([&] {

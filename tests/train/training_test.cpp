@@ -11,6 +11,8 @@
 #include "src/optim/named_slice.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
+#include "src/train/requested_training.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
 
@@ -220,6 +222,57 @@ TEST_CASE("ReferenceRun: what is kept is not computed again, so two layouts of t
   Index elements = 0;
   for (const Parameter& each : proof_of_concept_parameters()) elements += each.shape.size();
   CHECK(10 * elements <= kKeptReferenceElements);
+}
+
+TEST_CASE("requested_training: what can't be done is refused in a sentence, at both ends of what can") {
+  const auto refusal = [](const std::function<void(TrainingRequest&)>& ask) {
+    TrainingRequest request;
+    ask(request);
+    return usage_error([&] { requested_training(request, 1, 1); });
+  };
+  const std::string none = "(no UsageError)";
+  for (const int steps : {1, 1000}) CHECK(refusal([=](TrainingRequest& r) { r.steps = steps; }) == none);
+  for (const int steps : {-1, 0, 1001})
+    CHECK(refusal([=](TrainingRequest& r) { r.steps = steps; }) ==
+          "--steps " + std::to_string(steps) + " makes no sense; it takes a whole number from 1 to 1000");
+  const std::string alone =
+      "--grads, --out and --tp-dim go with --params, which was not given; add --params FILE.safetensors";
+  CHECK(refusal([](TrainingRequest& r) { r.files.grads = {"G"}; }) == alone);
+  CHECK(refusal([](TrainingRequest& r) { r.files.out = "O"; }) == alone);
+  CHECK(refusal([](TrainingRequest& r) { r.tp_dims = {"w0=rows"}; }) == alone);
+  const auto model = [](TrainingRequest& r) { r.model = "llama-3-70b"; };
+  CHECK(refusal(model).find("too large to run here; add --plan") != std::string::npos);
+  CHECK(refusal([&](TrainingRequest& r) { model(r), r.plan = true; }) == none);
+  CHECK(refusal([&](TrainingRequest& r) { model(r), r.plan = r.small = true; }).find("leave out --small") !=
+        std::string::npos);
+  CHECK(refusal([&](TrainingRequest& r) {
+          model(r), r.plan = true, r.files.params = "P";
+        }).find("leave out --params") != std::string::npos);
+  TrainingRequest small;
+  small.small = true;
+  small.steps = 7;
+  CHECK(requested_training(small, 1, 1)->steps() == 7);
+  CHECK(requested_training(small, 1, 1)->parameters()[3].shape == small_parameters()[3].shape);
+  CHECK(requested_training({}, 1, 1)->parameters()[3].shape == proof_of_concept_parameters()[3].shape);
+}
+
+TEST_CASE(
+    "model_parameters: each of the 80 layers of Llama 3 70B, with the cuts of Megatron: columns where rows went "
+    "before") {
+  const std::vector<Parameter> matrices = {
+      {"wq", {8192, 8192}, SplitDim::rows},      {"wk", {1024, 8192}, SplitDim::rows},
+      {"wv", {1024, 8192}, SplitDim::rows},      {"wo", {8192, 8192}, SplitDim::columns},
+      {"gate", {28672, 8192}, SplitDim::rows},   {"up", {28672, 8192}, SplitDim::rows},
+      {"down", {8192, 28672}, SplitDim::columns}};
+  const std::vector<Parameter> all = model_parameters("llama-3-70b");
+  REQUIRE(all.size() == 80 * matrices.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Parameter& expected = matrices[i % matrices.size()];
+    CAPTURE(all[i].name);
+    CHECK(all[i].name == "layer" + std::to_string(i / matrices.size()) + "." + expected.name);
+    CHECK(all[i].shape == expected.shape);
+    CHECK(all[i].tp_split_dim == expected.tp_split_dim);
+  }
 }
 
 TEST_CASE("stage_parameters: every parameter belongs to one stage, and stages differ by at most one parameter") {

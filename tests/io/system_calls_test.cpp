@@ -1,0 +1,73 @@
+// What the system may do to a file that is being written and rarely does: take less than it is given, be interrupted,
+// fail to bring it to the disk. The library calls the functions below in place of the C library's.
+
+#include <doctest/doctest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "src/io/file_beside.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+#if defined(__linux__)
+
+namespace {
+
+std::size_t most_a_write = 0;  // 0: as the system likes
+int writes = 0, flushes = 0;
+bool flush_fails = false;
+
+}  // namespace
+
+extern "C" {
+
+ssize_t write(int file, const void* bytes, std::size_t count) {
+  if (most_a_write == 0) return syscall(SYS_write, file, bytes, count);
+  if (++writes % 3 == 0) {
+    errno = EINTR;
+    return -1;
+  }
+  return syscall(SYS_write, file, bytes, std::min(count, most_a_write));
+}
+
+int fsync(int file) {
+  ++flushes;
+  if (!flush_fails) return static_cast<int>(syscall(SYS_fsync, file));
+  errno = EIO;
+  return -1;
+}
+
+}  // extern "C"
+
+using namespace muonwalk;
+
+TEST_CASE("write_text_file: a system that takes a few bytes at a time, and is interrupted, gets all of them in order") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += std::to_string(i) + " ";
+  writes = 0;
+  most_a_write = 7;
+  write_text_file(folder.file("x"), text);
+  most_a_write = 0;
+  CHECK(writes > static_cast<int>(text.size()) / 7);
+  CHECK(read_text(folder.file("x")) == text);
+}
+
+TEST_CASE("write_text_file: a file takes its place once it is on the disk; one that does not get there is no success") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  flushes = 0;
+  write_text_file(path, "what was there");
+  CHECK(flushes > 0);
+  flush_fails = true;
+  const std::string sentence = usage_error([&] { write_text_file(path, "new"); });
+  flush_fails = false;
+  CHECK(sentence == "can't write \"" + path + "\": Input/output error; choose another path");
+  CHECK(read_text(path) == "what was there");
+  CHECK(folder.names() == std::vector<std::string>{"x"});
+}
+
+#endif
