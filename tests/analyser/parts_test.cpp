@@ -85,6 +85,13 @@ TEST_CASE("collective: element types of PyTorch and of lessons have a size, othe
   CHECK(element_type_size(element_type_text("Float")) == 4);
   CHECK(element_type_size(element_type_text("bytes")) == 1);
   CHECK(element_type_text("Quaternion") == "Quaternion");
+  const std::pair<const char*, int> sizes[] = {
+      {"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Byte", 1},
+      {"Char", 1},  {"Short", 2},    {"Int", 4},  {"Long", 8},   {"Bool", 1},          {"ComplexFloat", 8}};
+  for (const auto& [name, size] : sizes) {
+    CAPTURE(name);
+    CHECK(element_type_size(element_type_text(name)) == size);
+  }
   CHECK(element_type_size("Quaternion") == 0);
 }
 

@@ -140,6 +140,15 @@ std::string refusals(Communicator& c) {
          c.reduce_scatter_v(values, {1, -1}, values + 8);
        }},
       {"must be equal", [&] { c.all_to_all_v(values, more, values + 8, ones); }},
+      {"must be equal", [&] { c.all_to_all_v(values, ones, values + 8, more); }},
+      // By a single byte, at either end.
+      {"overlap", [&] { c.all_gather(bytes + 1 - c.rank(), Index{1}, bytes); }},
+      {"overlap", [&] { c.all_to_all_v(bytes, ones, bytes + 1, ones); }},
+      {"overlap", [&] { c.all_to_all_v(bytes + 1, ones, bytes, ones); }},
+      {"add up to more bytes",
+       [&] {
+         c.all_gather_v(bytes, {huge, huge}, bytes + 1);
+       }},
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string name = "refusal " + std::to_string(i) + ": ";

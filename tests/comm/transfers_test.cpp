@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -199,6 +200,26 @@ TEST_CASE("a transfer that is dropped: the next call says so, its peer does not 
         };
         CHECK(joined(place.run(2, run, patient)) == "");
       }
+}
+
+TEST_CASE("several transfers that are dropped: the first is the reason, and stays it") {
+  for (const Place& place : places()) {
+    CAPTURE(place.name);
+    const auto run = [](Communicator& c) -> std::string {
+      c.barrier();
+      if (c.rank() == 1) return error_of([&] { c.all_reduce(values(3)); }).empty() ? "it went on" : "";
+      Flat memory = values(9);
+      auto first = std::make_unique<Transfer>(c.irecv(memory.data(), 4, 1));
+      auto second = std::make_unique<Transfer>(c.irecv(memory.data() + 4, 5, 1));
+      first.reset();
+      second.reset();
+      const std::string error = error_of([&] { c.require_whole(); });
+      return error.find("dropped a posted transfer") != std::string::npos && error.find("4 out") != std::string::npos
+                 ? ""
+                 : "error: " + error;
+    };
+    CHECK(joined(place.run(2, run, patient)) == "");
+  }
 }
 
 TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neither read nor written any more") {

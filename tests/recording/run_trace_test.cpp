@@ -196,6 +196,77 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
         "20 ProfilerStep#12 1600–2001\n20 DP gather 1600–2001\n");
 }
 
+TEST_CASE(
+    "steps of an optimizer, by any number, are called as PyTorch's profiler calls them; others keep their names") {
+  for (const auto& [title, name] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"optimizer step 0", "ProfilerStep#0"},
+           {"optimizer step 9", "ProfilerStep#9"},
+           {"optimizer step 1000", "ProfilerStep#1000"},
+           {"training step 5", "ProfilerStep#5"},
+           {"optimizer step", "optimizer step"},
+           {"optimizer step x", "optimizer step x"},
+           {"step 3", "step 3"},
+           {"another optimizer step 3", "another optimizer step 3"}}) {
+    CAPTURE(title);
+    CHECK(is_optimizer_step(title) == (title.find("optimizer step") == 0 || title.find("training step") == 0));
+    const TemporaryFolder folder;
+    RunTrace run = two_ranks();
+    run.ranks[0].names[0] = title;
+    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+    std::vector<std::string> broken;
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("rank")), broken);
+    CHECK(all_of(broken) == "");
+    const std::string text = read_text(folder.file("rank"));
+    CHECK(text.find("\"cat\":\"user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
+    CHECK(text.find("\"cat\":\"gpu_user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
+    const std::string chrome = chrome_trace_text(run);
+    CHECK(chrome.find(std::string("\"cat\":\"") + (is_optimizer_step(title) ? "step" : "phase") + "\",\"name\":\"" +
+                      title + "\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("names may hold anything: both files stay JSON, and give them back") {
+  const std::string odd = "a \"quoted\" \\ name\nwith ‹×› and \x01";
+  const TemporaryFolder folder;
+  RunTrace run = two_ranks();
+  run.name = run.title = odd;
+  run.ranks[0].names[1] = odd;
+  write_chrome_trace(folder.file("all.json"), run);
+  write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+  for (const char* file : {"all.json", "rank"}) {
+    CAPTURE(file);
+    std::vector<std::string> broken;
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file(file)), broken);
+    CHECK(all_of(broken) == "");
+    CHECK(trace.whole[file == std::string("rank") ? "recorded_by" : "muonwalk"]["name"] == odd);
+    bool found = false;
+    for (const auto& [thread, slices] : trace.slices)
+      for (const TraceSlice& slice : slices) found = found || slice.name == odd;
+    CHECK(found);
+  }
+}
+
+TEST_CASE("a SpanBuffer notes how much the rank holds when something begins and when it ends") {
+  MemoryMeter memory;
+  SpanBuffer buffer(5, memory);
+  const MeterScope scope(memory);
+  const Flat before(5);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const Flat within(7);
+  buffer.close(phase);
+  {
+    const Flat later(3);
+    const auto call = buffer.open_call(0, {"dp", CollectiveKind::barrier, ElementType::bytes, 0, 0, -1});
+    buffer.close(call);
+  }
+  buffer.close(step);
+  const SpanBatch batch = buffer.take();
+  std::vector<std::pair<std::int64_t, std::int64_t>> held;
+  for (const Span& span : batch.spans) held.emplace_back(span.held_at_begin, span.held_at_end);
+  CHECK(held == std::vector<std::pair<std::int64_t, std::int64_t>>{{5, 12}, {5, 12}, {15, 15}});
+}
+
 TEST_CASE("an arrow whose other end was not recorded is not drawn") {
   const TemporaryFolder folder;
   RunTrace run = two_ranks();

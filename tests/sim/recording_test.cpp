@@ -296,6 +296,8 @@ TEST_CASE("strip_of: before is what was last shown of the same tensor, or, where
   CHECK(names(strip_of(recording, 3).before[1]) == Names{"c"});
   recording.steps[2].holds[0][0].from = {1};
   CHECK(names(strip_of(recording, 2).before[0]) == Names{"a", "b, changed"});
+  recording.steps[2].holds[0][0].from = {1, 0, 1};  // what is named again is there already
+  CHECK(names(strip_of(recording, 2).before[0]) == Names{"a", "b, changed"});
 }
 
 TEST_CASE("strip_of: a gathered block knows which part came from whom; a sum does not") {
@@ -373,6 +375,78 @@ std::vector<std::string> arrows_to(const std::string& svg, int rank) {
 }
 
 }  // namespace
+
+namespace {
+
+struct DrawnBox {
+  double x, y, width, height;
+};
+
+// The rectangles of a class, in the order in which they are drawn.
+std::vector<DrawnBox> boxes_of(const std::string& svg, const std::string& style_class) {
+  std::vector<DrawnBox> boxes;
+  for (std::size_t at = svg.find("<rect "); at != std::string::npos; at = svg.find("<rect ", at + 1)) {
+    const std::string tag = svg.substr(at, svg.find('>', at) - at);
+    if (tag.find("class=\"" + style_class + "\"") == std::string::npos) continue;
+    const auto number = [&](const std::string& name) {
+      return std::stod(tag.substr(tag.find(name + "=\"") + name.size() + 2));
+    };
+    boxes.push_back({number(" x"), number(" y"), number(" width"), number(" height")});
+  }
+  return boxes;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "strip_svg: the part that is held lies in its whole, and stripes tell from whom each part came, by place and "
+    "colour") {
+  for (const std::string unit : {"rows", "columns", "elements"}) {
+    CAPTURE(unit);
+    Recording recording = ranks_of_dp(3);
+    std::vector<std::vector<RecordedBlock>> parts, wholes;
+    std::vector<RecordedMove> moves;
+    for (int rank = 0; rank < 3; ++rank) {
+      RecordedBlock part = block("a", 0, unit, rank, rank + 1, 3), whole = block("a", 0, "", 0, 1, 1);
+      part.flat = whole.flat = unit == "elements";
+      part.rows = unit == "columns" ? 3 : 1;
+      part.cols = unit == "rows" ? 3 : 1;
+      whole.rows = whole.flat ? 1 : 3;
+      whole.cols = 3;
+      parts.push_back({part});
+      wholes.push_back({whole});
+      for (int to = 0; to < 3; ++to)
+        if (to != rank) moves.push_back({rank, to, "dp", "all_gather", "float32", 1, 4, 0});
+    }
+    add_step(recording, parts);
+    add_step(recording, wholes, moves);
+    const std::vector<DrawnBox> held = boxes_of(strip_svg(recording, 0), "mw-t0"),
+                                all = boxes_of(strip_svg(recording, 0), "mw-whole");
+    REQUIRE(held.size() == 3);
+    REQUIRE(all.size() == 3);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      const double third = static_cast<double>(rank) / 3;
+      const bool down = unit == "rows";
+      CHECK(held[rank].x - all[rank].x == doctest::Approx(down ? 0 : third * all[rank].width).epsilon(0.01));
+      CHECK(held[rank].y - all[rank].y == doctest::Approx(down ? third * all[rank].height : 0).epsilon(0.01));
+      CHECK(held[rank].width == doctest::Approx(down ? all[rank].width : all[rank].width / 3).epsilon(0.01));
+      CHECK(held[rank].height == doctest::Approx(down ? all[rank].height / 3 : all[rank].height).epsilon(0.01));
+    }
+    const std::string gathered = strip_svg(recording, 1);
+    const std::vector<DrawnBox> wholes_drawn = boxes_of(gathered, "mw-whole");
+    REQUIRE(wholes_drawn.size() == 6);  // three parts before, three wholes after
+    for (int from = 0; from < 3; ++from) {
+      const std::vector<DrawnBox> stripes = boxes_of(gathered, "mw-head" + std::to_string(from));
+      REQUIRE(stripes.size() == 3);  // one on each rank's whole
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        const DrawnBox& whole = wholes_drawn[2 * rank + 1];
+        const double along =
+            unit == "rows" ? (stripes[rank].y - whole.y) / whole.height : (stripes[rank].x - whole.x) / whole.width;
+        CHECK(along == doctest::Approx(from / 3.0).epsilon(0.01));
+      }
+    }
+  }
+}
 
 TEST_CASE("strips: each rank says its own words, in the picture and in its description") {
   Recording recording = ranks_of_dp(3);
