@@ -263,6 +263,108 @@ test_second_run() {
   [[ $(cut -d' ' -f1 "$calls") == dpkg-query ]] || fail "one question to dpkg, and nothing else"
 }
 
+test_through_symlinks() {
+  : "walk finds its project through links to it, relative and absolute, from any folder"
+  mkdir -p "$scratch/links"
+  ln -s "../a walk in the park/walk" "$scratch/links/first"
+  ln -s "$scratch/links/first" "$scratch/links/second"
+  cd /
+  on_machine "$scratch/links/second" list
+  expect_status 0
+  [[ $out == "05 · Echo"* ]] || fail "expected the list of lessons"
+}
+
+# Two ./walk in a checkout that was never built; the first one is held up by its ninja until the second one waits.
+expect_two_to_take_turns() {
+  local first second tries=0 real_ninja
+  real_ninja=$(command -v ninja)
+  stub ninja ": >'$scratch/building'; until [[ -e '$scratch/go' ]]; do sleep 0.05; done; exec '$real_ninja' \"\$@\""
+  rm -rf "$project/build" "$scratch"/{building,go,err1,err2}
+  PATH="$machine:$PATH" "$project/walk" 05 first </dev/null >"$scratch/out1" 2>"$scratch/err1" &
+  first=$!
+  until [[ -e $scratch/building || $((tries += 1)) -gt 1200 ]]; do sleep 0.05; done
+  PATH="$machine:$PATH" "$project/walk" 05 second </dev/null >"$scratch/out2" 2>"$scratch/err2" &
+  second=$!
+  tries=0
+  until grep -q "Another ./walk" "$scratch/err2" || [[ $((tries += 1)) -gt 200 ]]; do sleep 0.05; done
+  : >"$scratch/go"
+  status=0
+  wait "$first" || status=$?
+  err=$(<"$scratch/err1") out=$(<"$scratch/out1")
+  expect_status 7
+  expect_out "<first>"
+  status=0
+  wait "$second" || status=$?
+  err=$(<"$scratch/err2") out=$(<"$scratch/out2")
+  expect_status 7
+  expect_out "<second>"
+  [[ $err == "Another ./walk is building in this checkout: waiting until it has done so." ]] ||
+    fail "the second one should say that it waits, and then find nothing to build"
+  stub cmake 'exit 99'
+  stub c++ 'exit 99'
+  rm "$machine/ninja"
+  walk 05
+  expect_status 7
+  [[ -z $err ]] || fail "nothing should be built again afterwards"
+}
+
+test_two_at_once() {
+  : "of two ./walk in one checkout, the second one waits and says so, and nothing is built twice"
+  expect_two_to_take_turns
+}
+
+test_two_at_once_without_flock() {
+  : "the same where there is no flock, also after a holder that died"
+  mkdir "$scratch/no_flock"
+  cp -s /usr/bin/* "$scratch/no_flock" 2>/dev/null || true
+  rm -f "$scratch/no_flock/flock"
+  # shellcheck disable=SC2123
+  PATH=$scratch/no_flock
+  expect_two_to_take_turns
+  rm -f "$machine"/{cmake,c++}
+  mkdir "$project/build/.walk_lock.d"
+  # A number that no process has.
+  sh -c 'echo $$' >"$project/build/.walk_lock.d/holder"
+  walk 05
+  expect_status 7
+  [[ ! -e $project/build/.walk_lock.d ]] || fail "the lock should be gone"
+}
+
+test_quiet_with_file_lists() {
+  : "with file lists that CMake checks on every run, there is still nothing to say when there is nothing to do"
+  # shellcheck disable=SC2016
+  echo 'file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cmake)' >"$project/tests/tests.cmake"
+  rm -rf "$project/build"
+  walk 05
+  walk 05
+  expect_status 7
+  [[ -z $err ]] || fail "there is nothing to say"
+  echo "# one more" >"$project/tests/more.cmake"
+  walk 05
+  expect_err "Re-running CMake"
+  echo "broken" >>"$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
+  walk 05
+  expect_status 3
+  expect_err "lesson_05_echo.cpp"
+}
+
+test_words_with_line_ends() {
+  : "a word with a line end, or another character that a terminal obeys, is refused in one line that shows it"
+  local words
+  for words in $'05\nlist' $'frob\r\033[2J' $'test\nall'; do
+    walk "$words"
+    expect_status 2
+    expect_one_sentence
+    [[ $err != *[$'\r\033']* ]] || fail "no control character should reach the terminal"
+  done
+  walk bench $'talk\nsilence'
+  expect_status 2
+  expect_err 'there is no benchmark talk\nsilence'
+  walk test $'asan\n'
+  expect_status 2
+  expect_one_sentence
+}
+
 test_touched_lesson() {
   : "a lesson that was changed is built again"
   walk 05
@@ -388,6 +490,15 @@ add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmak
   walk test -R good
   expect_status 0
   expect_last_line "1 passed, 0 failed"
+}
+
+test_soak() {
+  : "test soak builds everything, gives its options to the soak, and its exit code is walk's"
+  stub python3 'exit 1'
+  walk test soak --minutes 2 --seed 7
+  expect_status 1
+  expect_call "python3 $project/tests/soak/soak.py --programs $project/build/bin --minutes 2 --seed 7"
+  [[ -x $project/build/bin/bench_talk ]] || fail "everything should have been built"
 }
 
 test_no_tests() {
