@@ -1,0 +1,315 @@
+"""The kinds of attacks. Each is a function that takes a Stage and random numbers, makes one attempt, and returns its class and the
+promises that were broken; KINDS lists them all, and a new kind is one more function in that list. A kind that can't be tried here
+raises NotHere with the reason."""
+
+import gzip
+import json
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from attempt import Job, Output, children_of, judge, run, send
+
+
+class NotHere(Exception):
+    """Why a kind of attack can't be tried on this machine."""
+
+
+def floats(random_numbers, count):
+    return struct.pack(f"<{count}f", *(random_numbers.uniform(-1, 1) for _ in range(count)))
+
+
+def safetensors(random_numbers, shapes):
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        bytes_ = floats(random_numbers, shape[0] * (shape[1] if len(shape) > 1 else 1))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(bytes_)]}
+        data += bytes_
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+SHAPES = {"a": [8, 8], "bias": [8], "b": [16, 8]}
+
+
+class Stage:
+    """The programs under attack, a folder to work in, and what undisturbed runs do."""
+
+    def __init__(self, programs, scratch, limit):
+        self.programs, self.scratch, self.limit = Path(programs), Path(scratch), limit
+        self.lessons = sorted(path for path in self.programs.glob("lesson_*") if "test" not in path.name)
+        self._clean, self._trace = {}, None
+        if not self.lessons:
+            raise NotHere(f"there is no lesson in {programs}")
+
+    def clean(self, job):
+        if job.key() not in self._clean:
+            undisturbed = run(Job(job.program, job.options, job.inputs, job.outputs), self.scratch / "clean",
+                              limit=self.limit, mode="clean")
+            kind, broken = judge(job, undisturbed, undisturbed)
+            if kind != "ended well" or broken:
+                raise RuntimeError(f"undisturbed, {job.program.name} {' '.join(job.options)} is no success: {kind}, "
+                                   f"{broken}, {undisturbed.err}")
+            self._clean[job.key()] = undisturbed
+        return self._clean[job.key()]
+
+    def lesson(self, random_numbers):
+        """A lesson with some outputs, over which a file may lie already."""
+        program = random_numbers.choice(self.lessons)
+        options = ["--timeout", "2"]
+        if "09" in program.name:
+            options += ["--small", "--steps", "2"]
+        choices = [("--record", Output("run.json")), ("--svg", Output("run.svg")), ("--svg", Output("pictures", "folder")),
+                   ("--trace", Output("trace.json", "json"))]
+        outputs = []
+        for option, output in random_numbers.sample(choices, random_numbers.choice([0, 1, 1, 2])):
+            if option not in options:
+                options += [option, output.name + ("/" if output.kind == "folder" else "")]
+                outputs.append(output)
+        old = {output.name: b"what was there before\n" for output in outputs
+               if output.kind == "bytes" and random_numbers.random() < 0.3}
+        return Job(program, options, {}, outputs, old)
+
+    def trained_files(self):
+        numbers = random.Random(1)
+        return Job(self.programs / "lesson_09_full_step",
+                   ["--dp", "2", "--tp", "1", "--timeout", "2", "--params", "P", "--grads", "G", "--out", "O"],
+                   {"P": safetensors(numbers, SHAPES), "G": safetensors(numbers, SHAPES)}, [Output("O")])
+
+    def trace(self):
+        """A trace that a lesson wrote."""
+        if self._trace is None:
+            job = Job(self.lessons[0], ["--trace", "T"], {}, [Output("T", "json")])
+            self._trace = self.clean(job).files["T"]
+        return self._trace
+
+    def analysis(self, random_numbers):
+        options = [random_numbers.choice(["summary", "compare"]), "T"]
+        if options[0] == "compare":
+            options.append("T")
+        options += random_numbers.choice([[], ["--json"], ["--csv"]])
+        outputs = []
+        for option, name in (("--html", "page.html"), ("--svg", "page.svg")):
+            if random_numbers.random() < 0.6:
+                options += [option, name]
+                outputs.append(Output(name))
+        return Job(self.programs / "muonwalk-trace", options, {"T": self.trace()}, outputs)
+
+    def attempt(self, job, during=None, around=(), **judged):
+        clean = self.clean(job)
+        outcome = run(job, self.scratch / "attack", during, around, self.limit)
+        return judge(job, outcome, clean, **judged)
+
+
+def any_job(stage, random_numbers):
+    which = random_numbers.random()
+    return (stage.analysis(random_numbers) if which < 0.1 else stage.trained_files() if which < 0.2
+            else stage.lesson(random_numbers))
+
+
+def some_moment(stage, job, random_numbers):
+    """Waits up to a bit longer than an undisturbed run takes."""
+    time.sleep(random_numbers.uniform(0, 1.1) * stage.clean(job).seconds)
+
+
+# --- the kinds --------------------------------------------------------------------------------------------------------------------
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL]
+
+
+def signal_to_the_program(stage, random_numbers):
+    """A signal that ends it, at any moment, to the parent or to all of its group, as Ctrl-C sends it."""
+    job, number, to_group = any_job(stage, random_numbers), random_numbers.choice(ENDING), random_numbers.random() < 0.5
+
+    def during(process):
+        some_moment(stage, job, random_numbers)
+        if process.poll() is None:
+            if to_group:
+                for child in children_of(process.pid):
+                    send(child, number)
+            send(process.pid, number)
+
+    return stage.attempt(job, during, signals=[number])
+
+
+def signal_to_a_rank(stage, random_numbers):
+    """A rank is killed, stopped, or gets a signal that it ignores, at any moment."""
+    job = stage.lesson(random_numbers)
+    number = random_numbers.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGTERM,
+                                    signal.SIGINT, signal.SIGQUIT, signal.SIGABRT])
+
+    def during(process):
+        some_moment(stage, job, random_numbers)
+        children = children_of(process.pid) if process.poll() is None else []
+        if children:
+            send(random_numbers.choice(children), number)
+
+    return stage.attempt(job, during)
+
+
+def pause_of_everything(stage, random_numbers):
+    """Ctrl-Z and fg, of the parent, of a rank, or of all: nothing has happened."""
+    job, whom = stage.lesson(random_numbers), random_numbers.choice(["parent", "rank", "all"])
+
+    def during(process):
+        some_moment(stage, job, random_numbers)
+        if process.poll() is not None:
+            return
+        children = children_of(process.pid)
+        pids = [process.pid] if whom == "parent" else children if whom == "all" else children[:1]
+        pids += [process.pid] if whom == "all" else []
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in pids:
+                send(pid, number)
+            time.sleep(random_numbers.uniform(0, 0.5))
+
+    kind, broken = stage.attempt(job, during)
+    if kind != "ended well" and not broken:
+        broken.append("a pause ended the run")
+    return kind, broken
+
+
+def mutated(content, random_numbers):
+    """The bytes as a broken disk or a hostile hand may change them."""
+    content = bytearray(content)
+    for _ in range(random_numbers.choice([1, 1, 2, 5, 20])):
+        at = random_numbers.randrange(len(content)) if content else 0
+        how = random_numbers.randrange(6)
+        if how == 0 and content:
+            content[at] ^= 1 << random_numbers.randrange(8)
+        elif how == 1:
+            content[at:at] = random_numbers.randbytes(random_numbers.randrange(1, 40))
+        elif how == 2:
+            del content[at:at + random_numbers.randrange(1, 40)]
+        elif how == 3 and random_numbers.random() < 0.3:
+            del content[at:]
+        elif how == 4:
+            content[at:at] = random_numbers.choice([b"\"", b"{", b"[" * 1000, b"\n", b"\x1b[2J", b"-1e400", b"\xff\xfe", b"\0"])
+        else:
+            digits = [i for i in range(min(len(content), 4000)) if 48 <= content[i] <= 57]
+            if digits:
+                content[random_numbers.choice(digits)] = random_numbers.choice(b"0123456789-e.")
+    return bytes(content)
+
+
+def mutated_weights(stage, random_numbers):
+    """Lesson 09 reads weights or gradients that were changed."""
+    job = stage.trained_files()
+    stage.clean(job)
+    name = random_numbers.choice(["P", "G"])
+    if random_numbers.random() < 0.3:  # still a file that can be read, with other numbers in it
+        content = bytearray(job.inputs[name])
+        content[-4 * random_numbers.randrange(1, 40):] = b""
+        content += random_numbers.randbytes(len(job.inputs[name]) - len(content))
+        changed = bytes(content)
+    else:
+        changed = mutated(job.inputs[name], random_numbers)
+    attacked = Job(job.program, job.options, {**job.inputs, name: changed}, job.outputs)
+    outcome = run(attacked, stage.scratch / "attack", limit=stage.limit)
+    # What the new weights are can't be known here; that they are whole can: the file has the length that its header says.
+    kind, broken = judge(Job(job.program, job.options, attacked.inputs, [Output("O", "json")]), outcome, None)
+    output = outcome.files.get("O")
+    if output is not None and "an output" not in " ".join(broken):
+        if outcome.code != 0 or not is_whole_safetensors(output):
+            broken.append("an output is torn, or was written by a run that failed: O")
+    if output is None and outcome.code == 0:
+        broken.append("it ended with 0, but an output is absent: O")
+    usual = stage.clean(job)
+    if outcome.code == 0:
+        broken = [each for each in broken if "still said something" not in each]
+        if (outcome.out.rstrip().splitlines() or [""])[-1] != (usual.out.rstrip().splitlines() or [""])[-1]:
+            broken.append("it ended with 0, but its screen does not end as that of an undisturbed run")
+    return kind, broken
+
+
+def is_whole_safetensors(content):
+    if len(content) < 8:
+        return False
+    length = struct.unpack("<Q", content[:8])[0]
+    try:
+        header = json.loads(content[8:8 + length])
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return len(content) == 8 + length + max(ends, default=0)
+
+
+def mutated_trace(stage, random_numbers):
+    """muonwalk-trace reads a trace that was changed, plain or compressed."""
+    job = stage.analysis(random_numbers)
+    stage.clean(job)
+    changed = mutated(job.inputs["T"], random_numbers)
+    if random_numbers.random() < 0.3:
+        changed = gzip.compress(changed, 1)
+        if random_numbers.random() < 0.5:
+            changed = mutated(changed, random_numbers)
+    attacked = Job(job.program, job.options, {"T": changed}, job.outputs)
+    outcome = run(attacked, stage.scratch / "attack", limit=stage.limit)
+    kind, broken = judge(attacked, outcome, None)
+    for output in job.outputs:
+        content = outcome.files.get(output.name)
+        if outcome.code == 0 and (content is None or not content.rstrip().endswith((b"</html>", b"</svg>"))):
+            broken.append(f"it ended with 0, but an output is absent or torn: {output.name}")
+        if outcome.code != 0 and content is not None:
+            broken.append(f"an output is there, but the run failed: {output.name}")
+    if outcome.code == 0 and not outcome.out:
+        broken.append("it ended with 0, but said nothing")
+    return kind, broken
+
+
+def full_disk(stage, random_numbers):
+    """The file system that the outputs go to has room for a part of them; or standard output is a full device."""
+    job = stage.lesson(random_numbers) if random_numbers.random() < 0.7 else stage.trained_files()
+    clean = stage.clean(job)
+    if random_numbers.random() < 0.2:
+        around = ["sh", "-c", 'exec "$@" >/dev/full', "sh"]
+        kind, broken = stage.attempt(job, around=around, screen_is_lost=True)
+        if kind == "ended well":
+            broken.append("it ended with 0, but its screen went to a full device")
+        return kind, broken
+    if subprocess.run(["unshare", "-Urm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0:
+        raise NotHere("no small file system can be mounted here (unshare -Urm, mount -t tmpfs)")
+    needed = sum(len(content or b"") for content in clean.files.values())
+    room = max(16, random_numbers.randrange(needed // 1024 + 64))
+    # The program works in a small file system that nobody else sees; what is in it at the end is copied out.
+    script = (f'mkdir "{{folder}}.small" && mount -t tmpfs -o size={room}k none "{{folder}}.small" && '
+              f'cp -a "{{folder}}/." "{{folder}}.small" 2>/dev/null || exit 77; cd "{{folder}}.small" || exit 77; '
+              f'TMPDIR=$PWD "$@"; code=$?; cp -a "{{folder}}.small/." "{{folder}}"; exit $code')
+    outcome_class, broken = stage.attempt(job, around=["unshare", "-Urm", "sh", "-c", script, "sh"])
+    if any("it ended with 77" in each for each in broken):
+        return "too small for the inputs", []
+    return outcome_class, broken
+
+
+SYSTEM_CALLS = ["openat", "write", "read", "close", "mmap", "munmap", "clone", "wait4", "pipe2", "fsync", "linkat", "rename",
+                "unlink", "socket", "connect", "accept4", "epoll_wait", "epoll_ctl", "poll", "sendto", "recvfrom", "fcntl",
+                "mprotect", "futex", "getpid", "kill", "exit_group", "clock_nanosleep", "mkdir", "newfstatat", "brk"]
+
+
+def signal_at_a_system_call(stage, random_numbers):
+    """strace delivers a signal at the n-th time that any process of the run enters a system call."""
+    if shutil.which("strace") is None:
+        raise NotHere("there is no strace")
+    if subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True).returncode != 0:
+        raise NotHere("strace may not trace here")
+    job, number = any_job(stage, random_numbers), random_numbers.choice(ENDING)
+    call, when = random_numbers.choice(SYSTEM_CALLS), int(2 ** random_numbers.uniform(0, 8))
+    around = ["strace", "-f", "-qqq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+              f"inject={call}:signal={number.name}:when={when}"]
+    return stage.attempt(job, around=around, signals=[number])
+
+
+# The kinds of attacks, in the order of the table.
+KINDS = {
+    "signals to the program": signal_to_the_program,
+    "signals to a rank": signal_to_a_rank,
+    "pauses (Ctrl-Z)": pause_of_everything,
+    "signals at system calls": signal_at_a_system_call,
+    "mutated weights": mutated_weights,
+    "mutated traces": mutated_trace,
+    "full disks": full_disk,
+}

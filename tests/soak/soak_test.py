@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Tests the soak itself: for each kind of attack, a stand-in for Muonwalk's programs that breaks a promise is seen and counted, and
+one that keeps all of them is not; and a short soak of the real programs comes to its table.
+
+    soak_test.py PROGRAMS [unittest's options...]
+"""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import soak  # noqa: E402
+from attacks import KINDS, NotHere, Stage, is_whole_safetensors, mutated, safetensors  # noqa: E402
+
+PROGRAMS = None
+
+# Writes what it is asked to, prints a screen that ends with OK, and breaks the promise $1 unless the run is an undisturbed one.
+STAND_IN = r"""#!/bin/sh
+# The loader and the shell don't count: signals end them as they end any program.
+name=$(basename "$0") promise=%s text=whole folder= next=
+[ "$MUONWALK_SOAK" = attack ] || promise=none
+for word in "$@"; do
+  case $next in
+    --record | --html | --svg | --out | --trace)
+      case $next:$name in
+        --html:*) content='<html></html>' ;;
+        --svg:*) content='<svg></svg>' ;;
+        *) content='{"whole": true}' ;;
+      esac
+      case $word in */) mkdir "$word" 2>/dev/null && word=${word}step.svg ;; esac
+      if [ $promise = tears_outputs ]; then printf '{"wh' >"$word"; else
+        case $word in
+          O) if [ $promise = none ]; then cat P >O; fi ;;
+          *) { printf '%%s\n' "$content" >"$word.part" && mv "$word.part" "$word"; } 2>/dev/null ||
+               { rm -f "$word.part"; echo "$name: no room is left" >&2; exit 3; } ;;
+        esac
+      fi ;;
+  esac
+  next=$word
+done
+case $promise in
+  leaves_a_process) sleep 1000 >/dev/null 2>&1 & ;;
+  leaves_a_file) echo >.muonwalk-12-3.partial ;;
+  says_two_sentences) printf '%%s: one\nand another\n' "$name" >&2; exit 3 ;;
+  says_nothing) exit 3 ;;
+  fails_after_ok) echo "$name: OK"; echo "$name: it failed" >&2; exit 3 ;;
+  ends_with_7) exit 7 ;;
+  finds_a_difference) exit 1 ;;
+  says_a_wrong_ok) echo "$name: wrong"; exit 0 ;;
+  dies) kill -SEGV $$ ;;
+  never_ends) sleep 1000; exit 0 ;;
+  changes_an_input) for input in P T; do if [ -e $input ]; then echo >>$input; fi; done ;;
+esac
+echo "the screen"
+echo "$name: OK"
+"""
+
+NEVER_ENDS = "it did not end in time"
+
+# Every promise, and the words that a broken one is counted under.
+PROMISES = {"leaves_a_process": "a process was left: sleep", "leaves_a_file": "a file was left behind: .muonwalk-N-N.partial",
+            "says_two_sentences": "came with 2 sentences", "says_nothing": "came with 0 sentences",
+            "fails_after_ok": "its screen ends with OK", "ends_with_7": "it ended with 7",
+            "finds_a_difference": "a check found a difference", "dies": "it ended with -11",
+            "never_ends": NEVER_ENDS, "tears_outputs": "an output is", "changes_an_input": "an input was changed",
+            "says_a_wrong_ok": "its screen"}
+# What can't happen in a kind of attack: no file is read, no outcome is foreseen, a screen goes to a full device, …
+NOT_SEEN = {("mutated traces", "says_a_wrong_ok")}
+NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)"}
+ATTEMPTS = 20
+
+
+def stand_ins(folder, promise):
+    for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "muonwalk-trace"):
+        (folder / name).write_text(STAND_IN % promise)
+        (folder / name).chmod(0o755)
+
+
+class Soak(unittest.TestCase):
+    maxDiff = None
+
+    def counted(self, kind, promise, until=None):
+        """Attempts against stand-ins that break the promise, until one is counted under these words."""
+        counts = soak.Counts()
+        with tempfile.TemporaryDirectory() as scratch:
+            programs = Path(scratch) / "bin"
+            programs.mkdir()
+            stand_ins(programs, promise)
+            # A stand-in that never ends must not take long; the others need time on a busy machine.
+            stage = Stage(programs, Path(scratch) / "work", 2 if until == NEVER_ENDS else 60)
+            for number in range(ATTEMPTS if until else 4):
+                if not soak.attack(stage, counts, 1, kind, number):
+                    self.skipTest(counts.not_here[kind])
+                if until and any(until in broken for _, broken in counts.broken):
+                    break
+        return counts
+
+    def test_a_broken_promise_is_counted(self):
+        # All kinds see a process that is left; the other promises take turns, so that each is broken in some kinds.
+        promises = [each for each in PROMISES if each != "leaves_a_process"]
+        for at, kind in enumerate(KINDS):
+            mine = ["leaves_a_process"] + [promises[(at * 4 + i) % len(promises)] for i in range(4)]
+            for promise in mine:
+                if (kind, promise) in NOT_SEEN or (promise == "changes_an_input" and kind in NO_INPUT):
+                    continue
+                words = PROMISES[promise]
+                if kind == "signals at system calls" and promise == "leaves_a_process":
+                    words = NEVER_ENDS  # strace waits for all that it traces
+                with self.subTest(kind=kind, promise=promise):
+                    counts = self.counted(kind, promise, words)
+                    self.assertTrue(any(words in broken for _, broken in counts.broken),
+                                    f"not counted: {dict(counts.broken)}")
+                    self.assertGreater(counts.breaking[kind], 0)
+
+    def test_kept_promises_are_not_counted(self):
+        # Signals may end a stand-in anywhere, which has no handlers: those kinds are left out.
+        for kind in ("mutated traces", "mutated weights", "pauses (Ctrl-Z)", "signals to a rank"):
+            with self.subTest(kind=kind):
+                counts = self.counted(kind, "none")
+                self.assertEqual({}, dict(counts.broken))
+                self.assertEqual(4, counts.attempts(kind))
+
+    def test_the_report_counts_and_says_how_to_repeat(self):
+        counts = soak.Counts()
+        counts.add("full disks", 4, "ended well", [])
+        counts.add("full disks", 5, "one sentence", ["a file was left behind: x", "an output is torn: y"])
+        counts.not_here["signals at system calls"] = "there is no strace"
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            code = soak.report(counts, 17, "./walk test soak")
+        self.assertEqual(1, code)
+        for line in ("| full disks | 2 | 1 | 0 | 1 | 0 | 0 | 1 |", "| all | 2 | 1 | 0 | 1 | 0 | 0 | 1 |",
+                     "SKIPPED: signals at system calls: there is no strace", "1 × full disks: an output is torn: y",
+                     "    ./walk test soak --seed 17 --only 'full disks:5'", "2 attempts, 1 broke a promise"):
+            self.assertIn(line, printed.getvalue().splitlines())
+        whole = soak.Counts()
+        whole.add("full disks", 0, "ended well", [])
+        with redirect_stdout(io.StringIO()):
+            self.assertEqual(0, soak.report(whole, 17, "./walk test soak"))
+
+    def test_a_seed_repeats_an_attempt(self):
+        import random
+        for number in range(5):
+            first, again = (mutated(b"0123456789" * 20, random.Random(f"3:kind:{number}")) for _ in range(2))
+            self.assertEqual(first, again)
+
+    def test_a_whole_safetensors_file(self):
+        import random
+        whole = safetensors(random.Random(1), {"a": [2, 3], "b": [4]})
+        self.assertTrue(is_whole_safetensors(whole))
+        for torn in (whole[:-1], whole + b"x", whole[:20], b""):
+            self.assertFalse(is_whole_safetensors(torn))
+
+    def test_bad_options_are_refused_in_one_sentence(self):
+        for options in (["--minutes", "0"], ["--minutes", "x"], ["--only", "full disks"], ["--kind", "rain"],
+                        ["--programs", "/nowhere"]):
+            with self.subTest(options=options):
+                done = subprocess.run([sys.executable, str(HERE / "soak.py"), "--programs", str(PROGRAMS), *options],
+                                      capture_output=True, text=True)
+                self.assertEqual(2, done.returncode, done.stderr)
+                self.assertEqual("", done.stdout)
+                self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_a_short_soak_comes_to_its_table(self):
+        done = subprocess.run([sys.executable, str(HERE / "soak.py"), "--programs", str(PROGRAMS), "--minutes", "0.05"],
+                              capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        for kind in KINDS:
+            tried = re.search(rf"^\| {re.escape(kind)} \| [1-9]", done.stdout, re.M)
+            skipped = f"SKIPPED: {kind}: " in done.stdout
+            self.assertTrue(tried or skipped, f"{kind}:\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    PROGRAMS = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
