@@ -19,10 +19,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import attempt  # noqa: E402
 import soak  # noqa: E402
 from attacks import KINDS, NotHere, Stage, is_whole_safetensors, mutated, safetensors  # noqa: E402
 
 PROGRAMS = None
+attempt.SECONDS_TO_VANISH = 0.5
 
 # Writes what it is asked to, prints a screen that ends with OK, and breaks the promise $1 unless the run is an undisturbed one.
 STAND_IN = r"""#!/bin/sh
@@ -123,8 +125,8 @@ class Soak(unittest.TestCase):
                     self.assertGreater(counts.breaking[kind], 0)
 
     def test_kept_promises_are_not_counted(self):
-        # Signals may end a stand-in anywhere, which has no handlers: those kinds are left out.
-        for kind in ("mutated traces", "mutated weights", "pauses (Ctrl-Z)", "signals to a rank"):
+        # Where signals meet a stand-in, a shell script without handlers, there is no telling what it says.
+        for kind in ("mutated traces", "pauses (Ctrl-Z)"):
             with self.subTest(kind=kind):
                 counts = self.counted(kind, "none")
                 self.assertEqual({}, dict(counts.broken))
