@@ -139,6 +139,10 @@ TEST_CASE("compare: figures are means over the ranks") {
   CHECK(figure(comparison, "computation").a.value() == doctest::Approx(0.03));
   CHECK(figure(comparison, "all_gather, calls").a.value() == doctest::Approx(1));
   CHECK(figure(comparison, "waiting").a.value() == doctest::Approx(0.01));
+  CHECK(figure(comparison, "transfer").a.value() == doctest::Approx(0.02));
+  CHECK(figure(comparison, "optimizer, device").a.value() == doctest::Approx(0.05));
+  CHECK(figure(comparison, "all_gather, sum").a.value() == doctest::Approx(0.03));
+  CHECK(figure(comparison, "all_gather, messages").a.value() == doctest::Approx(32));
 }
 
 TEST_CASE("compare: a folder stands for all ranks of a run") {

@@ -95,6 +95,20 @@ TEST_CASE("output: CSV quotes what holds a comma, and every line has as many cel
   }
 }
 
+TEST_CASE("output: CSV has the lines of each rank, and where there are several, those of all of them together") {
+  const auto lines_that_begin = [](const std::string& csv, const std::string& begin) {
+    int lines = 0;
+    for (const std::string& line : lines_of(csv)) lines += line.rfind(begin, 0) == 0;
+    return lines;
+  };
+  const std::string two = summary_csv(summary_of(lesson_trace()));
+  CHECK(lines_that_begin(two, "0,") > 10);
+  CHECK(lines_that_begin(two, "1,") == lines_that_begin(two, "0,"));
+  CHECK(lines_that_begin(two, "all,") == lines_that_begin(two, "0,"));
+  CHECK(two.find("all,all_gather,float32,\"[0, 1]\",sent bytes,32,bytes\n") != std::string::npos);
+  CHECK(lines_that_begin(summary_csv(summary_of(rich_trace())), "all,") == 0);
+}
+
 TEST_CASE("output: CSV doubles the quotes in a cell, so that readers of the format get the names back") {
   const std::string csv = summary_csv(
       summary_of(TraceWriting().collective("allreduce", 0, 10, 16, "Float", R"(the \"first\", and \"\")", 2).json()));

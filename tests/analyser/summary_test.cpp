@@ -237,6 +237,62 @@ TEST_CASE("summary: damaged events are left out, counted and said") {
   CHECK(has_note(summary, "7 events are damaged"));
 }
 
+TEST_CASE("summary: what has no duration of its own is left out, and said by its kind") {
+  TraceWriting trace;
+  trace.kernel("gemm", 0, 10);
+  for (const char* phase : {"s", "t", "f", "C", "i", "I", "R", "B", "E", "b"})
+    trace.raw(std::string(R"("ph": ")") + phase +
+              R"(", "cat": "kernel", "name": "x", "pid": 0, "tid": 7, "ts": 3, "id": 1)");
+  const Summary summary = summary_of(trace);
+  CHECK(left_out(summary, "flows: arrows for viewers") == 3);
+  CHECK(left_out(summary, "counters: curves for viewers") == 1);
+  CHECK(left_out(summary, "instants: they have no duration") == 3);
+  CHECK(left_out(summary, "begins and ends apart (B, E): only complete events (X) are counted") == 2);
+  CHECK(left_out(summary, "other phases than X, M, s, t, f, C, i, B and E") == 1);
+  CHECK(summary.together.kernels == 1);
+  CHECK_FALSE(has_note(summary, "damaged"));
+}
+
+TEST_CASE("summary: durations whose sum could leave 64 bits are damaged from there on") {
+  const double two_years = 6e13;  // in microseconds
+  const Summary summary =
+      summary_of(TraceWriting().kernel("one", 0, two_years).kernel("two", 0, two_years).kernel("three", 0, 5));
+  CHECK(left_out(summary, "damaged: durations that add up to more than three years") == 1);
+  CHECK(summary.together.kernels == 2);
+}
+
+TEST_CASE("summary: a barrier has no size, and is no collective of which it is missed") {
+  const auto without_size = [](const char* name) {
+    return TraceWriting(0, 2).event("kernel", "ncclX", 0, 10,
+                                    std::string(R"("Collective name": ")") + name + R"(", "Group size": 2)");
+  };
+  CHECK_FALSE(has_note(summary_of(without_size("barrier")), "without a size"));
+  CHECK(has_note(summary_of(without_size("allreduce")), "1 of 1 collectives are in lines without a size"));
+}
+
+TEST_CASE("summary: a file that does not tell how large the world is does not hide what another tells") {
+  for (const int larger : {0, 1}) {
+    TemporaryFolder folder;
+    std::vector<std::string> paths;
+    for (int rank = 0; rank < 2; ++rank)
+      paths.push_back(TraceWriting(rank, rank == larger ? 4 : 0)
+                          .kernel("gemm", 0, 1)
+                          .write(folder.file("rank" + std::to_string(rank) + ".json")));
+    CHECK(summarize({read_trace(paths[0]), read_trace(paths[1])}).world_size == 4);
+  }
+}
+
+TEST_CASE("summary: a process whose name does not say its rank has none, and its events are left out") {
+  for (const std::string name : {"rank", "rank x", "rank -1", "rank 99999999999", "ranks 0", "Rank 0"}) {
+    CAPTURE(name);
+    std::string trace = lesson_trace();
+    trace.replace(trace.find("rank 1 (dp 1)"), 13, name);
+    const Summary summary = summarize({read_trace_text("the lesson's trace", trace)});
+    CHECK(summary.ranks.size() == 1);
+    CHECK(left_out(summary, "of a process whose name does not say its rank") == 4);
+  }
+}
+
 TEST_CASE("summary: what a recording had no room for is said, in both dialects, and so is a failed check") {
   TemporaryFolder folder;
   const auto read = [&](const std::string& fields) {

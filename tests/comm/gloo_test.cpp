@@ -250,6 +250,33 @@ TEST_CASE("headers: each message costs what the documentation says, so a send br
   CHECK(joined(complaints) == "");
 }
 
+TEST_CASE("a message of 2⁴⁰ bytes: is refused before anything is sent or read, and the group goes on") {
+  const auto complaints = on_gloo_threads(2, [](Communicator& c) -> std::string {
+    c.barrier();
+    const std::int64_t before = c.backend().header_bytes_sent();
+    for (const bool sends : {true, false}) {
+      char memory = 0;
+      try {
+        const std::int64_t bytes = std::int64_t{1} << 40;
+        const Envelope send{CollectiveKind::send, ElementType::bytes, 0, 0},
+            recv{CollectiveKind::recv, ElementType::bytes, 0, 0};
+        if (sends) c.backend().post_send(send, 1 - c.rank(), &memory, bytes);
+        if (!sends) c.backend().post_receive(recv, 1 - c.rank(), &memory, bytes);
+        return "it was accepted";
+      } catch (const std::invalid_argument& error) {
+        if (std::string(error.what()) !=
+            "a message of 1099511627776 bytes was to be sent in group gloo, but a message may have at most "
+            "1099511627775 "
+            "bytes")
+          return error.what();
+      }
+    }
+    if (c.backend().header_bytes_sent() != before) return "something was sent";
+    return c.all_reduce(Flat{1}) == Flat{2} ? "" : "the group is broken";
+  });
+  CHECK(joined(complaints) == "");
+}
+
 TEST_CASE("a group of one over Gloo: opens no socket and sends nothing") {
   const std::size_t before = own_socket_inodes().size();
   const auto complaints = on_gloo_threads(1, [&](Communicator& c) -> std::string {

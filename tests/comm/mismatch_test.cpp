@@ -185,6 +185,30 @@ TEST_CASE("a rank that does not come: a timeout over memory names the call and t
   CHECK(timeouts == 2);
 }
 
+TEST_CASE("a timeout over memory: whoever comes later is told of it, and does not wait for itself") {
+  const auto text = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const RunError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto nobody_cares = [](int) {};
+  for (const bool sends : {false, true}) {
+    sim::MemoryGroup group(3, std::chrono::milliseconds(20), "memory");
+    const auto zero = group.backend(0), one = group.backend(1), two = group.backend(2);
+    float number = 0;
+    const Envelope send{CollectiveKind::send, ElementType::float32, 0, 0},
+        recv{CollectiveKind::recv, ElementType::float32, 0, 0};
+    const auto waiting = sends ? zero->post_send(send, 1, &number, 4) : zero->post_receive(recv, 1, &number, 4);
+    const std::string first = text([&] { waiting->wait(nobody_cares); });
+    CHECK(first.find("rank 0 of group memory waited 20 ms in ") == 0);
+    CHECK(text([&] { one->post_receive(recv, 0, &number, 4); }) == first);
+    CHECK(text([&] { two->post_send(send, 1, &number, 4); }) == first);
+  }
+}
+
 TEST_CASE("abort: wakes every rank that waits over memory with the given reason, and fails later calls") {
   sim::MemoryGroup group(3, patient);
   std::atomic<int> woken{0};

@@ -128,6 +128,26 @@ TEST_CASE("trace_page: names can neither end a script nor fill a place of the pa
   CHECK(texts[1] == "{{data}} \u2028 <!--");
 }
 
+TEST_CASE("trace_page: what a file is called, or says of itself, is no markup in any list or table") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("<i>name<!--.json");
+  TraceWriting(0, 2)
+      .kernel("<i>kernel", 0, 10)
+      .event("<i>category", "x", 0, 5)
+      .collective("allreduce", 10, 5, 8, "<i>type", "<i>ranks", 2)
+      .write(path);
+  const std::vector<TraceFile> files = read_traces({path});
+  TracePicture picture = {{picture_run(files, summarize(files))}, {"<i>warning"}};
+  picture.runs[0].summary.notes.push_back("<i>note");
+  const std::string page = trace_page(picture);
+  CHECK(times(page, "<i>") == times(page_texts::echarts_js, "<i>"));
+  for (const char* shown : {"&lt;i&gt;name&lt;!--", "&lt;i&gt;kernel", "&lt;i&gt;category", "&lt;i&gt;type",
+                            "&lt;i&gt;ranks", "&lt;i&gt;warning", "&lt;i&gt;note"}) {
+    CAPTURE(shown);
+    CHECK(page.find(shown) != std::string::npos);
+  }
+}
+
 TEST_CASE("trace_page: it loads nothing") {
   const std::string page = trace_page(picture_of({rich_trace()}));
   for (const char* loading : {"src=\"", "url(", "@import", "<iframe", "<object", "<embed"}) {
