@@ -144,7 +144,10 @@ void trouble(Rank& rank, Local& local) {
   local.sums = rank.dp().all_reduce(Flat(6, 1.0f));
 }
 
+bool dies_at_the_end = false;  // only the culprit's process knows
+
 void part(Rank& rank, Local&) {
+  dies_at_the_end = mode == "dies_at_the_end" && rank.rank() == culprit;
   if (mode != "stray_receive") talk_everywhere(rank, 8);
 }
 
@@ -185,6 +188,7 @@ int main(int argc, char** argv) {
   lesson.step("part", part);
   // What only one side knows must not decide what the other one does.
   if (mode == "goes_astray" && !lesson.reporting()) lesson.step("astray", [](Rank&, Local&) {});
+  if (dies_at_the_end) kill(getpid(), SIGKILL);
   if (mode == "asks_as_a_rank" && !lesson.all_equal()) return 1;
   return lesson.answer("everybody does.");
 }

@@ -80,6 +80,9 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
   cases.push_back({{"--mode", "goes_astray"}, 3, {"went on to 'astray'", "as the outcome of a check"}});
   cases.push_back({{"--mode", "asks_as_a_rank"}, 3, {"was killed by signal 6 (SIGABRT)"}});
   cases.push_back({{"--mode", "reference_throws"}, 3, {"the reference can't be computed"}});
+  for (int rank : {0, 7})  // behind its last step, when all checks have been made
+    cases.push_back(
+        {{"--mode", "dies_at_the_end", "--culprit", text(rank)}, 3, {"rank " + text(rank) + " was killed"}});
   cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is no std::exception"}});
   run_cases(cases);
 }

@@ -257,7 +257,14 @@ TEST_CASE("Recorder: a quiet step is recorded phase by phase; a phase that comes
 
   recorder.quiet_step("no phases", by_rank(told(shown("a", {1})), told()));
   CHECK(steps.back().title == "no phases");
+  REQUIRE(steps.back().holds[0].size() == 1);
+  CHECK(steps.back().holds[0][0].name == "a");
   CHECK(steps.back().number == 4);
+  recorder.quiet_step("then without", by_rank(told(shown("a", {1}), phase("one"), shown("b", {1})), told()));
+  CHECK(steps[steps.size() - 2].title == "then without: one");
+  CHECK(steps.back().title == "then without");
+  REQUIRE(steps.back().holds[0].size() == 1);
+  CHECK(steps.back().holds[0][0].name == "b");
   recorder.quiet_step("nothing at all", by_rank(told(), told()));
   CHECK(steps.back().title == "nothing at all");
 }
