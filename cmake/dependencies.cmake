@@ -58,6 +58,16 @@ else()
   target_link_libraries(muonwalk_xxhash INTERFACE muonwalk_xxhash_header)
 endif()
 
+# What ranks prove their knowledge of a secret with. Its own build is no CMake build, so it has to be installed.
+find_path(MUONWALK_SODIUM_DIR sodium.h)
+find_library(MUONWALK_SODIUM_LIBRARY sodium)
+if(NOT MUONWALK_SODIUM_DIR OR NOT MUONWALK_SODIUM_LIBRARY)
+  message(FATAL_ERROR "libsodium is not installed: install libsodium-dev (Debian, Ubuntu) or libsodium (Homebrew, others)")
+endif()
+add_library(muonwalk_sodium INTERFACE)
+target_include_directories(muonwalk_sodium SYSTEM INTERFACE ${MUONWALK_SODIUM_DIR})
+target_link_libraries(muonwalk_sodium INTERFACE ${MUONWALK_SODIUM_LIBRARY})
+
 if(MUONWALK_TESTS)
   find_package(doctest QUIET)
   if(NOT doctest_FOUND)

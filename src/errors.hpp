@@ -28,4 +28,9 @@ struct TimeoutError : RunError {
   using RunError::RunError;
 };
 
+/// A process that is no rank of the run has connected to one. No rank is to blame.
+struct StrangerError : RunError {
+  using RunError::RunError;
+};
+
 }  // namespace muonwalk

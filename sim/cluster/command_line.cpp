@@ -175,6 +175,11 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--transport", options.transport, "gloo (default) or memory; memory needs --world threads")
       ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}}))
       ->type_name("TEXT");
+  app.add_option("--network", options.network,
+                 "private (default): ranks that are processes get a network of their own, which no\n"
+                 "other process can reach, where the system allows it; shared: this machine's loopback")
+      ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
+      ->type_name("TEXT");
   app.add_option_function<std::string>(
       "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
       "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "));

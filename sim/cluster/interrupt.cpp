@@ -87,6 +87,10 @@ void handle_interrupts(const std::string& program) {
   }
 }
 
+void end_program(const std::string& sentence) {
+  end_ranks_and_exit((std::string(program_name) + ": " + sentence + "\n").c_str());
+}
+
 void register_rank_process(pid_t pid) {
   for (auto& place : registered) {
     pid_t empty = 0;

@@ -11,6 +11,9 @@ namespace muonwalk::sim {
 /// nobody can catch it, ends the program in the same way, with what it says. To be called by the main thread.
 void handle_interrupts(const std::string& program);
 
+/// Ends the program as an interrupt does, with `sentence` in its place; from any thread.
+[[noreturn]] void end_program(const std::string& sentence);
+
 /// Adds or removes the process of a rank that has to end with the program.
 /// @{
 void register_rank_process(pid_t pid);

@@ -128,7 +128,7 @@ bool LessonCore::all_equal() const {
 
 void LessonCore::timings() {
   if (!reporting() || options_.verbose == 0) return;
-  print_error_line(fmt::format("{}: measured on this machine, seconds a rank", info_.name));
+  print_error_line(fmt::format("{}: measured on this machine, seconds per rank", info_.name));
   print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
   for (const std::string& phase : state_->phases) {
     double sum = 0, most = 0;

@@ -32,6 +32,10 @@ enum class WorldKind { processes, threads };
 /// What ranks that are threads talk over. Processes always talk over Gloo.
 enum class TransportKind { gloo, memory };
 
+/// Which network ranks that are processes connect over: one of their own where the system allows it, or the loopback
+/// that all processes of the machine share.
+enum class NetworkKind { own, shared };
+
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
   /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes for ever, or
@@ -62,6 +66,7 @@ struct Options {
   double timeout_seconds = 30;                    ///< --timeout: how long nothing may move before the run is given up
   WorldKind world = WorldKind::processes;         ///< --world
   TransportKind transport = TransportKind::gloo;  ///< --transport
+  NetworkKind network = NetworkKind::own;         ///< --network
   std::string bug;                                ///< --bug; empty for none
   Fault fault;                                    ///< --fault
   std::string record_file;                        ///< the file that the run is recorded in; empty for none

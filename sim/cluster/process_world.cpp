@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "sim/cluster/interrupt.hpp"
+#include "sim/cluster/private_network.hpp"
 #include "sim/cluster/rank_process.hpp"
 #include "sim/cluster/record_stream.hpp"
 #include "sim/cluster/standstill.hpp"
@@ -75,6 +76,8 @@ class RankSide {
  public:
   RankSide(const Options& options, int rank, int records, int goodbye, Board& board, ProgressBoard& progress)
       : rank_(rank), records_(records), goodbye_(goodbye), progress_(&progress) {
+    speaking = this;
+    GlooDevice::on_overrun([](const char* sentence) { speaking->end_with(sentence); });
     guarded([&] {
       have_fault(options.fault, rank, 0);
       progress_->slot(rank).stage = ProgressSlot::Stage::connecting;
@@ -121,6 +124,13 @@ class RankSide {
     }
   }
 
+  // Called on another thread, while this one connects and tells nothing.
+  [[noreturn]] void end_with(const std::string& sentence) {
+    send(Failed{Failed::Kind::stranger, sentence, monotonic_seconds()});
+    _exit(3);
+  }
+
+  static inline RankSide* speaking = nullptr;  // the one rank of this process
   int rank_;
   RecordWriter records_;
   int goodbye_;
@@ -138,7 +148,9 @@ class ProcessWorld : public World {
     std::fflush(nullptr);  // what is still in a buffer would be printed once by every process
     try {
       require_no_other_threads();
+      if (options.network == NetworkKind::own) network_.emplace();
       for (int rank = 0; rank < options.grid.size() && !in_rank_; ++rank) fork_rank(rank);
+      network_.reset();  // it lasts as long as the ranks that are in it
       if (in_rank_) return;
       close(goodbye_.read_end);
       goodbye_.read_end = -1;
@@ -215,6 +227,7 @@ class ProcessWorld : public World {
     }
     leave_interrupts_to_the_parent();
     signal(SIGPIPE, SIG_IGN);
+    if (network_ && network_->exists() && !network_->enter()) _exit(3);  // another process could, a moment ago
 #ifdef __linux__  // elsewhere a rank notices the parent's end when it next writes to its pipe
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
@@ -384,6 +397,7 @@ class ProcessWorld : public World {
   std::unique_ptr<Board> board_;
   std::unique_ptr<ProgressBoard> progress_;
   Pipe goodbye_;
+  std::optional<PrivateNetwork> network_;
   std::vector<RankProcess> ranks_;
   std::vector<double> stopped_since_;
   std::optional<RankSide> in_rank_;

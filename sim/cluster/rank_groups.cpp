@@ -175,12 +175,11 @@ void RankGroups::close(const std::string& reason) {
 
 std::unique_ptr<Board> board_for(const Options& options) {
   require_possible(options);
-  // Gloo writes two keys a rank and group: the name of its machine and its addresses.
   std::size_t keys = 0;
   int largest = 1;
   for (const std::string& name : group_names(options))
     for (const Group& group : groups_named(options, name)) {
-      keys += 2 * static_cast<std::size_t>(group.size());
+      keys += GlooDevice::board_keys(group.size());
       largest = std::max(largest, group.size());
     }
   return std::make_unique<Board>(keys, GlooDevice::board_value_bytes(largest));

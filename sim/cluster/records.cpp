@@ -48,6 +48,7 @@ Failed failure_now() {
     if (dynamic_cast<const UsageError*>(&error) != nullptr) failure.kind = Failed::Kind::usage;
     if (dynamic_cast<const PeerLostError*>(&error) != nullptr) failure.kind = Failed::Kind::peer_lost;
     if (dynamic_cast<const TimeoutError*>(&error) != nullptr) failure.kind = Failed::Kind::timed_out;
+    if (dynamic_cast<const StrangerError*>(&error) != nullptr) failure.kind = Failed::Kind::stranger;
   } catch (...) {
   }
   return failure;
@@ -55,6 +56,7 @@ Failed failure_now() {
 
 void raise(const Failed& failure, int rank, const std::string& step) {
   if (failure.kind == Failed::Kind::usage) throw UsageError(failure.message);
+  if (failure.kind == Failed::Kind::stranger) throw StrangerError(failure.message);
   throw RunError(fmt::format("rank {} failed in step '{}': {}", rank, step, failure.message));
 }
 

@@ -82,8 +82,8 @@ struct Traced {
 /// An exception that ended a rank's step.
 struct Failed {
   /// What the exception was: a UsageError, a PeerLostError (what happened to another rank is the cause), a
-  /// TimeoutError, or any other.
-  enum class Kind : std::uint8_t { usage, peer_lost, other, timed_out };
+  /// TimeoutError, a StrangerError (no rank is to blame), or any other.
+  enum class Kind : std::uint8_t { usage, peer_lost, other, timed_out, stranger };
   Kind kind = Kind::other;  ///< which of them
   std::string message;      ///< what it says
   double at = 0;            ///< when, on the monotonic clock
@@ -92,7 +92,8 @@ struct Failed {
 /// What the exception that is being handled says, and when.
 Failed failure_now();
 
-/// Throws what rank `rank` failed of in this step: a UsageError as it is, anything else as a RunError that names both.
+/// Throws what rank `rank` failed of in this step: a UsageError and a StrangerError as they are, anything else as a
+/// RunError that names both.
 [[noreturn]] void raise(const Failed& failure, int rank, const std::string& step);
 
 /// Seconds on the clock that all processes of the machine share.

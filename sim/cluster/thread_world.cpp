@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/world.hpp"
 #include "src/errors.hpp"
 
@@ -63,6 +64,7 @@ class ThreadWorld : public World {
       memory_ = std::make_unique<MemoryGroups>(options, timeout);
     } else {
       require_files_over_gloo(options);
+      GlooDevice::on_overrun([](const char* sentence) { end_program(sentence); });
       board_ = board_for(options);
     }
     on_every_rank("rendezvous", [&](int rank) {
@@ -129,6 +131,7 @@ class ThreadWorld : public World {
   void wake_the_others(int failed_rank) {
     const std::string reason = fmt::format("rank {} failed", failed_rank);
     if (memory_) memory_->abort(reason);
+    if (board_) board_->give_up(reason);
     auto& session = sessions_[static_cast<std::size_t>(failed_rank)];
     if (session) session->groups().close(reason);
   }

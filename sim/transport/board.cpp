@@ -25,6 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_key_bytes = 118;
+constexpr std::size_t max_reason_bytes = 200;
 constexpr std::size_t bells = 256;  // a power of two
 
 // All of the board starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step that
@@ -73,6 +74,9 @@ void ring(std::atomic<std::uint32_t>& bell) {
 struct Board::Shared {
   std::size_t entries;
   std::size_t value_bytes;
+  Secret secret;
+  std::atomic<std::uint32_t> given_up;  // 0: no, 1: the reason is being written, 2: it is there
+  char reason[max_reason_bytes + 1];
   // A waiting rank sleeps on the bell of its key's hash, so that a new key wakes only those who may want it.
   std::atomic<std::uint32_t> bell[bells];
 
@@ -121,6 +125,12 @@ Board::Board(std::size_t entries, std::size_t value_bytes) {
   shared_ = static_cast<Shared*>(memory);
   shared_->entries = entries;
   shared_->value_bytes = value_bytes;
+  try {
+    shared_->secret = random_bytes();
+  } catch (...) {
+    munmap(shared_, mapped_bytes_);
+    throw;
+  }
 }
 
 Board::~Board() { munmap(shared_, mapped_bytes_); }
@@ -155,13 +165,25 @@ std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds t
       const char* value = shared_->value(i);
       return std::vector<char>(value, value + shared_->entry(i)->value_bytes);
     }
+    if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
     if (Clock::now() >= deadline) {
-      throw RunError("the key \"" + key + "\" did not appear on the board within " + std::to_string(timeout.count()) +
-                     " ms; the rank that writes it has died, hangs, or was never started");
+      throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
+                         std::to_string(timeout.count()) +
+                         " ms; the rank that writes it has died, hangs, or was never started");
     }
     sleep_on(bell, seen, deadline);
   }
 }
+
+void Board::give_up(const std::string& reason) {
+  std::uint32_t not_yet = 0;
+  if (!shared_->given_up.compare_exchange_strong(not_yet, 1)) return;
+  std::strncpy(shared_->reason, reason.c_str(), max_reason_bytes);
+  shared_->given_up.store(2, std::memory_order_release);
+  for (auto& bell : shared_->bell) ring(bell);
+}
+
+const Secret& Board::secret() const { return shared_->secret; }
 
 void Board::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;

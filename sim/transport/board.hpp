@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/transport/secret.hpp"
+
 namespace muonwalk::sim {
 
 /// The notice board on which ranks find each other: a small map from keys to bytes in memory that is mapped before the
@@ -24,8 +26,16 @@ class Board {
   /// Writes a value. Throws RunError when the key is known, the board is full, or the key or value too long.
   void set(const std::string& key, const std::vector<char>& value);
 
-  /// Waits for the key. Throws RunError, naming the key, when it has not come after `timeout`.
+  /// Waits for the key. Throws TimeoutError, naming the key, when it has not come after `timeout`, and PeerLostError
+  /// when the run was given up before it came.
   std::vector<char> get(const std::string& key, std::chrono::milliseconds timeout);
+
+  /// Wakes everybody who waits for a key that is not there: a rank has failed, and `reason` (cut at 200 bytes) is what
+  /// they throw. Only the first reason counts.
+  void give_up(const std::string& reason);
+
+  /// The secret of the run, made with the board.
+  const Secret& secret() const;
 
   /// Waits for all of the keys, as get does.
   void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);

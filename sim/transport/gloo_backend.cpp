@@ -1,6 +1,7 @@
 #include "sim/transport/gloo_backend.hpp"
 
-#include <gloo/rendezvous/context.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
 #include <gloo/transport/pair.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -84,19 +85,21 @@ struct GlooMessage : PostedMessage {
 
 class GlooBackend : public Backend {
  public:
-  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device,
-              std::shared_ptr<gloo::rendezvous::Context> context, std::vector<TcpSocket> sockets, milliseconds timeout)
+  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device, GlooMesh mesh, milliseconds timeout)
       : name_(std::move(name)),
         rank_(rank),
         timeout_(timeout),
         device_(std::move(device)),
-        context_(std::move(context)),
-        sockets_(std::move(sockets)),
+        context_(std::move(mesh.context)),
+        sockets_(std::move(mesh.sockets)),
         outbox_(static_cast<std::size_t>(size)),
         inbox_(static_cast<std::size_t>(size)) {
     for (auto& directions : sequences_)
       for (auto& by_peer : directions) by_peer.resize(static_cast<std::size_t>(size), 0);
+    // A peer that is quicker may have written its first message by now, so what was received so far is not asked for:
+    // it is what the peers' proofs take.
     baseline_ = read_counters();
+    baseline_.bytes_received = GlooMesh::proof_bytes_per_peer * (size - 1);
   }
 
   ~GlooBackend() override {
@@ -392,10 +395,10 @@ class GlooBackend : public Backend {
     }
   }
 
-  // The sum over the sockets; unknown when one is gone or when these may be the sockets of another rank.
+  // The sum over the sockets; unknown when one is gone, or where they can't be told apart.
   KernelTraffic read_counters() const {
     KernelTraffic sum;
-    sum.known = gloo_devices_alive() == 1 && sockets_.size() + 1 == inbox_.size();
+    sum.known = sockets_.size() + 1 == inbox_.size();
     for (const TcpSocket& socket : sockets_) {
       TcpCounters counters;
       sum.known = sum.known && read_tcp_counters(socket, counters);
@@ -405,12 +408,12 @@ class GlooBackend : public Backend {
     return sum;
   }
 
-  // Only what was sent has a baseline: a peer that is quicker may have written its first message by now, so what was
-  // received is counted from the beginning, which is the same because Debian's Gloo says nothing while it connects.
+  // Without what was said while the group was connected.
   KernelTraffic since_baseline() const {
     KernelTraffic traffic = read_counters();
     if (!traffic.known || !baseline_.known) return KernelTraffic();
     traffic.bytes_sent -= baseline_.bytes_sent;
+    traffic.bytes_received -= baseline_.bytes_received;
     return traffic;
   }
 
@@ -418,7 +421,7 @@ class GlooBackend : public Backend {
   int rank_;
   milliseconds timeout_;
   std::shared_ptr<void> device_;
-  std::shared_ptr<gloo::rendezvous::Context> context_;
+  std::shared_ptr<gloo::Context> context_;
   std::vector<TcpSocket> sockets_;
   // Of collectives, by peer. There is at most one of their messages under way to and from each.
   std::vector<Mail> outbox_;
@@ -441,12 +444,9 @@ void GlooMessage::wait(const WaitsFor& waits_for) { backend->wait(*this, waits_f
 
 }  // namespace
 
-std::unique_ptr<Backend> over_connected_context(const std::string& name, int rank, int size,
-                                                std::shared_ptr<void> device,
-                                                std::shared_ptr<gloo::rendezvous::Context> context,
-                                                std::vector<TcpSocket> sockets, milliseconds timeout) {
-  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), std::move(context), std::move(sockets),
-                                       timeout);
+std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
+                                   GlooMesh mesh, milliseconds timeout) {
+  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), std::move(mesh), timeout);
 }
 
 }  // namespace muonwalk::sim

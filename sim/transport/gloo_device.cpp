@@ -1,7 +1,5 @@
 #include <fcntl.h>
 #include <gloo/config.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
 #if GLOO_HAVE_TRANSPORT_UV && !defined(__linux__)
 #include <gloo/transport/uv/device.h>  // Gloo's tcp is for Linux only; this path has not been tried
 #else
@@ -14,14 +12,18 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "sim/transport/gloo_backend.hpp"
 #include "sim/transport/gloo_device.hpp"
-#include "sim/transport/tcp_counters.hpp"
+#include "sim/transport/gloo_mesh.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -36,72 +38,46 @@ namespace socket_transport = gloo::transport::uv;
 namespace socket_transport = gloo::transport::tcp;
 #endif
 
-// How many devices live in this process. With more than one, its ranks are threads that share the kernel's view.
-std::atomic<int> devices_alive{0};
-
 }  // namespace
 
-int gloo_devices_alive() { return devices_alive; }
-
 struct GlooDevice::State {
-  State() { ++devices_alive; }
-  ~State() { --devices_alive; }
   std::shared_ptr<gloo::transport::Device> device;
 };
 
 namespace {
 
-// Gloo does not always say that it was files that ran out, so the system is asked as well.
-bool no_more_files(const std::exception& error) {
-  if (std::strstr(error.what(), std::strerror(EMFILE)) != nullptr) return true;
-  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (file >= 0) ::close(file);
-  return file < 0 && (errno == EMFILE || errno == ENFILE);
-}
-constexpr const char* kMoreFiles = "allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
+// Ranks of this process that are connecting. While there are any, Gloo reads what anybody sends who gets through to a
+// port, and what it does not understand it throws on its own thread, which ends the process.
+std::atomic<int> ranks_connecting{0};
+std::atomic<GlooDevice::LastWords> last_words{nullptr};
+std::terminate_handler usual_end = nullptr;
 
-// Gloo's idea of a notice board, on ours and with our timeout: one deadline covers all that is read while a group
-// connects (Gloo's own stores wait up to 30 s for a rank that does not come, whatever is set).
-class BoardStore : public gloo::rendezvous::Store {
+class Connecting {
  public:
-  // The keys of `group` on the board, which must outlive the store; the deadline is `timeout` from now.
-  BoardStore(Board& board, std::string group, std::chrono::milliseconds timeout)
-      : board_(board),
-        group_(std::move(group)),
-        timeout_(timeout),
-        deadline_(std::chrono::steady_clock::now() + timeout) {}
-
-  // Pins `value` on the board.
-  void set(const std::string& key, const std::vector<char>& value) override { board_.set(full(key), value); }
-
-  // The value of a key, as soon as it is there. Throws RunError when it is not there in time.
-  std::vector<char> get(const std::string& key) override {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
-    try {
-      return board_.get(full(key), std::max(left, std::chrono::milliseconds(0)));
-    } catch (const RunError&) {
-      // Gloo's keys are "3" (an address) and "rank_3" (a host name).
-      const std::string rank = key.substr(std::min(key.find_first_of("0123456789"), key.size()));
-      throw RunError("the group " + group_ + " can't be connected: its rank " + rank + " did not come within " +
-                     std::to_string(timeout_.count()) + " ms; it has died, hangs, or was never started");
-    }
-  }
-
-  // Returns when all keys are there. The timeout that Gloo hands over is not the one that holds.
-  void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) get(key);
-  }
-  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override { wait(keys); }
-
- private:
-  std::string full(const std::string& key) const { return group_ + "/" + key; }
-
-  Board& board_;
-  std::string group_;
-  std::chrono::milliseconds timeout_;
-  std::chrono::steady_clock::time_point deadline_;
+  Connecting() { ++ranks_connecting; }
+  ~Connecting() { --ranks_connecting; }
 };
+
+[[noreturn]] void end_of_process() {
+  if (ranks_connecting > 0) {
+    const char* const sentence =
+        "a process that is no rank connected while the ranks of this run were connecting, and what it sent or left "
+        "ended Gloo; nothing was sent to it; end that process, or run where ranks get a network of their own";
+    const GlooDevice::LastWords words = last_words;
+    if (words != nullptr) words(sentence);
+    std::fprintf(stderr, "%s\n", sentence);
+    _exit(3);
+  }
+  if (usual_end != nullptr) usual_end();
+  std::abort();
+}
+
+void hear_the_end() {
+  static std::once_flag once;
+  std::call_once(once, [] { usual_end = std::set_terminate(end_of_process); });
+}
+
+constexpr const char* kMoreFiles = "allow more (ulimit -n), ask for fewer ranks, or give each a process of its own";
 
 // A group of one rank, which has nobody to talk to: its communicator never posts a message.
 class GroupOfOne : public Backend {
@@ -116,24 +92,6 @@ class GroupOfOne : public Backend {
     throw std::invalid_argument("a message was to be posted in a group of one rank, which has no peers");
   }
 };
-
-// Gloo's own limit while two ranks connect. Debian's version multiplies it by five.
-milliseconds connect_limit(milliseconds timeout) {
-#ifdef GLOO_SHARED_STORE
-  return timeout;
-#else
-  return std::max(timeout / 5, milliseconds(1));
-#endif
-}
-
-void connect_full_mesh(gloo::rendezvous::Context& context, const std::shared_ptr<BoardStore>& store,
-                       std::shared_ptr<gloo::transport::Device>& device) {
-#ifdef GLOO_SHARED_STORE
-  context.connectFullMesh(store, device);
-#else
-  context.connectFullMesh(*store, device);
-#endif
-}
 
 // While it lives, the calling thread is scheduled as SCHED_BATCH. Where that is refused everything works, only slower.
 class BatchScope {
@@ -175,24 +133,29 @@ GlooDevice::GlooDevice() : state_(std::make_shared<State>()) {
 
 GlooDevice::~GlooDevice() = default;
 
-std::size_t GlooDevice::board_keys(int size) { return std::size_t{4} * static_cast<std::size_t>(std::max(size, 1)); }
+void GlooDevice::on_overrun(LastWords words) { last_words = words; }
+
+std::size_t GlooDevice::board_keys(int size) {
+  return std::size_t{4} * kMeshAttempts * static_cast<std::size_t>(std::max(size, 1));
+}
 
 std::size_t GlooDevice::board_value_bytes(int size) {
   return std::size_t{192} * static_cast<std::size_t>(std::max(size, 1)) + 64;
 }
 
 std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, Board& board,
-                                             milliseconds timeout) {
+                                             milliseconds timeout, const Secret* secret) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw std::invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                                 " was to be connected in group " + name + ", but ranks go from 0 to size − 1");
   }
   if (size == 1) return std::make_unique<GroupOfOne>();
-  const std::vector<TcpSocket> before = connected_tcp_sockets();
-  auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-  context->setTimeout(connect_limit(timeout));
+  hear_the_end();
+  const Connecting connecting;
   try {
-    connect_full_mesh(*context, std::make_shared<BoardStore>(board, name, timeout), state_->device);
+    GlooMesh mesh =
+        connect_mesh(state_->device, name, rank, size, board, secret != nullptr ? *secret : board.secret(), timeout);
+    return over_mesh(name, rank, size, state_, std::move(mesh), timeout);
   } catch (const RunError&) {
     throw;
   } catch (const std::exception& error) {
@@ -200,12 +163,6 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
                    (no_more_files(error) ? std::string("too many files are open; ") + kMoreFiles
                                          : std::string("one of them has died or left (") + error.what() + ")"));
   }
-  std::vector<TcpSocket> sockets;
-  for (const TcpSocket& socket : connected_tcp_sockets()) {
-    const auto same = [&](const TcpSocket& old) { return old.inode == socket.inode; };
-    if (std::none_of(before.begin(), before.end(), same)) sockets.push_back(socket);
-  }
-  return over_connected_context(name, rank, size, state_, std::move(context), std::move(sockets), timeout);
 }
 
 }  // namespace muonwalk::sim

@@ -43,17 +43,25 @@ class GlooDevice {
   GlooDevice& operator=(const GlooDevice&) = delete;
 
   /// Connects this rank to the others of a group. `name` is unique among the groups of the run ("dp 1"); the addresses
-  /// are exchanged through `board`, which needs one key of board_value_bytes(size) for each rank of each group. Throws
-  /// RunError when a rank has not come after `timeout`, which is also the limit of every later wait for a message. With
-  /// size 1 nothing is opened. The backend keeps the device alive.
+  /// are exchanged through `board`, which needs board_keys(size) keys of board_value_bytes(size) for each group. Before
+  /// it returns, both ends of every connection have proven that they know `secret` (the board's, where none is given),
+  /// and nothing else has been sent. Throws RunError when a rank has not come after `timeout`, which is also the limit
+  /// of every later wait for a message; PeerLostError when the board was given up; StrangerError when a process that is
+  /// no rank gets in between again and again, or does not know the secret. With size 1 nothing is opened. The backend
+  /// keeps the device alive.
   ///
-  /// Its kernel traffic is that of the group's sockets, and meaningful when each rank is a process: unknown when there
-  /// are other ranks in this one. Asking for it waits up to 100 ms for bytes that Gloo has not handed to the kernel
-  /// yet. What was sent is exact once the peers have received everything.
+  /// Its kernel traffic is that of the group's sockets. Asking for it waits up to 100 ms for bytes that Gloo has not
+  /// handed to the kernel yet. What was sent is exact once the peers have received everything.
   std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, Board& board,
-                                   std::chrono::milliseconds timeout);
+                                   std::chrono::milliseconds timeout, const Secret* secret = nullptr);
 
-  /// How many keys connecting a group of `size` ranks writes to the board, at most (Debian's Gloo: two a rank).
+  /// What a process does with its last words when Gloo ends it because of what a stranger sent while ranks were
+  /// connecting: it is called on a thread of Gloo's and must not return. Without one, the words go to standard error
+  /// and the process exits with 3.
+  using LastWords = void (*)(const char* sentence);
+  static void on_overrun(LastWords words);
+
+  /// How many keys connecting a group of `size` ranks writes to the board, at most.
   static std::size_t board_keys(int size);
   /// The longest value among them, in bytes.
   static std::size_t board_value_bytes(int size);

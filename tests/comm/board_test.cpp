@@ -47,6 +47,28 @@ TEST_CASE("board: a second value for a key, a long value or key and a full board
   CHECK_THROWS_AS(sim::Board(std::size_t{1} << 40, std::size_t{1} << 20), RunError);
 }
 
+TEST_CASE("board: where the run is given up, whoever waits hears why; what was written stays") {
+  sim::Board board(4, 8);
+  board.set("a", bytes("first"));
+  std::string heard;
+  std::thread waiting([&] {
+    try {
+      board.get("never", milliseconds(20000));
+    } catch (const PeerLostError& error) {
+      heard = error.what();
+    }
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto before = std::chrono::steady_clock::now();
+  board.give_up("rank 3 failed");
+  board.give_up("rank 4 failed too");
+  waiting.join();
+  CHECK(heard == "rank 3 failed");
+  CHECK(std::chrono::steady_clock::now() - before < milliseconds(20000));  // not when the wait was over anyway
+  CHECK(board.get("a", milliseconds(0)) == bytes("first"));
+  CHECK_THROWS_WITH_AS(board.get("b", milliseconds(20000)), "rank 3 failed", PeerLostError);
+}
+
 TEST_CASE("board: many processes write and read at once, and each sees the values of all") {
   const int size = 6;
   const int keys = 50;

@@ -13,7 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "sim/transport/tcp_counters.hpp"
+#include "sim/transport/secret.hpp"
+#include "sim/transport/tcp_sockets.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/comm/random_calls.hpp"
@@ -91,7 +92,7 @@ TEST_CASE("collectives over Gloo on threads: every kind, element type and world 
 
 TEST_CASE("collectives over Gloo on processes: every kind, element type and size equals the naive reference") {
   for (const int size : {1, 2, 3, 8}) {
-    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
       return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
         for (const Index largest : {Index{30}, Index{3000}, Index{100000}}) {
@@ -111,9 +112,44 @@ TEST_CASE("collectives over Gloo on processes: every kind, element type and size
   }
 }
 
+TEST_CASE("a proof holds for its secret, group, ranks and challenges, and for nothing else") {
+  const sim::Secret secret = sim::random_bytes(), other = sim::random_bytes();
+  const sim::Challenge theirs = sim::random_bytes(), own = sim::random_bytes();
+  CHECK(secret != other);
+  const sim::Proof proof = sim::proof_of(secret, "dp 1", 2, 3, theirs, own);
+  CHECK(sim::proves(proof, secret, "dp 1", 2, 3, theirs, own));
+  CHECK_FALSE(sim::proves(proof, other, "dp 1", 2, 3, theirs, own));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 2", 2, 3, theirs, own));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 3, 2, theirs, own));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, own, theirs));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, other, own));
+  for (std::size_t byte = 0; byte < proof.size(); ++byte) {
+    sim::Proof wrong = proof;
+    wrong[byte] ^= 1;
+    CHECK_FALSE(sim::proves(wrong, secret, "dp 1", 2, 3, theirs, own));
+  }
+}
+
+TEST_CASE("a process that has the addresses and not the secret is turned away, and no rank is blamed") {
+  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
+  const auto run = [&](int rank) {
+    sim::GlooDevice device;
+    const sim::Secret guess = sim::random_bytes();
+    return error_of([&] { device.connect("gloo", rank, 3, board, patient, rank == 1 ? &guess : nullptr); });
+  };
+  const std::vector<ChildEnd> ends = on_processes(3, run);
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string& complaint = ends[static_cast<std::size_t>(rank)].complaint;
+    CAPTURE(complaint);
+    CHECK(complaint.find("a process that is no rank") == 0);
+    CHECK(complaint.find("nothing of the run was sent to it") != std::string::npos);
+    if (rank != 1) CHECK(complaint.find("in the place of rank 1") != std::string::npos);
+  }
+}
+
 TEST_CASE("a rank that leaves right after its send takes nothing with it, however late its receiver reads") {
   for (const Index count : {Index{1}, Index{1000}, Index{200000}}) {
-    sim::Board board(64, sim::GlooDevice::board_value_bytes(2));
+    sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
     const auto run = [&](int rank) {
       std::thread wakes_receiver;
       const std::string wrong = as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
@@ -146,7 +182,7 @@ TEST_CASE("a rank that leaves right after its send takes nothing with it, howeve
 
 TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received = what the others sent") {
   const int size = 4;
-  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   SharedCounter finished;
   SharedCounter all_sent;
   const auto run = [&](int rank) {
@@ -301,7 +337,7 @@ TEST_CASE("sockets: bound to 127.0.0.1 and no other address while connected, all
 
 TEST_CASE(
     "sockets: while ranks are missing nothing listens on another address either, and the error names one of them") {
-  sim::Board board(64, sim::GlooDevice::board_value_bytes(3));
+  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
   std::string listening;
   std::thread watcher([&] {
     std::this_thread::sleep_for(milliseconds(150));
@@ -321,7 +357,7 @@ TEST_CASE(
 
 TEST_CASE("several groups on one device: each has its own traffic, ledger entry and kernel counters") {
   const int size = 4;
-  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   SharedCounter finished;
   const auto run = [&](int rank) -> std::string {
     sim::GlooDevice device;
@@ -353,7 +389,7 @@ TEST_CASE("a killed rank: its peers get an error that says so, long before the t
   const int size = 4;
   for (const Index count : {Index{10}, Index{300000}}) {
     CAPTURE(count);
-    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
       return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
         c.all_gather(values(count));
@@ -376,7 +412,7 @@ TEST_CASE("a killed rank: its peers get an error that says so, long before the t
 }
 
 TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
-  sim::Board board(64, sim::GlooDevice::board_value_bytes(2));
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
   SharedCounter done;
   const auto run = [&](int rank) {
     return as_gloo_rank(
@@ -419,7 +455,7 @@ TEST_CASE("a rank that leaves and a closed backend: errors on both sides") {
 
 TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one number as well") {
   sim::GlooDevice device;
-  sim::Board board(16, sim::GlooDevice::board_value_bytes(2));
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
   CHECK_THROWS_AS(device.connect("g", 2, 2, board, patient), std::invalid_argument);
   CHECK_THROWS_AS(device.connect("g", 0, 0, board, patient), std::invalid_argument);
   board.set("g/0", {});

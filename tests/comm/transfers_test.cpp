@@ -65,7 +65,7 @@ std::string transfers_of(Communicator& c, std::uint64_t seed) {
 #if !defined(__SANITIZE_THREAD__)  // for which Gloo is not compiled
 TEST_CASE("transfers on processes over Gloo: any number under way, mixed with collectives, equals the serial oracle") {
   for (const int size : {1, 2, 3, 5}) {
-    sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
       return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
         for (std::uint64_t seed = 1; seed <= 3; ++seed) {

@@ -134,6 +134,15 @@ TEST_CASE("a rank that computes for longer than the timeout is left in peace") {
              {{"--mode", "compute", "--culprit", "0", "--seconds", "4", "--dp", "1", "--tp", "2"}, 0, {}}});
 }
 
+TEST_CASE("threads over Gloo: who fails while they connect is told at once, not when the timeout is over") {
+  std::vector<FaultCase> cases;
+  for (const char* rank : {"0", "3", "7"})
+    cases.push_back({{"--world", "threads", "--timeout", "1000", "--fault", std::string("throw:") + rank + ":0"},
+                     3,
+                     {std::string("rank ") + rank + " failed in step 'rendezvous'", "asked for it"}});
+  run_cases(cases);
+}
+
 TEST_CASE("a rank that computes for ever is named, in the rendezvous, at the start of a step and within one; exit 3") {
   const std::vector<std::string> sentence = {"did nothing but compute", "for 2 s of processor time",
                                              "longer --timeout"};

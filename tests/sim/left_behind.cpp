@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/sim/run_program.hpp"
@@ -23,9 +25,10 @@ struct Socket {
 
 constexpr int kEstablished = 0x01, kListen = 0x0A;
 
-std::vector<Socket> sockets_in(const std::string& table) {
+// In the network of a process.
+std::vector<Socket> sockets_in(const std::string& process, const std::string& table) {
   std::vector<Socket> sockets;
-  std::ifstream file("/proc/net/" + table);
+  std::ifstream file("/proc/" + process + "/net/" + table);
   std::string line;
   std::getline(file, line);  // the heading
   while (std::getline(file, line)) {
@@ -85,8 +88,12 @@ std::vector<pid_t> children_of(pid_t pid) {
 
 Belongings belongings_of_session(pid_t session) {
   Belongings found;
+  std::map<std::string, std::string> process_of_network;
   for (pid_t pid : processes_of_session(session)) {
     const std::string folder = "/proc/" + std::to_string(pid);
+    std::error_code gone;
+    const auto network = std::filesystem::read_symlink(folder + "/ns/net", gone);
+    if (!gone) process_of_network[network.string()] = std::to_string(pid);
     for (const std::string& fd : numbers_in(folder + "/fd")) {
       char target[512];
       const ssize_t length = readlink((folder + "/fd/" + fd).c_str(), target, sizeof target - 1);
@@ -103,19 +110,21 @@ Belongings belongings_of_session(pid_t session) {
         found.files.push_back(line);
     }
   }
-  for (const char* table : {"tcp", "tcp6", "udp", "udp6"})
-    for (const Socket& socket : sockets_in(table)) {
-      if (found.sockets.count(socket.inode) == 0) continue;
-      if (table[0] == 't' && socket.state == kListen) ++found.listening;
-      if (!is_loopback(socket.address)) found.not_loopback.push_back(socket.line);
-    }
+  for (const auto& [network, process] : process_of_network)
+    for (const char* table : {"tcp", "tcp6", "udp", "udp6"})
+      for (const Socket& socket : sockets_in(process, table)) {
+        if (found.sockets.count(socket.inode) == 0) continue;
+        if (table[0] == 't' && socket.state == kListen) ++found.listening;
+        if (table[0] == 't' && socket.state == kEstablished) ++found.connected;
+        if (!is_loopback(socket.address)) found.not_loopback.push_back(socket.line);
+      }
   return found;
 }
 
 std::vector<std::string> still_open(const std::set<long>& sockets) {
   std::vector<std::string> open;
   for (const char* table : {"tcp", "tcp6"})
-    for (const Socket& socket : sockets_in(table))
+    for (const Socket& socket : sockets_in("self", table))
       if (sockets.count(socket.inode) > 0 && (socket.state == kListen || socket.state == kEstablished))
         open.push_back(socket.line);
   return open;

@@ -13,10 +13,12 @@ std::vector<pid_t> children_of(pid_t pid);
 
 /// What a running session holds that could outlive it or be seen from outside.
 struct Belongings {
-  std::set<long> sockets;                 ///< inodes of all its sockets
-  int listening = 0;                      ///< TCP sockets of its own that listen
-  std::vector<std::string> not_loopback;  ///< lines of /proc/net/{tcp,tcp6,udp,udp6} of its sockets on other addresses
-  std::vector<std::string> files;         ///< what it has open or mapped in /tmp, /dev/shm and TMPDIR (not its output)
+  std::set<long> sockets;  ///< inodes of all its sockets
+  int listening = 0;       ///< TCP sockets of its own that listen
+  int connected = 0;       ///< and that are connected
+  std::vector<std::string>
+      not_loopback;                ///< lines of /proc/PID/net/{tcp,tcp6,udp,udp6} of its sockets on other addresses
+  std::vector<std::string> files;  ///< what it has open or mapped in /tmp, /dev/shm and TMPDIR (not its output)
 };
 Belongings belongings_of_session(pid_t session);
 

@@ -152,7 +152,8 @@ TEST_CASE("Ctrl-Z for longer than the timeout, then going on: nothing happened")
 }
 
 TEST_CASE("while the ranks connect, they listen on the loopback address and nowhere else; afterwards nobody does") {
-  Program program({fault_program(), "--fault", "never-connect:7", "--timeout", "3"});
+  // On the network that is still there afterwards.
+  Program program({fault_program(), "--fault", "never-connect:7", "--timeout", "3", "--network", "shared"});
   REQUIRE(program.wait_for_output("Question", kFaultLimitSeconds));  // just before the ranks are started
   Belongings held;
   while (held.listening < 7 && !processes_of_session(program.pid()).empty())
@@ -166,15 +167,19 @@ TEST_CASE("while the ranks connect, they listen on the loopback address and nowh
 
 TEST_CASE("while it runs, it talks over the loopback address only; afterwards no socket and no file is left") {
   const TemporaryFolder folder;
-  for (int number : {0, SIGINT, SIGKILL}) {  // 0: it ends by itself
+  for (int number : {0, SIGINT, SIGKILL, SIGTERM}) {  // 0: it ends by itself
     CAPTURE(number);
-    Program program(looping(number == 0 ? "1" : "60"), [&] { setenv("TMPDIR", folder.path().c_str(), 1); });
+    const bool shared = number != SIGTERM;  // a network of their own would be gone afterwards, with all that is in it
+    std::vector<std::string> command = looping(number == 0 ? "1" : "60");
+    command.insert(command.end(), {"--network", shared ? "shared" : "private"});
+    Program program(command, [&] { setenv("TMPDIR", folder.path().c_str(), 1); });
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
     const Belongings held = belongings_of_session(program.pid());
     CHECK(held.sockets.size() >= 8);
     CHECK_MESSAGE(held.not_loopback.empty(), held.not_loopback[0]);
     CHECK_MESSAGE(held.files.empty(), held.files[0]);
-    CHECK_FALSE(still_open(held.sockets).empty());
+    CHECK(held.connected >= 8);
+    if (shared) CHECK_FALSE(still_open(held.sockets).empty());
     if (number != 0) kill(program.pid(), number);
     program.wait(kFaultLimitSeconds);
     CHECK(wait_until_gone(program.pid(), kFaultLimitSeconds));

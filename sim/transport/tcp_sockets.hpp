@@ -1,14 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace muonwalk::sim {
 
-/// A TCP socket of this process, and the inode that tells whether its descriptor still means the same socket.
+/// A connected TCP socket of this process. The inode tells whether its descriptor still means the same socket.
 struct TcpSocket {
   int descriptor = -1;      ///< −1: none
   std::uint64_t inode = 0;  ///< of the socket when it was found
+  std::string local;        ///< this end of the connection: "127.0.0.1:4711"
+  std::string peer;         ///< the other end
 };
 
 /// What the kernel counted on one connection, in bytes of the stream: no TCP or IP headers, nothing twice.
@@ -17,14 +20,17 @@ struct TcpCounters {
   std::int64_t received = 0;  ///< arrived in order, whether or not it has been read yet
 };
 
-/// All connected TCP sockets of this process in the order of their descriptors. Empty where there is no /proc.
+/// All connected TCP sockets of this process. Empty where there is no /proc.
 std::vector<TcpSocket> connected_tcp_sockets();
+
+/// An address of the system, a sockaddr_in or sockaddr_in6, as in TcpSocket. Empty when it is neither.
+std::string address_text(const void* address, std::size_t bytes);
 
 /// Reads TCP_INFO. False when the socket is closed, was replaced by another, or the system does not count bytes.
 bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters);
 
 /// True while the kernel holds bytes that were written to the socket and that the other end has not acknowledged yet:
-/// who resets the connection now destroys them.
+/// whoever resets the connection now destroys them.
 bool holds_unsent_bytes(const TcpSocket& socket);
 
 }  // namespace muonwalk::sim

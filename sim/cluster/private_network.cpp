@@ -1,0 +1,155 @@
+#include "sim/cluster/private_network.hpp"
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#endif
+
+namespace muonwalk::sim {
+
+#ifndef __linux__
+
+PrivateNetwork::PrivateNetwork() = default;
+PrivateNetwork::~PrivateNetwork() = default;
+bool PrivateNetwork::enter() const { return false; }
+void PrivateNetwork::close_files() {}
+
+#else
+
+namespace {
+
+bool write_file(const char* path, const std::string& text) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  return written;
+}
+
+// Everybody keeps the number that they have: seen from inside, a user is who they are outside.
+bool keep_user_and_group(uid_t user, gid_t group) {
+  const std::string u = std::to_string(user), g = std::to_string(group);
+  return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", u + ' ' + u + " 1") &&
+         write_file("/proc/self/gid_map", g + ' ' + g + " 1");
+}
+
+bool start_loopback() {
+  const int socket_for_question = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket_for_question < 0) return false;
+  ifreq request = {};
+  std::strcpy(request.ifr_name, "lo");
+  bool started = ioctl(socket_for_question, SIOCGIFFLAGS, &request) == 0;
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+  started = started && ioctl(socket_for_question, SIOCSIFFLAGS, &request) == 0;
+  close(socket_for_question);
+  return started;
+}
+
+// Hands open files to the process at the other end.
+bool send_files(int channel, const int* files, std::size_t count) {
+  char byte = 0;
+  iovec data = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(header), files, count * sizeof(int));
+  return sendmsg(channel, &message, MSG_NOSIGNAL) == 1;
+}
+
+// How many files have come; 0 when the other end has closed without any.
+std::size_t receive_files(int channel, int (&files)[2]) {
+  char byte = 0;
+  iovec data = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t got = 0;
+  while ((got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return 0;
+  const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  std::memcpy(files, CMSG_DATA(header), count * sizeof(int));
+  return count;
+}
+
+// In a child process: makes the namespaces and hands them over. They last as long as somebody has them open.
+void make_network(int channel) {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  const bool as_root = unshare(CLONE_NEWNET) == 0;
+  if (!as_root && (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || !keep_user_and_group(user, group))) return;
+  if (!start_loopback()) return;
+  const int files[2] = {open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC),
+                        open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)};
+  if (files[0] >= 0 && files[1] >= 0) send_files(channel, files, as_root ? 1 : 2);
+}
+
+// Runs `work` in a child process; true when it ended with 0.
+template <class Work>
+bool in_child(const Work& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work() ? 0 : 1);
+  int status = 1;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+PrivateNetwork::PrivateNetwork() {
+  int channel[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0) return;
+  in_child([&] { return make_network(channel[1]), true; });
+  close(channel[1]);
+  int files[2] = {-1, -1};
+  if (receive_files(channel[0], files) > 0) {
+    network_ = files[0];
+    users_ = files[1];
+  }
+  close(channel[0]);
+  // All ranks are in it or none, so it is tried first by somebody who is none.
+  if (exists() && !in_child([this] { return enter(); })) close_files();
+}
+
+PrivateNetwork::~PrivateNetwork() { close_files(); }
+
+void PrivateNetwork::close_files() {
+  for (int* file : {&users_, &network_}) {
+    if (*file >= 0) close(*file);
+    *file = -1;
+  }
+}
+
+bool PrivateNetwork::enter() const {
+  if (!exists() || (users_ >= 0 && setns(users_, CLONE_NEWUSER) != 0)) return false;
+  if (setns(network_, CLONE_NEWNET) != 0) return false;
+  // Who enters a user namespace is hidden from debuggers until it says that it need not be.
+  prctl(PR_SET_DUMPABLE, 1);
+  return true;
+}
+
+#endif
+
+}  // namespace muonwalk::sim

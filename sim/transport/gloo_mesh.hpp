@@ -1,0 +1,51 @@
+#pragma once
+
+// Private to sim/transport: gloo_device.cpp asks for a mesh, and gloo_backend.cpp then moves messages over it.
+
+#include <gloo/context.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/transport/board.hpp"
+#include "sim/transport/secret.hpp"
+#include "sim/transport/tcp_sockets.hpp"
+
+namespace gloo::transport {
+class Device;
+}
+
+namespace muonwalk::sim {
+
+/// One rank's connections to all others of its group, each of them proven to lead to that rank.
+struct GlooMesh {
+  std::shared_ptr<gloo::Context> context;
+  std::vector<TcpSocket> sockets;  ///< of each peer, in rank order; without any where the system can't tell
+
+  /// What each peer has sent on its connection while both proved themselves, Gloo's own words included.
+  static constexpr std::int64_t proof_bytes_per_peer = 6 * 48 + 2 * 32;
+};
+
+/// How often the ranks of a group connect anew after a process that is no rank got in between.
+constexpr int kMeshAttempts = 8;
+
+/// True when files have run out. Gloo does not always say that it was they, so the system is asked as well.
+bool no_more_files(const std::exception& error);
+
+/// Connects rank `rank` of `size` with all others of `group`, whose addresses are on `board`.
+///
+/// Gloo takes the first connection that comes to a rank's port, whoever made it. So the ranks write down, on the board,
+/// between which two ends each of them sees itself connected, and all read what all have written: when the two ends of
+/// a connection disagree, somebody else has got in, and all of them drop everything and connect anew. Nothing is sent
+/// to anybody before all ends agree. Then both ends of every connection prove that they know `secret`.
+///
+/// Throws StrangerError when a process that is no rank was in between kMeshAttempts times; RunError when a rank has not
+/// come within `timeout` or has failed.
+GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, const std::string& group, int rank,
+                      int size, Board& board, const Secret& secret, std::chrono::milliseconds timeout);
+
+}  // namespace muonwalk::sim

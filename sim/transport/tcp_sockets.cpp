@@ -1,0 +1,113 @@
+#include "sim/transport/tcp_sockets.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#if defined(__linux__)
+// The C library's <netinet/tcp.h> ends before the byte counters, and the kernel's header collides with it; hence a file
+// of its own that includes only the latter.
+#include <dirent.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#endif
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace muonwalk::sim {
+
+std::string address_text(const void* address, std::size_t bytes) {
+  char text[INET6_ADDRSTRLEN] = {};
+  sockaddr_in four = {};
+  sockaddr_in6 six = {};
+  if (bytes < sizeof(four)) return "";
+  std::memcpy(&four, address, sizeof(four));
+  if (four.sin_family == AF_INET && inet_ntop(AF_INET, &four.sin_addr, text, sizeof(text)) != nullptr)
+    return std::string(text) + ':' + std::to_string(ntohs(four.sin_port));
+  if (bytes < sizeof(six)) return "";
+  std::memcpy(&six, address, sizeof(six));
+  if (six.sin6_family == AF_INET6 && inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof(text)) != nullptr)
+    return '[' + std::string(text) + "]:" + std::to_string(ntohs(six.sin6_port));
+  return "";
+}
+
+#if defined(__linux__)
+
+namespace {
+
+bool read_info(int descriptor, tcp_info& info) {
+  socklen_t length = sizeof(info);
+  info = tcp_info();
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  // An old kernel fills in less than the header knows of.
+  return length >= offsetof(tcp_info, tcpi_bytes_retrans) + sizeof(info.tcpi_bytes_retrans);
+}
+
+// 0 where the descriptor is no socket. The link is read instead of the descriptor itself, which may be another rank's
+// that is just closing it when ranks are threads.
+std::uint64_t inode_of(int descriptor) {
+  char target[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  if (readlink(link.c_str(), target, sizeof(target) - 1) < 0 || std::strncmp(target, "socket:[", 8) != 0) return 0;
+  return std::strtoull(target + 8, nullptr, 10);
+}
+
+bool is_still_there(const TcpSocket& socket) {
+  return socket.inode != 0 && inode_of(socket.descriptor) == socket.inode;
+}
+
+using AskForEnd = int (*)(int, sockaddr*, socklen_t*);
+
+std::string end_of(int descriptor, AskForEnd ask) {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof(address);
+  if (ask(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  return address_text(&address, sizeof(address));
+}
+
+}  // namespace
+
+std::vector<TcpSocket> connected_tcp_sockets() {
+  std::vector<TcpSocket> sockets;
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return sockets;
+  while (const dirent* entry = readdir(folder)) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    TcpSocket socket;
+    socket.descriptor = std::atoi(entry->d_name);
+    socket.inode = inode_of(socket.descriptor);
+    if (socket.inode == 0) continue;
+    socket.peer = end_of(socket.descriptor, getpeername);
+    socket.local = end_of(socket.descriptor, getsockname);
+    if (!socket.peer.empty() && !socket.local.empty()) sockets.push_back(socket);
+  }
+  closedir(folder);
+  return sockets;
+}
+
+bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters) {
+  tcp_info info;
+  if (!is_still_there(socket) || !read_info(socket.descriptor, info)) return false;
+  counters.sent = static_cast<std::int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans) + info.tcpi_notsent_bytes;
+  counters.received = static_cast<std::int64_t>(info.tcpi_bytes_received);
+  return true;
+}
+
+bool holds_unsent_bytes(const TcpSocket& socket) {
+  int bytes = 0;
+  return is_still_there(socket) && ioctl(socket.descriptor, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+#else
+
+std::vector<TcpSocket> connected_tcp_sockets() { return {}; }
+bool read_tcp_counters(const TcpSocket&, TcpCounters&) { return false; }
+bool holds_unsent_bytes(const TcpSocket&) { return false; }
+
+#endif
+
+}  // namespace muonwalk::sim
