@@ -14,7 +14,7 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/world.hpp"
-#include "sim/transport/tcp_counters.hpp"
+#include "sim/transport/tcp_sockets.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/sim/printed.hpp"
