@@ -123,7 +123,8 @@ void bench_threads() {
 }
 
 void bench_processes(int size) {
-  sim::Board board(sim::GlooDevice::board_keys(size) + 1, std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
+  sim::Board board(sim::GlooDevice::board_keys(size) + 1,
+                   std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
   const auto ends = on_processes(size, [&](int rank) {
     return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
       const Latencies latencies = measure(c);
