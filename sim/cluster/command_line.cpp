@@ -176,8 +176,8 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
       ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}}))
       ->type_name("TEXT");
   app.add_option("--network", options.network,
-                 "private (default): ranks that are processes get a network of their own, which no\n"
-                 "other process can reach, where the system allows it; shared: this machine's loopback")
+                 "private (default): processes get a network that nobody else can\n"
+                 "reach, where the system allows it; shared: this machine's loopback")
       ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
       ->type_name("TEXT");
   app.add_option_function<std::string>(
