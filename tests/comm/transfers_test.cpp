@@ -247,6 +247,26 @@ TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neit
     }
 }
 
+TEST_CASE("memory: a message whose other end has gone before it was copied is not copied any more") {
+  const std::int64_t bytes = 50000;  // copied by whoever waits for it first
+  for (const bool sends : {false, true}) {
+    CAPTURE(sends);
+    sim::MemoryGroup group(2, milliseconds(50), "memory");
+    const auto zero = group.backend(0), one = group.backend(1);
+    std::vector<char> gone(bytes, 'g'), left(bytes, 'l');
+    Envelope send, recv;
+    send.kind = CollectiveKind::send;
+    recv.kind = CollectiveKind::recv;
+    auto first = sends ? zero->post_send(send, 1, gone.data(), bytes) : zero->post_receive(recv, 1, gone.data(), bytes);
+    const auto second =
+        sends ? one->post_receive(recv, 0, left.data(), bytes) : one->post_send(send, 0, left.data(), bytes);
+    first.reset();
+    CHECK_THROWS_AS(second->wait([](int) {}), TimeoutError);
+    CHECK(gone == std::vector<char>(bytes, 'g'));
+    CHECK(left == std::vector<char>(bytes, 'l'));
+  }
+}
+
 TEST_CASE("a transfer: is waited for once, may be moved, and counts when it arrives") {
   for (const Place& place : places()) {
     CAPTURE(place.name);

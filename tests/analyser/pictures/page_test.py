@@ -169,6 +169,15 @@ class PageTest(unittest.TestCase):
         self.point_at("bars", x, y)
         self.assertEqual(self.tip(), ["communication alone", "rank 0", "1.00 ms, 24.9 % of the span"])
 
+    def test_a_share_is_of_the_span_of_its_own_rank(self):
+        short = {"distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 2},
+                 "traceEvents": [kernel("gemm", 1000, 300), all_reduce(1300, 700)]}
+        (self.folder / "short.json").write_text(json.dumps(short), encoding="utf-8")
+        self.check_figures(self.open_summary(self.ranks[0], self.folder / "short.json"))
+        x, y = self.script("return chart('bars').convertToPixel({gridIndex: 0}, [0.6, 1]);")
+        self.point_at("bars", x, y)
+        self.assertEqual(self.tip(), ["communication alone", "rank 1", "0.70 ms, 70.0 % of the span"])
+
     # ── what moves ──
 
     def test_buttons_zoom_and_move(self):
@@ -208,6 +217,19 @@ class PageTest(unittest.TestCase):
         timeline.send_keys("\ue014")
         begin, end = self.view()
         self.assertTrue(begin < 4.00625 < end, f"{begin} to {end}")
+
+    def test_keys_go_across_to_the_nearest_event(self):
+        trace = {"distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2}, "traceEvents": [
+            *(kernel(name, begin, 100) for name, begin in (("a", 1000), ("b", 3000), ("c", 5000))),
+            *(all_reduce(begin, 50) for begin in (1200, 2900, 4900, 7000))]}
+        (self.folder / "lanes.json").write_text(json.dumps(trace), encoding="utf-8")
+        self.open_summary(self.folder / "lanes.json")
+        timeline = self.box("timeline")
+        right, down, up = "\ue014", "\ue015", "\ue013"
+        for keys, begins in ((right, "0.00"), (down, "0.20"), (up, "0.00"), (right, "2.00"), (down, "1.90"),
+                             (up, "2.00"), (right, "4.00"), (down, "3.90"), (right, "6.00"), (up, "4.00")):
+            timeline.send_keys(keys)
+            self.assertIn(f"begins at {begins} ms", self.box("selected").text)
 
     def test_the_wheel_zooms_once_the_timeline_is_chosen(self):
         self.open_summary(*self.ranks)
