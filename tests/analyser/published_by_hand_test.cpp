@@ -40,6 +40,8 @@ TraceFile adamw() {
                   .event("user_annotation", "AdamW_Step", 70, 5)
                   .event("gpu_user_annotation", "FWD_BWD", 0, 60)
                   .kernel("gemm", 0, 50)
+                  .event("cpu_op", "c10d::allreduce_", 55, 2)
+                  .event("gpu_user_annotation", "nccl:all_reduce", 60, 41)
                   .collective("allreduce", 60, 40, 8, "Float", "[0, 1]", 2)
                   .collective("allreduce", 110, 50, 8, "Float", "[0, 1]", 2)
                   .event("gpu_user_annotation", "Optimizer.step#AdamW.step", 160, 20)
@@ -55,7 +57,10 @@ TraceFile muon_async() {
 }
 
 TraceFile adamw_async() {
-  return read(TraceWriting(0, 4).collective("allreduce", 0, 45, 8, "Float", "[0, 1]", 2).kernel("gemm", 36, 64));
+  return read(TraceWriting(0, 4)
+                  .event("gpu_user_annotation", "nccl:all_reduce", 0, 46)
+                  .collective("allreduce", 0, 45, 8, "Float", "[0, 1]", 2)
+                  .kernel("gemm", 36, 64));
 }
 
 // The corrected figures of a claim, in their order.

@@ -61,4 +61,10 @@ TEST_CASE("adamw: a state takes the steps of its three runs, bit for bit") {
   CHECK(std::memcmp(m.data(), state.first_moment.data(), 9 * sizeof(float)) == 0);
   CHECK(std::memcmp(v.data(), state.second_moment.data(), 9 * sizeof(float)) == 0);
   CHECK_THROWS_AS(adamw(state, Flat(8), 4, AdamWSettings()), std::invalid_argument);
+  for (Flat AdamWState::*part : {&AdamWState::weights, &AdamWState::first_moment, &AdamWState::second_moment})
+    for (const std::size_t size : {8, 10}) {
+      AdamWState other = state;
+      (other.*part).resize(size);
+      CHECK_THROWS_AS(adamw(other, Flat(9), 4, AdamWSettings()), std::invalid_argument);
+    }
 }

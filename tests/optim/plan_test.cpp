@@ -56,6 +56,29 @@ TEST_CASE("flops: in the main job nearly every rank computes nearly everything")
   CHECK(redundancy(Grid().dp(2).tp(4)) == doctest::Approx(7.87).epsilon(0.0001));
 }
 
+TEST_CASE(
+    "flops: what is done element by element, with Nesterov's momentum and without, and per step of Newton–Schulz") {
+  const Grid grid = Grid().dp(4).tp(2);
+  const Layout layout = main_layout(grid);
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const Place place = grid.place(rank);
+    const double own = static_cast<double>(layout.shard_elements(place.dp));
+    MuonSettings settings;
+    for (const bool nesterov : {true, false}) {
+      settings.nesterov = nesterov;
+      CHECK(flops(muon_plan(layout, place, settings), phases::momentum) == (nesterov ? 4 : 2) * own);
+    }
+    double owned = 0;  // padding is multiplied with nothing
+    for (const DistMeta& meta : layout.buffers[0].parameters)
+      owned += static_cast<double>(layout.owned_range(meta, place.dp).size());
+    CHECK(flops(muon_plan(layout, place, settings), phases::apply) == 3 * owned);
+    const double five = flops(muon_plan(layout, place, settings), phases::orthogonalize);
+    settings.ns_steps = 10;
+    CHECK(flops(muon_plan(layout, place, settings), phases::orthogonalize) == doctest::Approx(2 * five));
+    CHECK(flops(adamw_plan(layout, place), phases::adamw) == 13 * static_cast<double>(layout.buffers[0].size));
+  }
+}
+
 TEST_CASE("ledger_of: one rank alone sends nothing, and every call is still listed") {
   const Ledger ledger = ledger_of(muon_plan(main_layout(Grid()), Grid().place(0), {}));
   CHECK(ledger.total() == Traffic{});
