@@ -22,14 +22,22 @@ constexpr Index left_words = 432 * 272;
 
 Vector broadcast(const float* word) { return Vector{*word, *word, *word, *word}; }
 
-// The first 0 … 4 words of a vector; the others are zeros, and their memory is not touched.
+// The first 0 … 4 words of a vector; the others are zeros, and their memory is not touched. Four are copied at once.
 Vector load_first(const float* from, Index count) {
   Vector value = {};
-  __builtin_memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(float));
+  if (count == 4) {
+    __builtin_memcpy(&value, from, sizeof(value));
+  } else {
+    for (Index i = 0; i < count; ++i) value[i] = from[i];
+  }
   return value;
 }
 void store_first(float* to, Vector value, Index count) {
-  __builtin_memcpy(to, &value, static_cast<std::size_t>(count) * sizeof(float));
+  if (count == 4) {
+    __builtin_memcpy(to, &value, sizeof(value));
+  } else {
+    for (Index i = 0; i < count; ++i) to[i] = value[i];
+  }
 }
 
 // Fused, if need be in the C library, which is slow.
