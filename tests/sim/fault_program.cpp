@@ -116,6 +116,13 @@ void trouble(Rank& rank, Local& local) {
       receive_from_next(rank);
     else
       largest_group(rank).all_reduce(Flat(1));
+  } else if (mode == "consequence_first") {  // who lost a peer says so before anybody says why
+    if (guilty) throw PeerLostError("a peer has left");
+    try {
+      for (int round = 0; round < 1000; ++round) talk_everywhere(rank, 8);
+    } catch (const RunError&) {
+      throw std::runtime_error("this is the cause");
+    }
   } else if (mode == "mismatch") {
     largest_group(rank).all_gather(Flat(guilty ? 3 : 2));
   } else if (mode == "loop" || mode == "killed_during") {

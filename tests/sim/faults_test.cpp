@@ -83,6 +83,9 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
   for (int rank : {0, 7})  // behind its last step, when all checks have been made
     cases.push_back(
         {{"--mode", "dies_at_the_end", "--culprit", text(rank)}, 3, {"rank " + text(rank) + " was killed"}});
+  for (int rank : {0, 7})
+    cases.push_back(
+        {{"--mode", "consequence_first", "--culprit", text(rank)}, 3, {"failed in step 'trouble': this is the cause"}});
   cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is no std::exception"}});
   run_cases(cases);
 }
