@@ -2,6 +2,7 @@
 """Attacks every lesson, and the programs beside them, for as long as it is told, and counts what happens.
 
     soak.py --programs build/bin [--minutes 30] [--seed N] [--kind NAME ...] [--only NAME:N]
+            [--page docs/promises.md]
 
 Each attempt is one of the kinds in attacks.py, in turn. What is random comes from the seed, the kind and the attempt's number, so
 --only repeats a single attempt (moments apart: when a signal arrives is also the machine's doing). Ends with 1 if a promise was
@@ -89,9 +90,32 @@ def processor():
         return platform.processor() or platform.machine()
 
 
-def report(counts, seed, command):
-    print(f"seed {seed} · {processor()}, {os.cpu_count()} cores · {platform.system()} {platform.release().split('-')[0]} · "
-          f"{time.strftime('%Y-%m-%d')}\n")
+def heading(seed, seconds):
+    return (f"{time.strftime('%Y-%m-%d')} · {seconds / 60:.0f} minutes, seed {seed} · {processor()}, {os.cpu_count()} cores · "
+            f"{platform.system()} {platform.release().split('-')[0]}")
+
+
+PAGE_BEGIN, PAGE_END = "<!-- begin: the last soak -->\n", "<!-- end -->"
+
+
+def write_page(path, counts, seed, seconds):
+    """Puts the counts between the two marks of a page."""
+    text = path.read_text(encoding="utf-8")
+    before, found, rest = text.partition(PAGE_BEGIN)
+    _, ended, after = rest.partition(PAGE_END)
+    if not found or not ended:
+        raise ValueError(f"{path} has no place for the counts, which begins with {PAGE_BEGIN.strip()} and ends with {PAGE_END}")
+    lines = [heading(seed, seconds), "", *counts.table(), ""]
+    for kind, reason in counts.not_here.items():
+        lines += [f"Not tried: {kind}, because {reason}.", ""]
+    broken = sorted(counts.broken.items(), key=lambda item: -len(item[1]))
+    lines += [f"- {len(numbers)} × {kind}: {promise.replace('_', chr(92) + '_')}" for (kind, promise), numbers in broken]
+    lines += [""] if broken else ["No promise was broken.", ""]
+    path.write_text(before + PAGE_BEGIN + "\n".join(lines) + PAGE_END + after, encoding="utf-8")
+
+
+def report(counts, seed, command, seconds=0):
+    print(heading(seed, seconds) + "\n")
     print("\n".join(counts.table()))
     for kind, reason in counts.not_here.items():
         print(f"\nSKIPPED: {kind}: {reason}")
@@ -119,6 +143,7 @@ def parsed(arguments):
     parser.add_argument("--seed", type=int, default=None, help="of what is random (default: another one each time)")
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="this kind of attack alone; may be repeated")
     parser.add_argument("--only", help="one attempt, NAME:N")
+    parser.add_argument("--page", type=Path, help="also put the counts into this page, docs/promises.md")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds in which every run has to end")
     options = parser.parse_args(arguments)
     if not 0 < options.minutes < 100_000:
@@ -135,7 +160,7 @@ def main(arguments):
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     say = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
     scratch = Path(tempfile.mkdtemp(prefix="muonwalk-soak-"))
-    counts = Counts()
+    counts, began = Counts(), time.monotonic()
     try:
         stage = Stage(Path(options.programs).resolve(), scratch, options.limit)
         say(f"soak: seed {seed}, {options.minutes:g} minutes")
@@ -154,7 +179,10 @@ def main(arguments):
         say("soak: interrupted; what was counted until then:")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return report(counts, seed, "./walk test soak")
+    seconds = time.monotonic() - began
+    if options.page is not None:
+        write_page(options.page, counts, seed, seconds)
+    return report(counts, seed, "./walk test soak", seconds)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,23 @@ class Soak(unittest.TestCase):
         with redirect_stdout(io.StringIO()):
             self.assertEqual(0, soak.report(whole, 17, "./walk test soak"))
 
+    def test_counts_go_into_a_page(self):
+        counts = soak.Counts()
+        counts.add("full disks", 5, "one sentence", ["an output is torn: y"])
+        with tempfile.TemporaryDirectory() as scratch:
+            page = Path(scratch) / "page.md"
+            page.write_text(f"before\n{soak.PAGE_BEGIN}old\n{soak.PAGE_END}\nafter\n")
+            for _ in range(2):
+                soak.write_page(page, counts, 17, 600)
+            lines = page.read_text().splitlines()
+            self.assertEqual(("before", "after"), (lines[0], lines[-1]))
+            self.assertNotIn("old", lines)
+            self.assertEqual(1, lines.count("| full disks | 1 | 0 | 0 | 1 | 0 | 0 | 1 |"))
+            self.assertIn("- 1 × full disks: an output is torn: y", lines)
+            self.assertTrue(any("· 10 minutes, seed 17 ·" in line for line in lines))
+            page.write_text("no place\n")
+            self.assertRaises(ValueError, soak.write_page, page, counts, 17, 600)
+
     def test_a_seed_repeats_an_attempt(self):
         import random
         for number in range(5):

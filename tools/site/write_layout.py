@@ -27,6 +27,7 @@ def navigation(lessons):
     <tab type="usergroup" url="@ref md_docs_design" title="For those who build">
 {tab("The design", "md_docs_design")}
 {tab("Writing a lesson", "md_docs_writing_a_lesson")}
+{tab("What it promises", "md_docs_promises")}
     </tab>
     <tab type="usergroup" url="annotated.html" title="API">
       <tab type="namespacemembers" visible="yes" title="Functions and constants" intro=""/>
