@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "sim/cluster/recorder.hpp"
 #include "sim/pictures/strip.hpp"
 #include "src/errors.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/pictures/well_formed_xml.hpp"
 #include "tests/sim/printed.hpp"
 #include "tests/sim/told.hpp"
@@ -156,6 +158,28 @@ TEST_CASE("Lesson: the picture and the words of the last step, and what a notebo
     CHECK(XmlReader(svg).complaint() == "");
     CHECK(svg.find("rank 0 sends 8 B to rank 1 in 1 message") != std::string::npos);
   });
+}
+
+TEST_CASE("Lesson: a message in the recording tells which of its sender's calls in that step it is of, from 0 on") {
+  const TemporaryFolder folder;
+  Options options = threads(Grid().dp(2), false);
+  options.record_file = folder.file("run.json");
+  printed([&] {
+    Lesson<Local> lesson(info(), options);
+    lesson.step("start", start);
+    for (int step = 0; step < 2; ++step)
+      lesson.step("gather twice", [](Rank& rank, Local& local) {
+        gather(rank, local);
+        gather(rank, local);
+      });
+    lesson.answer("it is.");
+  });
+  const json recorded = json::parse(read_text(options.record_file));
+  for (const std::size_t step : {1, 2}) {
+    std::map<int, std::vector<int>> calls;
+    for (const json& move : recorded["steps"][step]["moves"]) calls[move["from"]].push_back(move["call"]);
+    CHECK(calls == std::map<int, std::vector<int>>{{0, {0, 1}}, {1, {0, 1}}});
+  }
 }
 
 TEST_CASE("Rank::recorded: on while a step is recorded, off in hand-overs, later quiet steps and unrecorded runs") {
