@@ -174,8 +174,8 @@ const char* ownership_name(Ownership ownership) {
 Ownership parse_ownership(const std::string& word) {
   for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
     if (word == ownership_name(ownership)) return ownership;
-  throw UsageError("ownership \"" + word +
-                   "\" is not known; it is buckets (an equal run of every bucket), buffer (an equal run of the whole "
+  throw UsageError("--ownership " + word +
+                   " is not known; it takes buckets (an equal run of every bucket), buffer (an equal run of the whole "
                    "buffer) or matrices (whole matrices)");
 }
 

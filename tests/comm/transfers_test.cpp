@@ -31,9 +31,7 @@ struct Place {
 std::vector<Place> places() {
   const auto memory = [](int size, const RankFunction& f, milliseconds t) { return on_memory_threads(size, f, t); };
   std::vector<Place> all = {{"memory", memory}, {"the mailbox", on_mailbox_threads}};
-#if !defined(__SANITIZE_THREAD__)
   all.push_back({"Gloo on threads", on_gloo_threads});
-#endif
   return all;
 }
 
@@ -62,7 +60,7 @@ std::string transfers_of(Communicator& c, std::uint64_t seed) {
 
 }  // namespace
 
-#if !defined(__SANITIZE_THREAD__)  // for which Gloo is not compiled
+#if !defined(__SANITIZE_THREAD__)  // which does not follow a fork
 TEST_CASE("transfers on processes over Gloo: any number under way, mixed with collectives, equals the serial oracle") {
   for (const int size : {1, 2, 3, 5}) {
     sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));

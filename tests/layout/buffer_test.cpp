@@ -381,7 +381,7 @@ TEST_CASE("plan_layout: owners that are not one DP rank a parameter are refused 
   CHECK(refusal({1}).find("1 owners were given for 2 parameters") == 0);
   for (const Ownership each : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
     CHECK(parse_ownership(ownership_name(each)) == each);
-  CHECK(usage_error([] { parse_ownership("rows"); }).find("ownership \"rows\" is not known; it is buckets") == 0);
+  CHECK(usage_error([] { parse_ownership("rows"); }).find("--ownership rows is not known; it takes buckets") == 0);
 }
 
 TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element less keeps it open") {

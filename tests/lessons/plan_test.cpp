@@ -124,7 +124,7 @@ TEST_CASE("--plan, --model and --ownership: what can't work is one sentence, and
            {{"--plan", "--dp", "1000000", "--tp", "1"}, "--dp 1000000"},
            {{"--plan", "--dp", "60000", "--tp", "2"}, "asks for 120000 ranks, but plans are made for at most 65536"},
            {{"--dp", "512", "--tp", "8"}, "--dp 512"},
-           {{"--ownership", "rows"}, "ownership \"rows\" is not known; it is buckets"},
+           {{"--ownership", "rows"}, "--ownership rows is not known; it takes buckets"},
            {{"--plan", "--lr", "-1"}, "--lr -1"}}) {
     const Outcome outcome = lesson(c.options);
     INFO(outcome.out, outcome.err);
