@@ -303,6 +303,32 @@ def signal_at_a_system_call(stage, random_numbers):
     return stage.attempt(job, around=around, signals=[number])
 
 
+WAYS = ["silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay", "mixed"]
+
+
+def hostile_connections(stage, random_numbers):
+    """A process that is no rank connects to every port that ranks open, in a network where it can see them."""
+    stranger = stage.programs / "stranger"
+    alone = ["unshare", "-Urn", "sh", "-c"]
+    if not stranger.exists():
+        raise NotHere("the program stranger has not been built")
+    if subprocess.run(alone + ["ip link set lo up"], capture_output=True).returncode != 0:
+        raise NotHere("no network of its own can be made here (unshare -Urn, ip link set lo up)")
+    lesson = stage.lesson(random_numbers)
+    job = Job(lesson.program, lesson.options + ["--network", "shared"], {}, lesson.outputs, lesson.old)
+    said = stage.scratch / "stranger"
+    script = (f'ip link set lo up; "{stranger}" {random_numbers.choice(WAYS)} >"{said}" & '
+              f'until grep -q ready "{said}" 2>/dev/null; do sleep 0.01; done; '
+              f'"$@"; code=$?; kill $!; wait $!; exit $code')
+    said.unlink(missing_ok=True)
+    kind, broken = stage.attempt(job, around=alone + [script, "sh"])
+    words = said.read_text().split() if said.exists() else []
+    # "ready", "12 connections, 0 bytes received"
+    if len(words) < 4 or words[3] != "0":
+        broken.append("bytes of the run got out to a process that is no rank")
+    return kind, broken
+
+
 # The kinds of attacks, in the order of the table.
 KINDS = {
     "signals to the program": signal_to_the_program,
@@ -312,4 +338,5 @@ KINDS = {
     "mutated weights": mutated_weights,
     "mutated traces": mutated_trace,
     "full disks": full_disk,
+    "hostile connections": hostile_connections,
 }

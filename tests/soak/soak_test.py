@@ -69,16 +69,22 @@ echo "$name: OK"
 
 NEVER_ENDS = "it did not end in time"
 
+STRANGER = r"""#!/bin/sh
+trap 'echo "3 connections, %d bytes received"; exit 0' TERM
+echo ready
+while :; do sleep 0.01; done
+""" % 0
+
 # Every promise, and the words that a broken one is counted under.
 PROMISES = {"leaves_a_process": "a process was left: sleep", "leaves_a_file": "a file was left behind: .muonwalk-N-N.partial",
             "says_two_sentences": "came with 2 sentences", "says_nothing": "came with 0 sentences",
             "fails_after_ok": "its screen ends with OK", "ends_with_7": "it ended with 7",
-            "finds_a_difference": "a check found a difference", "dies": "it ended with -11",
+            "finds_a_difference": "a check found a difference", "dies": "which is neither an exit code of the four",
             "never_ends": NEVER_ENDS, "tears_outputs": "an output is", "changes_an_input": "an input was changed",
             "says_a_wrong_ok": "its screen"}
 # What can't happen in a kind of attack: no file is read, no outcome is foreseen, a screen goes to a full device, …
 NOT_SEEN = {("mutated traces", "says_a_wrong_ok")}
-NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)"}
+NO_INPUT = {"signals to a rank", "pauses (Ctrl-Z)", "hostile connections"}
 ATTEMPTS = 20
 
 
@@ -86,6 +92,9 @@ def stand_ins(folder, promise):
     for name in ("lesson_00_hello_ranks", "lesson_09_full_step", "muonwalk-trace"):
         (folder / name).write_text(STAND_IN % promise)
         (folder / name).chmod(0o755)
+    # What connects, and has heard nothing.
+    (folder / "stranger").write_text(STRANGER)
+    (folder / "stranger").chmod(0o755)
 
 
 class Soak(unittest.TestCase):
@@ -124,9 +133,19 @@ class Soak(unittest.TestCase):
                                     f"not counted: {dict(counts.broken)}")
                     self.assertGreater(counts.breaking[kind], 0)
 
+    def test_bytes_that_get_out_are_counted(self):
+        counts = soak.Counts()
+        with tempfile.TemporaryDirectory() as scratch:
+            programs = Path(scratch)
+            stand_ins(programs, "none")
+            (programs / "stranger").write_text(STRANGER.replace("0 bytes", "768 bytes"))
+            if not soak.attack(Stage(programs, programs / "work", 60), counts, 1, "hostile connections", 0):
+                self.skipTest(counts.not_here["hostile connections"])
+        self.assertEqual(1, counts.breaking["hostile connections"], dict(counts.broken))
+
     def test_kept_promises_are_not_counted(self):
         # Where signals meet a stand-in, a shell script without handlers, there is no telling what it says.
-        for kind in ("mutated traces", "pauses (Ctrl-Z)"):
+        for kind in ("mutated traces", "pauses (Ctrl-Z)", "hostile connections"):
             with self.subTest(kind=kind):
                 counts = self.counted(kind, "none")
                 self.assertEqual({}, dict(counts.broken))
