@@ -86,6 +86,21 @@ TEST_CASE("board: many processes write and read at once, and each sees the value
   CHECK(joined(ends) == "");
 }
 
+TEST_CASE("board: one deadline covers all keys that are waited for, however many of them come in the meantime") {
+  sim::Board board(64, 16);
+  std::vector<std::string> keys;
+  for (int k = 0; k < 10; ++k) keys.push_back("key " + std::to_string(k));
+  std::thread writer([&] {
+    for (const std::string& key : keys) {
+      std::this_thread::sleep_for(milliseconds(40));
+      board.set(key, bytes("value"));
+    }
+  });
+  CHECK_THROWS_AS(board.wait(keys, milliseconds(120)), RunError);
+  writer.join();
+  CHECK_NOTHROW(board.wait(keys, milliseconds(0)));
+}
+
 TEST_CASE("board: of many writers of one key exactly one succeeds") {
   const int size = 8;
   sim::Board board(64, 16);
