@@ -227,20 +227,24 @@ TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neit
     for (const bool sends : {false, true}) {
       CAPTURE(collective);
       CAPTURE(sends);
-      sim::MemoryGroup group(2, milliseconds(50), "memory");
+      sim::MemoryGroup group(3, milliseconds(50), "memory");
       const auto zero = group.backend(0), one = group.backend(1);
-      std::vector<char> gone(bytes, 'g'), left(bytes, 'l');
+      std::vector<char> gone(bytes, 'g'), left(bytes, 'l'), elsewhere(bytes, 'e');
       Envelope envelope;
       envelope.kind = collective ? CollectiveKind::all_gather : sends ? CollectiveKind::send : CollectiveKind::recv;
       if (sends)
         zero->post_send(envelope, 1, gone.data(), bytes);  // and dropped at once, as an error would
       else
         zero->post_receive(envelope, 1, gone.data(), bytes);
+      // Another message lies where that one was, most likely: with rank 2, which never answers.
+      const auto with_another = sends ? zero->post_send(envelope, 2, elsewhere.data(), bytes)
+                                      : zero->post_receive(envelope, 2, elsewhere.data(), bytes);
       if (!collective) envelope.kind = sends ? CollectiveKind::recv : CollectiveKind::send;
       const auto message =
           sends ? one->post_receive(envelope, 0, left.data(), bytes) : one->post_send(envelope, 0, left.data(), bytes);
       CHECK(gone == std::vector<char>(bytes, 'g'));
       CHECK(left == std::vector<char>(bytes, 'l'));
+      CHECK(elsewhere == std::vector<char>(bytes, 'e'));
       CHECK_THROWS_AS(message->wait(nobody_cares), TimeoutError);
     }
 }
