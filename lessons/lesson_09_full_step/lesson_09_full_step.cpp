@@ -14,6 +14,7 @@
 #include "sim/cluster/shown_phases.hpp"
 #include "src/errors.hpp"
 #include "src/layout/ownership_table.hpp"
+#include "src/text/names.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
 #include "src/train/requested_training.hpp"
@@ -201,10 +202,10 @@ void write_result(Lesson<Local>& lesson, const FileTraining& files) {
       const InterruptHold hold;  // Ctrl-C waits until the file is whole
       files.write(whole);
     }
-    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), request.training.files.out));
+    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(),
+                           visible_name(request.training.files.out)));
     if (!files.left_to_adamw().empty())
-      lesson.say(
-          fmt::format("        left to AdamW and written unchanged: {}", fmt::join(files.left_to_adamw(), ", ")));
+      lesson.say(fmt::format("        left to AdamW and written unchanged: {}", visible_names(files.left_to_adamw())));
   });
 }
 

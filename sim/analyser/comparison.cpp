@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -46,7 +47,7 @@ std::string group_of(const CollectiveLine& line) {
 Texts matrices_of(const Summary& run) {
   Texts texts;
   for (const TracedMatrix& matrix : run.matrices)
-    texts.insert(fmt::format("{} {} × {}", matrix.name, matrix.rows, matrix.cols));
+    texts.insert(fmt::format("{} {} × {}", visible_name(matrix.name), matrix.rows, matrix.cols));
   return texts;
 }
 
@@ -95,8 +96,9 @@ class Warner {
     if (a_.together.basis != b_.together.basis)
       warn("One run's times are those of kernels and the other's are not: computation is not counted the same way.");
     if (a_.backend != b_.backend)
-      warn("Different backends: A talks over {}, B over {}.", a_.backend.empty() ? "one it does not name" : a_.backend,
-           b_.backend.empty() ? "one it does not name" : b_.backend);
+      warn("Different backends: A talks over {}, B over {}.",
+           a_.backend.empty() ? "one it does not name" : visible_name(a_.backend),
+           b_.backend.empty() ? "one it does not name" : visible_name(b_.backend));
     if (a_.world_size != b_.world_size)
       warn("Different numbers of ranks: A ran on {}, B on {}.", world_text(a_), world_text(b_));
     if (a_.ranks.size() != b_.ranks.size())

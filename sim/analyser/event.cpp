@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "src/text/names.hpp"
+
 namespace muonwalk::sim {
 namespace {
 
@@ -53,7 +55,7 @@ std::string why_left_out(TraceDialect dialect, const std::string& category) {
     if (category == "python_function") return "python_function: lines of the program, around the operators";
   }
   return category.empty() ? "no category: no class of events that is known"
-                          : fmt::format("{}: no class of events that is known", category);
+                          : fmt::format("{}: no class of events that is known", visible_name(category));
 }
 
 bool names_optimizer(TraceDialect dialect, const std::string& name) {

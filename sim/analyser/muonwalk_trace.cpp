@@ -11,10 +11,12 @@
 #include "sim/analyser/output.hpp"
 #include "sim/analyser/pictures/picture.hpp"
 #include "sim/analyser/reader.hpp"
+#include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
+#include "src/text/names.hpp"
 
 namespace {
 
@@ -140,20 +142,22 @@ void add_formats(CLI::App& command, Request& request) {
 }
 
 void add_pictures(CLI::App& command, Request& request) {
-  const auto not_empty = [](const std::string& path) {
-    return path.empty() ? std::string("needs the name of a file") : std::string();
-  };
   command.add_option("--html", request.html, "also write a page: timeline and bars, to zoom in and to point at")
-      ->type_name("FILE")
-      ->check(not_empty);
-  command.add_option("--svg", request.svg, "also write a static picture of the same")
-      ->type_name("FILE")
-      ->check(not_empty);
+      ->type_name("FILE");
+  command.add_option("--svg", request.svg, "also write a static picture of the same")->type_name("FILE");
 }
 
-std::string one_sentence(std::string reason) {
-  while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.')) reason.pop_back();
-  return reason;
+std::string without_end(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+// What the parser found wrong, which may quote words of the command line.
+std::string parse_error_text(const CLI::ParseError& error) {
+  std::string reason = without_end(error.what());
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
+    return reason.erase(reason.find(": "), 1);
+  return fmt::format("{}; {} --help says what works", visible_name(reason, 300), kName);
 }
 
 int run(int argc, char** argv) {
@@ -176,14 +180,16 @@ int run(int argc, char** argv) {
   for (CLI::App* command : {summary, comparison, published}) add_formats(*command, request);
   for (CLI::App* command : {summary, comparison}) add_pictures(*command, request);
 
+  refuse_empty_values(app);
+  refuse_empty_values(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    print_line(one_sentence((chosen.empty() ? &app : chosen.front())->help()));
+    print_line(without_end((chosen.empty() ? &app : chosen.front())->help()));
     return 0;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; {} --help says what works", one_sentence(error.what()), kName));
+    throw UsageError(parse_error_text(error));
   }
   return summary->parsed()      ? print_summary(request)
          : comparison->parsed() ? print_comparison(request)

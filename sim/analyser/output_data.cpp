@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/analyser/output.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -99,12 +100,7 @@ Json document(const char* format) { return {{"format", format}, {"version", 1}};
 // Names in a trace are UTF-8, but paths need not be.
 std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
+std::string cell(const std::string& text) { return csv_cell(visible_name(text)); }
 
 std::string cell(std::optional<double> value) { return value ? fmt::format("{}", *value) : ""; }
 

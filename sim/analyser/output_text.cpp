@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/analyser/output.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -45,14 +46,14 @@ std::string steps_text(const Summary& summary) {
 }
 
 Lines heading(const Summary& summary) {
-  Lines lines = {
-      left_and_right("muonwalk-trace summary",
-                     fmt::format("{}{} · {} of {} ranks · {}", dialect_name(summary.dialect),
-                                 summary.backend.empty() ? "" : " · " + summary.backend, summary.ranks.size(),
-                                 summary.world_size > 0 ? std::to_string(summary.world_size) : "an unknown number of",
-                                 steps_text(summary)))};
-  if (!summary.title.empty()) lines.push_back("  " + summary.title);
-  for (const std::string& path : summary.paths) lines.push_back("  " + path);
+  Lines lines = {left_and_right(
+      "muonwalk-trace summary",
+      fmt::format("{}{} · {} of {} ranks · {}", dialect_name(summary.dialect),
+                  summary.backend.empty() ? "" : " · " + visible_name(summary.backend), summary.ranks.size(),
+                  summary.world_size > 0 ? std::to_string(summary.world_size) : "an unknown number of",
+                  steps_text(summary)))};
+  if (!summary.title.empty()) lines.push_back("  " + visible_name(summary.title));
+  for (const std::string& path : summary.paths) lines.push_back("  " + visible_name(path));
   return lines;
 }
 
@@ -74,7 +75,7 @@ Lines times(const Summary& summary) {
   };
   append(rows[0], cells([](const RankTime& time) { return std::string(time.heading); }, ""));
   for (const RankSummary* rank : rows_of(summary)) {
-    rows.push_back({"  " + rank->label});
+    rows.push_back({"  " + visible_name(rank->label)});
     append(
         rows.back(),
         cells([&](const RankTime& time) { return rank->basis == TimeBasis::none ? kUnknown : ms_text(rank->*time.ns); },
@@ -100,8 +101,8 @@ Lines collectives(const Summary& summary) {
   for (const CollectiveFigure* figure : figures) rows[0].push_back(figure == &sum ? "sum, ms" : figure->name);
   for (const CollectiveLine& line : all) {
     const bool sized = line.group_size > 0 && line.group.find(',') == std::string::npos;
-    rows.push_back({"  " + std::string(collective_text(line.collective)), or_unknown(line.type),
-                    or_unknown(line.group) + (sized ? fmt::format(" × {}", line.group_size) : "")});
+    rows.push_back({"  " + std::string(collective_text(line.collective)), or_unknown(visible_name(line.type)),
+                    or_unknown(visible_name(line.group)) + (sized ? fmt::format(" × {}", line.group_size) : "")});
     for (const CollectiveFigure* figure : figures) rows.back().push_back(value_text(figure->value(line), figure->unit));
   }
   return table_with(
@@ -109,7 +110,7 @@ Lines collectives(const Summary& summary) {
       fmt::format("Of {}: sums over calls, waiting included. Bandwidths are in GB/s (10⁹ bytes), as nccl-tests defines "
                   "them: message bytes over time, and that times 2(n−1)/n for all_reduce, (n−1)/n for all_gather, "
                   "reduce_scatter and all_to_all.",
-                  summary.ranks.size() == 1 ? summary.ranks.front().label : "all ranks"));
+                  summary.ranks.size() == 1 ? visible_name(summary.ranks.front().label) : "all ranks"));
 }
 
 Lines waiting(const Summary& summary) {
@@ -117,7 +118,7 @@ Lines waiting(const Summary& summary) {
   Rows rows = {{"transfer and waiting, ms", "calls", "transfer", "waiting", "not matched"}};
   for (const RankSummary* rank : rows_of(summary)) {
     const WaitingTimes& times = rank->waiting;
-    rows.push_back({"  " + rank->label, number_text(times.matched_calls), ms_text(times.transfer_ns),
+    rows.push_back({"  " + visible_name(rank->label), number_text(times.matched_calls), ms_text(times.transfer_ns),
                     ms_text(times.waiting_ns), number_text(times.unmatched_calls)});
   }
   return table_with(rows, 1,
@@ -130,7 +131,7 @@ Lines optimizer(const Summary& summary) {
   for (const RankSummary* rank : rows_of(summary)) {
     const auto row = [&](const char* where, const OptimizerShare& share, bool device) {
       if (share.ranges == 0) return;
-      rows.push_back({"  " + rank->label, where, number_text(share.ranges), ms_text(share.time_ns),
+      rows.push_back({"  " + visible_name(rank->label), where, number_text(share.ranges), ms_text(share.time_ns),
                       ms_text(share.of_ns), percent_text(share.share()),
                       device ? ms_text(share.communication_ns) : kUnknown});
     };
@@ -254,7 +255,7 @@ Lines published_text(const std::vector<PublishedClaim>& claims, const std::vecto
   Lines lines = {"muonwalk-trace published"};
   append(lines,
          paragraph("Published: \"Distributed Muon: Field Notes & Reproducibility Artifacts\", Jen Wei, 2025.", 0, 0));
-  for (const std::string& path : paths) lines.push_back("  " + path);
+  for (const std::string& path : paths) lines.push_back("  " + visible_name(path));
   for (const PublishedClaim& claim : claims) {
     lines.push_back("");
     append(lines, claim_lines(claim));

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -388,16 +389,16 @@ RawTrace read_raw_trace(const std::string& path, TraceInput& input) {
       throw UsageError(
           fmt::format("{} is cut off: its JSON ends after {} bytes in the middle of a value, with {} events read; "
                       "a trace counts only when it is whole, so record it again and let the program end",
-                      path, input.position(), trace.events.size()));
+                      in_quotes(path), input.position(), trace.events.size()));
     throw UsageError(
-        fmt::format("{} is no JSON at byte {} ({}); name a file that torch.profiler or a lesson's --trace wrote", path,
-                    position, reason_text(what)));
+        fmt::format("{} is no JSON at byte {} ({}); name a file that torch.profiler or a lesson's --trace wrote",
+                    in_quotes(path), position, reason_text(what)));
   }
   if (!trace.has_events)
     throw UsageError(
         fmt::format("{} is JSON but no trace: it has no array \"traceEvents\"; name a file that torch.profiler or a "
                     "lesson's --trace wrote",
-                    path));
+                    in_quotes(path)));
   trace.file.bytes = input.position();
   return trace;
 }

@@ -14,6 +14,7 @@
 #include "sim/analyser/rank_times.hpp"
 #include "sim/analyser/raw_trace.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -56,12 +57,12 @@ class TraceBuilder {
       rank.label = fmt::format("rank {}", rank.rank);
       if (!rank.stated)
         file_.notes.push_back(
-            fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", file_.path));
+            fmt::format("{} has no distributedInfo with a rank: it is taken for rank 0.", in_quotes(file_.path)));
       else if (rank.world_size > 0 && rank.rank >= rank.world_size)
         file_.notes.push_back(
             fmt::format("{} says that it is of rank {} of {} ranks, which are 0 to {}: one of the two "
                         "is wrong.",
-                        file_.path, rank.rank, rank.world_size, rank.world_size - 1));
+                        in_quotes(file_.path), rank.rank, rank.world_size, rank.world_size - 1));
       file_.ranks.push_back(rank);
       return;
     }
@@ -72,7 +73,7 @@ class TraceBuilder {
       if (!by_rank.emplace(*rank, std::make_pair(name, process)).second)
         throw UsageError(fmt::format(
             "{} has two processes that are named rank {}; a trace has one process a rank, so record it again",
-            file_.path, *rank));
+            in_quotes(file_.path), *rank));
     }
     for (const auto& [number, named] : by_rank) {
       raw_.budget.take(kBytesPerRank);
@@ -151,10 +152,10 @@ class TraceBuilder {
       file_.notes.push_back(
           fmt::format("{} lacks the last events of its run, {} in all: the recording had no room for them, so every "
                       "figure may be too small; record again with a larger --trace-events.",
-                      file_.path, raw_.without_room));
+                      in_quotes(file_.path), raw_.without_room));
     if (raw_.failed)
-      file_.notes.push_back(
-          fmt::format("{} is of a run whose check failed: what it did may not be what it should.", file_.path));
+      file_.notes.push_back(fmt::format("{} is of a run whose check failed: what it did may not be what it should.",
+                                        in_quotes(file_.path)));
   }
 
   void refuse_empty() const {
@@ -169,7 +170,7 @@ class TraceBuilder {
     throw UsageError(fmt::format(
         "{} holds no kernel, no range and no operator that could be counted{}; name a file that "
         "torch.profiler or a lesson's --trace wrote",
-        file_.path,
+        in_quotes(file_.path),
         left_out == 0
             ? std::string(": it has no events at all")
             : fmt::format(": {} left out, {} of them because of: {}",
@@ -191,7 +192,7 @@ void require_same_run(const std::vector<TraceFile>& files) {
   const TraceFile& first = files.front();
   const auto apart = [&](const TraceFile& file, const std::string& why) {
     return UsageError(fmt::format("{} and {} don't belong together: {}; name files of different ranks of one run",
-                                  first.path, file.path, why));
+                                  in_quotes(first.path), in_quotes(file.path), why));
   };
   for (const TraceFile& file : files) {
     if (file.dialect != first.dialect)
@@ -201,20 +202,20 @@ void require_same_run(const std::vector<TraceFile>& files) {
       const auto [at, added] = path_of_rank.emplace(rank.rank, file.path);
       if (!added)
         throw UsageError(fmt::format("{} and {} are both of rank {}; name files of different ranks of one run",
-                                     at->second, file.path, rank.rank));
+                                     in_quotes(at->second), in_quotes(file.path), rank.rank));
       if (rank.world_size > 0 && rank.rank >= rank.world_size)
         throw UsageError(
             fmt::format("{} says that it is of rank {} of {} ranks, so it can't stand beside others; name "
                         "files of different ranks of one run",
-                        file.path, rank.rank, rank.world_size));
+                        in_quotes(file.path), rank.rank, rank.world_size));
       if (rank.world_size != first.ranks.front().world_size && file.dialect == TraceDialect::pytorch)
         throw apart(file,
                     fmt::format("the runs have {} and {} ranks", first.ranks.front().world_size, rank.world_size));
     }
     if (file.backend != first.backend)
       throw apart(file, fmt::format("one talks over {} and the other over {}",
-                                    first.backend.empty() ? "nothing" : first.backend,
-                                    file.backend.empty() ? "nothing" : file.backend));
+                                    first.backend.empty() ? "nothing" : visible_name(first.backend),
+                                    file.backend.empty() ? "nothing" : visible_name(file.backend)));
     const auto [begin, end] = clock_of(file);
     const auto [first_begin, first_end] = clock_of(first);
     if (end < first_begin || begin > first_end) throw apart(file, "by their clocks, one ended before the other began");
@@ -249,7 +250,7 @@ std::vector<std::string> trace_paths(const std::string& path) {
     throw UsageError(
         fmt::format("{} can't be read as traces: it is a folder without a file that ends in .json or "
                     ".json.gz; name a file, or a folder with a file per rank",
-                    path));
+                    in_quotes(path)));
   std::sort(paths.begin(), paths.end());
   return paths;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -190,7 +191,8 @@ void split_waiting(const MatchedCalls& calls, std::vector<std::string>& notes) {
         call.of_rank->waiting_ns += call.duration_ns - shortest;
       }
     }
-    const std::string what = fmt::format("{} in group {}", collective_text(std::get<0>(key)), std::get<1>(key));
+    const std::string what =
+        fmt::format("{} in group {}", collective_text(std::get<0>(key)), visible_name(std::get<1>(key)));
     if (uneven > 0)
       notes.push_back(fmt::format(
           "Not all ranks were traced in the same calls of {}: {} calls are missing on some, so the n-th call of one "
@@ -231,22 +233,22 @@ void add_notes_on_rank(const RankSummary& rank, std::vector<std::string>& notes)
     notes.push_back(
         fmt::format("{} has 0 kernels and 0 collectives on the CPU: its span, computation, communication and idle time "
                     "can't be told; was the device's activity recorded?",
-                    rank.label));
+                    visible_name(rank.label)));
     return;
   }
   if (rank.basis == TimeBasis::host)
     notes.push_back(
         fmt::format("{} has 0 kernels: operators on the CPU are taken for computation, and Gloo's collectives for "
                     "communication.",
-                    rank.label));
+                    visible_name(rank.label)));
   if (rank.kernels == 0)
-    notes.push_back(fmt::format("{} has 0 kernels that compute: nothing can be overlapped.", rank.label));
+    notes.push_back(fmt::format("{} has 0 kernels that compute: nothing can be overlapped.", visible_name(rank.label)));
   if (rank.collective_calls == 0)
-    notes.push_back(fmt::format("{} has no communication: there is no overlap to speak of.", rank.label));
+    notes.push_back(fmt::format("{} has no communication: there is no overlap to speak of.", visible_name(rank.label)));
   if (rank.communication_sum_ns != rank.communication_ns)
     notes.push_back(fmt::format(
         "{}: collectives run at the same time as others; their times add up to {:.2f} ms in {:.2f} ms of union.",
-        rank.label, static_cast<double>(rank.communication_sum_ns) / 1e6,
+        visible_name(rank.label), static_cast<double>(rank.communication_sum_ns) / 1e6,
         static_cast<double>(rank.communication_ns) / 1e6));
   std::int64_t unsized = 0;
   for (const CollectiveLine& line : rank.collectives)
@@ -254,7 +256,7 @@ void add_notes_on_rank(const RankSummary& rank, std::vector<std::string>& notes)
   if (unsized > 0)
     notes.push_back(
         fmt::format("{}: {} of {} collectives are in lines without a size in bytes: these have no bandwidth.",
-                    rank.label, unsized, rank.collective_calls));
+                    visible_name(rank.label), unsized, rank.collective_calls));
 }
 
 void add_notes(Summary& summary) {

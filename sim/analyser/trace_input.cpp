@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -23,7 +24,7 @@ constexpr unsigned kPiece = 1u << 20;
 UsageError unreadable(const std::string& path, const std::string& reason) {
   return UsageError(
       fmt::format("{} can't be read as a trace: {}; name a file that torch.profiler or a lesson's --trace wrote",
-                  path.empty() ? "''" : path, reason));
+                  in_quotes(path), reason));
 }
 
 // In nanoseconds, a begin and a duration of this size still fit into 64 bits together.

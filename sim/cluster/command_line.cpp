@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "sim/cluster/options.hpp"
+#include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/chain_product.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -26,8 +28,6 @@ const Words<Fault::Kind> kFaultKinds = {{"kill", Fault::Kind::kill},
                                         {"hang", Fault::Kind::hang},
                                         {"spin", Fault::Kind::spin},
                                         {"never-connect", Fault::Kind::never_connect}};
-
-std::string quoted_if_empty(const std::string& text) { return text.empty() ? "''" : text; }
 
 template <class Value>
 std::string listed(const Words<Value>& words, const char* between) {
@@ -58,7 +58,7 @@ Fault parse_fault(const std::string& text) {
     throw UsageError(
         fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP from "
                     "1 on, or 0 for the rendezvous, for example --fault kill:3:2",
-                    quoted_if_empty(text), listed(kFaultKinds, ", ")));
+                    as_typed(text), listed(kFaultKinds, ", ")));
   return {kind->second, *rank, *step};
 }
 
@@ -78,7 +78,7 @@ CLI::Validator seed_number() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         if (number_of<std::uint64_t>(text)) return "";
-        return fmt::format("{} is no seed; it takes a whole number from 0 to {}", quoted_if_empty(text),
+        return fmt::format("{} is no seed; it takes a whole number from 0 to {}", as_typed(text),
                            std::numeric_limits<std::uint64_t>::max());
       },
       "");
@@ -91,15 +91,11 @@ CLI::Validator one_of(Words<Value> words) {
       [words = std::move(words)](std::string& text) -> std::string {
         const auto known = std::find_if(words.begin(), words.end(), [&](auto& word) { return word.first == text; });
         if (known == words.end())
-          return fmt::format("{} is not known; it takes {}", quoted_if_empty(text), listed(words, " or "));
+          return fmt::format("{} is not known; it takes {}", as_typed(text), listed(words, " or "));
         text = fmt::format("{}", static_cast<int>(known->second));
         return "";
       },
       "");
-}
-
-CLI::Validator not_empty(const std::string& complaint) {
-  return CLI::Validator([=](std::string& text) { return text.empty() ? "'' " + complaint : ""; }, "");
 }
 
 // What the parser found wrong, as a sentence of ours.
@@ -113,8 +109,8 @@ std::string parse_error_text(const CLI::ParseError& error, const LessonInfo& inf
   if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
     return fmt::format("{} {} is no number of the kind that it takes; {} --help says what works",
                        reason.substr(unreadable.size(), equals - unreadable.size()),
-                       quoted_if_empty(reason.substr(equals + 3)), info.name);
-  return fmt::format("{}; {} --help lists the options", reason, info.name);
+                       as_typed(reason.substr(equals + 3)), info.name);
+  return fmt::format("{}; {} --help lists the options", visible_name(reason, 300), info.name);  // it may quote a value
 }
 
 // Adds a lesson's own options to the common ones.
@@ -163,7 +159,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                              ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
                              ->type_name("TEXT");
   app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
-  const auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
+  auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
   app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
   app.add_option("--timeout", options.timeout_seconds,
                  fmt::format("seconds in which nothing moves before a run is given up (default 30);\n"
@@ -181,23 +177,29 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
       ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
       ->type_name("TEXT");
   app.add_option_function<std::string>(
-      "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
-      "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "));
-  app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON")
-      ->check(not_empty("names no file; try --record run.json"));
-  app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture per step into FOLDER/")
-      ->check(not_empty("names no picture; try --svg run.svg, or --svg pictures/ for a picture per step"));
+         "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
+         "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "))
+      ->check([](const std::string& text) {
+        if (text.empty()) parse_fault(text);  // which says what it takes
+        return std::string();
+      });
+  app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
+  app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture per step into FOLDER/");
   app.add_option("--trace", options.trace_file,
-                 "trace the run (of two layouts, the first) into this file, for Perfetto")
-      ->check(not_empty("names no file; try --trace run.json"));
+                 "trace the run (of two layouts, the first) into this file, for Perfetto");
   app.add_option("--trace-per-rank", options.trace_folder,
-                 "trace the run into this folder, a file per rank, as PyTorch does")
-      ->check(not_empty("names no folder; try --trace-per-rank traces/"));
+                 "trace the run into this folder, a file per rank, as PyTorch does");
   const auto* trace_events =
       app.add_option("--trace-events", options.trace_events,
                      fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
   add_own_options(app, info);
+  bug->check([&info](const std::string& name) {
+    if (name.empty()) require_known_bug(info, name);  // which lists them
+    return std::string();
+  });
+  refuse_empty_values(app);
 
+  refuse_empty_values(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -209,8 +211,8 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(parse_error_text(error, info));
   }
   if (!app.remaining().empty())
-    throw UsageError(fmt::format("{} is no option of {}; {} --help lists them",
-                                 quoted_if_empty(app.remaining().front()), info.name, info.name));
+    throw UsageError(fmt::format("{} is no option of {}; {} --help lists them", as_typed(app.remaining().front()),
+                                 info.name, info.name));
   if (list_bugs) {
     for (const Bug& known : info.bugs) print_line(fmt::format("{}  {}", known.name, known.what));
     return false;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -28,7 +29,7 @@ std::vector<std::string> describe(const std::string& rank, const NamedMatrix& he
   const float here = held.matrix.flat()[static_cast<std::size_t>(at)];
   const float there = expected.matrix.flat()[static_cast<std::size_t>(at)];
   const long long ulp = ulp_distance(here, there);
-  return {fmt::format("first difference: {}, {} row {} column {}", rank, held.name,
+  return {fmt::format("first difference: {}, {} row {} column {}", rank, visible_name(held.name),
                       expected.first_row + at / held.matrix.cols(), expected.first_col + at % held.matrix.cols()),
           fmt::format("  the rank holds      {}", float_text(here)),
           fmt::format("  the reference has   {}   {}", float_text(there),
@@ -54,13 +55,13 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
     comparison.elements += wanted.size();
     if (i >= held.size() || held[i].name != expected[i].name) {
       comparison.different += wanted.size();
-      found({fmt::format("first difference: {} does not hold {}", rank, expected[i].name)});
+      found({fmt::format("first difference: {} does not hold {}", rank, visible_name(expected[i].name))});
       continue;
     }
     const Matrix& here = held[i].matrix;
     if (here.rows() != wanted.rows() || here.cols() != wanted.cols()) {
       comparison.different += wanted.size();
-      found({fmt::format("first difference: {}, the shape of {}", rank, expected[i].name),
+      found({fmt::format("first difference: {}, the shape of {}", rank, visible_name(expected[i].name)),
              fmt::format("  the rank holds      {}", shape_text(here.rows(), here.cols())),
              fmt::format("  the reference has   {}", shape_text(wanted.rows(), wanted.cols()))});
       continue;
@@ -76,19 +77,21 @@ void compare(const std::string& rank, const std::vector<NamedMatrix>& held, cons
   if (held.size() > expected.size()) {
     comparison.different += held[expected.size()].matrix.size();
     found({fmt::format("first difference: {} holds {}, which the reference does not know", rank,
-                       held[expected.size()].name)});
+                       visible_name(held[expected.size()].name))});
   }
 }
 
 std::string first_difference(const NamedNumbers& read, const NamedNumbers& expected) {
   for (const auto& [name, number] : expected) {
     const auto found = read.find(name);
-    if (found == read.end()) return fmt::format("{}: not read, should be {}", name, number_text(number));
+    if (found == read.end()) return fmt::format("{}: not read, should be {}", visible_name(name), number_text(number));
     if (found->second != number)
-      return fmt::format("{}: read {}, should be {}", name, number_text(found->second), number_text(number));
+      return fmt::format("{}: read {}, should be {}", visible_name(name), number_text(found->second),
+                         number_text(number));
   }
   for (const auto& [name, number] : read)
-    if (expected.count(name) == 0) return fmt::format("{}: read {}, should not be there", name, number_text(number));
+    if (expected.count(name) == 0)
+      return fmt::format("{}: read {}, should not be there", visible_name(name), number_text(number));
   return "";
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -82,7 +83,7 @@ void require_known_bug(const LessonInfo& info, const std::string& bug) {
     if (known.name == bug) return;
     names.push_back(known.name);
   }
-  throw UsageError(fmt::format("--bug {} is no planted bug of {}; {}", bug.empty() ? "''" : bug, info.name,
+  throw UsageError(fmt::format("--bug {} is no planted bug of {}; {}", as_typed(bug), info.name,
                                names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "))));
 }
 
@@ -117,9 +118,8 @@ void require_valid(const LessonInfo& info, const Options& options) {
   const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;
   if (!svg.empty() && svg.back() != '/' && !picture)
     throw UsageError(
-        fmt::format("--svg {0} is neither a picture nor a folder; try --svg {0}.svg, or --svg {0}/ for a picture per "
-                    "step",
-                    svg));
+        fmt::format("--svg {} is neither a picture nor a folder; try --svg {}, or --svg {} for a picture per step",
+                    as_typed(svg), as_typed(svg + ".svg"), as_typed(svg + "/")));
   require_bearable(info, options);
 }
 

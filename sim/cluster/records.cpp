@@ -4,12 +4,24 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
+namespace {
+
+// The name of a tensor may come from a file; "w, orthogonal" is such a name and in which state it is.
+std::string shown_name(const std::string& name) {
+  const std::size_t comma = std::min(name.find(", "), name.size());
+  return visible_name(name.substr(0, comma)) + visible_name(name.substr(comma));
+}
+
+}  // namespace
 
 Shown::Shown(const std::string& name, Shape shape) {
-  block.name = name;
+  block.name = shown_name(name);
   block.rows = shape.rows;
   block.cols = shape.cols;
   block.bytes = 4 * shape.size();
@@ -30,7 +42,7 @@ Shown& Shown::note(const std::string& words) {
 }
 
 Shown& Shown::from(const std::string& name) {
-  made_of.push_back(name);
+  made_of.push_back(shown_name(name));
   return *this;
 }
 

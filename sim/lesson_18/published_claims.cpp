@@ -9,6 +9,7 @@
 
 #include "sim/analyser/reader.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -78,14 +79,14 @@ const std::vector<std::string> kPublishedFiles = {
 std::vector<TraceFile> read_published_folder(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
-    throw UsageError(
-        fmt::format("--published {} names no folder; give the one that holds {}", folder, kPublishedFiles.front()));
+    throw UsageError(fmt::format("--published {} names no folder; give the one that holds {}", as_typed(folder),
+                                 kPublishedFiles.front()));
   std::vector<TraceFile> files;
   for (const std::string& name : kPublishedFiles) {
     const std::filesystem::path path = std::filesystem::path(folder) / name;
     if (!std::filesystem::exists(path, error))
       throw UsageError(fmt::format("--published {} has no file {}; all four published traces have to be there: {}",
-                                   folder, name, fmt::join(kPublishedFiles, ", ")));
+                                   as_typed(folder), name, fmt::join(kPublishedFiles, ", ")));
     files.push_back(read_trace(path.string()));
   }
   return files;

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -129,7 +130,7 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
     }
     taken += widest + 2;
   }
-  for (auto& row : rows) row[1] = shorten(row[1], std::max(9, columns - taken));
+  for (auto& row : rows) row[1] = visible_name(row[1], std::max(9, columns - taken));
   return text_table(rows) + (all_drawn ? "" : "* too small to be drawn at this scale\n");
 }
 

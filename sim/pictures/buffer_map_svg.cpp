@@ -6,6 +6,7 @@
 #include "sim/pictures/buffer_map.hpp"
 #include "sim/pictures/svg_parts.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -122,7 +123,7 @@ class Drawing {
     bool padding = false;
     for (const Buffer& buffer : layout_.buffers) {
       for (const DistMeta& meta : buffer.parameters) {
-        entries.push_back({fmt::format("class=\"mw-p{}\"", meta.parameter % kColours), meta.name,
+        entries.push_back({fmt::format("class=\"mw-p{}\"", meta.parameter % kColours), visible_name(meta.name),
                            shape_text(meta.shape.rows, meta.shape.cols)});
       }
       padding = padding || buffer.padding > 0;
@@ -143,9 +144,9 @@ class Drawing {
     const double left = row.x(meta.global_range.begin);
     return svg_rectangle(left, row.top, std::max(0.6, row.x(meta.global_range.end) - left), kRowHeight,
                          fmt::format("class=\"mw-p{} mw-gap\"", meta.parameter % kColours),
-                         fmt::format("<title>{}: TP slice {}, elements {}, DP ranks {}</title>", xml_text(meta.name),
-                                     shape_text(meta.shape.rows, meta.shape.cols), range_text(meta.global_range),
-                                     range_text({ranks.front(), ranks.back() + 1})));
+                         fmt::format("<title>{}: TP slice {}, elements {}, DP ranks {}</title>",
+                                     xml_text(visible_name(meta.name)), shape_text(meta.shape.rows, meta.shape.cols),
+                                     range_text(meta.global_range), range_text({ranks.front(), ranks.back() + 1})));
   }
 
   // The parameter's name in the longest of its parts, so that no boundary runs through it; where it has no room there,
@@ -156,15 +157,15 @@ class Drawing {
       const Range part = layout_.owned_range(meta, rank);
       if (part.size() > longest.size()) longest = part;
     }
-    const int letters = text_width(meta.name);
+    const std::string name = visible_name(meta.name);
+    const int letters = text_width(name);
     const auto room = [&](Range range) {
       return static_cast<int>((row.x(range.end) - row.x(range.begin) - 6) / kLetterWidth);
     };
     const Range place = room(longest) >= letters ? longest : meta.global_range;
     if (room(place) < kTellingShare * letters) return "";
     return svg_text((row.x(place.begin) + row.x(place.end)) / 2, row.top + kRowHeight / 2 + 4,
-                    fmt::format("mw-middle mw-halo mw-halo{}", meta.parameter % kColours),
-                    shorten(meta.name, room(place)));
+                    fmt::format("mw-middle mw-halo mw-halo{}", meta.parameter % kColours), shorten(name, room(place)));
   }
 
   const Layout& layout_;

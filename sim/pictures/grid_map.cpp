@@ -116,7 +116,7 @@ class TextGrid {
 std::string groups_text(const Grid& grid, const std::string& name, int columns) {
   const std::vector<Group> groups = grid.groups(name);
   const std::string heading =
-      fmt::format("{}  {} of {}", name, count_text(static_cast<Index>(groups.size()), "group"), grid.size(name));
+      fmt::format("{}  {} of {}", name, count_text(static_cast<std::int64_t>(groups.size()), "group"), grid.size(name));
   constexpr int kHeading = 20;
   std::string text;
   std::string line = pad_right(heading, kHeading);

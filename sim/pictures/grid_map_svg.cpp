@@ -82,8 +82,8 @@ std::string grid_map_svg(const Grid& grid) {
   double y = 96;
   for (const char* name : {"tp", "dp", "pp"}) {
     const std::vector<Group> groups = grid.groups(name);
-    const std::string heading =
-        fmt::format("{} · {} of {}", name, count_text(static_cast<Index>(groups.size()), "group"), grid.size(name));
+    const std::string heading = fmt::format(
+        "{} · {} of {}", name, count_text(static_cast<std::int64_t>(groups.size()), "group"), grid.size(name));
     body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(name));
     description += " " + heading + ":";
     for (const Group& group : groups) description += fmt::format(" {{{}}}", fmt::join(group.ranks, " "));

@@ -9,6 +9,7 @@
 
 #include "sim/recording/collective.hpp"
 #include "sim/recording/trace_writers.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -34,7 +35,7 @@ Json ledger_json(const Ledger& ledger) {
 std::string fields_of(const RunTrace& run) {
   Json parameters = Json::array(), dropped = Json::array(), ledger = Json::array();
   for (const TrainedMatrix& matrix : run.parameters)
-    parameters.push_back({{"name", matrix.name}, {"rows", matrix.rows}, {"cols", matrix.cols}});
+    parameters.push_back({{"name", visible_name(matrix.name)}, {"rows", matrix.rows}, {"cols", matrix.cols}});
   for (const RankTrace& rank : run.ranks) {
     dropped.push_back(rank.dropped);
     ledger.push_back(ledger_json(rank.ledger));

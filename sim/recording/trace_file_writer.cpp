@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/recording/trace_writers.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 
@@ -53,7 +54,7 @@ std::string microseconds_text(std::int64_t ns) {
 }
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(visible_name(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace muonwalk::sim

@@ -48,7 +48,7 @@ class TraceFileWriter {
 /// Nanoseconds as microseconds: "12.345".
 std::string microseconds_text(std::int64_t ns);
 
-/// The text in quotes, as JSON has it.
+/// The name in quotes, as JSON has it and a reader of the trace can see it (visible_name).
 std::string quoted(const std::string& text);
 
 /// Writes all ranks of a run into one Chrome trace, for chrome://tracing, Perfetto and muonwalk-trace, whole or not at

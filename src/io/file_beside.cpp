@@ -13,6 +13,7 @@
 
 #include "src/errors.hpp"
 #include "src/io/safetensors_format.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {

@@ -9,6 +9,7 @@
 #include "src/io/float16.hpp"
 #include "src/io/safetensors_format.hpp"
 #include "src/numerics/bfloat16.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -74,19 +75,6 @@ std::int64_t stored_bytes(const Dtype& dtype, const std::vector<std::int64_t>& s
     bytes *= length;
   }
   return bytes;
-}
-
-std::string in_quotes(const std::string& name) {
-  constexpr std::size_t kLongest = 120;
-  std::string text = name;
-  if (text.size() > kLongest) {
-    std::size_t end = kLongest;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not amid a UTF-8 character
-    text = text.substr(0, end) + "…";
-  }
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  return "\"" + text + "\"";
 }
 
 bool StoredTensor::is_matrix() const { return shape.size() == 2 && type != StoredType::other; }

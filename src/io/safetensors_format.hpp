@@ -22,10 +22,6 @@ const Dtype* find_dtype(const std::string& name);
 /// The bytes of a tensor of that shape, or −1 when a dimension is negative or the product exceeds 2^63 − 1.
 std::int64_t stored_bytes(const Dtype& dtype, const std::vector<std::int64_t>& shape);
 
-/// The name of a tensor or file in quotes, as it can stand in a sentence: control characters become '?', a long one is
-/// cut.
-std::string in_quotes(const std::string& name);
-
 /// The longest header that the format allows, in bytes.
 constexpr std::int64_t kLongestHeader = 100'000'000;
 

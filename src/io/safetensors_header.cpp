@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "src/io/safetensors_format.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {

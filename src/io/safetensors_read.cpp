@@ -10,6 +10,7 @@
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/io/safetensors_format.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {

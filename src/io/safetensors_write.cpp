@@ -6,6 +6,7 @@
 #include "src/io/file_beside.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/io/safetensors_format.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -38,11 +39,11 @@ void require_sensible(const LayoutOptions& options) {
 void require_sensible(const Parameter& parameter) {
   const Shape shape = parameter.shape;
   if (shape.rows < 1 || shape.cols < 1) {
-    throw UsageError("parameter \"" + parameter.name + "\" is " + shape_text(shape.rows, shape.cols) +
+    throw UsageError("parameter " + in_quotes(parameter.name) + " is " + shape_text(shape.rows, shape.cols) +
                      ", but a matrix has at least 1 row and 1 column; leave it out or give it a shape");
   }
   if (shape.rows > kMostElements / shape.cols) {
-    throw UsageError("parameter \"" + parameter.name + "\" is " + shape_text(shape.rows, shape.cols) +
+    throw UsageError("parameter " + in_quotes(parameter.name) + " is " + shape_text(shape.rows, shape.cols) +
                      ", more elements than a layout can count; try a smaller shape");
   }
 }
@@ -51,8 +52,8 @@ void require_distinct_names(const std::vector<Parameter>& parameters) {
   std::set<std::string> names;
   for (const Parameter& parameter : parameters) {
     if (names.insert(parameter.name).second) continue;
-    throw UsageError("two parameters are named \"" + parameter.name +
-                     "\", but a layout tells them apart by name; give each its own");
+    throw UsageError("two parameters are named " + in_quotes(parameter.name) +
+                     ", but a layout tells them apart by name; give each its own");
   }
 }
 
@@ -174,7 +175,7 @@ const char* ownership_name(Ownership ownership) {
 Ownership parse_ownership(const std::string& word) {
   for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
     if (word == ownership_name(ownership)) return ownership;
-  throw UsageError("--ownership " + word +
+  throw UsageError("--ownership " + as_typed(word) +
                    " is not known; it takes buckets (an equal run of every bucket), buffer (an equal run of the whole "
                    "buffer) or matrices (whole matrices)");
 }
@@ -280,7 +281,7 @@ std::string Layout::text() const {
   for (const Buffer& buffer : buffers) {
     for (const DistMeta& meta : buffer.parameters) {
       const std::vector<int> ranks = owners(meta);
-      rows.push_back({shorten(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
+      rows.push_back({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
                       split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
                       std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
                       // Owners are neighbours, since a parameter is one run of its bucket.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -48,8 +49,8 @@ Differ differ_in(const std::string& name) {
     const std::string part = name.substr(begin, end - begin);
     bool* known = part == "dp" ? &differ.dp : part == "tp" ? &differ.tp : part == "pp" ? &differ.pp : nullptr;
     if (known == nullptr || *known) {
-      throw UsageError("a grid has no groups named \"" + name +
-                       "\"; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
+      throw UsageError("a grid has no groups named " + in_quotes(name) +
+                       "; it has dp, tp, pp, products of them such as \"dp × pp\", world, and first and last stage");
     }
     *known = true;
     begin = end + times.size();

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {
+
+// The most characters of a name in a table.
+constexpr int kNameWidth = 40;
 
 std::string reach(std::size_t owners) {
   if (owners == 1) return "in one shard";
@@ -20,7 +24,8 @@ std::string part(const Layout& layout, int first_rank, int end_rank) {
   for (int dp = first_rank; dp < end_rank; ++dp) rows[0].push_back("dp " + std::to_string(dp));
   for (const Buffer& buffer : layout.buffers) {
     for (const DistMeta& meta : buffer.parameters) {
-      rows.push_back({meta.name, std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
+      rows.push_back({visible_name(meta.name, kNameWidth),
+                      std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
                       range_text(meta.global_range)});
       for (int dp = first_rank; dp < end_rank; ++dp) {
         const Range local = layout.local_range(meta, dp);
@@ -57,7 +62,8 @@ std::string holders_text(const Layout& layout, int columns) {
   std::string text;
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     const std::string ranks = std::to_string(layout.owners(meta).size() * static_cast<std::size_t>(layout.grid.tp()));
-    const std::string words = text.empty() ? meta.name + " " + ranks + " ranks" : ", " + meta.name + " " + ranks;
+    const std::string words =
+        text.empty() ? visible_name(meta.name) + " " + ranks + " ranks" : ", " + visible_name(meta.name) + " " + ranks;
     const bool last = &meta == &layout.buffers[0].parameters.back();
     if (text_width(text + words + (last ? "" : more)) > columns) return text.empty() ? "…" : text + more;
     text += words;

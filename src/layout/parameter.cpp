@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -36,7 +37,7 @@ std::string divisors_near(Index length, Index asked) {
 Index share(const Parameter& parameter, Index length, const char* one, const char* many, int tp) {
   if (length % tp == 0) return length / tp;
   throw UsageError("--tp " + std::to_string(tp) + " does not divide the " + std::to_string(length) + " " +
-                   (length == 1 ? one : many) + " of parameter \"" + parameter.name + "\"; try --tp " +
+                   (length == 1 ? one : many) + " of parameter " + in_quotes(parameter.name) + "; try --tp " +
                    divisors_near(length, tp));
 }
 
@@ -58,7 +59,7 @@ SplitDim parse_split(const std::string& word) {
   for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
     if (word == split_name(dim)) return dim;
   }
-  throw UsageError("\"" + word + "\" is no dimension that TP can cut; try rows, columns or none");
+  throw UsageError(in_quotes(word) + " is no dimension that TP can cut; try rows, columns or none");
 }
 
 Shape tp_shape(const Parameter& parameter, int tp) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 
@@ -62,7 +63,7 @@ const ChainKernel& chosen_kernel() {
     if (std::string(kernel->name) == name) return *kernel;
     names += std::string(names.empty() ? "" : ", ") + kernel->name;
   }
-  throw UsageError("MUONWALK_CHAIN=" + std::string(name) +
+  throw UsageError("MUONWALK_CHAIN=" + as_typed(name) +
                    " names no code for chains that this processor can run; it can run " + names);
 }
 

@@ -7,6 +7,7 @@
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 
@@ -25,8 +26,8 @@ constexpr double epsilon = 1e-7;  // keeps a zero matrix from being divided by z
   const char* what = std::isnan(*bad) ? "a NaN"
                      : after_rounding ? "a number that rounds to an infinity in bfloat16"
                                       : "an infinity";
-  throw UsageError("parameter \"" + parameter + "\" holds " + what + " at row " + std::to_string(row) + ", column " +
-                   std::to_string(col) +
+  throw UsageError("parameter " + in_quotes(parameter) + " holds " + what + " at row " + std::to_string(row) +
+                   ", column " + std::to_string(col) +
                    "; Newton–Schulz needs finite numbers, so check the gradients that were passed in");
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -47,7 +48,7 @@ Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices) {
       const Matrix& slice = slices[meta.parameter];
       if (Shape{slice.rows(), slice.cols()} != meta.shape) {
         throw std::invalid_argument("A slice of " + shape_text(slice.rows(), slice.cols()) +
-                                    " was given for parameter \"" + meta.name + "\", whose TP slice is " +
+                                    " was given for parameter " + in_quotes(meta.name) + ", whose TP slice is " +
                                     shape_text(meta.shape.rows, meta.shape.cols) +
                                     "; give the matrices in the order the layout was planned from.");
       }
@@ -66,7 +67,7 @@ Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& ful
       const Matrix& whole = *full[meta.parameter];
       if (Shape{whole.rows(), whole.cols()} != meta.full_shape) {
         throw std::invalid_argument("pack_buckets was given a " + shape_text(whole.rows(), whole.cols()) +
-                                    " matrix for parameter \"" + meta.name + "\", which is " +
+                                    " matrix for parameter " + in_quotes(meta.name) + ", which is " +
                                     shape_text(meta.full_shape.rows, meta.full_shape.cols) +
                                     "; give the matrices in the order the layout was planned from.");
       }

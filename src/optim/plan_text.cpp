@@ -5,6 +5,7 @@
 #include <map>
 
 #include "src/optim/plan.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -26,7 +27,7 @@ std::string flops_text(double flops) {
 Row row_of(const Operation& operation, const Plan& plan, const std::vector<std::string>& names, Index& held) {
   if (const Work* work = std::get_if<Work>(&operation))
     return {"", std::string(work->phase),
-            work->parameter < 0 ? "" : shorten(names.at(static_cast<std::size_t>(work->parameter)), kNameWidth),
+            work->parameter < 0 ? "" : visible_name(names.at(static_cast<std::size_t>(work->parameter)), kNameWidth),
             work->parameter < 0 ? number_text(work->shape.size()) : shape_text(work->shape.rows, work->shape.cols),
             flops_text(work->flops)};
   if (const Memory* memory = std::get_if<Memory>(&operation)) {

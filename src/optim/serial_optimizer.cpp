@@ -4,6 +4,7 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -11,15 +12,15 @@ namespace {
 void check_gradient(const NamedMatrix& parameter, const Matrix& gradient, std::size_t leaf) {
   const Matrix& weights = parameter.matrix;
   if (gradient.rows() != weights.rows() || gradient.cols() != weights.cols()) {
-    throw UsageError("Leaf " + std::to_string(leaf) + " of the gradient of parameter \"" + parameter.name + "\" is " +
-                     shape_text(gradient.rows(), gradient.cols()) + ", but the parameter is " +
+    throw UsageError("Leaf " + std::to_string(leaf) + " of the gradient of parameter " + in_quotes(parameter.name) +
+                     " is " + shape_text(gradient.rows(), gradient.cols()) + ", but the parameter is " +
                      shape_text(weights.rows(), weights.cols()) + "; give a gradient of the parameter's shape.");
   }
   for (Index i = 0; i < gradient.rows(); ++i) {
     for (Index j = 0; j < gradient.cols(); ++j) {
       if (std::isfinite(gradient(i, j))) continue;
-      throw UsageError("Leaf " + std::to_string(leaf) + " of the gradient of parameter \"" + parameter.name +
-                       "\" holds " + (std::isnan(gradient(i, j)) ? "a NaN" : "an infinity") + " at row " +
+      throw UsageError("Leaf " + std::to_string(leaf) + " of the gradient of parameter " + in_quotes(parameter.name) +
+                       " holds " + (std::isnan(gradient(i, j)) ? "a NaN" : "an infinity") + " at row " +
                        std::to_string(i) + ", column " + std::to_string(j) +
                        ", from which no step can be made; give finite gradients.");
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/layout/slicing.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -66,7 +67,7 @@ void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta) {
   const Range held{bucket_begin, bucket_begin + static_cast<Index>(bucket.size())};
   if (meta.global_range.begin < held.begin || meta.global_range.end > held.end)
-    throw std::invalid_argument("parameter \"" + meta.name + "\" lies at the elements " +
+    throw std::invalid_argument("parameter " + in_quotes(meta.name) + " lies at the elements " +
                                 range_text(meta.global_range) + " of its buffer, but this rank holds " +
                                 range_text(held) + "; gather the bucket first, or let one rank own all of it");
   const auto first = bucket.begin() + (meta.global_range.begin - bucket_begin);

@@ -13,8 +13,6 @@ namespace {
 // In UTF-8 every byte of a character but its first is 10xxxxxx.
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
-
 // The byte at which character number `count` begins, or the end.
 std::size_t byte_of_character(const std::string& text, int count) {
   std::size_t at = 0;
@@ -144,15 +142,15 @@ std::string shorten(const std::string& text, int width) {
   return text.substr(0, byte_of_character(text, head)) + "…" + text.substr(byte_of_character(text, characters - tail));
 }
 
-std::string numbers_text(const Flat& numbers, int width) {
-  std::string all = fmt::format("{}", fmt::join(numbers, " "));
-  if (text_width(all) <= width || numbers.size() < 3) return all;
+std::string numbers_text(const float* numbers, std::size_t count, int width) {
+  std::string all = fmt::format("{}", fmt::join(numbers, numbers + count, " "));
+  if (text_width(all) <= width || count < 3) return all;
   std::string shortened, head, tail;
-  for (std::size_t i = 0; 2 * i + 1 < numbers.size(); ++i) {
+  for (std::size_t i = 0; 2 * i + 1 < count; ++i) {
     head += fmt::format("{} ", numbers[i]);
     if (i > 0 && text_width(head + "…" + tail) > width) break;
     shortened = head + "…" + tail;
-    tail = fmt::format(" {}", numbers[numbers.size() - 1 - i]) + tail;
+    tail = fmt::format(" {}", numbers[count - 1 - i]) + tail;
     if (i > 0 && text_width(head + "…" + tail) > width) break;
     shortened = head + "…" + tail;
   }
@@ -176,16 +174,13 @@ std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>
   return lines;
 }
 
-std::string text_table(std::vector<std::vector<std::string>> rows) {
-  // A name out of a file may hold a line break or an escape sequence, which would spoil the table or the terminal.
-  for (auto& row : rows)
-    for (std::string& cell : row) std::replace_if(cell.begin(), cell.end(), is_control, '?');
+std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const std::string& line : table_lines(rows, SIZE_MAX)) text += line + "\n";
   return text;
 }
 
-std::string count_text(Index count, const std::string& noun) {
+std::string count_text(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
-
-#include "src/numerics/matrix.hpp"
 
 namespace muonwalk {
 
@@ -64,17 +64,26 @@ std::string shorten(const std::string& text, int width);
 
 /// Numbers with a space between: "10 11 12". Of a run that takes more than `width` characters, as many of its first and
 /// of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
-std::string numbers_text(const Flat& numbers, int width);
+/// @{
+std::string numbers_text(const float* numbers, std::size_t count, int width);
+inline std::string numbers_text(std::initializer_list<float> numbers, int width) {
+  return numbers_text(numbers.begin(), numbers.size(), width);
+}
+template <class Numbers>
+std::string numbers_text(const Numbers& numbers, int width) {
+  return numbers_text(numbers.data(), numbers.size(), width);
+}
+/// @}
 
 /// Rows of cells as lines: every column as wide as its widest cell, two spaces between columns, no spaces at the end of
 /// a line. The first `left` columns begin at the left, the others, numbers, end at the right. Every row may have as
 /// many cells as it likes.
 std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
-/// The same as one text, all columns at the left. Control characters in a cell become "?".
-std::string text_table(std::vector<std::vector<std::string>> rows);
+/// The same as one text, all columns at the left.
+std::string text_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "1 bucket", "3 buckets".
-std::string count_text(Index count, const std::string& noun);
+std::string count_text(std::int64_t count, const std::string& noun);
 
 }  // namespace muonwalk

@@ -1,6 +1,7 @@
 #include "src/train/models.hpp"
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 
@@ -24,8 +25,7 @@ Range stage_parameters(int parameters, int stages, int stage) {
 }
 
 std::vector<Parameter> model_parameters(const std::string& name) {
-  if (name != "llama-3-70b")
-    throw UsageError("--model " + (name.empty() ? "''" : name) + " is not known; it is llama-3-70b");
+  if (name != "llama-3-70b") throw UsageError("--model " + as_typed(name) + " is not known; it is llama-3-70b");
   constexpr Index kWidth = 8192, kKeysAndValues = 8 * 128, kFeedForward = 28672;
   std::vector<Parameter> parameters;
   for (int layer = 0; layer < 80; ++layer)

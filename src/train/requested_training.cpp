@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk {
@@ -12,11 +13,11 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
   if (request.steps < 1 || request.steps > 1000)
     throw UsageError(fmt::format("--steps {} makes no sense; it takes a whole number from 1 to 1000", request.steps));
   if (!request.model.empty() && (request.small || !files.params.empty()))
-    throw UsageError(fmt::format("--model {} has matrices of its own; leave out {}", request.model,
+    throw UsageError(fmt::format("--model {} has matrices of its own; leave out {}", as_typed(request.model),
                                  request.small ? "--small" : "--params"));
   if (!request.model.empty() && !request.plan)
-    throw UsageError(
-        fmt::format("--model {} is too large to run here; add --plan, to see what its ranks would do", request.model));
+    throw UsageError(fmt::format("--model {} is too large to run here; add --plan, to see what its ranks would do",
+                                 as_typed(request.model)));
   if (!files.params.empty()) return std::make_unique<FileTraining>(files, tp, parse_tp_dims(request.tp_dims));
   if (!files.grads.empty() || !files.out.empty() || !request.tp_dims.empty())
     throw UsageError(

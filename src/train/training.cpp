@@ -7,6 +7,7 @@
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/text/names.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk {
@@ -54,7 +55,8 @@ std::vector<NamedMatrix> Training::first_weights() const {
 int Training::parameter_number(const std::string& name) const {
   const auto found = std::find_if(parameters().begin(), parameters().end(),
                                   [&name](const Parameter& parameter) { return parameter.name == name; });
-  if (found == parameters().end()) throw std::invalid_argument("\"" + name + "\" is not one of the trained parameters");
+  if (found == parameters().end())
+    throw std::invalid_argument(in_quotes(name) + " is not one of the trained parameters");
   return static_cast<int>(found - parameters().begin());
 }
 

@@ -8,11 +8,14 @@
 
 #include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
 
-std::string shape_of(const StoredTensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
+std::string shape_of(const StoredTensor& tensor) {
+  return visible_name(fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
+}
 
 bool is_trained(const StoredTensor& tensor) { return tensor.is_matrix() && tensor.elements() > 0; }
 
@@ -27,8 +30,9 @@ void require_finite(const Matrix& values, const std::string& file, const std::st
   for (Index i = 0; i < values.rows(); ++i)
     for (Index j = 0; j < values.cols(); ++j)
       if (!std::isfinite(values(i, j)))
-        throw UsageError(fmt::format("{}: tensor \"{}\" holds {} at row {}, column {}; Muon needs finite numbers", file,
-                                     name, std::isnan(values(i, j)) ? "a NaN" : "an infinity", i, j));
+        throw UsageError(fmt::format("{}: tensor {} holds {} at row {}, column {}; Muon needs finite numbers",
+                                     in_quotes(file), in_quotes(name),
+                                     std::isnan(values(i, j)) ? "a NaN" : "an infinity", i, j));
 }
 
 // The gradients of one file, in the order of the parameters.
@@ -39,22 +43,23 @@ std::vector<Matrix> read_gradients(const std::string& path, const std::string& p
   for (const StoredTensor& tensor : file.tensors) {
     const StoredTensor* weights = weights_of.find(tensor.name);
     if (weights == nullptr)
-      throw UsageError(fmt::format("{}: tensor \"{}\" has no weights in {}; both files must name the same tensors",
-                                   path, tensor.name, params_path));
+      throw UsageError(fmt::format("{}: tensor {} has no weights in {}; both files must name the same tensors",
+                                   in_quotes(path), in_quotes(tensor.name), in_quotes(params_path)));
     if (weights->shape != tensor.shape)
-      throw UsageError(fmt::format("{}: tensor \"{}\" is {} here but {} in {}; a gradient has the shape of its weights",
-                                   path, tensor.name, shape_of(tensor), shape_of(*weights), params_path));
+      throw UsageError(fmt::format("{}: tensor {} is {} here but {} in {}; a gradient has the shape of its weights",
+                                   in_quotes(path), in_quotes(tensor.name), shape_of(tensor), shape_of(*weights),
+                                   in_quotes(params_path)));
   }
   std::vector<Matrix> gradients;
   for (const Parameter& parameter : parameters) {
     const StoredTensor* tensor = gradients_of.find(parameter.name);
     if (tensor == nullptr)
       throw UsageError(
-          fmt::format("{}: there is no gradient for matrix \"{}\" of {}; each file of gradients must hold all of them",
-                      path, parameter.name, params_path));
+          fmt::format("{}: there is no gradient for matrix {} of {}; each file of gradients must hold all of them",
+                      in_quotes(path), in_quotes(parameter.name), in_quotes(params_path)));
     if (!tensor->is_matrix())
-      throw UsageError(fmt::format("{}: the gradient \"{}\" is of type {}; it must be F32, BF16 or F16", path,
-                                   parameter.name, tensor->dtype));
+      throw UsageError(fmt::format("{}: the gradient {} is of type {}; it must be F32, BF16 or F16", in_quotes(path),
+                                   in_quotes(parameter.name), tensor->dtype));
     gradients.push_back(tensor->matrix());
     require_finite(gradients.back(), path, parameter.name);
   }
@@ -73,11 +78,11 @@ std::uint64_t digest_of(const std::vector<Matrix>& gradients) {
 FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims)
     : names_(names), file_(read_safetensors(names.params)) {
   if (names.grads.empty())
-    throw UsageError(
-        fmt::format("--params {} was given without --grads; give one file of gradients for each step", names.params));
+    throw UsageError(fmt::format("--params {} was given without --grads; give one file of gradients for each step",
+                                 as_typed(names.params)));
   if (names.out.empty())
-    throw UsageError(
-        fmt::format("--params {} was given without --out; name the file that the new weights go to", names.params));
+    throw UsageError(fmt::format("--params {} was given without --out; name the file that the new weights go to",
+                                 as_typed(names.params)));
   require_writable(names.out);
   for (const StoredTensor& tensor : file_.tensors) {
     if (!is_trained(tensor)) {
@@ -92,12 +97,14 @@ FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::ma
     tp_shape(parameters_.back(), tp);  // refuses a dimension that tp does not divide
   }
   if (parameters_.empty())
-    throw UsageError(fmt::format(
-        "{}: there is no 2-D tensor of type F32, BF16 or F16 in it, and Muon steps nothing else", names.params));
+    throw UsageError(
+        fmt::format("{}: there is no 2-D tensor of type F32, BF16 or F16 in it, and Muon steps nothing else",
+                    in_quotes(names.params)));
   for (const auto& [name, dim] : tp_dims)
     if (std::none_of(parameters_.begin(), parameters_.end(), [n = name](const Parameter& p) { return p.name == n; }))
-      throw UsageError(fmt::format("--tp-dim {}={} names no matrix of {}; its matrices begin with \"{}\"", name,
-                                   split_name(dim), names.params, parameters_[0].name));
+      throw UsageError(fmt::format("--tp-dim {} names no matrix of {}; its matrices begin with {}",
+                                   as_typed(fmt::format("{}={}", name, split_name(dim))), in_quotes(names.params),
+                                   in_quotes(parameters_[0].name)));
   for (const std::string& path : names.grads)
     digests_.push_back(digest_of(read_gradients(path, names.params, file_, parameters_)));
 }
@@ -129,7 +136,7 @@ std::vector<Matrix> FileTraining::read_again(int step) const {
     throw RunError(
         fmt::format("{} holds other gradients than at the start; leave the files as they are until the run "
                     "has ended",
-                    path));
+                    in_quotes(path)));
   return gradients;
 }
 
@@ -147,14 +154,15 @@ std::map<std::string, SplitDim> parse_tp_dims(const std::vector<std::string>& en
   for (const std::string& entry : entries) {
     const std::size_t equals = entry.rfind('=');
     if (equals == std::string::npos || equals == 0)
-      throw UsageError(fmt::format("--tp-dim {} is not of the form NAME=DIM, with DIM rows, columns or none", entry));
+      throw UsageError(
+          fmt::format("--tp-dim {} is not of the form NAME=DIM, with DIM rows, columns or none", as_typed(entry)));
     const std::string word = entry.substr(equals + 1);
     if (word != "rows" && word != "columns" && word != "none")
-      throw UsageError(
-          fmt::format("--tp-dim {} asks for the dimension \"{}\"; it takes rows, columns or none", entry, word));
+      throw UsageError(fmt::format("--tp-dim {} asks for the dimension {}; it takes rows, columns or none",
+                                   as_typed(entry), in_quotes(word)));
     if (!dims.emplace(entry.substr(0, equals), parse_split(word)).second)
       throw UsageError(
-          fmt::format("--tp-dim names \"{}\" twice; give each matrix one dimension", entry.substr(0, equals)));
+          fmt::format("--tp-dim names {} twice; give each matrix one dimension", in_quotes(entry.substr(0, equals))));
   }
   return dims;
 }

@@ -50,7 +50,7 @@ bool survives(const std::string& path) {
     if (summary.together.span_ns == 0) CHECK_FALSE(summary.notes.empty());  // never a zero without a word
     return true;
   } catch (const muonwalk::UsageError& error) {
-    CHECK(std::string(error.what()).find(path) == 0);
+    CHECK(std::string(error.what()).find("\"" + path + "\"") == 0);
     return false;
   }
 }
@@ -111,7 +111,7 @@ TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2"
   expect_refusal({"summary", file("negative", TraceWriting().kernel("gemm", 0, -1).json())}, {"a negative duration"});
   expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is no JSON at byte"});
   expect_refusal({"compare", file("good", rich_trace()), folder.file("nowhere.json")}, {"nowhere.json"});
-  expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose is no JSON"});
+  expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose\" is no JSON"});
 }
 
 TEST_CASE("bad traces: files that don't belong together are refused") {
@@ -155,6 +155,11 @@ TEST_CASE(
 
 TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence") {
   expect_refusal({}, {"--help says what works"});
+  expect_refusal({"summary", ""}, {"FILE '' is empty"});
+  expect_refusal({"summary", "x", "--html", ""}, {"--html '' is empty"});
+  expect_refusal({"summary", "--svg=", "x", "y"}, {"--svg= has an empty value"});
+  expect_refusal({"compare", "x", ""}, {"B '' is empty"});
+  expect_refusal({"published", "a", "b", "--async", "c", ""}, {"--async '' is empty"});
   expect_refusal({"sumary", "x"}, {"--help says what works"});
   expect_refusal({"summary"}, {"FILE"});
   expect_refusal({"summary", "x", "--json", "--csv"}, {"--csv"});

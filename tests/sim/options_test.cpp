@@ -165,6 +165,18 @@ TEST_CASE(
       {{"--fault", "kill:2"}, {"rank 2", "0 to 1"}},
       {{"--fault", "kill:-1"}, {"rank -1", "0 to 1"}},
       {{"--fault", "kill:1", "--world", "threads"}, {"--fault", "--world threads", "throw"}},
+      {{"--verbose", ""}, {"--verbose ''"}},
+      {{"--timeout", ""}, {"--timeout ''"}},
+      {{"--threads", ""}, {"--threads ''"}},
+      {{"--world", ""}, {"--world ''"}},
+      {{"--transport", ""}, {"--transport ''"}},
+      {{"--record", ""}, {"--record '' is empty"}},
+      {{"--svg", ""}, {"--svg '' is empty"}},
+      {{"--trace", ""}, {"--trace '' is empty"}},
+      {{"--trace-per-rank", ""}, {"--trace-per-rank '' is empty"}},
+      {{"--trace-events", ""}, {"--trace-events ''"}},
+      {{"--record="}, {"--record= has an empty value"}},
+      {{"--seed=", "--dp", "1"}, {"--seed= has an empty value"}},
       {{"--no-such-option"}, {"--no-such-option", "--help"}},
       {{"word"}, {"word", "--help"}}};
   for (const Refused& refused : all) {
@@ -232,6 +244,40 @@ TEST_CASE(
   const std::string text = printed([&] { runs = parse({"--list-bugs"}, options, info); });
   CHECK_FALSE(runs);
   CHECK(text == "first_bug  goes wrong\nsecond_bug  goes wrong otherwise\n");
+}
+
+TEST_CASE("parse_options: an empty value is refused by a lesson's own options as well") {
+  bool flag = false;
+  int number = 3;
+  float real = 0.5f;
+  std::string word = "before";
+  std::vector<std::string> words;
+  const LessonInfo info = info_with({{"--flag", "", &flag},
+                                     {"--number", "", &number},
+                                     {"--real", "", &real},
+                                     {"--word", "", &word},
+                                     {"--words", "", &words}});
+  for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{{"--number", ""},
+                                                                                    {"--real", ""},
+                                                                                    {"--word", ""},
+                                                                                    {"--words", ""},
+                                                                                    {"--words", "a", "", "b"},
+                                                                                    {"--real=", "--flag"},
+                                                                                    {"--word=", "x"}}) {
+    CAPTURE(line[0]);
+    Options options;
+    std::string sentence;
+    try {
+      parse(line, options, info);
+    } catch (const UsageError& error) {
+      sentence = error.what();
+    }
+    CHECK(sentence.find(line[0]) == 0);
+    CHECK(sentence.find("empty") != std::string::npos);
+  }
+  CHECK(number == 3);
+  CHECK(real == 0.5f);
+  CHECK(word == "before");
 }
 
 TEST_CASE("parse_options: a lesson's own options of every kind") {

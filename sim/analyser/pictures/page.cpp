@@ -7,6 +7,7 @@
 #include "sim/analyser/pictures/picture.hpp"
 #include "sim/pictures/svg_parts.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -75,10 +76,10 @@ std::string collectives_table(const TracePicture& picture) {
   for (const PictureRun& run : picture.runs)
     for (const RankSummary& rank : run.summary.ranks)
       for (const CollectiveLine& line : rank.collectives) {
-        std::string group = line.group.empty() ? "not said" : line.group;
+        std::string group = line.group.empty() ? "not said" : visible_name(line.group);
         if (line.group_size > 0) group += fmt::format(", {} ranks", line.group_size);
         std::vector<std::string> cells = {rank_heading(picture, run, rank.label), collective_text(line.collective),
-                                          line.type.empty() ? "not said" : line.type, group};
+                                          line.type.empty() ? "not said" : visible_name(line.type), group};
         for (const CollectiveFigure& figure : kCollectiveFigures) cells.push_back(figure_cell(figure, line));
         rows += row_html(cells);
       }
@@ -134,7 +135,7 @@ std::string counted_list(const TracePicture& picture) {
   for (const PictureRun& run : picture.runs) {
     const Summary& summary = run.summary;
     std::vector<std::string> sentences = {basis_text(summary.together.basis)};
-    for (const std::string& path : summary.paths) sentences.push_back("Read: " + path);
+    for (const std::string& path : summary.paths) sentences.push_back("Read: " + visible_name(path));
     sentences.push_back(summary.world_size > 0
                             ? fmt::format("Ranks: {} of {}.", summary.ranks.size(), summary.world_size)
                             : fmt::format("Ranks: {}; of how many, the trace does not say.", summary.ranks.size()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -28,10 +29,10 @@ std::string span_part_figures(std::int64_t part_ns, std::int64_t span_ns) {
                      percent_text(static_cast<double>(part_ns) / static_cast<double>(span_ns)));
 }
 PictureRun picture_run(const std::vector<TraceFile>& files, const Summary& summary) {
-  PictureRun run{summary.title, make_timeline(files), summary};
+  PictureRun run{visible_name(summary.title), make_timeline(files), summary};
   if (run.name.empty() && !summary.paths.empty()) {
     const std::string& path = summary.paths.front();
-    run.name = path.substr(path.find_last_of('/') + 1);
+    run.name = visible_name(path.substr(path.find_last_of('/') + 1));
   }
   if (summary.title.empty() && summary.paths.size() > 1)
     run.name += fmt::format(" and {} more", summary.paths.size() - 1);
@@ -58,7 +59,8 @@ char run_letter(const TracePicture& picture, const PictureRun& run) {
 }
 
 std::string rank_heading(const TracePicture& picture, const PictureRun& run, const std::string& label) {
-  return picture.runs.size() == 1 ? label : fmt::format("{} · {}", run_letter(picture, run), label);
+  return picture.runs.size() == 1 ? visible_name(label)
+                                  : fmt::format("{} · {}", run_letter(picture, run), visible_name(label));
 }
 
 std::string picture_title(const TracePicture& picture) {

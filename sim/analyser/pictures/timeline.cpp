@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "src/text/names.hpp"
+
 namespace muonwalk::sim {
 namespace {
 
@@ -41,6 +43,7 @@ class TimelineBuilder {
       rank.lanes.erase(std::remove_if(rank.lanes.begin(), rank.lanes.end(), empty), rank.lanes.end());
     }
     timeline_.texts = texts_.take();
+    for (std::string& text : timeline_.texts) text = visible_name(text);
     return std::move(timeline_);
   }
 

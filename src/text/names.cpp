@@ -1,0 +1,164 @@
+#include "src/text/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace muonwalk {
+namespace {
+
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = false;
+};
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// The character at the beginning of a text that is not empty. One byte that is not valid where it is no UTF-8: cut off,
+// longer than it need be, a surrogate, or beyond Unicode.
+Character first_character(std::string_view text) {
+  const unsigned char first = static_cast<unsigned char>(text[0]);
+  Character character;
+  character.code = first;
+  character.valid = first < 0x80;
+  if (character.valid || first < 0xC2 || first > 0xF4) return character;
+  const std::size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() < bytes) return character;
+  std::uint32_t code = first & (0xFFu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!continues_character(text[i])) return character;
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return character;
+  return {code, bytes, true};
+}
+
+struct Range {
+  std::uint32_t first, last;
+};
+
+// Control characters, and those that take no place, break lines, or turn the direction of writing.
+constexpr Range kHidden[] = {{0x00, 0x1F},     {0x7F, 0x9F},      {0xAD, 0xAD},     {0x034F, 0x034F}, {0x061C, 0x061C},
+                             {0x115F, 0x1160}, {0x17B4, 0x17B5},  {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E},
+                             {0x2060, 0x206F}, {0x3164, 0x3164},  {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB},
+                             {0xFFFE, 0xFFFF}, {0xE0000, 0xE0FFF}};
+
+bool is_hidden(std::uint32_t code) {
+  return std::any_of(std::begin(kHidden), std::end(kHidden),
+                     [code](const Range& range) { return range.first <= code && code <= range.last; });
+}
+
+std::string shown(std::string_view bytes, const Character& character, bool quoted) {
+  const std::uint32_t code = character.code;
+  if (!character.valid) return fmt::format("\\x{:02x}", code);
+  if (quoted && (code == '"' || code == '\\')) return std::string("\\") + static_cast<char>(code);
+  if (!is_hidden(code)) return std::string(bytes);
+  if (code == '\n') return "\\n";
+  if (code == '\t') return "\\t";
+  if (code == '\r') return "\\r";
+  return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{{{:x}}}", code);
+}
+
+int width_of(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
+}
+
+// A name of which every character can be seen. Of a long one, its two ends, and how many characters it has.
+struct Shown {
+  std::string text;
+  long long left_out_of = 0;  // 0: it is whole
+};
+
+Shown shown_name(const std::string& name, int most, bool quoted) {
+  Shown whole;
+  // The end of a name such as "layers.11.mlp.up.weight" tells more than its middle.
+  const int head_room = (most - 1) / 2;
+  const int tail_room = most - 1 - head_room;
+  std::string head;
+  std::vector<std::string> tail;  // a ring of the last pieces, each at least one character wide
+  long long characters = 0;
+  int width = 0, head_width = 0;
+  bool head_is_full = false;
+  for (std::string_view rest = name; !rest.empty(); ++characters) {
+    const Character character = first_character(rest);
+    const std::string piece = shown(rest.substr(0, character.bytes), character, quoted);
+    rest.remove_prefix(character.bytes);
+    const int wide = width_of(piece);
+    width = std::min(width + wide, most + 1);
+    if (width <= most) whole.text += piece;
+    head_is_full = head_is_full || head_width + wide > head_room;
+    if (!head_is_full) head_width += wide, head += piece;
+    if (tail.size() < static_cast<std::size_t>(tail_room)) tail.emplace_back();
+    tail[static_cast<std::size_t>(characters) % static_cast<std::size_t>(tail_room)] = piece;
+  }
+  if (width <= most) return whole;
+  std::string end;
+  for (long long back = 1; back <= static_cast<long long>(tail.size()); ++back) {
+    const std::string& piece = tail[static_cast<std::size_t>(characters - back) % static_cast<std::size_t>(tail_room)];
+    if (width_of(end) + width_of(piece) > tail_room) break;
+    end.insert(0, piece);
+  }
+  return {head + "…" + end, characters};
+}
+
+std::string with_length(const std::string& text, long long characters) {
+  return characters == 0 ? text : fmt::format("{} ({} characters)", text, characters);
+}
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-_./:=+,@%").find(c) != std::string_view::npos;
+}
+
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && static_cast<std::size_t>(end - text.c_str()) == text.size() &&
+         text.find_first_not_of("0123456789.eE+-") == std::string::npos;
+}
+
+}  // namespace
+
+std::string visible_name(const std::string& name) {
+  const Shown shown = shown_name(name, kNameCharacters, false);
+  return with_length(shown.text, shown.left_out_of);
+}
+
+std::string visible_name(const std::string& name, int most) { return shown_name(name, std::max(most, 3), false).text; }
+
+std::string visible_names(const std::vector<std::string>& names) {
+  std::string text;
+  const std::size_t listed = std::min(names.size(), kListedNames);
+  for (std::size_t i = 0; i < listed; ++i) text += (i == 0 ? "" : ", ") + visible_name(names[i]);
+  return listed == names.size() ? text : fmt::format("{} and {} more", text, names.size() - listed);
+}
+
+std::string in_quotes(const std::string& name) {
+  const Shown shown = shown_name(name, kNameCharacters, true);
+  return with_length("\"" + shown.text + "\"", shown.left_out_of);
+}
+
+std::string as_typed(const std::string& value) {
+  if (value.empty()) return "''";
+  const bool plain = value.size() <= kNameCharacters && std::all_of(value.begin(), value.end(), is_plain);
+  return plain ? value : in_quotes(value);
+}
+
+std::string csv_cell(const std::string& text) {
+  std::string cell = text;
+  // A tab or a line end at the beginning is passed over by some spreadsheets, and then the formula follows.
+  if (!cell.empty() && std::string_view("=+-@\t\r\n").find(cell[0]) != std::string_view::npos && !is_number(cell))
+    cell.insert(0, 1, '\'');
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace muonwalk {
+
+/// Names that come from outside: of files and tensors, of the events of a trace, values of options. Whoever wrote them
+/// may have put line ends, escape sequences, bytes that are no text, or a million characters into them. Whatever prints
+/// such a name, in a sentence, a table, a picture or a page, takes it from here.
+
+/// The most characters of a name that are shown, and the most names of a list.
+constexpr int kNameCharacters = 80;
+constexpr std::size_t kListedNames = 40;
+
+/// The name as it can stand in a cell of a table, in a picture or on a page: what can't be seen, moves the cursor or
+/// turns the direction of writing is written as "\n", "\x1b" or "\u{202e}", and so is a byte that is no UTF-8. Of a
+/// name that takes more than kNameCharacters, the beginning and the end with "…" between, and how many characters it
+/// has: "layers.0…weight (300 characters)".
+std::string visible_name(const std::string& name);
+
+/// The same where there is room for `most` characters only (at least 3), and none for how many it has.
+std::string visible_name(const std::string& name, int most);
+
+/// Several names with commas between, and how many more there are where they are many: "w, bias and 3 more".
+std::string visible_names(const std::vector<std::string>& names);
+
+/// The same for a sentence, in quotes: "\"w\"". Quotes and backslashes in the name are preceded by a backslash.
+std::string in_quotes(const std::string& name);
+
+/// A value as it can stand behind its option: as it was typed where that is a plain word, '' where it is empty, else in
+/// quotes.
+std::string as_typed(const std::string& value);
+
+/// A cell of CSV. One that a spreadsheet would take for a formula, because it begins with = + - @ or the like, gets an
+/// apostrophe before it, unless it is a number.
+std::string csv_cell(const std::string& text);
+
+}  // namespace muonwalk
