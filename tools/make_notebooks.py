@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
+from whole_file import write_whole  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -342,7 +343,7 @@ def main():
         sys.exit(2)
     options.into.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
-        (options.into / name).write_text(text, encoding="utf-8")
+        write_whole(options.into / name, text)
 
 
 if __name__ == "__main__":

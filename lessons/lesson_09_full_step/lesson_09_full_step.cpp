@@ -282,9 +282,10 @@ int main(int argc, char** argv) {
       {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &request.bucket_capacity},
       {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
       {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a run", &request.ownership},
-      {"--params", "your weights, a safetensors file", &request.training.files.params},
-      {"--grads", "your gradients, one safetensors file per step", &request.training.files.grads},
-      {"--out", "the safetensors file that the new weights are written to", &request.training.files.out},
+      {"--params", "your weights, a safetensors file", &request.training.files.params, PathUse::reads},
+      {"--grads", "your gradients, one safetensors file per step", &request.training.files.grads, PathUse::reads},
+      {"--out", "the safetensors file that the new weights are written to", &request.training.files.out,
+       PathUse::writes},
       {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.training.tp_dims}};
   info.plans_only = &request.training.plan;  // then more ranks than a run can have are no mistake
 

@@ -259,7 +259,8 @@ int main(int argc, char** argv) {
                {"one_rank_only", "only the trace of rank 0 is read"},
                {"lost_gradient", "rank 1 trains without its own gradient"}};
   info.also_try = {"--published DIR", "--precision bf16", "--dp 2 --tp 4", "--trace run.json"};
-  info.options = {{"--published", "the folder of the published traces, to read them, too", &published_folder}};
+  info.options = {
+      {"--published", "the folder of the published traces, to read them, too", &published_folder, PathUse::reads_from}};
   info.traced = true;  // its own trace is kept in memory
 
   // The made-up trace as a picture, and what two readers make of it.

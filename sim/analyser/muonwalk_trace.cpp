@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -12,10 +10,13 @@
 #include "sim/analyser/pictures/picture.hpp"
 #include "sim/analyser/reader.hpp"
 #include "sim/terminal/empty_values.hpp"
+#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/inherited_signals.hpp"
+#include "sim/terminal/interrupt.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
+#include "src/io/file_identity.hpp"
 #include "src/text/names.hpp"
 
 namespace {
@@ -48,22 +49,18 @@ void print_as(const Request& request, const Json& json, const Csv& csv, const Te
   print_line(document);
 }
 
-// Also where one of the two is a link, or the folder is written in another way.
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return a == b || std::filesystem::equivalent(a, b, ignored);
-}
-
 // Pictures on their way into their files: whole or not at all.
 class PictureFiles {
  public:
   // Opens both, so that a path that can't be written is known before traces are read. Throws UsageError, one sentence,
-  // for such a path, for the same path twice, and for one that is among the traces, `inputs`.
+  // for such a path, for one file twice, and for one that is among the traces, `inputs`.
   PictureFiles(const Request& request, const std::vector<std::string>& inputs) {
-    if (!request.html.empty() && same_file(request.html, request.svg))
-      throw UsageError(fmt::format("--html and --svg can't both be written to {}; name two files", request.html));
-    html_ = opened(request.html, "--html", inputs);
-    svg_ = opened(request.svg, "--svg", inputs);
+    std::vector<NamedPath> paths = {{"--html", request.html, PathUse::writes, "", ""},
+                                    {"--svg", request.svg, PathUse::writes, "", ""}};
+    for (const std::string& input : inputs) paths.push_back({"the trace", input, PathUse::reads, "", ""});
+    require_distinct_files(paths);
+    if (!request.html.empty()) html_ = std::make_unique<FileBeside>(request.html);
+    if (!request.svg.empty()) svg_ = std::make_unique<FileBeside>(request.svg);
   }
 
   bool any() const { return html_ != nullptr || svg_ != nullptr; }
@@ -75,16 +72,6 @@ class PictureFiles {
   }
 
  private:
-  static std::unique_ptr<FileBeside> opened(const std::string& path, const char* option,
-                                            const std::vector<std::string>& inputs) {
-    if (path.empty()) return nullptr;
-    for (const std::string& input : inputs)
-      if (same_file(path, input))
-        throw UsageError(fmt::format(
-            "{} {} would replace a trace that is to be read; name another file for the picture", option, path));
-    return std::make_unique<FileBeside>(path);
-  }
-
   static void write_whole(FileBeside& file, const std::string& text) {
     file.write(text.data(), text.size());
     file.commit();
@@ -201,6 +188,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   reset_inherited_signals();
   open_standard_files();
+  end_on_signals(fmt::format("{}: interrupted; nothing was left behind", kName));
   try {
     const int code = run(argc, argv);
     finish_output();
@@ -208,11 +196,11 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     print_error_line(fmt::format("{}: {}", kName, error.what()));
     return 2;
-  } catch (const std::bad_alloc&) {
-    print_error_line(fmt::format("{}: the memory does not suffice for these traces; try one file at a time", kName));
-    return 3;
   } catch (const std::exception& error) {
-    print_error_line(fmt::format("{}: {}", kName, error.what()));
+    print_error_line(fmt::format("{}: {}", kName, error_text(error, "try one file at a time, or record fewer steps")));
+    return 3;
+  } catch (...) {
+    print_error_line(fmt::format("{}: {}", kName, kUnknownError));
     return 3;
   }
 }

@@ -231,7 +231,7 @@ Lines comparison_text(const TraceComparison& comparison) {
   for (const auto& [name, run] : {std::make_pair("A", &comparison.a), std::make_pair("B", &comparison.b)})
     for (const std::string& path : run->paths)
       append(lines,
-             aligned_lines(fmt::format("  {}  {}", name, path),
+             aligned_lines(fmt::format("  {}  {}", name, visible_name(path)),
                            fmt::format("{} of {} ranks, {}", run->ranks.size(),
                                        run->world_size > 0 ? std::to_string(run->world_size) : "?", steps_text(*run))));
   lines.push_back("");

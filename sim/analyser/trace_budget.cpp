@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 
@@ -11,7 +12,7 @@ void TraceBudget::require_short(const std::string& text) const {
   throw UsageError(fmt::format(
       "{} holds a name of {} bytes, and no more than {} are kept of a name; name a file that torch.profiler "
       "or a lesson's --trace wrote",
-      path_, text.size(), kMostTextBytes));
+      in_quotes(path_), text.size(), kMostTextBytes));
 }
 
 void TraceBudget::require_flat(std::size_t depth) const {
@@ -19,13 +20,13 @@ void TraceBudget::require_flat(std::size_t depth) const {
   throw UsageError(
       fmt::format("{} nests its values more than {} deep, as no trace does; name a file that torch.profiler or a "
                   "lesson's --trace wrote",
-                  path_, kMostDepth));
+                  in_quotes(path_), kMostDepth));
 }
 
 void TraceBudget::refuse() const {
   throw UsageError(fmt::format(
       "{} holds more events and names than are kept in memory: they would take more than {} MiB; record fewer steps",
-      path_, kMostKeptBytes >> 20));
+      in_quotes(path_), kMostKeptBytes >> 20));
 }
 
 }  // namespace muonwalk::sim

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
+#include "src/io/unfinished.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
@@ -64,6 +65,7 @@ TraceInput::TraceInput(const std::string& name, std::string text) : path_(name),
 
 TraceInput::TraceInput(const std::string& path)
     : path_(path), stream_(std::make_unique<Stream>()), buffer_(std::make_unique<char[]>(kPiece)) {
+  if (is_unfinished_name(path)) throw unreadable(path, "a run that was killed left it unfinished");
   // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw unreadable(path, std::strerror(errno));

@@ -4,11 +4,14 @@
 
 #include <string>
 
+#include "sim/terminal/interrupt.hpp"
+
 namespace muonwalk::sim {
 
-/// From here on Ctrl-C (and SIGTERM and SIGHUP) kills every registered rank, waits for their end, says so on standard
-/// error in the name of `program`, and exits with 3. An exception that a library throws in a thread of its own, where
-/// nobody can catch it, ends the program in the same way, with what it says. To be called by the main thread.
+/// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT) kills every registered rank, waits for their end, says so on
+/// standard error in the name of `program`, and exits with 3 (end_on_signals). An exception that a library throws in a
+/// thread of its own, where nobody can catch it, ends the program in the same way, with what it says. To be called by
+/// the main thread.
 void handle_interrupts(const std::string& program);
 
 /// Ends the program as an interrupt does, with `sentence` in its place; from any thread.
@@ -22,18 +25,5 @@ void forget_rank_process(pid_t pid);
 
 /// In the process of a rank: Ctrl-C reaches it too, but ending the run is the parent's work.
 void leave_interrupts_to_the_parent();
-
-/// While it lives, interrupts wait: around a fork, or around a write that has to be whole. For the main thread.
-class InterruptHold {
- public:
-  /// The hold begins here and ends with the object.
-  InterruptHold();
-  ~InterruptHold();
-  InterruptHold(const InterruptHold&) = delete;
-  InterruptHold& operator=(const InterruptHold&) = delete;
-
- private:
-  unsigned char previous_[128];  // a sigset_t
-};
 
 }  // namespace muonwalk::sim

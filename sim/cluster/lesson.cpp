@@ -11,8 +11,10 @@
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/lesson_state.hpp"
+#include "sim/cluster/openmp_environment.hpp"
 #include "sim/cluster/step_lines.hpp"
 #include "sim/pictures/strip.hpp"
+#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -68,10 +70,10 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
     print_error_line(fmt::format("{}: {}", name, error.what()));
     return 2;
   } catch (const std::exception& error) {
-    print_error_line(fmt::format("{}: {}", name, error.what()));
+    print_error_line(fmt::format("{}: {}", name, error_text(error)));
     return 3;
   } catch (...) {
-    print_error_line(name + ": something was thrown that is no std::exception");
+    print_error_line(fmt::format("{}: {}", name, kUnknownError));
     return 3;
   }
 }
@@ -88,6 +90,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     }
     if (program_has_recorded)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
+    require_openmp_environment(options_.threads_per_rank());
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
     options_.traced = info_.traced;
@@ -229,19 +232,24 @@ int LessonCore::answer(const std::string& text) {
       write_recording(ok);
       return;
     }
+    std::vector<std::string> last;
     if (options_.verbose > 0) {
       std::vector<std::string> tries;
       for (const Bug& bug : info_.bugs) tries.push_back("--bug " + bug.name);
       tries.insert(tries.end(), info_.also_try.begin(), info_.also_try.end());
-      for (const std::string& line : wrap_items("try     ", tries)) print(line);
-      for (const std::string& line : wrap_text("Answer: " + text, 8)) print(line);
+      append(last, wrap_items("try     ", tries));
+      append(last, wrap_text("Answer: " + text, 8));
     }
-    print(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
-             : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
+    last.push_back(ok ? fmt::format("{}: {}", info_.name, state_->paint.good("OK"))
+                      : fmt::format("{}: {}", info_.name, state_->paint.bad("FAILED")));
     state_->world->finish();
     state_->world.reset();
-    finish_output();
+    // "OK" is the last word, and only when nothing is left to go wrong.
+    if (state_->recorder != nullptr)
+      for (const std::string& line : last) state_->recorder->line(line);
     write_recording(ok);
+    for (const std::string& line : last) print_line(line);
+    finish_output();
   });
   return ok ? 0 : 1;
 }

@@ -11,9 +11,21 @@
 namespace muonwalk::sim {
 namespace {
 
-std::string without_last_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
+// All paths that the command line names.
+std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& options) {
+  const bool pictures = !options.svg_path.empty() && options.svg_path.back() == '/';
+  std::vector<NamedPath> paths = {
+      {"--record", options.record_file, PathUse::writes, "", ""},
+      {"--svg", options.svg_path, pictures ? PathUse::writes_into : PathUse::writes, "", ".svg"},
+      {"--trace", options.trace_file, PathUse::writes, "", ""},
+      {"--trace-per-rank", options.trace_folder, PathUse::writes_into, "rank_", ".json"}};
+  for (const LessonOption& option : info.options) {
+    if (const auto* one = std::get_if<std::string*>(&option.target))
+      paths.push_back({option.name, **one, option.use, "", ""});
+    if (const auto* several = std::get_if<std::vector<std::string>*>(&option.target))
+      for (const std::string& path : **several) paths.push_back({option.name, path, option.use, "", ""});
+  }
+  return paths;
 }
 
 bool plans_only(const LessonInfo& info) { return info.plans_only != nullptr && *info.plans_only; }
@@ -99,17 +111,7 @@ void require_valid(const LessonInfo& info, const Options& options) {
   };
   if (options.threads != 0) require_between("--threads", options.threads, kMostThreads);
   require_between("--trace-events", options.trace_events, kMostTraceEvents);
-  if (!options.trace_file.empty() &&
-      (options.trace_file == options.record_file || options.trace_file == options.svg_path))
-    throw UsageError(fmt::format("--trace {0} names a file that {1} is to write as well; give each a file of its own",
-                                 options.trace_file, options.trace_file == options.record_file ? "--record" : "--svg"));
-  if (!options.trace_folder.empty())
-    for (const auto& [option, file] :
-         {std::pair("--trace", options.trace_file), std::pair("--record", options.record_file)})
-      if (!file.empty() && without_last_slashes(file) == without_last_slashes(options.trace_folder))
-        throw UsageError(
-            fmt::format("--trace-per-rank {} names the file that {} is to write; give the folder another name",
-                        options.trace_folder, option));
+  require_distinct_files(named_paths(info, options));
   if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
     throw UsageError(
         "--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/recording/span_buffer.hpp"
+#include "src/io/file_identity.hpp"
 #include "src/layout/grid.hpp"
 #include "src/numerics/bfloat16.hpp"
 #include "src/numerics/products.hpp"
@@ -103,6 +104,7 @@ struct LessonOption {
   std::string help;  ///< what --help says of it
   /// Where its value goes; has to live as long as the command line is read.
   std::variant<bool*, int*, float*, std::string*, std::vector<std::string>*> target;
+  PathUse use = PathUse::none;  ///< what becomes of the path that it takes
 };
 
 /// What a lesson says about itself before it runs.

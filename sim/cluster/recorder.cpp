@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "sim/cluster/interrupt.hpp"
 #include "sim/pictures/palette.hpp"
 #include "sim/pictures/strip.hpp"
 #include "src/errors.hpp"
+#include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/layout/grid.hpp"
 
@@ -172,11 +172,7 @@ void require_writable(const Options& options) {
     FileBeside(options.svg_path);
     return;
   }
-  std::error_code error;
-  std::filesystem::create_directories(options.svg_path, error);
-  if (error)
-    throw UsageError(
-        fmt::format("--svg {} can't be made a folder: {}; choose another path", options.svg_path, error.message()));
+  make_folder("--svg", options.svg_path);
   FileBeside(options.svg_path + "step_1.svg");
 }
 

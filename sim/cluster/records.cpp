@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/terminal/error_text.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -52,11 +53,11 @@ Shown& Shown::bytes(Index count) {
 }
 
 Failed failure_now() {
-  Failed failure{Failed::Kind::other, "something was thrown that is no std::exception", monotonic_seconds()};
+  Failed failure{Failed::Kind::other, kUnknownError, monotonic_seconds()};
   try {
     throw;
   } catch (const std::exception& error) {
-    failure.message = error.what();
+    failure.message = error_text(error);
     if (dynamic_cast<const UsageError*>(&error) != nullptr) failure.kind = Failed::Kind::usage;
     if (dynamic_cast<const PeerLostError*>(&error) != nullptr) failure.kind = Failed::Kind::peer_lost;
     if (dynamic_cast<const TimeoutError*>(&error) != nullptr) failure.kind = Failed::Kind::timed_out;

@@ -11,6 +11,8 @@
 #include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/io/destination.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -97,18 +99,15 @@ void Tracer::write(bool ok) {
 void require_trace_writable(const Options& options) {
   if (!options.trace_file.empty()) FileBeside(options.trace_file);
   if (options.trace_folder.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(options.trace_folder, error);
-  if (error)
-    throw UsageError(fmt::format("--trace-per-rank {} can't be made a folder: {}; choose another path",
-                                 options.trace_folder, error.message()));
+  make_folder("--trace-per-rank", options.trace_folder);
   for (int rank = 0; rank < options.grid.size(); ++rank) FileBeside(rank_file(options.trace_folder, rank));
   const std::string left = rank_file(options.trace_folder, options.grid.size());
-  if (std::filesystem::exists(left, error))
+  std::error_code ignored;
+  if (std::filesystem::exists(left, ignored))
     throw UsageError(
         fmt::format("{} is of another run, with more ranks than this one's {}, and tools would read both as one; "
                     "remove it, or choose another folder for --trace-per-rank",
-                    left, options.grid.size()));
+                    in_quotes(left), options.grid.size()));
 }
 
 }  // namespace muonwalk::sim

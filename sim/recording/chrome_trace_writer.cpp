@@ -41,8 +41,8 @@ std::string fields_of(const RunTrace& run) {
     ledger.push_back(ledger_json(rank.ledger));
   }
   const Json about = {{"version", 1},
-                      {"name", run.name},
-                      {"title", run.title},
+                      {"name", visible_name(run.name)},
+                      {"title", visible_name(run.title)},
                       {"ranks", run.ranks.size()},
                       {"grid", {{"dp", run.grid.dp()}, {"tp", run.grid.tp()}, {"pp", run.grid.pp()}}},
                       {"precision", run.precision},

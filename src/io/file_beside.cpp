@@ -7,18 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "src/errors.hpp"
-#include "src/io/safetensors_format.hpp"
+#include "src/io/destination.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
-
-constexpr int kMostLinks = 40;  // as Linux follows them
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -26,42 +24,28 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Where a link at `path` points to; empty when `path` is no link.
-std::string link_target(const std::string& path) {
-  char target[PATH_MAX];
-  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
-  if (length <= 0) return "";
-  const std::string text(target, static_cast<std::size_t>(length));
-  return text[0] == '/' ? text : folder_of(path) + "/" + text;
+// The name by which the system lets an open file be linked that has none.
+std::string open_file_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// A name that a process or thread of ours can't have taken.
+std::string provisional_name(const std::string& folder) {
+  static std::atomic<unsigned> counter{0};
+  return folder + "/" + kUnfinishedBegin + std::to_string(::getpid()) + "-" + std::to_string(counter++) +
+         kUnfinishedEnd;
 }
 
-const char* remedy_for(int error) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return "create its folder first";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "choose a place where you may write";
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return "make room or choose another disk";
-    default:
-      return "choose another path";
-  }
+bool unnamed_files_wanted() {
+  const char* wanted = std::getenv("MUONWALK_UNNAMED_FILES");
+  return wanted == nullptr || std::string(wanted) != "off";
 }
 
 }  // namespace
 
-FileBeside::FileBeside(const std::string& path) : path_(path), target_(path) {
+FileBeside::FileBeside(const std::string& path) : path_(path), target_(path), owner_process_(::getpid()) {
   if (path.empty()) refuse("its name is empty", "name a file");
-  int links = 0;
-  for (std::string next = link_target(target_); !next.empty(); next = link_target(target_)) {
-    if (++links > kMostLinks) refuse(ELOOP);
-    target_ = next;
-  }
+  const Destination destination = destination_of(path);
+  if (!destination.why.empty()) refuse(destination.why, destination.remedy);
+  target_ = destination.path;
   folder_ = folder_of(target_);
 
   struct stat status = {};
@@ -80,17 +64,27 @@ FileBeside::FileBeside(const std::string& path) : path_(path), target_(path) {
     refuse("it names a folder", "name a file in it");
   }
   create();
+  if (replaces_) keep_permissions();
 }
 
 FileBeside::~FileBeside() { discard(); }
 
 void FileBeside::create() {
-  static std::atomic<unsigned> counter{0};
-  // A name that a process or thread of ours can't have taken; one that a killed run left behind is passed by.
+  // Before it has the permissions of the file that it replaces, it is for nobody else.
+  const mode_t mode = replaces_ ? 0600 : 0666;
+#ifdef O_TMPFILE
+  if (unnamed_files_wanted()) {
+    fd_ = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (fd_ >= 0 && ::access(open_file_name(fd_).c_str(), F_OK) == 0) return;
+    if (fd_ >= 0) ::close(fd_);  // without /proc it could not be given a name
+  }
+#endif
   do {
-    beside_ = folder_ + "/.muonwalk-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".partial";
-    fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd_ < 0 && (errno == EEXIST || errno == EINTR));
+    const SignalHold hold;
+    beside_ = provisional_name(folder_);
+    fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd_ >= 0) unfinished_ = remember_unfinished(beside_, false);
+  } while (fd_ < 0 && (errno == EEXIST || errno == EINTR));  // one that a killed run left behind is passed by
   if (fd_ < 0) {
     const int error = errno;
     beside_.clear();
@@ -110,19 +104,46 @@ void FileBeside::write(const void* bytes, std::size_t count) {
 }
 
 void FileBeside::keep_permissions() {
-  // The owner first: changing it may clear permission bits. Only root may do so, and a copy of one's own is no failure.
-  if (::fchown(fd_, owner_, group_) != 0) errno = 0;
+  // The owner first: changing it may clear permission bits. Only root may give a file away, and a copy of one's own is
+  // no failure; but then what the old group was allowed is not for the new one.
+  if (::fchown(fd_, owner_, group_) != 0 && ::fchown(fd_, static_cast<uid_t>(-1), group_) != 0)
+    mode_ = (mode_ & 0707u) | (mode_ & (mode_ & 07u) << 3);
   if (::fchmod(fd_, mode_) != 0) errno = 0;
 }
 
+// Gives the unnamed file its name. Where one is there already, it takes a provisional one first, because a link can't
+// replace anything; the two calls stand side by side, so that next to no time is between them.
+void FileBeside::link_to_target() {
+  const std::string open_file = open_file_name(fd_);
+  const auto linked = [&](const std::string& name) {
+    return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (!replaces_ && linked(target_)) return;
+  if (!replaces_ && errno != EEXIST) refuse(errno);
+  const SignalHold hold;
+  std::string name = provisional_name(folder_);
+  while (!linked(name)) {
+    if (errno != EEXIST) refuse(errno);
+    name = provisional_name(folder_);
+  }
+  if (::rename(name.c_str(), target_.c_str()) == 0) return;
+  const int error = errno;
+  ::unlink(name.c_str());
+  refuse(error);
+}
+
 void FileBeside::commit() {
-  if (replaces_) keep_permissions();
   if (::fsync(fd_) != 0) refuse(errno);
+  if (beside_.empty()) link_to_target();
   const int fd = fd_;
   fd_ = -1;  // closed even when close complains
   if (::close(fd) != 0) refuse(errno);
-  if (::rename(beside_.c_str(), target_.c_str()) != 0) refuse(errno);
-  beside_.clear();
+  if (!beside_.empty()) {
+    if (::rename(beside_.c_str(), target_.c_str()) != 0) refuse(errno);
+    forget_unfinished(unfinished_);
+    unfinished_ = nullptr;
+    beside_.clear();
+  }
   // The new name reaches the disk with the folder. Some file systems can't flush one; the file itself is safe by now.
   const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -133,8 +154,10 @@ void FileBeside::commit() {
 void FileBeside::discard() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
-  if (!beside_.empty()) ::unlink(beside_.c_str());
+  if (!beside_.empty() && owner_process_ == ::getpid()) ::unlink(beside_.c_str());
   beside_.clear();
+  forget_unfinished(unfinished_);
+  unfinished_ = nullptr;
 }
 
 void FileBeside::refuse(int error) { refuse(std::strerror(error), remedy_for(error)); }

@@ -3,15 +3,23 @@
 #include <cstddef>
 #include <string>
 
+#include "src/io/unfinished.hpp"
+
 namespace muonwalk {
 
 /// A new file in the folder of `path` that takes its place when it is whole, so that a reader of `path` finds either
 /// what was there before or all of what is there now. Every function throws UsageError, one sentence that names `path`,
 /// the system's reason and what would work.
+///
+/// Until then it has no name where the file system knows such files (O_TMPFILE): whatever ends the program, nothing of
+/// it is left. Elsewhere, and with MUONWALK_UNNAMED_FILES=off in the environment, it has a provisional name that is
+/// remembered as unfinished. It has the permissions (and, where allowed, the owner) of the file that it replaces before
+/// the first byte is in it; a new one gets the usual ones.
 class FileBeside {
  public:
-  /// Creates the file beside. A symbolic link is followed: what it points to is replaced, the link stays. Refuses a
-  /// path that is a folder or a device, and a file that may not be written, though its folder would let us replace it.
+  /// Creates the file beside. A symbolic link is followed, unless it is a trap (destination_of): what it points to is
+  /// replaced, the link stays. Refuses a path that is a folder or a device, and a file that may not be written, though
+  /// its folder would let us replace it.
   explicit FileBeside(const std::string& path);
   /// Removes the file beside, unless `commit` has renamed it.
   ~FileBeside();
@@ -21,12 +29,12 @@ class FileBeside {
   /// Appends `count` bytes to the file beside.
   void write(const void* bytes, std::size_t count);
 
-  /// Flushes to the disk and renames over `path`. The file gets the permissions (and, where allowed, the owner) of the
-  /// one it replaces; a new one gets the usual ones.
+  /// Flushes to the disk and takes the place of `path`.
   void commit();
 
  private:
   void create();
+  void link_to_target();
   void keep_permissions();
   void discard();
   [[noreturn]] void refuse(int error);
@@ -35,7 +43,9 @@ class FileBeside {
   std::string path_;    // as asked
   std::string target_;  // with links followed
   std::string folder_;
-  std::string beside_;  // empty once it is gone
+  std::string beside_;  // its provisional name; empty where it has none, and once it is gone
+  Unfinished* unfinished_ = nullptr;
+  int owner_process_;  // a forked process has a copy of this, and no file
   int fd_ = -1;
   bool replaces_ = false;
   unsigned mode_ = 0;

@@ -10,6 +10,7 @@
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/io/safetensors_format.hpp"
+#include "src/io/unfinished.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
@@ -23,6 +24,7 @@ std::string bytes_text(std::int64_t count) { return std::to_string(count) + (cou
 class InputFile {
  public:
   explicit InputFile(const std::string& path) : path_(path) {
+    if (is_unfinished_name(path)) refuse("a run that was killed left it unfinished", "name the file that it was to be");
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) refuse_errno();

@@ -1,5 +1,6 @@
 #include "src/numerics/memory_meter.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -33,13 +34,30 @@ bool keep_freed_pages() {
 
 MemoryMeter* MemoryMeter::current() { return current_meter; }
 
+namespace {
+
+// Says how much was asked for: "400000000 elements of 4 bytes". Its text needs no memory.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  OutOfMemory(std::size_t elements, std::size_t element_size) {
+    std::snprintf(text_, sizeof text_, "%zu elements of %zu bytes", elements, element_size);
+  }
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  char text_[80];
+};
+
+}  // namespace
+
 MeterScope::MeterScope(MemoryMeter& meter) : previous_(current_meter) { current_meter = &meter; }
 
 MeterScope::~MeterScope() { current_meter = previous_; }
 
 void* metered_allocate(std::size_t elements, std::size_t element_size) {
-  if (elements > std::numeric_limits<std::size_t>::max() / 2 / element_size) throw std::bad_alloc();
-  void* memory = ::operator new(elements* element_size, alignment);
+  if (elements > std::numeric_limits<std::size_t>::max() / 2 / element_size) throw OutOfMemory(elements, element_size);
+  void* memory = ::operator new(elements* element_size, alignment, std::nothrow);
+  if (memory == nullptr) throw OutOfMemory(elements, element_size);
   if (current_meter) current_meter->add(static_cast<std::int64_t>(elements));
   return memory;
 }

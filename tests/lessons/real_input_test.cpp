@@ -287,6 +287,57 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
   }
 }
 
+TEST_CASE("lesson 09 on files: no output is an input or another output, whatever they are called") {
+  const Files files;
+  const auto path = [&](const std::string& name) { return files.folder.file(name); };
+  std::filesystem::create_hard_link(path("G1"), path("hard"));
+  std::filesystem::create_symlink("P", path("link"));
+  std::filesystem::create_symlink("O", path("to O"));
+  const std::vector<std::string> before = files.folder.names();
+  const std::string weights_before = read_text(path("P")), gradients_before = read_text(path("G1"));
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--record", path("P")},
+                                             {"--record", path("./O")},
+                                             {"--trace", path("hard")},
+                                             {"--svg", path("to O"), "--record", path("O")},
+                                             {"--trace", path("to O")},
+                                             {"--out", path("link")},
+                                             {"--out", path("hard")},
+                                             {"--record", path("x"), "--trace", path("./x")},
+                                             {"--record", path("x.svg"), "--svg", path("x.svg")},
+                                             {"--trace", path("t/rank_5.json"), "--trace-per-rank", path("t")},
+                                             {"--out", path("t/rank_5.json"), "--trace-per-rank", path("t/")},
+                                             {"--record", path("p/a.svg"), "--svg", path("p/")},
+                                             {"--record", path("t"), "--trace-per-rank", path("t")}}) {
+    CAPTURE(more);
+    std::vector<std::string> words = {"--dp", "2", "--tp", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = files.run(words);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(outcome.out.empty());
+    CHECK(files.folder.names() == before);
+  }
+  CHECK(read_text(path("P")) == weights_before);
+  CHECK(read_text(path("G1")) == gradients_before);
+}
+
+TEST_CASE("lesson 09 on files: an empty value is refused, and not taken for 0 or for none") {
+  for (const char* option : {"--lr", "--momentum", "--weight-decay", "--rms", "--ns-steps", "--steps", "--params",
+                             "--grads", "--out", "--tp-dim", "--model", "--ownership", "--alignment"}) {
+    CAPTURE(option);
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{kLesson, option, ""}, {kLesson, std::string(option) + "="}}) {
+      const Outcome outcome = run_program(words, 60);
+      CAPTURE(outcome.err);
+      CHECK(outcome.exit_code == 2);
+      CHECK(outcome.err.find(option) != std::string::npos);
+      CHECK(outcome.err.find("empty") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("lesson 09 on files: --params alone, --grads alone and --out alone are refused") {
   const Files files;
   const std::string p = files.folder.file("P"), g = files.folder.file("G0"), o = files.folder.file("O");

@@ -270,7 +270,7 @@ TEST_CASE("a trace that can't be written is refused before any rank starts") {
         std::string::npos);
   CHECK(refusal([&](Options& o) {
           o.trace_file = folder.file("x"), o.trace_folder = folder.file("x/");
-        }).find("the file that --trace is to write") != std::string::npos);
+        }).find("are the same file") != std::string::npos);
   CHECK(folder.names() == std::vector<std::string>{"file", "rank_2.json"});
 }
 

@@ -77,6 +77,7 @@ void misbehave() {
   if (mode == "exit") _exit(7);
   if (mode == "throw") throw std::runtime_error("the culprit threw");
   if (mode == "throw_int") throw 42;
+  if (mode == "memory") Flat(std::size_t{1} << 60);
   if (mode == "usage") throw UsageError("--culprit refuses its input");
   if (mode == "stop") kill(getpid(), SIGSTOP);
   if (mode == "hang")

@@ -72,7 +72,7 @@ TEST_CASE("the parent is killed: its ranks vanish") {
 }
 
 TEST_CASE("interrupts to the parent, and to the whole group as Ctrl-C does: exit 3, one sentence, nothing left") {
-  for (int number : {SIGINT, SIGTERM, SIGHUP})
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     for (bool to_group : {false, true}) {
       CAPTURE(number);
       CAPTURE(to_group);

@@ -96,7 +96,7 @@ TEST_CASE(
       file.tensors[1].store(values);
       write_safetensors(path, file);
       CHECK(usage_error([&] { FileTraining(files.names, 1, {}); }) ==
-            path + ": tensor \"b\" holds " + word + " at row 3, column 5; Muon needs finite numbers");
+            "\"" + path + "\": tensor \"b\" holds " + word + " at row 3, column 5; Muon needs finite numbers");
     }
 }
 
@@ -109,7 +109,8 @@ TEST_CASE("parse_tp_dims: a name may hold an equals sign; what has another form,
     return usage_error([&] { parse_tp_dims(entries); });
   };
   for (const std::string entry : {"a", "", "=rows"})
-    CHECK(refusal({entry}) == "--tp-dim " + entry + " is not of the form NAME=DIM, with DIM rows, columns or none");
+    CHECK(refusal({entry}) == "--tp-dim " + (entry.empty() ? "''" : entry) +
+                                  " is not of the form NAME=DIM, with DIM rows, columns or none");
   for (const std::string word : {"", "row", "Rows"})
     CHECK(refusal({"a=" + word}).find("asks for the dimension \"" + word + "\"; it takes") != std::string::npos);
   CHECK(refusal({"a=rows", "b=rows", "a=rows"}) == "--tp-dim names \"a\" twice; give each matrix one dimension");
@@ -132,7 +133,7 @@ TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle o
   const std::string path = files.names.grads[1];
 
   write_safetensors(path, file_of(7));
-  CHECK(sentence().find(path + " holds other gradients than at the start") == 0);
+  CHECK(sentence().find("\"" + path + "\" holds other gradients than at the start") == 0);
   std::filesystem::resize_file(path, 500);
   CHECK(sentence().find("step 2 can't take its gradients, which were there at the start") == 0);
   std::filesystem::remove(path);

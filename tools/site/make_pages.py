@@ -15,6 +15,7 @@ import lesson_page  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
+from whole_file import write_whole  # noqa: E402
 
 # The text of a page, between Doxygen's frame and the end of it.
 _TEXT = re.compile(r'(<div class="contents">\s*<div class="textblock">)(.*?)(</div></div><!-- (?:contents|PageDoc) -->)', re.DOTALL)
@@ -26,7 +27,7 @@ def change_text(page, change):
     changed, found = _TEXT.subn(lambda match: match.group(1) + change(match.group(2)) + match.group(3), source)
     if found != 1:
         raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its text was found {found} times")
-    page.write_text(changed, encoding="utf-8")
+    write_whole(page, changed)
 
 
 def make_pages(root, doxygen_html, tag_file, material, out):

@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
+from whole_file import write_whole  # noqa: E402
 
 
 def navigation(lessons):
@@ -45,7 +46,7 @@ def main(root, layout_file):
                           flags=re.DOTALL)
     if found != 1:
         raise LessonError("doxygen -l wrote a layout without <navindex>; write_layout.py has to learn its new form")
-    path.write_text(ours, encoding="utf-8")
+    write_whole(path, ours)
 
 
 if __name__ == "__main__":

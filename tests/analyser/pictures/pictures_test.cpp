@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -58,7 +61,7 @@ TEST_CASE("--html and --svg: a path that can't be written is refused before trac
   for (const char* option : {"--html", "--svg"}) {
     expect_refused({"summary", folder.file("missing.json"), option, nowhere}, nowhere);
     expect_refused({"compare", folder.file("missing.json"), folder.file("missing.json"), option, nowhere}, nowhere);
-    expect_refused({"summary", folder.file("missing.json"), option, ""}, "needs the name of a file");
+    expect_refused({"summary", folder.file("missing.json"), option, ""}, "is empty");
   }
 }
 
@@ -76,11 +79,40 @@ TEST_CASE("--html and --svg: neither the same file twice, nor a trace that is to
   TemporaryFolder folder;
   const std::string trace = TraceWriting().kernel("gemm", 0, 10).write(folder.file("a.json"));
   const std::string before = read_text(trace);
-  expect_refused({"summary", trace, "--html", folder.file("x"), "--svg", folder.file("x")}, "can't both be written");
-  expect_refused({"summary", trace, "--html", trace}, "would replace a trace");
+  expect_refused({"summary", trace, "--html", folder.file("x"), "--svg", folder.file("x")}, "are the same file");
+  expect_refused({"summary", trace, "--html", trace}, "would replace the file that the trace ");
   std::filesystem::create_symlink(trace, folder.file("link.json"));
-  expect_refused({"compare", trace, trace, "--svg", folder.file("link.json")}, "would replace a trace");
+  expect_refused({"compare", trace, trace, "--svg", folder.file("link.json")},
+                 "would replace the file that the trace ");
+  std::filesystem::create_hard_link(trace, folder.file("hard.json"));
+  expect_refused({"summary", folder.file("hard.json"), "--html", trace}, "would replace the file that the trace ");
+  expect_refused({"summary", trace, "--html", folder.file("x"), "--svg", folder.path() + "/./x"}, "are the same file");
   CHECK(read_text(trace) == before);
+}
+
+TEST_CASE("--html and --svg: Ctrl-C and its like leave nothing, and a sentence says so") {
+  TemporaryFolder folder;
+  TraceWriting trace;
+  for (int i = 0; i < 400000; ++i) trace.kernel("gemm", 2 * i, 1);  // it takes a while to read them
+  const std::string path = trace.write(folder.file("a.json"));
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    CAPTURE(number);
+    Program program({MUONWALK_TRACE_PROGRAM, "summary", path, "--html", folder.file("page"), "--svg", folder.file("x")},
+                    [] { setenv("MUONWALK_UNNAMED_FILES", "off", 1); });
+    for (int tries = 0; folder.names().size() < 3 && tries < 20000; ++tries) usleep(500);  // both files are begun
+    kill(program.pid(), number);
+    const Outcome outcome = program.wait(60);
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.err == "muonwalk-trace: interrupted; nothing was left behind\n");
+    CHECK(folder.names() == std::vector<std::string>{"a.json"});
+  }
+}
+
+TEST_CASE("what a killed run left unfinished is taken for no trace, neither by name nor in a folder") {
+  TemporaryFolder folder;
+  TraceWriting().kernel("gemm", 0, 10).write(folder.file(".muonwalk-4711-0.partial"));
+  expect_refused({"summary", folder.file(".muonwalk-4711-0.partial")}, "a run that was killed left it unfinished");
+  expect_refused({"summary", folder.path()}, "it is a folder without a file");
 }
 
 namespace {
@@ -125,7 +157,7 @@ TEST_CASE("trace_page: names can neither end a script nor fill a place of the pa
   CHECK(page.find("alert(1)</script>") == std::string::npos);
   const auto texts = data_of(page)["texts"];
   CHECK(texts[0] == "</script><script>alert(1)</script>");
-  CHECK(texts[1] == "{{data}} \u2028 <!--");
+  CHECK(texts[1] == "{{data}} \\u{2028} <!--");
 }
 
 TEST_CASE("trace_page: what a file is called, or says of itself, is no markup in any list or table") {

@@ -1,0 +1,91 @@
+#include "sim/terminal/interrupt.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "src/io/unfinished.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// A handler may touch little more than this: fixed memory, and what the system allows it to call.
+char last_words[256];
+pthread_t main_thread;
+void (*before_end)() = nullptr;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+// The system picks any thread. Only the main one knows when an interrupt has to wait (InterruptHold).
+bool handed_to_main_thread(int number) {
+  if (pthread_equal(pthread_self(), main_thread) != 0) return false;
+  pthread_kill(main_thread, number);
+  return true;
+}
+
+void end_everything(int number) {
+  if (!handed_to_main_thread(number)) end_with(last_words);
+}
+
+void die_of(int number) {
+  remove_unfinished();
+  signal(number, SIG_DFL);
+  raise(number);  // comes when the handler has returned
+}
+
+sigset_t end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kSignals) sigaddset(&set, number);
+  return set;
+}
+
+}  // namespace
+
+void end_with(const char* sentence) {
+  if (before_end != nullptr) before_end();
+  remove_unfinished();
+  if (write(STDERR_FILENO, sentence, std::strlen(sentence)) < 0) _exit(3);  // nobody hears it; the end is the same
+  _exit(3);
+}
+
+void end_on_signals(const std::string& sentence, void (*first)()) {
+  std::strncpy(last_words, (sentence + "\n").c_str(), sizeof last_words - 1);
+  before_end = first;
+  main_thread = pthread_self();
+  struct sigaction action {};
+  action.sa_handler = end_everything;
+  action.sa_flags = SA_RESTART;
+  action.sa_mask = end_signals();
+  for (int number : kSignals) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // under nohup, a hangup stays ignored
+  }
+  action.sa_handler = die_of;
+  struct sigaction before {};
+  sigaction(SIGPIPE, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGPIPE, &action, nullptr);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+void ignore_end_signals() {
+  for (int number : kSignals) signal(number, SIG_IGN);
+}
+
+InterruptHold::InterruptHold() {
+  static_assert(sizeof(sigset_t) <= sizeof previous_);
+  const sigset_t set = end_signals();
+  sigset_t previous;
+  pthread_sigmask(SIG_BLOCK, &set, &previous);
+  std::memcpy(previous_, &previous, sizeof previous);
+}
+
+InterruptHold::~InterruptHold() {
+  sigset_t previous;
+  std::memcpy(&previous, previous_, sizeof previous);
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+}
+
+}  // namespace muonwalk::sim

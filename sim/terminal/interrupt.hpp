@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+namespace muonwalk::sim {
+
+/// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT, what a terminal and a system say "end" with) ends the program:
+/// `first` is called, all that is unfinished is removed (src/io/unfinished.hpp), `sentence` goes to standard error, and
+/// the exit code is 3. Signals that are ignored stay so. Where nobody reads the output any more (SIGPIPE), the same is
+/// removed, and the program dies of the signal without a word, as programs do in a pipe. A limit on the size of files
+/// (SIGXFSZ) becomes an error of the write, which has a sentence of its own. To be called by the main thread.
+void end_on_signals(const std::string& sentence, void (*first)() = nullptr);
+
+/// In a process that was forked: those signals are somebody else's business.
+void ignore_end_signals();
+
+/// Calls what end_on_signals was given, removes what is unfinished, writes `sentence`, and exits with 3.
+[[noreturn]] void end_with(const char* sentence);
+
+/// While it lives, these signals wait: around a fork, or around a write that has to be whole. For the main thread.
+class InterruptHold {
+ public:
+  /// The hold begins here and ends with the object.
+  InterruptHold();
+  ~InterruptHold();
+  InterruptHold(const InterruptHold&) = delete;
+  InterruptHold& operator=(const InterruptHold&) = delete;
+
+ private:
+  unsigned char previous_[128];  // a sigset_t
+};
+
+}  // namespace muonwalk::sim

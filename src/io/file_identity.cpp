@@ -1,0 +1,164 @@
+#include "src/io/file_identity.hpp"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "src/errors.hpp"
+#include "src/io/destination.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk {
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return names;
+  while (const dirent* entry = ::readdir(open)) names.emplace_back(entry->d_name);
+  ::closedir(open);
+  return names;
+}
+
+// Whether large and small letters are the same in a folder: asked of a name that is there.
+bool folds_case(const std::string& folder) {
+  for (const std::string& name : names_in(folder)) {
+    if (std::none_of(name.begin(), name.end(), is_letter)) continue;
+    std::string other = name;
+    for (char& c : other)
+      if (is_letter(c)) c = static_cast<char>(c ^ 0x20);
+    struct stat one = {}, two = {};
+    return ::lstat((folder + "/" + name).c_str(), &one) == 0 && ::lstat((folder + "/" + other).c_str(), &two) == 0 &&
+           one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+  }
+  return false;
+}
+
+// Which file or folder a path means. One that is not there is a way from the nearest folder that is.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string way;  // "a/b"; empty: the thing itself
+  bool folded = false;
+
+  bool same_start(const Identity& other) const { return device == other.device && inode == other.inode; }
+  bool operator==(const Identity& other) const { return same_start(other) && way == other.way; }
+  // The name in the folder that this is, if `other` would be there.
+  std::string name_of(const Identity& other) const {
+    const std::string begin = way.empty() ? "" : way + "/";
+    if (!same_start(other) || other.way.rfind(begin, 0) != 0) return "";
+    const std::string name = other.way.substr(begin.size());
+    return name.find('/') == std::string::npos ? name : "";
+  }
+  // `other` would lie below what this is.
+  bool above(const Identity& other) const {
+    return same_start(other) && !way.empty() && other.way.rfind(way + "/", 0) == 0;
+  }
+};
+
+Identity identity_of(const std::string& given) {
+  std::string path = destination_of(given).path;
+  Identity identity;
+  struct stat status = {};
+  while (::stat(path.c_str(), &status) != 0) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const std::string folder = folder_of(path);
+    if (folder == path) return identity;  // not even that can be looked at
+    if (!name.empty() && name != ".") identity.way = name + (identity.way.empty() ? "" : "/" + identity.way);
+    path = folder;
+  }
+  identity.device = status.st_dev;
+  identity.inode = status.st_ino;
+  if (!identity.way.empty() && folds_case(path)) {
+    identity.folded = true;
+    for (char& c : identity.way) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return identity;
+}
+
+bool matches(const std::string& name, const NamedPath& folder) {
+  return name.size() >= folder.begin.size() + folder.end.size() && name.rfind(folder.begin, 0) == 0 &&
+         name.compare(name.size() - folder.end.size(), folder.end.size(), folder.end) == 0;
+}
+
+// A file that is to be read or written, with the option that says so.
+struct Known {
+  const NamedPath* of;
+  std::string path;
+  bool written;
+  Identity identity;
+};
+
+// It is the folder that an option names, and not a file in it.
+bool is_folder(const Known& known) {
+  return (known.of->use == PathUse::reads_from || known.of->use == PathUse::writes_into) &&
+         known.path == known.of->path;
+}
+
+std::string words(const Known& known) { return known.of->option + " " + as_typed(known.path); }
+
+void refuse_pair(const Known& a, const Known& b) {
+  if (!a.written) return refuse_pair(b, a);
+  if (!b.written)
+    throw UsageError(words(a) + " would replace the file that " + words(b) + " reads; name another file to be written");
+  throw UsageError(words(a) + " and " + words(b) +
+                   " are the same file, and both are to be written; give each a file of its own");
+}
+
+void add(std::vector<Known>& files, const NamedPath& path) {
+  const bool folder = path.use == PathUse::reads_from || path.use == PathUse::writes_into;
+  const bool written = path.use == PathUse::writes || path.use == PathUse::writes_into;
+  files.push_back({&path, path.path, written, identity_of(path.path)});
+  if (!folder) return;
+  for (const std::string& name : names_in(path.path)) {
+    if (!matches(name, path) || name == "." || name == "..") continue;
+    const std::string file = path.path + (path.path.back() == '/' ? "" : "/") + name;
+    files.push_back({&path, file, written, identity_of(file)});
+  }
+}
+
+// The standard output or error, where it goes to a file.
+void require_not_standard(int descriptor, const char* name, const std::vector<Known>& files) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  for (const Known& file : files)
+    if (file.written && file.identity.way.empty() && file.identity.device == status.st_dev &&
+        file.identity.inode == status.st_ino)
+      throw UsageError(words(file) + " is the file that the " + name + " goes to; give each a file of its own");
+}
+
+}  // namespace
+
+void require_distinct_files(const std::vector<NamedPath>& paths) {
+  std::vector<Known> files;
+  for (const NamedPath& path : paths)
+    if (!path.path.empty() && path.use != PathUse::none) add(files, path);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t k = 0; k < files.size(); ++k) {
+      const Known &a = files[i], &b = files[k];
+      if (a.of == b.of || (!a.written && !b.written)) continue;
+      if (is_folder(a) && is_folder(b)) continue;                    // what is in them is asked one by one
+      if (a.identity.inode == 0 || b.identity.inode == 0) continue;  // nothing is known of one
+      const bool into_folder = a.written && is_folder(a);
+      const std::string name = into_folder ? a.identity.name_of(b.identity) : "";
+      const bool file_as_folder = a.of->use == PathUse::writes && a.identity.above(b.identity);
+      if (a.identity == b.identity || file_as_folder || (!name.empty() && matches(name, *a.of))) refuse_pair(a, b);
+    }
+  }
+  require_not_standard(STDOUT_FILENO, "standard output", files);
+  require_not_standard(STDERR_FILENO, "standard error", files);
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muonwalk {
+
+/// What becomes of the path that an option takes.
+enum class PathUse {
+  none,         ///< it is no path
+  reads,        ///< a file that is read
+  writes,       ///< a file that is written, in place of what is there
+  reads_from,   ///< a folder in which files are read
+  writes_into,  ///< a folder in which files are written
+};
+
+/// A path of the command line.
+struct NamedPath {
+  std::string option;      ///< "--record"
+  std::string path;        ///< as it was given
+  PathUse use;             ///< what becomes of it
+  std::string begin, end;  ///< of the names that are written into a folder: "rank_" and ".json"
+};
+
+/// Throws UsageError, one sentence, where two paths that are written are one file, or one that is written is read, or
+/// is where the standard output or error goes. Files are told apart by what they are and not by how they are spelled:
+/// by device and inode where they exist, so that links count, and else by the folder that they would be in, and their
+/// name there, in which large and small letters are the same where the file system says so.
+void require_distinct_files(const std::vector<NamedPath>& paths);
+
+}  // namespace muonwalk

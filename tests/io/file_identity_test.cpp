@@ -1,0 +1,127 @@
+#include "src/io/file_identity.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+constexpr PathUse kWrites = PathUse::writes, kReads = PathUse::reads, kInto = PathUse::writes_into,
+                  kFrom = PathUse::reads_from;
+
+// What is said of two paths; empty where they may be given together.
+std::string refusal(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
+  const auto named = [](const char* option, const std::string& path, PathUse use) {
+    return NamedPath{option, path, use, use == kInto ? "rank_" : "", use == kInto ? ".json" : ""};
+  };
+  return usage_error([&] { require_distinct_files({named("--a", a, use_a), named("--b", b, use_b)}); });
+}
+
+void expect_refused(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
+  CAPTURE(a);
+  CAPTURE(b);
+  for (const std::string& sentence : {refusal(a, use_a, b, use_b), refusal(b, use_b, a, use_a)}) {
+    CAPTURE(sentence);
+    CHECK(sentence.find("--a") != std::string::npos);
+    CHECK(sentence.find("--b") != std::string::npos);
+    CHECK(sentence.find("; ") != std::string::npos);
+  }
+}
+
+void expect_allowed(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
+  CAPTURE(a);
+  CAPTURE(b);
+  for (const std::string& sentence : {refusal(a, use_a, b, use_b), refusal(b, use_b, a, use_a)})
+    CHECK(sentence.find("--") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("identity: one file in two spellings, there or not yet, is refused where it is written") {
+  const TemporaryFolder folder;
+  write_text(folder.file("there"), "x");
+  for (const char* name : {"there", "new", "none/new"}) {
+    for (const PathUse other : {kWrites, kReads}) {
+      expect_refused(folder.file(name), kWrites, folder.file(name), other);
+      expect_refused(folder.file(name), kWrites, folder.path() + "/./" + name, other);
+      expect_refused(folder.file(name), kWrites, folder.path() + "//" + name, other);
+    }
+    expect_allowed(folder.file(name), kReads, folder.file(name), kReads);
+    expect_allowed(folder.file(name), kWrites, folder.file(std::string(name) + "2"), kWrites);
+  }
+  expect_allowed(folder.file("there"), kWrites, "", kWrites);
+  expect_allowed(folder.file("there"), kWrites, folder.file("there"), PathUse::none);
+}
+
+TEST_CASE("identity: links of every kind, to files and to folders, and those that lead to nothing yet") {
+  const TemporaryFolder folder;
+  write_text(folder.file("there"), "x");
+  REQUIRE(link(folder.file("there").c_str(), folder.file("hard").c_str()) == 0);
+  REQUIRE(symlink("there", folder.file("soft").c_str()) == 0);
+  REQUIRE(symlink("new", folder.file("to nothing yet").c_str()) == 0);
+  REQUIRE(mkdir(folder.file("folder").c_str(), 0777) == 0);
+  REQUIRE(symlink("folder", folder.file("to folder").c_str()) == 0);
+  for (const PathUse other : {kWrites, kReads}) {
+    expect_refused(folder.file("there"), kWrites, folder.file("hard"), other);
+    expect_refused(folder.file("there"), kWrites, folder.file("soft"), other);
+    expect_refused(folder.file("hard"), kWrites, folder.file("soft"), other);
+    expect_refused(folder.file("new"), kWrites, folder.file("to nothing yet"), other);
+    expect_refused(folder.file("folder/x"), kWrites, folder.file("to folder/x"), other);
+    expect_refused(folder.file("folder/../there"), kWrites, folder.file("there"), other);
+  }
+  expect_allowed(folder.file("folder/there"), kWrites, folder.file("there"), kWrites);
+}
+
+TEST_CASE("identity: files of a folder that is written, by their names and by what they are") {
+  const TemporaryFolder folder;
+  for (const std::string& in : {folder.file("new"), folder.file("there")}) {
+    if (in == folder.file("there")) REQUIRE(mkdir(in.c_str(), 0777) == 0);
+    for (const PathUse other : {kWrites, kReads}) {
+      expect_refused(in, kInto, in + "/rank_0.json", other);
+      expect_refused(in + "/", kInto, in + "/./rank_17.json", other);
+      expect_allowed(in, kInto, in + "/run.json", other);
+      expect_allowed(in, kInto, in + "/deeper/rank_0.json", other);
+    }
+    expect_refused(in, kInto, in, kWrites);
+    expect_allowed(in, kInto, in, kInto);
+    expect_allowed(in, kInto, in, kFrom);
+  }
+  expect_refused(folder.file("none"), kWrites, folder.file("none/folder"), kInto);  // a file can't be a folder
+  write_text(folder.file("precious"), "x");
+  REQUIRE(symlink("../precious", folder.file("there/rank_3.json").c_str()) == 0);
+  expect_refused(folder.file("there"), kInto, folder.file("precious"), kReads);
+  expect_refused(folder.file("there"), kInto, folder.file("precious"), kWrites);
+}
+
+TEST_CASE("identity: a folder that is read: nothing of what is in it is replaced") {
+  const TemporaryFolder folder;
+  write_text(folder.file("input"), "x");
+  expect_refused(folder.path(), kFrom, folder.file("input"), kWrites);
+  expect_allowed(folder.path(), kFrom, folder.file("output"), kWrites);
+}
+
+TEST_CASE("identity: the file that standard output or error goes to is no other output") {
+  const TemporaryFolder folder;
+  for (const int descriptor : {1, 2}) {
+    CAPTURE(descriptor);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const int file = open(folder.file("out").c_str(), O_WRONLY | O_CREAT, 0666);
+      dup2(file, descriptor);
+      const std::string said = refusal(folder.file("out"), kWrites, "", kWrites);
+      const std::string of_reading = refusal(folder.file("out"), kReads, "", kWrites);
+      _exit(said.find("the standard ") != std::string::npos && of_reading.find("--a") == std::string::npos ? 42 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == 42);
+  }
+}

@@ -1,0 +1,205 @@
+// What is left of files and folders that a program has begun and not finished, however it ends.
+
+#include "src/io/unfinished.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+
+#include "src/io/destination.hpp"
+#include "src/io/file_beside.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// While it lives, files have provisional names, as on a file system that has no others.
+struct NamedFiles {
+  NamedFiles() { setenv("MUONWALK_UNNAMED_FILES", "off", 1); }
+  ~NamedFiles() { unsetenv("MUONWALK_UNNAMED_FILES"); }
+};
+
+bool has_unnamed_files(const TemporaryFolder& folder) {
+#ifdef O_TMPFILE
+  const int file = open(folder.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (file < 0) return false;
+  close(file);
+  return access("/proc/self/fd", F_OK) == 0;
+#else
+  return !folder.path().empty() && false;
+#endif
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status = {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777u;
+}
+
+template <class Action>
+int in_child(const Action& action) {
+  std::cout.flush();  // or the child would print it as well when it exits
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    action();
+    _exit(99);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+TEST_CASE("unfinished: until it is whole, a file has no name, and SIGKILL leaves nothing") {
+  const TemporaryFolder folder;
+  if (!has_unnamed_files(folder)) {
+    MESSAGE("left out: this file system has no unnamed files");
+    return;
+  }
+  write_text(folder.file("old"), "before");
+  for (const char* name : {"new", "old"}) {
+    {
+      FileBeside file(folder.file(name));
+      file.write("half", 4);
+      CHECK(folder.names() == Names{"old"});
+    }
+    const int end = in_child([&] {
+      FileBeside file(folder.file(name));
+      file.write("half", 4);
+      kill(getpid(), SIGKILL);
+    });
+    CHECK(end == 128 + SIGKILL);
+    CHECK(folder.names() == Names{"old"});
+    CHECK(read_text(folder.file("old")) == "before");
+  }
+  FileBeside file(folder.file("old"));
+  file.write("after", 5);
+  file.commit();
+  CHECK(folder.names() == Names{"old"});
+  CHECK(read_text(folder.file("old")) == "after");
+}
+
+TEST_CASE("unfinished: with a provisional name, a file goes however the program ends, if that can be seen") {
+  const TemporaryFolder folder;
+  const NamedFiles named;
+  {
+    FileBeside file(folder.file("x"));
+    REQUIRE(folder.names().size() == 1);
+    CHECK(is_unfinished_name(folder.names()[0]));
+    // A process that is forked has nothing to remove.
+    CHECK(in_child([&] { std::exit(5); }) == 5);
+    CHECK(in_child([&] {
+            remove_unfinished();
+            _exit(6);
+          }) == 6);
+    CHECK(folder.names().size() == 1);
+  }
+  CHECK(folder.names().empty());
+  CHECK(in_child([&] {
+          FileBeside file(folder.file("x"));
+          std::exit(7);
+        }) == 7);
+  CHECK(folder.names().empty());
+  CHECK(in_child([&] {
+          FileBeside file(folder.file("x"));
+          std::signal(SIGTERM, [](int) {
+            remove_unfinished();
+            _exit(8);
+          });
+          raise(SIGTERM);
+        }) == 8);
+  CHECK(folder.names().empty());
+  FileBeside whole(folder.file("x"));
+  whole.commit();
+  remove_unfinished();
+  CHECK(folder.names() == Names{"x"});
+}
+
+TEST_CASE("unfinished: from the first byte on, a file has the permissions of the one that it replaces") {
+  const TemporaryFolder folder;
+  const NamedFiles named;
+  const mode_t before = umask(0);
+  for (const unsigned mode : {0600u, 0640u, 0666u}) {
+    write_text(folder.file("old"), "x");
+    REQUIRE(chmod(folder.file("old").c_str(), mode) == 0);
+    FileBeside file(folder.file("old"));
+    const Names names = folder.names();
+    REQUIRE(names.size() == 2);
+    CHECK(is_unfinished_name(names[0]));
+    CHECK(mode_of(folder.file(names[0])) == mode);
+    file.commit();
+    CHECK(mode_of(folder.file("old")) == mode);
+  }
+  umask(before);
+}
+
+TEST_CASE("unfinished: folders that were made go when nothing is in them, and stay otherwise") {
+  const TemporaryFolder folder;
+  CHECK(in_child([&] {
+          make_folder("--svg", folder.file("a/b/c/"));
+          std::exit(0);
+        }) == 0);
+  CHECK(folder.names().empty());
+  REQUIRE(mkdir(folder.file("mine").c_str(), 0777) == 0);
+  CHECK(in_child([&] {
+          make_folder("--svg", folder.file("mine"));
+          make_folder("--svg", folder.file("mine/deeper"));
+          make_folder("--svg", folder.file("kept/more"));
+          write_text_file(folder.file("kept/file"), "x");
+          std::exit(0);
+        }) == 0);
+  CHECK(folder.names() == Names{"kept", "mine"});
+  CHECK_FALSE(std::filesystem::exists(folder.file("mine/deeper")));
+  CHECK_FALSE(std::filesystem::exists(folder.file("kept/more")));
+  write_text(folder.file("file"), "x");
+  const std::string sentence = usage_error([&] { make_folder("--svg", folder.file("file/x")); });
+  CHECK(sentence.find("--svg " + folder.file("file/x") + " can't be made a folder: Not a directory; ") == 0);
+}
+
+TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not followed") {
+  const TemporaryFolder folder;
+  const std::string sticky = folder.file("sticky"), link = sticky + "/link";
+  write_text(folder.file("precious"), "mine");
+  REQUIRE(mkdir(sticky.c_str(), 0777) == 0);
+  REQUIRE(mkdir(folder.file("folder").c_str(), 0777) == 0);
+  REQUIRE(symlink("../precious", link.c_str()) == 0);
+  REQUIRE(symlink("../folder", (sticky + "/to folder").c_str()) == 0);
+  REQUIRE(chmod(sticky.c_str(), 01777) == 0);
+  write_text_file(link, "my own link is followed");
+  CHECK(read_text(folder.file("precious")) == "my own link is followed");
+  if (geteuid() != 0) {
+    MESSAGE("left out: only root can make a link of somebody else's");
+    return;
+  }
+  REQUIRE(lchown(link.c_str(), 12345, 12345) == 0);
+  REQUIRE(lchown((sticky + "/to folder").c_str(), 12345, 12345) == 0);
+  for (const std::string& path : {link, sticky + "/to folder/x"}) {
+    const std::string sentence = usage_error([&] { write_text_file(path, "stolen"); });
+    CAPTURE(sentence);
+    CHECK(sentence.find("somebody else put") != std::string::npos);
+  }
+  CHECK(usage_error([&] { make_folder("--svg", sticky + "/to folder/y"); }).find("somebody else") != std::string::npos);
+  CHECK(read_text(folder.file("precious")) == "my own link is followed");
+  CHECK(std::filesystem::is_empty(folder.file("folder")));
+  REQUIRE(chmod(sticky.c_str(), 0755) == 0);  // where not everybody may put a link, it was put on purpose
+  write_text_file(link, "followed again");
+  CHECK(read_text(folder.file("precious")) == "followed again");
+}
+
+TEST_CASE("unfinished: the name of an unfinished file, and others") {
+  for (const char* name : {".muonwalk-1-0.partial", "a/b/.muonwalk-12-3.partial"}) CHECK(is_unfinished_name(name));
+  for (const char* name : {"", "x", ".muonwalk-1-0.json", "muonwalk-1-0.partial", ".muonwalk-1.partial/x"})
+    CHECK_FALSE(is_unfinished_name(name));
+}
