@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -11,8 +12,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+
+#include "sim/cluster/interrupt.hpp"
 #endif
 
 namespace muonwalk::sim {
@@ -105,15 +109,32 @@ void make_network(int channel) {
   if (files[0] >= 0 && files[1] >= 0) send_files(channel, files, as_root ? 1 : 2);
 }
 
-// Runs `work` in a child process; true when it ended with 0.
+// How long a child may take: whoever stops it must not stop the run.
+constexpr auto kChildLimit = std::chrono::seconds(2);
+
+// Runs `work` in a child process; true when it ended with 0 in time. The child hears no interrupt, which is for the
+// program, and dies with it.
 template <class Work>
 bool in_child(const Work& work) {
+  const InterruptHold hold;
   const pid_t child = fork();
-  if (child == 0) _exit(work() ? 0 : 1);
-  int status = 1;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  if (child == 0) {
+    leave_interrupts_to_the_parent();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(work() ? 0 : 1);
   }
-  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (child < 0) return false;
+  const auto deadline = std::chrono::steady_clock::now() + kChildLimit;
+  int status = 1;
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() < deadline) usleep(200);
+  if (ended == 0) {
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return false;
+  }
+  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace
@@ -121,10 +142,10 @@ bool in_child(const Work& work) {
 PrivateNetwork::PrivateNetwork() {
   int channel[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0) return;
-  in_child([&] { return make_network(channel[1]), true; });
+  const bool made = in_child([&] { return make_network(channel[1]), true; });
   close(channel[1]);
   int files[2] = {-1, -1};
-  if (receive_files(channel[0], files) > 0) {
+  if (made && receive_files(channel[0], files) > 0) {
     network_ = files[0];
     users_ = files[1];
   }

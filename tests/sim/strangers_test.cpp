@@ -163,3 +163,24 @@ TEST_CASE("--network: private moves the ranks and not the parent, shared nobody,
   CHECK(refused.exit_code == 2);
   expect_sentence(refused, {"--network lan is not known; it takes private or shared"});
 }
+
+TEST_CASE("whoever stops the process that makes the network does not stop the run: it goes on without one") {
+  const pid_t run = fork();
+  if (run == 0) {
+    for (int network = 0; network < 200; ++network) {
+      const PrivateNetwork made;
+      if (!made.exists()) _exit(42);
+    }
+    _exit(0);
+  }
+  bool stopped = false;
+  int status = 0;
+  for (int waited = 0; waitpid(run, &status, WNOHANG) == 0; ++waited) {
+    REQUIRE(waited < 200000);
+    for (const pid_t child : children_of(run)) stopped = kill(child, SIGSTOP) == 0 || stopped;
+    usleep(100);
+  }
+  CHECK(stopped);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 42);
+}
