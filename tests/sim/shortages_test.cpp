@@ -100,15 +100,12 @@ TEST_CASE("a reader that leaves early, as head -1 does: the run ends and leaves 
     unread();
     signal(SIGPIPE, SIG_IGN);
   };
-  Program killed(quick({"--verbose", "2"}), unread);
-  CHECK(killed.wait(kFaultLimitSeconds).signal == SIGPIPE);
-  CHECK(wait_until_gone(killed.pid(), kFaultLimitSeconds));
-
-  Program told(quick({"--verbose", "2"}), unread_and_ignored);
-  const Outcome outcome = told.wait(kFaultLimitSeconds);
-  CHECK(outcome.exit_code == 3);
-  expect_sentence(outcome, {"Broken pipe"});
-  CHECK(wait_until_gone(told.pid(), kFaultLimitSeconds));
+  // A starter that ignores the signal changes nothing: what it did to signals is taken back.
+  for (const auto& prepare : {std::function<void()>(unread), std::function<void()>(unread_and_ignored)}) {
+    Program killed(quick({"--verbose", "2"}), prepare);
+    CHECK(killed.wait(kFaultLimitSeconds).signal == SIGPIPE);
+    CHECK(wait_until_gone(killed.pid(), kFaultLimitSeconds));
+  }
 }
 
 namespace {
