@@ -59,6 +59,7 @@ class GlooDevice {
   /// connecting: it is called on a thread of Gloo's and must not return. Without one, the words go to standard error
   /// and the process exits with 3.
   using LastWords = void (*)(const char* sentence);
+  /// Sets them for this process; null for none.
   static void on_overrun(LastWords words);
 
   /// How many keys connecting a group of `size` ranks writes to the board, at most.

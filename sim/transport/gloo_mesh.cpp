@@ -86,7 +86,8 @@ class Attempt {
         board_(board),
         deadline_(deadline),
         timeout_(timeout),
-        context_(std::make_shared<MeshContext>(rank, size, device, timeout)) {}
+        context_(std::make_shared<MeshContext>(rank, size, device, timeout)),
+        goes_to_(static_cast<std::size_t>(size)) {}
 
   // Opens a port for every peer and connects with those that can be connected with.
   void connect() {
@@ -115,6 +116,8 @@ class Attempt {
       const auto at = of_peer.begin() + bytes * (rank_ > peer ? rank_ - 1 : rank_);  // no rank has one for itself
       const std::vector<char> theirs(at, at + bytes);
       if (has_caller(peer, theirs, before)) continue;
+      const std::vector<char> own = context_->getPair(peer)->address().bytes();
+      if (connects(own, theirs)) goes_to_[static_cast<std::size_t>(peer)] = address_text(theirs.data(), theirs.size());
       try {
         context_->getPair(peer)->connect(theirs);
         connected_.push_back(peer);
@@ -235,14 +238,19 @@ class Attempt {
     return ends;
   }
 
-  // Finds the socket of every pair by its own end, which is its alone.
+  // Finds the socket of every pair. Where this rank listened, its own end is the port that it had opened, and that
+  // pair's alone; where it connected, the system may have given several of its connections one port, but to one peer
+  // each.
   void look_at_sockets() {
     ends_.assign(static_cast<std::size_t>(size_), Ends());
     const std::vector<TcpSocket> all = connected_tcp_sockets();
     for (const int peer : connected_) {
       const std::vector<char> address = context_->getPair(peer)->address().bytes();
       const std::string local = address_text(address.data(), address.size());
-      const auto socket = std::find_if(all.begin(), all.end(), [&](const TcpSocket& s) { return s.local == local; });
+      const std::string& other_end = goes_to_[static_cast<std::size_t>(peer)];
+      const auto socket = std::find_if(all.begin(), all.end(), [&](const TcpSocket& s) {
+        return s.local == local && (other_end.empty() || s.peer == other_end);
+      });
       if (socket == all.end() && !all.empty()) continue;  // closed again by whoever had made it
       ends_[static_cast<std::size_t>(peer)] = all.empty() ? Ends{kUnseen, kUnseen} : Ends{socket->local, socket->peer};
       if (!all.empty()) sockets_.push_back(*socket);
@@ -276,8 +284,9 @@ class Attempt {
   Clock::time_point proofs_by_;
   milliseconds timeout_;
   std::shared_ptr<MeshContext> context_;
-  std::vector<int> connected_;  // peers with which Gloo says that it is connected
-  std::vector<Ends> ends_;      // by peer
+  std::vector<int> connected_;        // peers with which Gloo says that it is connected
+  std::vector<std::string> goes_to_;  // by peer: the address that this rank connects to; empty where it listens
+  std::vector<Ends> ends_;            // by peer
   std::vector<TcpSocket> sockets_;
   std::string failure_;
 };

@@ -23,8 +23,8 @@ namespace muonwalk::sim {
 
 /// One rank's connections to all others of its group, each of them proven to lead to that rank.
 struct GlooMesh {
-  std::shared_ptr<gloo::Context> context;
-  std::vector<TcpSocket> sockets;  ///< of each peer, in rank order; without any where the system can't tell
+  std::shared_ptr<gloo::Context> context;  ///< whose pairs are all connected
+  std::vector<TcpSocket> sockets;          ///< of each peer, in rank order; without any where the system can't tell
 
   /// What each peer has sent on its connection while both proved themselves, Gloo's own words included.
   static constexpr std::int64_t proof_bytes_per_peer = 6 * 48 + 2 * 32;

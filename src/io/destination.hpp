@@ -23,4 +23,7 @@ void make_folder(const std::string& option, const std::string& path);
 /// What would help against an error of the system while a file is written.
 const char* remedy_for(int error);
 
+/// The folder that the last name of a path lies in: "." where the path is a name alone.
+std::string folder_of(const std::string& path);
+
 }  // namespace muonwalk

@@ -18,12 +18,6 @@
 namespace muonwalk {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // The name by which the system lets an open file be linked that has none.
 std::string open_file_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 

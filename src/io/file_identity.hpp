@@ -16,10 +16,11 @@ enum class PathUse {
 
 /// A path of the command line.
 struct NamedPath {
-  std::string option;      ///< "--record"
-  std::string path;        ///< as it was given
-  PathUse use;             ///< what becomes of it
-  std::string begin, end;  ///< of the names that are written into a folder: "rank_" and ".json"
+  std::string option;  ///< "--record"
+  std::string path;    ///< as it was given
+  PathUse use;         ///< what becomes of it
+  std::string begin;   ///< of the names that are written into a folder: "rank_"
+  std::string end;     ///< of the same: ".json"
 };
 
 /// Throws UsageError, one sentence, where two paths that are written are one file, or one that is written is read, or

@@ -23,8 +23,9 @@ void remove_unfinished();
 /// it. A run that was killed may have left one: it is nobody's output.
 bool is_unfinished_name(const std::string& path);
 
-/// The beginning and the end of such a name.
+/// The beginning of such a name.
 constexpr char kUnfinishedBegin[] = ".muonwalk-";
+/// Its end.
 constexpr char kUnfinishedEnd[] = ".partial";
 
 /// While it lives, no signal reaches this thread, so that making a thing and remembering it are one.

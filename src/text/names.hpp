@@ -10,8 +10,9 @@ namespace muonwalk {
 /// may have put line ends, escape sequences, bytes that are no text, or a million characters into them. Whatever prints
 /// such a name, in a sentence, a table, a picture or a page, takes it from here.
 
-/// The most characters of a name that are shown, and the most names of a list.
+/// The most characters of a name that are shown.
 constexpr int kNameCharacters = 80;
+/// The most names of a list that are shown.
 constexpr std::size_t kListedNames = 40;
 
 /// The name as it can stand in a cell of a table, in a picture or on a page: what can't be seen, moves the cursor or

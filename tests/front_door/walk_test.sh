@@ -200,7 +200,7 @@ test_brew() {
   stub brew "case \$1 in --prefix) echo '$scratch/brew' ;; install) exit 1 ;; esac"
   walk_on_bare_machine 05
   expect_status 3
-  expect_call "brew install xxhash doctest"
+  expect_call "brew install xxhash libsodium doctest"
 }
 
 test_packages_have_purposes() {
