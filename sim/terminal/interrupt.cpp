@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "src/io/unfinished.hpp"
@@ -14,6 +15,7 @@ namespace {
 // A handler may touch little more than this: fixed memory, and what the system allows it to call.
 char last_words[256];
 pthread_t main_thread;
+std::atomic<pthread_t> ends_the_program{};
 void (*before_end)() = nullptr;
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
@@ -44,6 +46,11 @@ sigset_t end_signals() {
 }  // namespace
 
 void end_with(const char* sentence) {
+  // Two threads may have a reason to end at once, as event loops do that meet the same stranger: the first one's
+  // counts.
+  pthread_t nobody{};
+  if (!ends_the_program.compare_exchange_strong(nobody, pthread_self()) && pthread_equal(nobody, pthread_self()) == 0)
+    while (true) pause();
   if (before_end != nullptr) before_end();
   remove_unfinished();
   if (write(STDERR_FILENO, sentence, std::strlen(sentence)) < 0) _exit(3);  // nobody hears it; the end is the same
