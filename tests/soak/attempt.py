@@ -193,7 +193,8 @@ def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_los
     # The files.
     for output in job.outputs if clean is not None else []:
         state = output_state(output, outcome, clean, job)
-        if state in ("torn", "an empty folder"):
+        # Nothing tidies up after SIGKILL: what is promised then is that no half file is left.
+        if state == "torn" or (state == "an empty folder" and code != -signal.SIGKILL):
             broken.append(f"an output is {state}: {output.name}")
         elif code == 0 and state != "whole":
             broken.append(f"it ended with 0, but an output is {state}: {output.name}")
