@@ -59,38 +59,40 @@ bool start_loopback() {
   return started;
 }
 
-// Hands open files to the process at the other end.
-bool send_files(int channel, const int* files, std::size_t count) {
+// A message of one byte, with room for two open files.
+struct FileMessage {
   char byte = 0;
   iovec data = {&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  msghdr header = {};
+  explicit FileMessage(std::size_t files) {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(files * sizeof(int));
+  }
+  FileMessage(const FileMessage&) = delete;
+  FileMessage& operator=(const FileMessage&) = delete;
+};
+
+// Hands open files to the process at the other end.
+bool send_files(int channel, const int* files, std::size_t count) {
+  FileMessage message(count);
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(count * sizeof(int));
   std::memcpy(CMSG_DATA(header), files, count * sizeof(int));
-  return sendmsg(channel, &message, MSG_NOSIGNAL) == 1;
+  return sendmsg(channel, &message.header, MSG_NOSIGNAL) == 1;
 }
 
 // How many files have come; 0 when the other end has closed without any.
 std::size_t receive_files(int channel, int (&files)[2]) {
-  char byte = 0;
-  iovec data = {&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
+  FileMessage message(2);
   ssize_t got = 0;
-  while ((got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  while ((got = recvmsg(channel, &message.header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
-  const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
+  const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message.header) : nullptr;
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return 0;
   const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
   std::memcpy(files, CMSG_DATA(header), count * sizeof(int));

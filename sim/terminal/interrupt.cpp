@@ -6,8 +6,7 @@
 
 #include <atomic>
 #include <cstring>
-
-#include "src/io/unfinished.hpp"
+#include <initializer_list>
 
 namespace muonwalk::sim {
 namespace {
@@ -17,7 +16,7 @@ char last_words[256];
 pthread_t main_thread;
 std::atomic<pthread_t> ends_the_program{};
 void (*before_end)() = nullptr;
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr std::initializer_list<int> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 // The system picks any thread. Only the main one knows when an interrupt has to wait (InterruptHold).
 bool handed_to_main_thread(int number) {
@@ -81,18 +80,6 @@ void ignore_end_signals() {
   for (int number : kSignals) signal(number, SIG_IGN);
 }
 
-InterruptHold::InterruptHold() {
-  static_assert(sizeof(sigset_t) <= sizeof previous_);
-  const sigset_t set = end_signals();
-  sigset_t previous;
-  pthread_sigmask(SIG_BLOCK, &set, &previous);
-  std::memcpy(previous_, &previous, sizeof previous);
-}
-
-InterruptHold::~InterruptHold() {
-  sigset_t previous;
-  std::memcpy(&previous, previous_, sizeof previous);
-  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
-}
+InterruptHold::InterruptHold() : SignalHold(kSignals) {}
 
 }  // namespace muonwalk::sim

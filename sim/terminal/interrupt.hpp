@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "src/io/unfinished.hpp"
+
 namespace muonwalk::sim {
 
 /// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT, what a terminal and a system say "end" with) ends the program:
@@ -18,16 +20,10 @@ void ignore_end_signals();
 [[noreturn]] void end_with(const char* sentence);
 
 /// While it lives, these signals wait: around a fork, or around a write that has to be whole. For the main thread.
-class InterruptHold {
+class InterruptHold : public SignalHold {
  public:
   /// The hold begins here and ends with the object.
   InterruptHold();
-  ~InterruptHold();
-  InterruptHold(const InterruptHold&) = delete;
-  InterruptHold& operator=(const InterruptHold&) = delete;
-
- private:
-  unsigned char previous_[128];  // a sigset_t
 };
 
 }  // namespace muonwalk::sim

@@ -145,8 +145,8 @@ class Attempt {
     return std::nullopt;
   }
 
-  // Both ends of every connection prove that they know the secret. True when all ranks are content; if not, `failure`
-  // says why this one is not, unless it is.
+  // Both ends of every connection prove that they know the secret. True when all ranks are content; where this one is
+  // not, `failure` says why.
   bool prove(const Secret& secret) {
     try {
       exchange_proofs(secret);

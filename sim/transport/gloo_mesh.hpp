@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/transport/board.hpp"
+#include "sim/transport/gloo_device.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
 
@@ -26,8 +27,10 @@ struct GlooMesh {
   std::shared_ptr<gloo::Context> context;  ///< whose pairs are all connected
   std::vector<TcpSocket> sockets;          ///< of each peer, in rank order; without any where the system can't tell
 
-  /// What each peer has sent on its connection while both proved themselves, Gloo's own words included.
-  static constexpr std::int64_t proof_bytes_per_peer = 6 * 48 + 2 * 32;
+  /// What each peer has sent on its connection while both proved themselves: a challenge and a proof, each announced,
+  /// and room made for the two of ours.
+  static constexpr std::int64_t proof_bytes_per_peer =
+      6 * GlooHeaders::preamble + static_cast<std::int64_t>(sizeof(Challenge) + sizeof(Proof));
 };
 
 /// How often the ranks of a group connect anew after a process that is no rank got in between.
@@ -41,7 +44,8 @@ bool no_more_files(const std::exception& error);
 /// Gloo takes the first connection that comes to a rank's port, whoever made it. So the ranks write down, on the board,
 /// between which two ends each of them sees itself connected, and all read what all have written: when the two ends of
 /// a connection disagree, somebody else has got in, and all of them drop everything and connect anew. Nothing is sent
-/// to anybody before all ends agree. Then both ends of every connection prove that they know `secret`.
+/// to anybody before all ends agree. Then both ends of every connection prove that they know `secret`; where one
+/// does not, all connect anew as well.
 ///
 /// Throws StrangerError when a process that is no rank was in between kMeshAttempts times; RunError when a rank has not
 /// come within `timeout` or has failed.

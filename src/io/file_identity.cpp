@@ -44,7 +44,6 @@ struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
   std::string way;  // "a/b"; empty: the thing itself
-  bool folded = false;
 
   bool same_start(const Identity& other) const { return device == other.device && inode == other.inode; }
   bool operator==(const Identity& other) const { return same_start(other) && way == other.way; }
@@ -75,10 +74,8 @@ Identity identity_of(const std::string& given) {
   }
   identity.device = status.st_dev;
   identity.inode = status.st_ino;
-  if (!identity.way.empty() && folds_case(path)) {
-    identity.folded = true;
+  if (!identity.way.empty() && folds_case(path))
     for (char& c : identity.way) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
   return identity;
 }
 

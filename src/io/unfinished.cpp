@@ -24,6 +24,14 @@ namespace {
 
 std::atomic<Unfinished*> last{nullptr};
 
+template <std::size_t bytes>
+void hold(const sigset_t& signals, unsigned char (&before)[bytes]) {
+  static_assert(sizeof(sigset_t) <= bytes);
+  sigset_t previous;
+  pthread_sigmask(SIG_BLOCK, &signals, &previous);
+  std::memcpy(before, &previous, sizeof previous);
+}
+
 }  // namespace
 
 Unfinished* remember_unfinished(const std::string& path, bool folder) {
@@ -61,11 +69,16 @@ bool is_unfinished_name(const std::string& path) {
 }
 
 SignalHold::SignalHold() {
-  static_assert(sizeof(sigset_t) <= sizeof previous_);
-  sigset_t all, previous;
+  sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &previous);
-  std::memcpy(previous_, &previous, sizeof previous);
+  hold(all, previous_);
+}
+
+SignalHold::SignalHold(std::initializer_list<int> signals) {
+  sigset_t some;
+  sigemptyset(&some);
+  for (int number : signals) sigaddset(&some, number);
+  hold(some, previous_);
 }
 
 SignalHold::~SignalHold() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 namespace muonwalk {
@@ -33,6 +34,8 @@ class SignalHold {
  public:
   /// The hold begins here and ends with the object.
   SignalHold();
+  /// The same for these signals only.
+  explicit SignalHold(std::initializer_list<int> signals);
   ~SignalHold();
   SignalHold(const SignalHold&) = delete;
   SignalHold& operator=(const SignalHold&) = delete;
