@@ -73,30 +73,34 @@ def with_links(prose, titles, where):
 
 
 def with_folded_hints(prose):
-    """In a list of exercises, what follows `Hint:` is folded away until the reader asks for it."""
-    lines, hint = [], []
+    """In a list of exercises, what follows `Hint:` and what follows `Answer:` are folded away, each until the reader asks
+    for it."""
+    lines, folded = [], []
 
     def end_item():
-        if hint:
-            text = re.sub(r"^Hint:\s*", "", " ".join(line.strip() for line in hint).strip())
-            text = text[:1].upper() + text[1:]
-            lines.extend(["", "   <details><summary>Hint</summary>", "", f"   {text}", "", "   </details>", ""])
-            hint.clear()
+        words = " ".join(line.strip() for line in folded)
+        for fold in re.split(r"\s*(?=\bAnswer: )", words, maxsplit=1):
+            name, _, text = fold.partition(":")
+            if text:
+                text = text.strip()
+                text = text[:1].upper() + text[1:]
+                lines.extend(["", f"   <details><summary>{name}</summary>", "", f"   {text}", "", "   </details>", ""])
+        folded.clear()
 
     for line in prose.split("\n"):
         if re.match(r"\d+\. ", line):
             end_item()
         before, mark, _ = line.partition("Hint:")
-        if hint:
-            hint.append(line)
+        if folded:
+            folded.append(line)
         elif mark:
             if before.strip():
                 lines.append(before.rstrip())
-            hint.append(line[len(before):])
+            folded.append(line[len(before):])
         else:
             lines.append(line)
     end_item()
-    return "\n".join(lines).rstrip("\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n")
 
 
 def text_of(block, lesson, titles):

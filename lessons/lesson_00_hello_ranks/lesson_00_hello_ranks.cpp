@@ -180,11 +180,17 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. How many messages does the all-gather take in all with 4 ranks, and how many with 64? Predict, then run `--dp
-  //    64` and multiply what a rank sends. Hint: everybody tells everybody else.
+  //    64` and multiply what a rank sends. Hint: everybody tells everybody else. Answer: n · (n − 1): 12 with 4 ranks
+  //    and 4,032 with 64. The table has 63 messages for each of the 64 ranks.
   // 2. Numbers could also travel round the ring until everybody knows all of them. Write that as a step, with send and
-  //    recv. How many messages does a rank send now? Hint: pass on what you heard last.
+  //    recv. How many messages does a rank send now? Hint: pass on what you heard last. Answer: still n − 1, and as
+  //    many bytes, but all of them to one neighbour and one after the other: what rank 0 knows needs n − 1 rounds to
+  //    reach rank n − 1. The boards come out right and the check of the bytes fails, because `predict` still speaks of
+  //    an all-gather: give it n − 1 sends and receives more.
   // 3. Let all ranks receive first and send afterwards. What happens, and how long does it take with `--timeout 2`?
-  //    Hint: who could be the first to send?
+  //    Hint: who could be the first to send? Answer: nobody ever sends. This is a *deadlock*: after two seconds the run
+  //    ends with exit code 3 and says that rank 0 waits for rank 3, rank 3 for rank 2, rank 2 for rank 1, and rank 1
+  //    for rank 0.
   return lesson.answer(
       "a rank is one of many copies of the same program, with memory of its own and a number that tells it apart; "
       "it learns what another rank knows only by a message, which somebody has to send and somebody to receive, "

@@ -241,11 +241,16 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. In `--dp 8 --tp 4 --pp 2`, which ranks are in the groups of rank 37? Work it out, then look. Hint: write 37 as
-  //    tp + 4 · (dp + 8 · pp).
+  //    tp + 4 · (dp + 8 · pp). Answer: 37 = 1 + 4 · (1 + 8 · 1), so tp, dp and pp are all 1. Its TP group is 36 to 39,
+  //    its DP group is every fourth number from 33 to 61, and its PP group is 5 and 37.
   // 2. Let `find_the_world` gather over pp first and over dp last. In which order do the ranks come now, and for which
-  //    grids does it make no difference? Hint: a dimension of size 1 has nothing to reorder.
-  // 3. A machine has 8 GPUs. For which sizes of tp does every TP group stay within one machine? Hint: a group is a run
-  //    of neighbouring numbers; where may a run begin?
+  //    grids does it make no difference? Hint: a dimension of size 1 has nothing to reorder. Answer: 0 1 4 5 2 3 6 7:
+  //    tp is still the fastest coordinate, but pp now comes before dp. It makes no difference where dp or pp is 1. (The
+  //    check of the bytes fails as well, since the long list now travels over dp.)
+  // 3. A machine has 8 GPUs. For which sizes of tp does every TP group stay within one machine? Hint: TP groups are
+  //    neighbouring numbers; at which numbers can one begin? Answer: 1, 2, 4 and 8. Groups begin at the multiples of tp
+  //    and machines at the multiples of 8, so tp has to divide 8. With tp 3, ranks 6, 7 and 8 are a group, and rank 8
+  //    is in the second machine.
   return lesson.answer(
       "the number is three coordinates in one, with tp as the fastest digit, then dp, then pp; along each of them the "
       "rank has a group, with which it shares the pieces of the same matrices (tp), the same pieces under other data "

@@ -188,6 +188,64 @@ void expect_title(const Lesson& lesson, const std::vector<std::string>& lines) {
   if (!printed) fail("the program prints another title than that of the source's first line; it should say " + title);
 }
 
+// The section "Exercises", from its heading to its last comment: its first line and the one behind its last.
+std::pair<std::size_t, std::size_t> exercises_of(const std::vector<std::string>& lines) {
+  std::size_t begin = 0;
+  while (begin < lines.size() && heading_of(lines[begin]) != "Exercises") ++begin;
+  std::size_t end = begin;
+  while (end < lines.size() && is_prose(lines[end])) ++end;
+  return {begin, end};
+}
+
+// Without the lines that an answer goes on for after its first.
+std::vector<std::string> without_answers(const std::vector<std::string>& lines) {
+  const auto [begin, end] = exercises_of(lines);
+  std::vector<std::string> kept;
+  bool in_answer = false;
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const std::size_t text = lines[at].find("// ");
+    const bool item = text != std::string::npos && lines[at].substr(text + 3).find(". ") == 1;
+    in_answer = in_answer && at > begin && at < end && !item;
+    if (!in_answer) kept.push_back(lines[at]);
+    in_answer = in_answer || (at > begin && at < end && lines[at].find("Answer: ") != std::string::npos);
+  }
+  return kept;
+}
+
+// The numbered items of a list in comments, each as one line of text.
+std::vector<std::string> numbered_items(const std::vector<std::string>& lines, std::size_t begin, std::size_t end) {
+  std::vector<std::string> items;
+  for (std::size_t at = begin; at < end; ++at) {
+    const std::string text = lines[at].substr(lines[at].find("//") + 2);
+    if (text.rfind(" " + std::to_string(items.size() + 1) + ". ", 0) == 0)
+      items.push_back(text);
+    else if (!items.empty())
+      items.back() += text;
+  }
+  return items;
+}
+
+// Three questions; for each a hint, and an answer behind it.
+void expect_exercises(const std::vector<std::string>& lines) {
+  const auto [begin, end] = exercises_of(lines);
+  const std::vector<std::string> items = numbered_items(lines, begin, end);
+  if (items.size() != 3) fail("a lesson ends with 3 exercises, but it has " + std::to_string(items.size()));
+  constexpr std::size_t kFewestWords = 20;  // bytes of a hint or an answer: shorter than this is nothing said
+  const bool answered = std::any_of(items.begin(), items.end(),
+                                    [](const std::string& item) { return item.find("Answer: ") != std::string::npos; });
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string& item = items[i];
+    const std::size_t hint = item.find("Hint: "), answer = item.find("Answer: ");
+    const std::string which = "exercise " + std::to_string(i + 1);
+    if (hint == std::string::npos || std::min(answer, item.size()) < hint + kFewestWords)
+      fail(which + " has no hint; write one behind the question, \"Hint: …\"");
+    else if (answered && (answer == std::string::npos || item.size() < answer + kFewestWords))
+      fail(which + " has no answer; write it behind the hint, \"Answer: …\", and try it before");
+    if (item.find("Hint: ", hint + 1) != std::string::npos || item.find("Answer: ", answer + 1) != std::string::npos)
+      fail(which + " has two hints or two answers");
+  }
+}
+
 // Every lesson has these sections, in this order; others may stand between them.
 void expect_sections(const std::vector<std::string>& lines) {
   std::size_t at = 0;
@@ -198,15 +256,7 @@ void expect_sections(const std::vector<std::string>& lines) {
       return fail(std::string("the section \"// ## ") + section + "\" is missing, or comes too early");
     at = next;
   }
-  int exercises = 0, hints = 0;
-  for (; at < lines.size() && lines[at].find("return") == std::string::npos; ++at) {
-    const std::size_t number = lines[at].find("// " + std::to_string(exercises + 1) + ". ");
-    if (number != std::string::npos) ++exercises;
-    for (std::size_t hint = 0; (hint = lines[at].find("Hint:", hint)) != std::string::npos; ++hint) ++hints;
-  }
-  if (exercises != 3 || hints != 3)
-    fail("a lesson ends with 3 exercises and a hint for each, but it has " + std::to_string(exercises) + " and " +
-         std::to_string(hints));
+  expect_exercises(lines);
 }
 
 // As many words as a reader needs, and never a long stretch of code without a line of its own that explains it.
@@ -245,10 +295,12 @@ void check_anatomy(const Lesson& lesson) {
 
   expect_title(lesson, lines);
   expect_sections(lines);
-  expect_prose(lesson, lines);
-  if (lines.size() < kFewest || lines.size() > most)
-    fail("a lesson has " + std::to_string(kFewest) + " to " + std::to_string(most) + " lines, but this has " +
-         std::to_string(lines.size()));
+  expect_prose(lesson, without_answers(lines));
+  const auto [begin, end] = exercises_of(lines);
+  const std::size_t count = lines.size() - (end - begin);
+  if (count < kFewest || count > most)
+    fail("a lesson has " + std::to_string(kFewest) + " to " + std::to_string(most) +
+         " lines besides its exercises, but this has " + std::to_string(count));
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (width_of(lines[i]) > kSourceColumns)
       fail("line " + std::to_string(i + 1) + " has " + std::to_string(width_of(lines[i])) + " columns; the limit is " +

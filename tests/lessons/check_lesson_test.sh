@@ -92,9 +92,18 @@ write_source() {
   esac
   echo "// # Lesson 77 · $title"
   for section in "${sections[@]}"; do printf '\n// ## %s\n' "$section"; done
-  if [[ $1 != two_exercises ]]; then printf '%s\n' "// 3. Why? Hint: because." >"$folder/third"; else : >"$folder/third"; fi
-  printf '%s\n' "// 1. Who? Hint: you." "// 2. How?$([[ $1 == no_hint ]] || echo " Hint: so.")"
-  cat "$folder/third"
+  local hint="Hint: you are one of them." answer="Answer: the rank that asks."
+  printf '%s\n' "//" "// 1. Who? $hint" "//    $answer"
+  case $1 in
+    no_hint) echo "// 2. How? $answer" ;;
+    no_answer) echo "// 2. How? $hint" ;;
+    empty_answer) echo "// 2. How? $hint Answer: yes." ;;
+    answer_first) echo "// 2. How? $answer $hint" ;;
+    two_answers) echo "// 2. How? $hint $answer $answer" ;;
+    *) echo "// 2. How? $hint $answer" ;;
+  esac
+  if [[ $1 != two_exercises ]]; then echo "// 3. Why? $hint $answer"; fi
+  if [[ $1 == long_answers ]]; then printf '//    and %d\n' {1..250}; fi
   echo "return \"info.title = \"$printed\";"
   if [[ $1 == wide_source ]]; then printf '// %0118d\n' 0; fi
   for ((i = 0; i < blocks; ++i)); do
@@ -134,9 +143,16 @@ expect_source no_title "the first line of the source"
 expect_source other_title "prints another title"
 expect_source no_steps '"// ## The steps" is missing'
 expect_source cost_first '"// ## The cost" is missing, or comes too early'
-expect_source two_exercises "it has 2 and 2"
-expect_source no_hint "it has 3 and 2"
-expect_source short "120 to 300 lines"
+expect_source two_exercises "ends with 3 exercises, but it has 2"
+expect_source no_hint "exercise 2 has no hint"
+expect_source no_answer "exercise 2 has no answer"
+expect_source empty_answer "exercise 2 has no answer"
+expect_source answer_first "exercise 2 has no hint"
+expect_source two_answers "exercise 2 has two hints or two answers"
+# However much there is to say about an exercise, it makes no lesson too long.
+write_source long_answers >"$folder/source.cpp"
+expect pass anatomy nothing "$folder/source.expected"
+expect_source short "120 to 300 lines besides its exercises"
 expect_source long "120 to 300 lines"
 expect_source wide_source "has 121 columns"
 expect_source no_prose "0.7 to 2 lines with words"

@@ -62,7 +62,8 @@ int main(int argc, char** argv) {
   //
   // 1. Why `two`? Hint: count
   //    them.
-  // 2. Why not three?
+  // 2. Why not three? Hint: the same. Answer: there
+  //    are two: one, and one.
   return lesson.answer("because.");
 }
 """
@@ -142,10 +143,12 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "a ? 0 : 1"))["result"],
                          "NB_CHECK((a ? 0 : 1) == 0);")
 
-    def test_hints_are_folded_away(self):
+    def test_hints_and_answers_are_folded_away_one_by_one(self):
         self.assertEqual(self.cells()["exercises"],
                          "## Exercises\n\n1. Why `two`?\n\n   <details><summary>Hint</summary>\n\n   Count them.\n\n"
-                         "   </details>\n\n2. Why not three?")
+                         "   </details>\n\n2. Why not three?\n\n"
+                         "   <details><summary>Hint</summary>\n\n   The same.\n\n   </details>\n\n"
+                         "   <details><summary>Answer</summary>\n\n   There are two: one, and one.\n\n   </details>")
 
     def test_the_command_line_names_a_bug_and_starts_from_the_arguments_of_the_tests(self):
         cells = self.cells(arguments="--small")

@@ -22,7 +22,7 @@ from headless_browser import console_faults, headless_browser, request_faults, s
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PLAYED = played_lessons(Path(__file__).resolve().parents[2])
 COMPARED = "lesson_05_tp_gather"  # the lesson whose last frame is compared with what it prints
-RIGHT, HOME, TAB = "\ue014", "\ue011", "\ue004"
+RIGHT, HOME, TAB, ENTER = "\ue014", "\ue011", "\ue004", "\ue007"
 
 
 class Visit:
@@ -59,10 +59,21 @@ class Visit:
             if not summary.is_displayed():
                 continue
             self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", summary)
-            summary.click()
+            by_key = hint.get_attribute("class") == "mw-reply"  # answers by the keyboard, everything else by the mouse
+            summary.send_keys(ENTER) if by_key else summary.click()
             self.counts["hints"] += 1
             if hint.get_attribute("open") is None:
-                self.fault(f'"{summary.text}" does not open on a click')
+                self.fault(f'"{summary.text}" does not open {"on the enter key" if by_key else "on a click"}')
+
+    def print_folds(self):
+        """On paper, hints and answers are read without a click."""
+        set_media(self.browser, medium="print")
+        hidden = self.browser.execute_script("""
+          return [...document.querySelectorAll(".mw-hint > p, .mw-reply > p")].filter(
+            (text) => text.getBoundingClientRect().height < 8 || !text.checkVisibility()).map((text) => text.textContent)""")
+        for text in hidden:
+            self.fault(f'is printed without what is folded: "{text}"')
+        set_media(self.browser)
 
     def play(self):
         """Plays the page's player from its first to its last frame with the keyboard; returns it, or None."""
@@ -142,8 +153,9 @@ def browse(site, bin_folder, screenshots):
         visit = Visit(browser, screenshots)
         for size in SIZES:
             for page in [site / "index.html", *lessons]:
-                set_media(browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
                 visit.open(page, size)
+                visit.print_folds()
+                set_media(browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
                 visit.open_hints()
                 if page.stem in PLAYED:
                     player = visit.play()

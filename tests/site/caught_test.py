@@ -212,6 +212,18 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, r'<details class="mw-hint">.*?</details>', "")
         self.assert_caught("should have 3 hints")
 
+    def test_open_answer(self):
+        self.edit(self.site / "lesson_00_hello_ranks.html", '<details class="mw-reply">', '<details class="mw-reply" open>')
+        self.assert_caught("an answer that is open from the start")
+
+    def test_missing_answer_to_an_exercise(self):
+        self.edit(self.site / "lesson_00_hello_ranks.html", r'<details class="mw-reply">.*?</details>', "")
+        self.assert_caught("should have 3 answers")
+
+    def test_answer_that_is_not_folded_away(self):
+        self.edit(self.site / "lesson_00_hello_ranks.html", r'<details class="mw-hint">', 'Answer: see below. <details class="mw-hint">')
+        self.assert_caught("not folded away")
+
     def test_damaged_recording(self):
         self.edit(self.page, '"format":"muonwalk-recording"', '"format:"muonwalk-recording"')
         self.assert_caught("no readable data recording-05")

@@ -150,7 +150,8 @@ class Site:
                 self.say(name, "lacks its .expected or its .bugs.expected; BLESS=1 in the environment of its tests writes them")
                 continue
             expected, bugs = (file.read_text(encoding="utf-8") for file in files)
-            self.check_words(page, expected)
+            source = (root / "lessons" / name / f"{name}.cpp").read_text(encoding="utf-8")
+            self.check_words(page, expected, source[source.index("// ## Exercises"):].count("Answer: "))
             self.check_bugs(page, name, bugs)
             self.check_pictures(page, name, expected)
             self.check_neighbours(page, names, at)
@@ -163,7 +164,7 @@ class Site:
             return None
         return squeezed(match.group(1))
 
-    def check_words(self, page, expected):
+    def check_words(self, page, expected, answers):
         for label, cls in (("Question", "mw-question"), ("Answer", "mw-answer")):
             wanted = self.paragraph(page, expected, label)
             shown = [squeezed(element.text).removeprefix(label + " ") for element in page.root.find(cls=cls)]
@@ -174,11 +175,14 @@ class Site:
                    if element.attributes.get("aria-label") == "What the lesson prints"]
         if outputs != [expected]:
             self.say(page.name, "does not show the .expected as the lesson's output")
-        hints = page.root.find("details", cls="mw-hint")
-        if len(hints) != 3 or any(len(squeezed(hint.text)) < len("Hint") + 10 for hint in hints):
-            self.say(page.name, f"should have 3 hints that open on a click, but has {len(hints)}")
-        if any("open" in hint.attributes for hint in hints):
-            self.say(page.name, "has a hint that is open from the start")
+        for kind, cls, wanted in (("hint", "mw-hint", 3), ("answer", "mw-reply", answers)):
+            folds = page.root.find("details", cls=cls)
+            if len(folds) != wanted or any(len(squeezed(fold.text)) < len(kind) + 10 for fold in folds):
+                self.say(page.name, f"should have {wanted} {kind}s that open on a click, but has {len(folds)}")
+            if any("open" in fold.attributes for fold in folds):
+                self.say(page.name, f"has {'an' if kind == 'answer' else 'a'} {kind} that is open from the start")
+        if any("Answer:" in item.text or "Hint:" in item.text for item in page.root.find("li")):
+            self.say(page.name, "shows a hint or an answer that is not folded away")
         if any(item.find("div", cls="fragment") for item in page.root.find("li")):
             self.say(page.name, "has code inside of a list; end the prose above that code with a paragraph")
         sections = [squeezed(element.text) for element in page.root.find("h1")]

@@ -65,9 +65,10 @@ def set_size(browser, width, height):
                             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
 
 
-def set_media(browser, **features):
-    """What the reader prefers: set_media(browser, prefers_color_scheme="dark"). The rest is the browser's own."""
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+def set_media(browser, medium="", **features):
+    """What the reader prefers: set_media(browser, prefers_color_scheme="dark"). The rest is the browser's own.
+    The medium is the screen or, with medium="print", paper."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": [
         {"name": name.replace("_", "-"), "value": value} for name, value in features.items()]})
 
 

@@ -1,5 +1,5 @@
 """Completes the page that Doxygen made of a lesson: what the lesson prints, its pictures, its player, what its bugs print,
-hints that open on a click, and the answer."""
+hints and answers that open on a click, and the answer to its question."""
 
 import html
 import json
@@ -121,13 +121,22 @@ def output_section(lesson):
                    intro + "\n" + output_block(lesson_text.expected_text(lesson), "What the lesson prints"))
 
 
+_EXERCISE_END = re.compile(r"Hint: (?P<hint>.*?)(?:\s*Answer: (?P<answer>.*?))?(?P<end>(?:</p>)?\s*</li>)", re.DOTALL)
+
+
+def _folded(match):
+    folds = [("mw-hint", "Hint", match["hint"].strip())]
+    if match["answer"]:
+        folds.append(("mw-reply", "Answer", match["answer"].strip()))
+    return "".join(f'<details class="{kind}"><summary>{name}</summary><p>{text[:1].upper()}{text[1:]}</p></details>'
+                   for kind, name, text in folds) + match["end"]
+
+
 def _fold_hints(lesson, contents):
-    """"Hint: …" at the end of an exercise opens on a click."""
+    """"Hint: …" and "Answer: …" at the end of an exercise open on a click, one after the other."""
     begin = contents.index(f'id="{section_id(lesson.name, "Exercises")}"')
     head, exercises = contents[:begin], contents[begin:]
-    exercises, found = re.subn(r"Hint: (.*?)((?:</p>)?\s*</li>)",
-                               r'<details class="mw-hint"><summary>Hint</summary><p>\1</p></details>\2', exercises,
-                               flags=re.DOTALL)
+    exercises, found = _EXERCISE_END.subn(_folded, exercises)
     # A <p> can't hold a <details>: what Doxygen wrapped in a paragraph is unwrapped.
     exercises = re.sub(r"<li><p[^>]*>(.*?)</p>\s*</li>", r"<li>\1</li>", exercises, flags=re.DOTALL)
     if found != 3:
