@@ -28,11 +28,18 @@ constexpr std::size_t max_key_bytes = 118;
 constexpr std::size_t max_reason_bytes = 200;
 constexpr std::size_t bells = 256;  // a power of two
 
+// What has become of an entry.
+enum EntryState : std::uint32_t {
+  kUnwritten,  // it is empty, or its writer is not done
+  kWritten,    // there is a value
+  kRefused,    // somebody who waited for it has given up: it may not be written any more
+};
+
 // All of the board starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step that
-// two writers may compete for), filled, and then marked ready; from then on it never changes.
+// two ranks may compete for), filled, and then given its state; from then on it never changes.
 struct Entry {
   std::atomic<std::uint64_t> hash;
-  std::atomic<std::uint32_t> ready;
+  std::atomic<std::uint32_t> state;
   std::uint32_t value_bytes;
   std::uint16_t key_bytes;
   char key[max_key_bytes];
@@ -86,11 +93,11 @@ struct Board::Shared {
 
   bool holds(std::size_t i, std::uint64_t hash, const std::string& key) {
     Entry& candidate = *entry(i);
-    return candidate.hash.load() == hash && candidate.ready.load(std::memory_order_acquire) == 1 &&
+    return candidate.hash.load() == hash && candidate.state.load(std::memory_order_acquire) != kUnwritten &&
            candidate.key_bytes == key.size() && std::memcmp(candidate.key, key.data(), key.size()) == 0;
   }
 
-  // The entry of a key that is ready to be read; `entries` when there is none (yet).
+  // The entry of a key that was written or refused; `entries` when there is none (yet).
   std::size_t find(std::uint64_t hash, const std::string& key) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
       const std::size_t i = (hash + probe) % entries;
@@ -100,19 +107,27 @@ struct Board::Shared {
     return entries;
   }
 
-  std::size_t claim(std::uint64_t hash, const std::string& key) {
+  // Claims the key's entry for the caller, who then writes or refuses it. False when somebody else has claimed it.
+  bool claim(std::uint64_t hash, const std::string& key, std::size_t& claimed) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
-      const std::size_t i = (hash + probe) % entries;
+      const std::size_t i = claimed = (hash + probe) % entries;
       std::uint64_t found = 0;
-      if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
-      // Equal hashes of different keys are possible but never seen; one that is not ready is taken for the same key.
-      if (found == hash && (entry(i)->ready.load(std::memory_order_acquire) == 0 || holds(i, hash, key))) {
-        throw RunError("the key \"" + key +
-                       "\" was to be written to the board a second time; every key is written once");
-      }
+      if (entry(i)->hash.compare_exchange_strong(found, hash)) return true;
+      // Equal hashes of different keys are possible but never seen; one without a state is taken for the same key.
+      if (found == hash && (entry(i)->state.load(std::memory_order_acquire) == kUnwritten || holds(i, hash, key)))
+        return false;
     }
     throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
                    " keys; make the board larger");
+  }
+
+  // Fills a claimed entry.
+  void finish(std::size_t i, std::uint64_t hash, const std::string& key, EntryState state) {
+    Entry& mine = *entry(i);
+    mine.key_bytes = static_cast<std::uint16_t>(key.size());
+    std::memcpy(mine.key, key.data(), key.size());
+    mine.state.store(state, std::memory_order_release);
+    ring(bell_of(hash));
   }
 };
 
@@ -142,14 +157,14 @@ void Board::set(const std::string& key, const std::vector<char>& value) {
                    " and values of " + std::to_string(shared_->value_bytes) + " bytes");
   }
   const std::uint64_t hash = hash_of(key);
-  const std::size_t i = shared_->claim(hash, key);
-  Entry& entry = *shared_->entry(i);
-  entry.key_bytes = static_cast<std::uint16_t>(key.size());
-  std::memcpy(entry.key, key.data(), key.size());
-  entry.value_bytes = static_cast<std::uint32_t>(value.size());
+  std::size_t i = 0;
+  if (!shared_->claim(hash, key, i)) {
+    if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
+    throw RunError("the key \"" + key + "\" was to be written to the board a second time; every key is written once");
+  }
+  shared_->entry(i)->value_bytes = static_cast<std::uint32_t>(value.size());
   if (!value.empty()) std::memcpy(shared_->value(i), value.data(), value.size());
-  entry.ready.store(1, std::memory_order_release);
-  ring(shared_->bell_of(hash));
+  shared_->finish(i, hash, key, kWritten);
 }
 
 std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds timeout) {
@@ -162,10 +177,18 @@ std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds t
     const std::uint32_t seen = bell.load();
     const std::size_t i = shared_->find(hash, key);
     if (i < shared_->entries) {
+      if (shared_->entry(i)->state.load(std::memory_order_acquire) == kRefused) throw PeerLostError(shared_->reason);
       const char* value = shared_->value(i);
       return std::vector<char>(value, value + shared_->entry(i)->value_bytes);
     }
-    if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
+    // Who gives up refuses the key for all: otherwise it could come a moment later, and others would go on to meet a
+    // rank that has left.
+    std::size_t claimed = 0;
+    if (shared_->given_up.load(std::memory_order_acquire) == 2 && key.size() <= max_key_bytes &&
+        shared_->claim(hash, key, claimed)) {
+      shared_->finish(claimed, hash, key, kRefused);
+      throw PeerLostError(shared_->reason);
+    }
     if (Clock::now() >= deadline) {
       throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
                          std::to_string(timeout.count()) +

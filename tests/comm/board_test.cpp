@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -67,6 +68,50 @@ TEST_CASE("board: where the run is given up, whoever waits hears why; what was w
   CHECK(std::chrono::steady_clock::now() - before < milliseconds(20000));  // not when the wait was over anyway
   CHECK(board.get("a", milliseconds(0)) == bytes("first"));
   CHECK_THROWS_WITH_AS(board.get("b", milliseconds(20000)), "rank 3 failed", PeerLostError);
+}
+
+TEST_CASE("board: who gives up at any moment, all ranks that wait for each other go on or none does") {
+  const int ranks = 4;
+  const int rounds = 3000;
+  int went_on = 0, stayed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    sim::Board board(16, 8);
+    std::atomic<int> passed{0};
+    std::atomic<int> begun{0};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        ++begun;
+        while (begun.load() < ranks + 1) std::this_thread::yield();
+        try {
+          board.set("ready " + std::to_string(rank), {});
+          for (int other = 0; other < ranks; ++other) board.get("ready " + std::to_string(other), milliseconds(20000));
+          ++passed;
+        } catch (const PeerLostError&) {
+        }
+      });
+    ++begun;
+    while (begun.load() < ranks + 1) std::this_thread::yield();
+    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
+    board.give_up("rank 9 failed");
+    for (std::thread& thread : threads) thread.join();
+    (passed == ranks ? went_on : stayed) += 1;
+    CAPTURE(round);
+    const bool all_or_none = passed == ranks || passed == 0;
+    REQUIRE(all_or_none);
+  }
+  CHECK(went_on + stayed == rounds);
+  CHECK(stayed > 0);
+}
+
+TEST_CASE("board: a key that somebody has given up waiting for can't be written any more") {
+  sim::Board board(4, 8);
+  board.give_up("rank 3 failed");
+  CHECK_THROWS_WITH_AS(board.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
+  CHECK_THROWS_WITH_AS(board.set("late", {}), "rank 3 failed", PeerLostError);
+  CHECK_THROWS_WITH_AS(board.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
+  board.set("other", bytes("value"));  // nobody has waited for this one
+  CHECK(board.get("other", milliseconds(0)) == bytes("value"));
 }
 
 TEST_CASE("board: many processes write and read at once, and each sees the values of all") {
