@@ -49,6 +49,15 @@ TEST_CASE("ledger: traffic belongs to the call that was begun last, and lines ke
   CHECK_THROWS_AS(ledger.count_received(broadcast, 1), std::logic_error);
 }
 
+TEST_CASE("traffic: sums and differences keep its four numbers apart") {
+  const Traffic a = traffic(1000, 2000, 30, 40), b = traffic(1, 20, 3, 14);
+  Traffic sum = a;
+  sum += b;
+  CHECK(sum == traffic(1001, 2020, 33, 54));
+  CHECK(a - b == traffic(999, 1980, 27, 26));
+  CHECK(sum - b == a);
+}
+
 TEST_CASE("first_difference: equal ledgers in any order of lines have none, and every single number is compared") {
   Ledger predicted;
   predicted.add("dp 0", CollectiveKind::all_gather, ElementType::float32, 2, traffic(8, 16, 1, 2));

@@ -131,7 +131,7 @@ TEST_CASE("unfinished: from the first byte on, a file has the permissions of the
   const TemporaryFolder folder;
   const NamedFiles named;
   const mode_t before = umask(0);
-  for (const unsigned mode : {0600u, 0640u, 0666u}) {
+  for (const unsigned mode : {0600u, 0640u, 0666u, 0755u}) {
     write_text(folder.file("old"), "x");
     REQUIRE(chmod(folder.file("old").c_str(), mode) == 0);
     FileBeside file(folder.file("old"));

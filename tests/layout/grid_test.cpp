@@ -170,6 +170,20 @@ TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a se
   CHECK(usage_error([] { Grid().pp(0); }).find("--pp 0 is less than 1") == 0);
   CHECK(usage_error([] { Grid().dp(100000).tp(100000); }) ==
         "--tp 100000 makes a grid of 10000000000 ranks, more than can be numbered; try a smaller one");
+  // Each dimension counts with the two others as they are, and with what it was before not at all.
+  using Set = Grid& (Grid::*)(int);
+  const Set set[] = {&Grid::dp, &Grid::tp, &Grid::pp};
+  for (const Set last : set)
+    for (const Set other : set) {
+      if (other == last) continue;
+      Grid grid;
+      (grid.*other)(100000);
+      const std::string sentence = usage_error([&] { (grid.*last)(30000); });
+      CHECK(sentence.find(" 30000 makes a grid of 3000000000 ranks") != std::string::npos);
+      (grid.*last)(20000);
+      (grid.*last)(21000);
+      CHECK(grid.size() == 2100000000);
+    }
 }
 
 TEST_CASE("grid: a rank or coordinate outside the grid throws") {
