@@ -1,0 +1,48 @@
+# add_exercise(lesson_NN_topic function_name): an exercise of a lesson, in the folder lessons/lesson_NN_topic/try_function_name/
+# (docs/writing-a-lesson.md says what has to be in it). Its judge becomes a part of the program muonwalk-try, which ./walk try
+# calls, and of the library that notebooks load.
+#
+# A judge uses the lesson's own reference, steps and plan. They stand in the lesson's source, which is a program; so the judge
+# includes build/exercises/lesson_NN_topic.hpp, made here: the lesson's own #include lines, and then all of the lesson inside of
+# a namespace of its own, where its main is a function like any other.
+function(add_exercise lesson function)
+  set(folder ${CMAKE_SOURCE_DIR}/lessons/${lesson}/try_${function})
+  set(source ${CMAKE_SOURCE_DIR}/lessons/${lesson}/${lesson}.cpp)
+  set(header ${CMAKE_BINARY_DIR}/exercises/${lesson}.hpp)
+  string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "\\1" namespace ${lesson})
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(STRINGS ${source} includes REGEX "^#include")
+  list(JOIN includes "\n" includes)
+  file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
+"// Made by cmake/exercises.cmake.
+#pragma once
+@includes@
+namespace @namespace@ {
+#include \"lessons/@lesson@/@lesson@.cpp\"
+}
+")
+  set(judge ${folder}/judge.cpp)
+  # The judges of one lesson are compiled together, because the lesson takes longer than they do.
+  set_source_files_properties(${judge} DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES UNITY_GROUP ${lesson})
+  target_sources(muonwalk_judges PRIVATE ${judge})
+  set_property(GLOBAL APPEND PROPERTY MUONWALK_EXERCISES ${lesson}/${function})
+endfunction()
+
+# finish_exercises(): the program and the library, when all exercises have been added; and, for tools/try_exercise.py, how the
+# reader's file is compiled: a word of the compiler's command line per line.
+function(finish_exercises)
+  add_executable(muonwalk-try ${CMAKE_SOURCE_DIR}/sim/exercise/muonwalk_try.cpp)
+  target_link_libraries(muonwalk-try PRIVATE muonwalk muonwalk_judges ${CMAKE_DL_LIBS})
+  add_library(muonwalk_exercises SHARED $<TARGET_OBJECTS:muonwalk_judges>)
+  target_link_libraries(muonwalk_exercises PRIVATE muonwalk)
+  set(words ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fno-fast-math
+    -I${CMAKE_SOURCE_DIR} -fPIC -shared)
+  if(MUONWALK_NATIVE)
+    list(APPEND words -march=native)
+  endif()
+  if(MUONWALK_SANITIZE)
+    list(APPEND words -fsanitize=${MUONWALK_SANITIZE})
+  endif()
+  list(JOIN words "\n" words)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/exercises/compile.txt CONTENT "${words}\n$<TARGET_FILE:muonwalk>\n")
+endfunction()

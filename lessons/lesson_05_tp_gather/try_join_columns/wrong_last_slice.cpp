@@ -1,0 +1,13 @@
+// fails: zeros where slice 1 belongs (columns 4–7)
+#include "lessons/lesson_05_tp_gather/try_join_columns/contract.hpp"
+
+using namespace muonwalk;
+
+Matrix join_columns(const Flat& gathered, Shape slice, int tp) {
+  Matrix whole(slice.rows, tp * slice.cols);
+  for (int t = 0; t < tp - 1; ++t)
+    for (Index i = 0; i < slice.rows; ++i)
+      for (Index j = 0; j < slice.cols; ++j)
+        whole(i, t * slice.cols + j) = gathered[t * slice.size() + i * slice.cols + j];
+  return whole;
+}
