@@ -32,6 +32,16 @@ inline MuonSettings muon_settings(Precision precision, int threads, Products pro
   return settings;
 }
 
+/// Those of them that are of Newton–Schulz.
+inline NewtonSchulzSettings of_newton_schulz(const MuonSettings& settings) {
+  NewtonSchulzSettings chosen;
+  chosen.steps = settings.ns_steps;
+  chosen.precision = settings.precision;
+  chosen.products = settings.products;
+  chosen.threads = settings.threads;
+  return chosen;
+}
+
 /// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of
 /// lesson 09 does, its value and what works: a negative or infinite learning rate, decay or rms, a momentum outside of
 /// [0, 1), or Newton–Schulz steps outside of 0 to 100.

@@ -11,40 +11,39 @@ SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings setting
   }
 }
 
+// README.md and the start page show this function (tools/serial_muon.py). Every line that computes says at its end how
+// much of the matrix it needs.
+void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name) {
+  const bool bf16 = settings.precision == Precision::bf16;
+  const float mu = settings.momentum;
+  const float keep = 1.0f - settings.lr * settings.weight_decay;
+  const float scale = update_scale({w.rows(), w.cols()}, settings);  // lr · 0.2 · √max(rows, cols) of the whole
+
+  Matrix u(w.rows(), w.cols());
+  for (Index i = 0; i < w.rows(); ++i) {
+    for (Index j = 0; j < w.cols(); ++j) {
+      m(i, j) = mu * m(i, j) + g(i, j);                                // elementwise: any shard will do
+      u(i, j) = settings.nesterov ? g(i, j) + mu * m(i, j) : m(i, j);  // elementwise: any shard will do
+    }
+  }
+  if (bf16) round_to_bf16(u.data(), u.size());  // elementwise: any shard will do
+
+  // X = u / ‖u‖; five times: A = X Xᵀ, B = b A + (c A) A, X ← a X + B X; o = X.
+  const Matrix o = newton_schulz(u, of_newton_schulz(settings), name);  // needs the whole matrix
+
+  for (Index i = 0; i < w.rows(); ++i) {
+    for (Index j = 0; j < w.cols(); ++j) {
+      w(i, j) = w(i, j) * keep;             // elementwise: any shard will do
+      w(i, j) = w(i, j) - scale * o(i, j);  // elementwise: any shard will do
+    }
+  }
+}
+
 void SerialMuon::step(const std::vector<std::vector<Matrix>>& gradients) {
   require_gradients(parameters_, gradients);
-
-  const float mu = settings_.momentum;
-  const float keep = 1.0f - settings_.lr * settings_.weight_decay;
-  NewtonSchulzSettings ns;
-  ns.steps = settings_.ns_steps;
-  ns.precision = settings_.precision;
-  ns.products = settings_.products;
-  ns.threads = settings_.threads;
-
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    Matrix& w = parameters_[p].matrix;
-    Matrix& m = momentum_[p].matrix;
-    const Matrix g = summed_gradient(gradients, p);
-
-    Matrix u(w.rows(), w.cols());
-    for (Index i = 0; i < w.rows(); ++i) {
-      for (Index j = 0; j < w.cols(); ++j) {
-        m(i, j) = mu * m(i, j) + g(i, j);
-        u(i, j) = settings_.nesterov ? g(i, j) + mu * m(i, j) : m(i, j);
-      }
-    }
-    if (settings_.precision == Precision::bf16) round_to_bf16(u.data(), u.size());
-
-    const Matrix o = newton_schulz(u, ns, parameters_[p].name);
-
-    const float scale = update_scale({w.rows(), w.cols()}, settings_);
-    for (Index i = 0; i < w.rows(); ++i) {
-      for (Index j = 0; j < w.cols(); ++j) {
-        w(i, j) = w(i, j) * keep;
-        w(i, j) = w(i, j) - scale * o(i, j);
-      }
-    }
+    muon_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), settings_,
+              parameters_[p].name);
   }
 }
 

@@ -1,13 +1,18 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "src/optim/serial_optimizer.hpp"
 
 namespace muonwalk {
 
-/// The reference: Muon on one process, full matrices, plain loops over parameters; it knows nothing of ranks or
-/// layouts.
+/// One step of Muon for one matrix, in one process and in plain loops. Changes the weights `w` and the momentum `m`,
+/// with the gradient `g`; all three are rows × cols. Throws UsageError, naming the parameter `name`, when the update
+/// holds a NaN or an infinity.
+void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name);
+
+/// The reference: muon_step for every matrix of a model, in one process. It knows nothing of ranks or layouts.
 class SerialMuon : public SerialOptimizer {
  public:
   /// Starts from these weights with zero momentum.

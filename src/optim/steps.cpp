@@ -84,12 +84,7 @@ Matrix tp_gather(Communicator& tp, const Matrix& slice, SplitDim dim, Precision 
 }
 
 Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const std::string& parameter) {
-  NewtonSchulzSettings newton_schulz_settings;
-  newton_schulz_settings.steps = settings.ns_steps;
-  newton_schulz_settings.precision = settings.precision;
-  newton_schulz_settings.products = settings.products;
-  newton_schulz_settings.threads = settings.threads;
-  return newton_schulz(whole, newton_schulz_settings, parameter);
+  return newton_schulz(whole, of_newton_schulz(settings), parameter);
 }
 
 Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank) { return tp_slice(whole, dim, tp, tp_rank); }

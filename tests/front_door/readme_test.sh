@@ -4,8 +4,9 @@
 #
 #   readme_test.sh ROOT PROGRAMS    ROOT holds README.md, PROGRAMS is the folder of the lessons' programs
 #
-# SOURCE is "lessons" (the table of lessons, from ./walk list), "expected NAME" (the screen of a lesson) or "run NAME
-# [option...]" (what a lesson prints when it is run so, or the error it ends with).
+# SOURCE is "lessons" (the table of lessons, from ./walk list), "expected NAME" (the screen of a lesson), "run NAME
+# [option...]" (what a lesson prints when it is run so, or the error it ends with), "serial_muon" (the serial optimizer,
+# from its source), "journey" (the picture of it) or "torch" (what its stages are in PyTorch).
 set -euo pipefail
 
 root=$1 programs=$2
@@ -51,8 +52,17 @@ run_block() {  # lesson option...
   printf '```\n'
 }
 
+made_block() {  # language command...
+  printf '```%s\n' "$1"
+  python3 "${@:2}"
+  printf '```\n'
+}
+
 block() {  # kind argument...
   case $1 in
+    serial_muon) made_block cpp "$root/tools/serial_muon.py" ;;
+    journey) made_block text "$root/tools/site/journey.py" picture ;;
+    torch) python3 "$root/tools/site/journey.py" torch ;;
     lessons) lessons_block ;;
     expected) expected_block "$2" ;;
     run) run_block "${@:2}" ;;

@@ -236,6 +236,18 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, 'rel="next" href="lesson_06_newton_schulz.html"', 'rel="next" href="lesson_07_tp_shard.html"')
         self.assert_caught("its link next should lead to lesson_06_newton_schulz")
 
+    def test_serial_muon_that_is_not_the_source(self):
+        self.edit(self.site / "index.html", r"w\(i, j\) \* keep", "w(i, j)")
+        self.assert_caught("should show muon_step as")
+
+    def test_line_that_is_not_marked(self):
+        self.edit(self.site / "index.html", 'class="mw-whole"', 'class="mw-any-shard"')
+        self.assert_caught("should mark the line that needs the whole matrix")
+
+    def test_stage_without_pytorch(self):
+        self.edit(self.site / "index.html", r'<tr><td><a href="lesson_07_tp_shard.html">.*?</tr>', "")
+        self.assert_caught("what lessons 04 to 08 are in PyTorch")
+
     def test_lesson_missing_on_start_page(self):
         self.edit(self.site / "index.html", r'<li><a href="lesson_05_tp_gather.html">.*?</li>', "")
         self.assert_caught("should list all lessons")

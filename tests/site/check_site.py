@@ -283,6 +283,16 @@ class Site:
                 self.say("index.html", f"does not have the question of {name}")
         if len(start.root.find("svg", cls="mw-journey-picture")) != 6:
             self.say("index.html", "does not have the six pictures of the journey")
+        source = (root / "src/optim/serial_muon.cpp").read_text(encoding="utf-8")
+        function = re.search(r"^void muon_step\(.*?^}$", source, re.MULTILINE | re.DOTALL).group(0)
+        if [code.text for code in start.root.find("pre", cls="mw-serial")] != [function]:
+            self.say("index.html", "should show muon_step as src/optim/serial_muon.cpp has it")
+        whole = [squeezed(line.text) for line in start.root.find("span", cls="mw-whole")]
+        if len(whole) != 1 or "newton_schulz" not in whole[0] or not start.root.find("span", cls="mw-any-shard"):
+            self.say("index.html", f"should mark the line that needs the whole matrix, and marks {whole}")
+        in_torch = [link.attributes.get("href") for table in start.root.find("table", cls="mw-torch") for link in table.find("a")]
+        if in_torch != [f"{name}.html" for name in names if "04" <= name[7:9] <= "08"]:
+            self.say("index.html", f"should say what lessons 04 to 08 are in PyTorch, and does so for {in_torch}")
 
 
 def check_site(root, folder):

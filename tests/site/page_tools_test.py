@@ -14,6 +14,7 @@ import doxygen_filter  # noqa: E402
 import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
+import serial_muon  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from journey import journey  # noqa: E402
@@ -250,15 +251,18 @@ class StartPage(Lessons):
 
     def test_each_part_stands_where_the_page_says(self):
         lessons = self.lessons()
-        text = "one <!-- site: journey --> two <!-- site: graph --> three <!-- site: lessons --> four"
+        text = "one <!-- site: journey --> two <!-- site: graph --> three <!-- site: lessons --> FOUR " \
+               "<!-- site: muon --> FIVE <!-- site: torch --> SIX"
         made = start_page.complete(ROOT, lessons, text)
         one, two, three = made.index("one "), made.index(" two "), made.index(" three ")
         self.assertIn('<ol class="mw-journey"', made[one:two])
         self.assertIn('<svg class="mw-graph"', made[two:three])
         self.assertEqual(re.findall(r'<a href="(\w+).html"><span class="mw-number">(\d+)</span><span class="mw-name">(.*?)'
-                                    r'</span><span class="mw-asks">(.*?)</span>', made[three:]),
+                                    r'</span><span class="mw-asks">(.*?)</span>', made[three:made.index(" FOUR ")]),
                          [(lesson.name, lesson.number, lesson.title, f"what is &lt;{lesson.title}&gt;?") for lesson in lessons])
-        for mark in ("journey", "graph", "lessons"):
+        self.assertIn('<pre class="mw-output mw-serial"', made[made.index(" FOUR "):made.index(" FIVE ")])
+        self.assertIn('<table class="mw-torch"', made[made.index(" FIVE "):made.index(" SIX")])
+        for mark in ("journey", "graph", "lessons", "muon", "torch"):
             with self.assertRaisesRegex(LessonError, f"needs one line <!-- site: {mark} -->, but has 0"):
                 start_page.complete(ROOT, lessons, text.replace(f"<!-- site: {mark} -->", ""))
         with self.assertRaisesRegex(LessonError, "has <!-- site: other -->"):
@@ -342,6 +346,35 @@ class Links(unittest.TestCase):
             '<a class="code" href="z">tp_slice</a>(x)': '<a class="code" href="z">tp_slice</a>(x)',
         }.items():
             self.assertEqual(self.links.link(code, {"plan"}), expected)
+
+
+class SerialMuon(unittest.TestCase):
+    """The function that the README and the start page begin with."""
+
+    def lines_of(self, *changes):
+        source = (ROOT / serial_muon.SOURCE).read_text(encoding="utf-8")
+        for before, after in changes:
+            self.assertIn(before, source)
+            source = source.replace(before, after, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / serial_muon.SOURCE
+            path.parent.mkdir(parents=True)
+            path.write_text(source, encoding="utf-8")
+            return serial_muon.serial_muon(folder)
+
+    def test_every_line_that_computes_is_marked(self):
+        lines = self.lines_of()
+        self.assertEqual(sum(line.endswith(serial_muon.ANY_SHARD) for line in lines), 5)
+        self.assertIn("newton_schulz", next(line for line in lines if line.endswith(serial_muon.WHOLE)))
+
+    def test_what_is_not_marked_is_refused(self):
+        for change, says in (((f"  // {serial_muon.WHOLE}", ""), "a line that computes ends with the mark"),
+                             ((f"  // {serial_muon.ANY_SHARD}", ""), "a line that computes ends with the mark"),
+                             ((f"// {serial_muon.ANY_SHARD}", f"// {serial_muon.WHOLE}"), "exactly one line"),
+                             (("void muon_step(", "void another_step("), "has no function muon_step"),
+                             (("  const float mu", "\n" * 9 + "  const float mu"), "one screen has")):
+            with self.assertRaisesRegex(LessonError, says):
+                self.lines_of(change)
 
 
 if __name__ == "__main__":

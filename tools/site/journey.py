@@ -1,7 +1,12 @@
-"""The picture of the journey on the start page: what four ranks (dp 2 × tp 2) hold of one matrix before the optimizer's step
-and after each of its five stages."""
+#!/usr/bin/env python3
+"""The journey of a matrix: what four ranks (dp 2 × tp 2) hold of it before the optimizer's step and after each of its five
+stages, and the lines of PyTorch that each stage stands for. For the start page and, in letters, for README.md:
+
+    tools/site/journey.py picture|torch
+"""
 
 import re
+import sys
 from pathlib import Path
 
 # Four ranks; a matrix of four rows. TP rank t has the rows 2t and 2t + 1 of it, and DP rank d owns the d-th of them.
@@ -23,19 +28,27 @@ def _whole(dp, tp):
     return {0, 1, 2, 3}
 
 
-# Title, lesson, what happens, what a rank holds, orthogonal?, and that in words.
+# Title, lesson, what happens, what a rank holds, orthogonal?, that in words, and the lines of PyTorch that it stands for.
 _STAGES = [
-    ("Before", None, "A DP shard of the update: a run of elements.", _shard, False, "each rank holds another row"),
+    ("Before", None, "A DP shard of the update: some elements in a row.", _shard, False, "each rank holds another row", []),
     ("DP gather", "lesson_04_dp_gather", "Shards travel over dp: a TP slice.", _slice, False,
-     "each rank holds the half of its TP rank"),
+     "each rank holds the half of its TP rank",
+     ["dist.all_gather_into_tensor(bucket, shard, group=dp_group)",
+      "u = bucket[begin:end].view(rows, cols)"]),
     ("TP gather", "lesson_05_tp_gather", "Slices travel over tp: the whole matrix.", _whole, False,
-     "each rank holds all four rows"),
+     "each rank holds all four rows",
+     ["dist.all_gather(slices, u, group=tp_group)",
+      "u = torch.cat(slices, dim=split_dim)"]),
     ("Newton–Schulz", "lesson_06_newton_schulz", "All ranks do the same work, and nothing travels.", _whole, True,
-     "each rank holds all four rows, orthogonalized"),
+     "each rank holds all four rows, orthogonalized",
+     ["o = zeropower_via_newtonschulz5(u, steps=5)"]),
     ("TP shard", "lesson_07_tp_shard", "Each keeps its slice, and nothing travels.", _slice, True,
-     "each rank holds its half of the orthogonal matrix"),
-    ("DP shard", "lesson_08_dp_shard", "Each keeps its run, and changes its weights with it.", _shard, True,
-     "each rank holds its row of the orthogonal matrix"),
+     "each rank holds its half of the orthogonal matrix",
+     ["o = o.chunk(tp_size, dim=split_dim)[tp_rank]"]),
+    ("DP shard", "lesson_08_dp_shard", "Each keeps its shard, changes its weights, and sends them to the others.", _shard, True,
+     "each rank holds its row of the orthogonal matrix",
+     ["w_shard.mul_(1 - lr * wd).sub_(scale * o.flatten()[first:last])",
+      "dist.all_gather_into_tensor(w_bucket, w_shard, group=dp_group)"]),
 ]
 
 
@@ -69,7 +82,37 @@ def journey(root):
     dark = "".join(f".mw-j{i}{{fill:{pair[1]}}}" for i, pair in enumerate(colours))
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
     items = []
-    for title, lesson, happens, holds, orthogonal, words in _STAGES:
+    for title, lesson, happens, holds, orthogonal, words, _ in _STAGES:
         name = f'<a href="{lesson}.html">{title}</a>' if lesson else title
         items.append(f"<li><h3>{name}</h3>{_picture(title, holds, orthogonal, words)}<p>{happens}</p></li>")
     return f'{style}<ol class="mw-journey" aria-label="The journey of a matrix through one optimizer step">{"".join(items)}</ol>'
+
+
+def journey_in_text():
+    """A line for each rank; a letter is a row of the matrix that it holds, "O" a row of the orthogonal one."""
+    names = [title for title, *_ in _STAGES]
+    lines = ["             " + "   ".join(names).rstrip()]
+    for dp, tp in _GRID:
+        cells = ["".join(("O" if orthogonal else "abcd"[row]) if row in holds(dp, tp) else "·" for row in range(4)).ljust(len(title))
+                 for title, _, _, holds, orthogonal, *_ in _STAGES]
+        lines.append(f"dp {dp} tp {tp}    " + "   ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def torch_table():
+    """For whoever knows PyTorch: the stages and what they are there, as HTML."""
+    rows = "".join(f'<tr><td><a href="{lesson}.html">{title}</a></td><td>{"".join(f"<code>{line}</code>" for line in lines)}</td></tr>'
+                   for title, lesson, *_, lines in _STAGES if lesson)
+    return ('<table class="mw-torch"><thead><tr><th scope="col">Stage</th><th scope="col">In PyTorch</th></tr></thead>'
+            f"<tbody>{rows}</tbody></table>")
+
+
+def torch_table_in_text():
+    """The same for README.md."""
+    rows = [f'| [{title}](lessons/{lesson}/{lesson}.cpp) | {"<br>".join(f"`{line}`" for line in lines)} |'
+            for title, lesson, *_, lines in _STAGES if lesson]
+    return "\n".join(["", "| stage | in PyTorch |", "|-------|------------|", *rows, ""])
+
+
+if __name__ == "__main__":
+    print({"picture": journey_in_text, "torch": torch_table_in_text}[sys.argv[1]]())

@@ -1,4 +1,4 @@
-"""Completes the start page: the picture of the journey, the lessons with their questions, and how they build on each
+"""Completes the start page: Muon in one process, the picture of the journey, what it is in PyTorch, the lessons with their questions, and how they build on each
 other. docs/start_page.md says where each goes, with a line such as <!-- site: lessons -->."""
 
 import html
@@ -8,7 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import lesson_text  # noqa: E402
-from journey import journey  # noqa: E402
+import serial_muon  # noqa: E402
+from journey import journey, torch_table  # noqa: E402
 from lesson_graph import lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
 
@@ -24,7 +25,8 @@ def lesson_table(lessons):
 
 
 def complete(root, lessons, text):
-    made = {"lessons": lambda: lesson_table(lessons), "journey": lambda: journey(root),
+    made = {"muon": lambda: serial_muon.as_html(root), "journey": lambda: journey(root),
+            "torch": torch_table, "lessons": lambda: lesson_table(lessons),
             "graph": lambda: lesson_graph(lessons)}
     found = _MARK.findall(text)
     for mark in found:
