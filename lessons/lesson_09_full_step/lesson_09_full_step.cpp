@@ -1,30 +1,28 @@
 // # Lesson 09 · The full step
 //
-// The main job: everything that lessons 03 to 08 did with toys, in the order in which an optimizer does it, on real
-// sizes, ten steps in a row; and after every step each rank's weights are compared, byte for byte, with those of one
+// The main job: everything that lessons 03 to 08 did with toys, in the order in which an optimizer does it, with real
+// sizes, ten steps in a row. After every step the weights of each rank are compared, byte for byte, with those of one
 // process that knows nothing of ranks. First on dp 4 × tp 2, then on dp 2 × tp 4.
 //
-// You need to know the steps of the journey, one a lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
+// You need to know the steps of the journey, one per lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
 // \ref lesson_06_newton_schulz, \ref lesson_07_tp_shard and \ref lesson_08_dp_shard.
 
 #include <fmt/format.h>
 
-#include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/shown_phases.hpp"
-#include "src/errors.hpp"
-#include "src/layout/ownership_table.hpp"
-#include "src/text/names.hpp"
-#include "src/train/models.hpp"
+#include "sim/lesson_09/full_step_request.hpp"
+#include "sim/lesson_09/step_table.hpp"
+#include "sim/lesson_09/work_table.hpp"
+#include "sim/lesson_09/written_weights.hpp"
 #include "src/train/reference_run.hpp"
-#include "src/train/requested_training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 // ## The idea
 //
-// One bucket at a time goes through the nine phases of \ref full_step. Its columns are the ranks of one DP group:
+// One bucket at a time goes through nine phases. The columns are the ranks of one DP group:
 //
 //     my gradients       ▒▒▒▒▒▒▒▒  ▒▒▒▒▒▒▒▒   everybody's own, whole bucket
 //       │ reduce-scatter
@@ -36,18 +34,10 @@ using namespace muonwalk::sim;
 //       │ all-gather of weights
 //     new weights        ████████  ████████
 
-// What was asked for, beyond the options of every lesson. The defaults are those of the proof of concept's own test.
-struct Request {
-  MuonSettings muon;
-  bool no_nesterov = false;
-  int bucket_capacity = 0, alignment = 1;  // one bucket, no padding
-  std::string ownership = "buckets";       // who owns what of a bucket
-  TrainingRequest training;
-};
-Request request;
+// What you asked for: layout, settings, sizes, or your own weights (`--params`, `--grads`, `--out`). `--help` lists it.
+FullStepRequest request;
 
-// Where weights and gradients come from: random numbers, or the reader's own files. Made before the ranks are forked,
-// so that all of them see it.
+// Weights and gradients: random numbers, or your files. Made before the ranks are forked, so that all of them see it.
 std::unique_ptr<Training> data;
 
 // What one rank holds.
@@ -57,32 +47,14 @@ struct Local {
   int step = 0;     // optimizer steps done
 };
 
-// With pipeline parallelism a stage has parameters of its own; without it, everybody has all.
-Range parameters_of(const Seat& seat) {
-  return stage_parameters(int(data->parameters().size()), seat.grid.pp(), seat.place.pp);
-}
-
-// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With
-// `--ownership` it deals out the bucket in another way; a rank owns one run of it in any case.
-Layout layout_of(const Seat& seat) {
-  std::vector<Parameter> parameters;
-  const Range mine = parameters_of(seat);
-  for (Index p = mine.begin; p < mine.end; ++p) parameters.push_back(data->parameters()[p]);
-  if (parameters.empty())
-    throw UsageError(fmt::format("--pp {} asks for more stages than there are matrices; try --pp {}", seat.grid.pp(),
-                                 data->parameters().size()));
-  LayoutOptions options;
-  options.bucket_capacity = request.bucket_capacity;
-  options.parameter_alignment = request.alignment;
-  options.ownership = parse_ownership(request.ownership);
-  return plan_layout(parameters, seat.grid, options);
-}
+// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With pipeline
+// parallelism each stage has parameters of its own; without it, everybody has all.
+Layout layout_of(const Seat& seat) { return request.layout(data->parameters(), seat.grid, seat.place.pp); }
 
 // ## The reference
 //
-// One process, full matrices, plain loops over them (\ref SerialMuon), run by the process that prints. What it computes
-// does not depend on the layout as long as the same gradients are added in the same tree, so one run of it serves both
-// layouts.
+// One process, full matrices, plain loops over them (\ref SerialMuon), in the parent process. What it computes does not
+// depend on the layout as long as the same gradients are added in the same tree, so one reference serves both layouts.
 std::unique_ptr<ReferenceRun> reference;
 
 // What a rank should hold after a step: its TP slices, cut out of the whole matrices of the reference.
@@ -109,7 +81,7 @@ void start(Rank& rank, Local& local) {
 }
 
 // The gradients that this rank computed itself: of its own data, and for its own TP slices alone. A real model would
-// run its forward and backward pass here, with the weights that the rank holds.
+// compute its forward and backward pass here, with the weights that the rank holds.
 //
 // The planted bug `dropped_gradient` loses what DP rank 1 has computed.
 Buckets own_gradients(const Rank& rank, const Local& local) {
@@ -119,8 +91,73 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
   return pack_slices(local.layout, slices);
 }
 
-// One optimizer step: the nine phases of \ref full_step, which is the next thing to read. The observer takes their
-// times and, with `--record` or `--svg`, shows what the rank holds after each.
+// ### The loop
+//
+// This is what the lessons were for. From a gradient of its own to new weights, a rank goes through nine phases: two
+// for each bucket, five for each matrix in which it owns an element, and two for the bucket again. (The same loop is in
+// src/optim/full_step.cpp, where later lessons call it.)
+//
+// Step 1 of rank 0 is printed as a table: what goes into each phase, what comes out, and what is sent. Look for the
+// matrix w3: rank 0 owns a small part of it, and needs the whole of it to update that part.
+void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buckets& gradients) {
+  const Layout& layout = local.layout;
+  ShownPhases begin(rank, layout);  // told of each phase: for its time, and for the pictures
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
+    const Buffer& buffer = layout.buffers[b];
+    for (std::size_t k = 0; k < buffer.buckets.size(); ++k) {
+      const Bucket& bucket = buffer.buckets[k];
+      const std::vector<Index> counts = layout.dp_counts(int(b), int(k));  // what each DP rank owns of the bucket
+      Range held = layout.dp_slice(int(b), int(k), rank.place.dp);         // my DP shard, counted in the buffer
+      Flat& weights = local.state.weights[b][k];
+
+      // Each DP rank saw other data. I get the sum of all their gradients, for my DP shard alone.
+      begin(phases::reduce_gradients);
+      Flat update = reduce_gradients(rank.dp(), gradients[b][k], counts);
+
+      // Elementwise, so a shard is enough.
+      begin(phases::momentum);
+      momentum(update.data(), local.state.momentum[b][k].data(), held.size(), settings, update.data());
+
+      // Newton–Schulz needs whole matrices. One message gathers all those of the bucket, unless ranks own whole ones.
+      if (!layout.whole_matrices()) {
+        begin(phases::dp_gather);
+        update = dp_gather(rank.dp(), update, counts, settings.precision);
+        held = bucket.range;
+      }
+
+      // The matrices in which I own an element, and no others. My TP group has the same layout, so all of its ranks
+      // come to the same TP gathers in the same order.
+      for (const int index : bucket.parameters) {
+        const DistMeta& meta = buffer.parameters[index];
+        const Range owned = layout.owned_range(meta, rank.place.dp);
+        if (owned.empty()) continue;
+
+        begin(phases::tp_gather, &meta);  // from my TP slice to the whole matrix
+        Matrix matrix = view_parameter(update, held.begin, meta);
+        matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.precision);
+
+        begin(phases::orthogonalize, &meta);
+        matrix = orthogonalize(matrix, settings, meta.name);
+
+        begin(phases::tp_shard, &meta);  // back to my TP slice, without a message
+        matrix = tp_shard(matrix, meta.tp_split_dim, rank.tp().size(), rank.tp().rank());
+
+        begin(phases::dp_shard, &meta);  // what I own of it, without a message
+        const Flat orthogonal = dp_shard(matrix, layout, meta, rank.place.dp);
+
+        begin(phases::apply, &meta);
+        apply(weights.data() + (owned.begin - bucket.range.begin), orthogonal.data(), owned.size(), meta.full_shape,
+              settings);
+      }
+
+      // Each rank has new weights for its own DP shard. The next forward pass needs all of them.
+      begin(phases::gather_weights);
+      all_gather_weights(rank.dp(), weights, counts);
+    }
+  }
+}
+
+// One optimizer step: gradients, and the loop.
 //
 // The planted bug `forgotten_momentum` starts every step without a memory of the last one. The planted bug
 // `stale_weights` lets DP rank 0 go on with the weights from before the step, as if the all-gather had missed it.
@@ -128,16 +165,12 @@ void optimizer_step(Rank& rank, Local& local) {
   rank.phase("gradients (random numbers)");
   const Buckets gradients = own_gradients(rank, local);
   const Buckets before = rank.bug("stale_weights") && rank.place.dp == 0 ? local.state.weights : Buckets();
-  if (rank.bug("forgotten_momentum"))
-    for (auto& buffer : local.state.momentum)
-      for (Flat& shard : buffer) std::fill(shard.begin(), shard.end(), 0.0f);
+  if (rank.bug("forgotten_momentum")) local.state.momentum = zero_shards(local.layout, rank.place.dp);
 
+  rank.memory().restart_peak();  // what is counted from here on is the step itself
   MuonSettings settings = request.muon;
   settings.threads = rank.threads;
-  rank.memory().restart_peak();  // what is counted from here on is the step itself
-  full_step({local.layout, rank.place, rank.dp(), rank.tp(), ShownPhases(rank, local.layout)}, settings, gradients,
-            local.state);
-
+  full_step(rank, local, settings, gradients);
   if (!before.empty()) local.state.weights = before;
   ++local.step;
 }
@@ -145,17 +178,10 @@ void optimizer_step(Rank& rank, Local& local) {
 // ## The plan
 //
 // What a rank will do in a step is settled by the layout: \ref muon_plan lists it, call by call, with the memory that
-// is taken and given back. `--plan` prints that list for one rank of each kind and starts none, so it can be asked
-// about more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
-std::vector<Layout> layouts_of(Seat seat) {
-  std::vector<Layout> stages;
-  for (int stage = 0; stage < seat.grid.pp(); ++stage) {
-    seat.place = seat.grid.place(seat.grid.rank(0, 0, stage));
-    stages.push_back(layout_of(seat));
-  }
-  return stages;
-}
+// is taken and given back. `--plan` prints that list for one rank of each kind and starts none, so you can ask it about
+// more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
 Plan plan_of(const Layout& layout, const Place& place) { return muon_plan(layout, place, request.muon); }
+std::vector<Layout> layouts_of(const Seat& seat) { return request.layouts(data->parameters(), seat.grid); }
 
 // ## The cost
 //
@@ -171,87 +197,58 @@ Prediction predict(const Seat& seat) {
 
 // ## Redundant work
 //
-// Newton–Schulz needs the whole matrix, so *every* rank that owns an element of a matrix orthogonalizes all of it: the
-// big matrix spans all DP ranks, and all its TP ranks repeat the work as well. A matrix that fits into one DP shard is
-// done by the ranks of one TP group alone. That is why the factor is a little below the number of ranks. With
-// `--ownership matrices` each has one owner in dp, and the factor is tp. Lesson 16 looks at layouts that divide the
-// work further.
-//
-// Both sums: what one process does in a step, and what all ranks do.
+// Newton–Schulz needs the whole matrix, so *every* rank that owns an element of a matrix orthogonalizes all of it. In
+// one bucket, a small matrix mostly lies in one DP shard, and the ranks of one TP group do it. With smaller buckets,
+// each is dealt out to all DP ranks: nearly every matrix is cut, nearly every rank does nearly every matrix, and the
+// work goes to its upper bound. The last table puts both side by side. With `--ownership matrices` each matrix has one
+// owner in dp, and the factor is tp. Lesson 16 looks at layouts that divide the work further.
 std::string redundant_work(const Seat& seat) {
-  const double serial =
-      flops(muon_plan(plan_layout(data->parameters(), Grid()), Place(), request.muon), phases::orthogonalize);
-  const double all = flops(plan_kinds(layouts_of(seat), plan_of), phases::orthogonalize);
-  if (serial == 0) return "work    no Newton–Schulz step was asked for";
-  return fmt::format(
-      "work    Newton–Schulz a step: {:.2f} GFLOP in one process, {:.2f} GFLOP in all ranks: {:.2f} × the work\n"
-      "        each matrix is done by every rank that owns an element: {}",
-      serial / 1e9, all / 1e9, all / serial, holders_text(layout_of(seat), 45));
-}
-
-// ## Your own weights
-//
-// With `--params`, `--grads` and `--out` the same steps run on your files. At the end the whole matrices are put
-// together from the slices of DP rank 0, which have just been compared with the reference, and written in their type.
-void write_result(Lesson<Local>& lesson, const FileTraining& files) {
-  const auto held = lesson.collect(held_slices);  // [rank][parameter of its stage]; no rank knows how its check went
-  lesson.in_parent([&] {
-    if (!lesson.all_equal()) return;
-    const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
-    {
-      const InterruptHold hold;  // Ctrl-C waits until the file is whole
-      files.write(whole);
-    }
-    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(),
-                           visible_name(request.training.files.out)));
-    if (!files.left_to_adamw().empty())
-      lesson.say(fmt::format("        left to AdamW and written unchanged: {}", visible_names(files.left_to_adamw())));
-  });
+  const Plan alone = plan_of(plan_layout(data->parameters(), Grid()), Place());
+  std::vector<WorkOfLayout> layouts;
+  for (const FullStepRequest& asked : {request, request.with_other_buckets()}) {
+    const std::vector<Layout> stages = asked.layouts(data->parameters(), seat.grid);
+    layouts.push_back({asked.buckets_text(), stages, plan_kinds(stages, plan_of)});
+  }
+  return work_table(alone, layouts);
 }
 
 // Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout. `require`
 // calls this once for each layout; both use the same data and the same reference.
 void prepare(const Seat& seat) {
-  MuonSettings& muon = request.muon;
-  require_sensible(muon);
-  muon.nesterov = !request.no_nesterov;
-  muon.precision = seat.precision;
-  muon.products = seat.products;
-  if (data == nullptr) data = requested_training(request.training, seat.grid.tp(), seat.seed);
+  request.settle(seat);
+  if (data == nullptr) data = request.data(seat);
   layouts_of(seat);  // one that works for a stage may not work for another
   // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
-  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(muon));
+  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(request.muon));
 }
 
 // ## One layout, all steps
 //
-// Each optimizer step is followed by its check. The ranks do not wait for it: they go on while the parent computes.
-void check_step(Lesson<Local>& lesson, int step) {
-  lesson.check(fmt::format("weights after step {}", step), held_slices,
-               [step](const Seat& seat) { return expected_slices(seat, step); });
-}
-
-// The steps from number `first` on.
-void take_steps(Lesson<Local>& lesson, int first) {
-  for (int step = first; step <= data->steps(); ++step) {
+// Each optimizer step is followed by its check, which speaks only where it fails. The ranks do not wait for it: they go
+// on while the parent process computes.
+void take_steps(Lesson<Local>& lesson) {
+  for (int step = 1; step <= data->steps(); ++step) {
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
-    check_step(lesson, step);
+    lesson.quiet_check(fmt::format("weights after step {}", step), held_slices,
+                       [step](const Seat& seat) { return expected_slices(seat, step); });
   }
+  lesson.sum_up_checks(data->steps() == 1 ? "weights after step 1"
+                                          : fmt::format("weights after steps 1–{}", data->steps()));
 }
 
-// What it cost, and what to do with the result. The answer comes after the last layout.
+// What it cost. Your own matrices are put together again and written. The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool last_layout) {
   lesson.cost(predict);
   lesson.say(redundant_work(lesson.seat()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
-  if (files != nullptr) write_result(lesson, *files);
+  if (files != nullptr) write_weights(lesson, *files, request.training.files.out, lesson.collect(held_slices));
   if (!last_layout) return lesson.answer("");
   return lesson.answer(
       "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
       "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
-      "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives a "
-      "bucket and of one gather a matrix, and nearly every rank doing nearly all of Newton–Schulz.");
+      "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives per "
+      "bucket and of one gather per matrix, and nearly every rank doing nearly all of Newton–Schulz.");
 }
 
 // Both layouts, or the one that was asked for.
@@ -267,27 +264,8 @@ int main(int argc, char** argv) {
                {"stale_weights", "DP rank 0 goes on with the weights from before the step"}};
   info.also_try = {"--precision bf16", "--dp 3 --tp 1", "--bucket-capacity 50000 --alignment 64",
                    "--pp 2 --dp 2 --tp 2"};
-  // What can be asked for on top of the options of every lesson. `--help` lists both.
-  info.options = {
-      {"--plan", "print what a rank of each kind does in a step, and start none", &request.training.plan},
-      {"--model", "with --plan: the matrices of llama-3-70b", &request.training.model},
-      {"--steps", "optimizer steps on random numbers (default 10)", &request.training.steps},
-      {"--small", "matrices of an eighth of the size, for a quick look", &request.training.small},
-      {"--lr", "learning rate (default 0.1)", &request.muon.lr},
-      {"--momentum", "momentum (default 0.9)", &request.muon.momentum},
-      {"--weight-decay", "decoupled weight decay (default 0.1)", &request.muon.weight_decay},
-      {"--rms", "root mean square that updates are brought to (default 0.2)", &request.muon.rms},
-      {"--ns-steps", "Newton–Schulz steps (default 5)", &request.muon.ns_steps},
-      {"--no-nesterov", "plain momentum", &request.no_nesterov},
-      {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &request.bucket_capacity},
-      {"--alignment", "elements to whose multiples parameters are padded (default 1)", &request.alignment},
-      {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a run", &request.ownership},
-      {"--params", "your weights, a safetensors file", &request.training.files.params, PathUse::reads},
-      {"--grads", "your gradients, one safetensors file per step", &request.training.files.grads, PathUse::reads},
-      {"--out", "the safetensors file that the new weights are written to", &request.training.files.out,
-       PathUse::writes},
-      {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &request.training.tp_dims}};
-  info.plans_only = &request.training.plan;  // then more ranks than a run can have are no mistake
+  info.options = request.options();          // on top of the options of every lesson
+  info.plans_only = &request.training.plan;  // then more ranks than can be started are no mistake
 
   // The first layout: ten steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
@@ -295,30 +273,38 @@ int main(int argc, char** argv) {
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.seat()), plan_of), layouts_of(lesson.seat())));
   lesson.trains(data->parameters());
   lesson.say(layout_of(lesson.seat()).text());
+  lesson.say(step_table(plan_of(layout_of(lesson.seat()), lesson.seat().place), layout_of(lesson.seat())) + "\n");
   lesson.quiet_step("lay out the parameters", start);
-  lesson.quiet_step("optimizer step 1", optimizer_step);
-  check_step(lesson, 1);
-  take_steps(lesson, 2);
-  bool one_layout = lesson.options().grid_given || !request.training.files.params.empty();
+  take_steps(lesson);
+  const bool one_layout = lesson.options().grid_given || request.own_files();
   int code = finish(lesson, one_layout);
 
-  // The second one, unless the reader asked for a layout.
+  // The second one, unless you asked for a layout.
   if (!one_layout) {
     info.question.clear();  // it was asked
     Lesson<Local> other(info, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
     other.say(layout_of(other.seat()).text());
     other.quiet_step("lay out the parameters", start);
-    take_steps(other, 1);
+    take_steps(other);
     code = std::max(code, finish(other, true));
   }
 
   // ## Exercises
   //
-  // 1. Run with `--dp 8 --tp 1` and then with `--dp 1 --tp 8` and compare the bytes. Which matrices make the second
-  //    refuse to start? Hint: TP cuts w0 by rows, and w1 and w3 by columns.
-  // 2. Which phase takes most of the time, and how would the table on standard error change if only one rank of every
-  //    group did the Newton–Schulz of a matrix? Hint: somebody would have to send the result.
-  // 3. `--precision bf16` halves the bytes of two rows of the table. Why not of all? Hint: what must not be rounded?
+  // 1. `--dp 8 --tp 1`, `--dp 4 --tp 2` and `--dp 2 --tp 4` share eight ranks in three ways. Compare what rank 0 sends:
+  //    which bytes shrink from one to the next, and which grow? Hint: how large is its bucket, and to how many ranks
+  //    does it send a slice? Answer: What goes over dp shrinks, because the bucket holds TP slices: the more ranks cut
+  //    a matrix, the smaller it is, and the fewer ranks share it. What goes over tp grows from nothing, because each
+  //    rank sends its slice to tp − 1 others. On a cluster that is a good trade, as TP has the fast links.
+  // 2. Which phase takes most of the time, and what would change in the table on standard error if only one rank did
+  //    the Newton–Schulz of a matrix? Hint: one matrix is much larger than all others together. Answer: Newton–Schulz
+  //    takes most of it. Its mean would fall to about an eighth. But the rank that does w3 would have as much to
+  //    do as before, while the others wait, and it would have to send them the result. `--ownership matrices` shows
+  //    such a step, with one TP group for each matrix: the mean falls far below the most.
+  // 3. `--precision bf16` halves some of the bytes in the table of costs. Which, and why not all? Hint: what is rounded
+  //    anyway? Answer: Those of the DP gather of updates and of the TP gathers, because Newton–Schulz begins by
+  //    rounding its input to bf16, so nothing is lost. Gradients are summed, and weights are kept, in float32: there
+  //    each step would lose something. (In fp32 the gathers of updates and of weights share a line.)
   return code;
 }

@@ -67,6 +67,10 @@ class LessonCore {
   /// fail when one differs, is missing, or is too many, and where there is nothing to compare with.
   void check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected);
 
+  /// One line for all quiet checks (Lesson::quiet_check) since the last such line: whether all of them held, or how
+  /// many found a difference. The lesson fails where none was made.
+  void sum_up_checks(const std::string& what);
+
   /// What the ranks recorded so far, in the process that prints. Throws UsageError where the run is not traced;
   /// LessonInfo::traced switches it on.
   const RunTrace& trace() const;
@@ -106,6 +110,7 @@ class LessonCore {
   void run_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body);
   void run_check(const std::string& what, const Held& held, const Expected& expected);
+  void run_quiet_check(const std::string& what, const Held& held, const Expected& expected);
   std::vector<std::vector<NamedMatrix>> run_collect(const Held& held);
   /// @}
   /// Starts the ranks if they are not there yet.
@@ -117,6 +122,8 @@ class LessonCore {
   void print(const std::string& line = "");
   void write_recording(bool ok);
   const Recording& recording_with_steps() const;
+  Comparison compare_ranks(const std::string& what, const Held& held, const Expected& expected);
+  void print_comparison(const std::string& what, const Comparison& comparison);
   StepRecords run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);
   template <class Work>
   void guarded(const Work& work);
@@ -171,6 +178,17 @@ class Lesson : public LessonCore {
   void check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
              const Reference& reference) {
     run_check(
+        what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
+        [&](const Seat& seat) { return named(reference(seat)); });
+  }
+
+  /// The same as the second one, for a check that is made over and over: it prints nothing while the ranks equal the
+  /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints a line for
+  /// all.
+  template <class Reference>
+  void quiet_check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
+                   const Reference& reference) {
+    run_quiet_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
         [&](const Seat& seat) { return named(reference(seat)); });
   }

@@ -31,10 +31,11 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
   return collected;
 }
 
-void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
+// Compares what every rank holds with what it should hold.
+Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
   auto collected = run_collect(held);
-  if (!reporting()) return;
   Comparison comparison;
+  if (!reporting()) return comparison;
   const auto in_words =
       [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
         for (NamedMatrix& matrix : matrices)
@@ -46,23 +47,68 @@ void LessonCore::run_check(const std::string& what, const Held& held, const Expe
       compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
               in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
   });
+  if (comparison.elements == 0 && comparison.first.empty())
+    comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
+  return comparison;
+}
+
+// What a comparison has found, with the first difference.
+void LessonCore::print_comparison(const std::string& what, const Comparison& comparison) {
   if (state_->checks++ == 0 && options_.verbose > 0 && state_->steps > 0) print();
   const Paint& paint = state_->paint;
-  const std::string who = collected.size() == 1 ? "1 rank" : fmt::format("{} ranks", collected.size());
-  const bool equal = comparison.equal() && comparison.elements > 0;
-  if (!equal) ++state_->failed_checks;
+  const bool one = options_.grid.size() == 1, equal = comparison.equal();
+  const std::string who = one ? "1 rank" : fmt::format("{} ranks", options_.grid.size());
   const std::vector<std::string> result =
       aligned_lines(fmt::format("check   {}: {} {} the reference", what, who,
-                                equal ? (collected.size() == 1 ? "equals" : "equal")
-                                      : (collected.size() == 1 ? "differs from" : "differ from")),
+                                equal ? (one ? "equals" : "equal") : (one ? "differs from" : "differ from")),
                     equal ? fmt::format("{} {}, bit for bit   {}", number_text(comparison.elements),
                                         comparison.elements == 1 ? "element" : "elements", paint.good("✔"))
                           : fmt::format("{} of {} elements differ   {}", number_text(comparison.different),
                                         number_text(comparison.elements), paint.bad("✘")));
   for (const std::string& line : result) print(line);
-  if (comparison.elements == 0 && comparison.first.empty())
-    comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
   for (const std::string& line : comparison.first) print("        " + line);
+}
+
+void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
+  const Comparison comparison = compare_ranks(what, held, expected);
+  if (!reporting()) return;
+  if (!comparison.equal()) ++state_->failed_checks;
+  print_comparison(what, comparison);
+}
+
+void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
+  const Comparison comparison = compare_ranks(what, held, expected);
+  if (!reporting()) return;
+  Comparison& all = state_->quiet_comparison;
+  ++state_->quiet_checks;
+  all.elements += comparison.elements;
+  all.different += comparison.different;
+  if (comparison.equal()) return;
+  ++state_->failed_checks;
+  ++state_->failed_quiet_checks;
+  if (all.equal()) print_comparison(what, comparison);  // at once: what follows may not come to its end
+  if (all.equal()) all.first = comparison.first;
+}
+
+void LessonCore::sum_up_checks(const std::string& what) {
+  start();
+  if (!reporting()) return;
+  const Comparison& all = state_->quiet_comparison;
+  if (state_->quiet_checks == 0) {
+    ++state_->failed_checks;
+    print_comparison(what, {0, 0, {"there was nothing to sum up: no check was made"}});
+  } else if (all.equal()) {
+    print_comparison(what, all);
+  } else {
+    for (const std::string& line :
+         aligned_lines(fmt::format("check   {}: {} of {} differ from the reference", what, state_->failed_quiet_checks,
+                                   state_->quiet_checks),
+                       fmt::format("{} of {} elements differ   {}", number_text(all.different),
+                                   number_text(all.elements), state_->paint.bad("✘"))))
+      print(line);
+  }
+  state_->quiet_checks = state_->failed_quiet_checks = 0;
+  state_->quiet_comparison = {};
 }
 
 void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {

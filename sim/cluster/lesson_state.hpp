@@ -24,6 +24,9 @@ struct LessonCore::State {
   int steps = 0;                                         ///< that have run and printed
   int checks = 0;                                        ///< that were made
   int failed_checks = 0;                                 ///< of these, how many found a difference
+  int quiet_checks = 0;                                  ///< since the last sum_up_checks
+  int failed_quiet_checks = 0;                           ///< of these, how many found a difference
+  Comparison quiet_comparison;                           ///< all of them; the first difference is that of the first one
   std::vector<std::string> phases;                       ///< in order of first use
   std::map<std::string, std::map<int, double>> seconds;  ///< [phase][rank]
   long peak_kilobytes = 0;                               ///< of the rank that held most

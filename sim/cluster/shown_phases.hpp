@@ -19,7 +19,7 @@ class ShownPhases {
   /// Shows the gradients that the step begins with.
   ShownPhases(Rank& rank, const Layout& layout);
   /// As a StepObserver. A phase that comes once a parameter or bucket is shown when it comes first, for all of them.
-  void operator()(Phase phase, const DistMeta* parameter);
+  void operator()(Phase phase, const DistMeta* parameter = nullptr);
 
  private:
   void show_bucket(Phase phase, int b, int k, const std::string& number);

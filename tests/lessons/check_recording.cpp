@@ -291,11 +291,11 @@ void expect_cost_table(const Lesson& lesson, const json& recording) {
   };
   long long optimizer_steps = 0;
   const std::vector<std::string> lines = recorded_lines(recording);
-  const std::regex at_the_end("check .*weights after ([0-9]+) steps:.*");  // lesson 09 checks after each
+  // "weights after 2 steps:" of lesson 18, "weights after steps 1–3:" and "weights after step 1:" of lesson 09.
+  const std::regex steps_taken("check .*weights after (?:([0-9]+) steps|steps? (?:1–)?([0-9]+)):.*");
   for (const std::string& line : lines) {
     std::smatch steps;
-    if (std::regex_match(line, steps, at_the_end)) optimizer_steps = std::stoll(steps[1]);
-    optimizer_steps += line.rfind("check   weights after step", 0) == 0 ? 1 : 0;
+    if (std::regex_match(line, steps, steps_taken)) optimizer_steps = std::stoll(steps[1].str() + steps[2].str());
   }
   const long long times = lesson.quiet() ? optimizer_steps : 1;  // the first of equal steps is recorded
 

@@ -128,6 +128,69 @@ TEST_CASE("Lesson: a check of what differs says where, and the lesson fails") {
   }
 }
 
+namespace {
+
+std::vector<NamedMatrix> held_square(const Seat&, const Local& local) { return {{"square", local.square, 0, 0}}; }
+std::vector<NamedMatrix> right_square(const Seat& seat) { return {{"square", square_of(seat), 0, 0}}; }
+
+// Steps 1 to 4, each with its quiet check; rank 1 is wrong in those that are named.
+std::string quietly_checked(const std::vector<int>& wrong, int expected_code) {
+  return printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    for (int step = 1; step <= 4; ++step) {
+      const bool is_wrong = std::find(wrong.begin(), wrong.end(), step) != wrong.end();
+      lesson.quiet_step("fill", [&](Rank& rank, Local& local) {
+        fill(rank, local);
+        if (is_wrong && rank.rank() == 1) local.square(1, 0) = 100.0f + static_cast<float>(step);
+      });
+      lesson.quiet_check("after step " + std::to_string(step), held_square, right_square);
+    }
+    CHECK(lesson.all_equal() == wrong.empty());
+    lesson.sum_up_checks("after steps 1–4");
+    CHECK(lesson.answer("so it is.") == expected_code);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("Lesson: quiet checks are one line where all hold; the first that does not is told at once, with its step") {
+  const std::string held = quietly_checked({}, 0);
+  CAPTURE(held);
+  CHECK(held.find("check   after steps 1–4: 2 ranks equal the reference") != std::string::npos);
+  CHECK(held.find("32 elements, bit for bit") != std::string::npos);  // four steps of two ranks with four elements
+  CHECK(held.find("after step 1:") == std::string::npos);
+
+  const std::string broken = quietly_checked({2, 4}, 1);
+  CAPTURE(broken);
+  const std::size_t first = broken.find("check   after step 2: 2 ranks differ from the reference");
+  REQUIRE(first != std::string::npos);
+  CHECK(broken.find("1 of 8 elements differ") != std::string::npos);
+  CHECK(broken.find("first difference: rank 1  dp 1, square row 1 column 0", first) != std::string::npos);
+  CHECK(broken.find("102 ", first) != std::string::npos);
+  CHECK(broken.find("after step 4:") == std::string::npos);
+  CHECK(broken.find("check   after steps 1–4: 2 of 4 differ from the reference", first) != std::string::npos);
+  CHECK(broken.find("2 of 32 elements differ") != std::string::npos);
+  CHECK(broken.find("bit for bit") == std::string::npos);
+  CHECK(broken.find("lesson_77_api: FAILED") != std::string::npos);
+}
+
+TEST_CASE("Lesson: a line for quiet checks begins anew after each, and where there was none the lesson fails") {
+  const std::string text = printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    lesson.quiet_step("fill", fill);
+    lesson.quiet_check("once", held_square, right_square);
+    lesson.sum_up_checks("the first");
+    CHECK(lesson.all_equal());
+    lesson.sum_up_checks("the second");
+    CHECK_FALSE(lesson.all_equal());
+    CHECK(lesson.answer("nothing") == 1);
+  });
+  CAPTURE(text);
+  CHECK(text.find("check   the first: 2 ranks equal the reference") != std::string::npos);
+  CHECK(text.find("check   the second: 2 ranks differ from the reference") != std::string::npos);
+  CHECK(text.find("no check was made") != std::string::npos);
+}
+
 TEST_CASE("Lesson: a check that compares nothing is no check") {
   const std::string text = printed([&] {
     Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));

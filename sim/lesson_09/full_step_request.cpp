@@ -1,0 +1,72 @@
+#include "sim/lesson_09/full_step_request.hpp"
+
+#include <fmt/format.h>
+
+#include "src/errors.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+
+namespace muonwalk::sim {
+
+std::vector<LessonOption> FullStepRequest::options() {
+  return {{"--plan", "print what a rank of each kind does in a step, and start none", &training.plan},
+          {"--model", "with --plan: the matrices of llama-3-70b", &training.model},
+          {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
+          {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
+          {"--lr", "learning rate (default 0.1)", &muon.lr},
+          {"--momentum", "momentum (default 0.9)", &muon.momentum},
+          {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},
+          {"--rms", "root mean square that updates are brought to (default 0.2)", &muon.rms},
+          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.ns_steps},
+          {"--no-nesterov", "plain momentum", &no_nesterov},
+          {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &bucket_capacity},
+          {"--alignment", "elements to whose multiples parameters are padded (default 1)", &alignment},
+          {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a range", &ownership},
+          {"--params", "your weights, a safetensors file", &training.files.params, PathUse::reads},
+          {"--grads", "your gradients, one safetensors file per step", &training.files.grads, PathUse::reads},
+          {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
+          {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &training.tp_dims}};
+}
+
+void FullStepRequest::settle(const Seat& seat) {
+  require_sensible(muon);
+  muon.nesterov = !no_nesterov;
+  muon.precision = seat.precision;
+  muon.products = seat.products;
+}
+
+std::unique_ptr<Training> FullStepRequest::data(const Seat& seat) const {
+  return requested_training(training, seat.grid.tp(), seat.seed);
+}
+
+Layout FullStepRequest::layout(const std::vector<Parameter>& parameters, const Grid& grid, int stage) const {
+  const Range of_stage = stage_parameters(static_cast<int>(parameters.size()), grid.pp(), stage);
+  if (of_stage.empty())
+    throw UsageError(
+        fmt::format("--pp {} asks for more stages than there are matrices; try --pp {}", grid.pp(), parameters.size()));
+  LayoutOptions options;
+  options.bucket_capacity = bucket_capacity;
+  options.parameter_alignment = alignment;
+  options.ownership = parse_ownership(ownership);
+  return plan_layout({parameters.begin() + of_stage.begin, parameters.begin() + of_stage.end}, grid, options);
+}
+
+std::vector<Layout> FullStepRequest::layouts(const std::vector<Parameter>& parameters, const Grid& grid) const {
+  std::vector<Layout> stages;
+  for (int stage = 0; stage < grid.pp(); ++stage) stages.push_back(layout(parameters, grid, stage));
+  return stages;
+}
+
+FullStepRequest FullStepRequest::with_other_buckets() const {
+  constexpr int kCapacity = 50000, kSmallCapacity = kCapacity / 64;  // an eighth of the rows, an eighth of the columns
+  FullStepRequest other = *this;
+  other.bucket_capacity = bucket_capacity > 0 ? 0 : training.small ? kSmallCapacity : kCapacity;
+  return other;
+}
+
+std::string FullStepRequest::buckets_text() const {
+  if (bucket_capacity == 0) return "one bucket";
+  return fmt::format("buckets of {} {}", number_text(bucket_capacity), bucket_capacity == 1 ? "element" : "elements");
+}
+
+}  // namespace muonwalk::sim

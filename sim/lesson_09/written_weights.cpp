@@ -1,0 +1,25 @@
+#include "sim/lesson_09/written_weights.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/cluster/interrupt.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+
+void write_weights(LessonCore& lesson, const FileTraining& files, const std::string& out,
+                   const std::vector<std::vector<NamedMatrix>>& held) {
+  lesson.in_parent([&] {
+    if (!lesson.all_equal()) return;
+    const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
+    {
+      const InterruptHold hold;  // Ctrl-C waits until the file is whole
+      files.write(whole);
+    }
+    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), visible_name(out)));
+    if (!files.left_to_adamw().empty())
+      lesson.say(fmt::format("        left to AdamW and written unchanged: {}", visible_names(files.left_to_adamw())));
+  });
+}
+
+}  // namespace muonwalk::sim
