@@ -21,10 +21,17 @@ namespace @namespace@ {
 #include \"lessons/@lesson@/@lesson@.cpp\"
 }
 ")
-  set(judge ${folder}/judge.cpp)
-  # The judges of one lesson are compiled together, because the lesson takes longer than they do.
-  set_source_files_properties(${judge} DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES UNITY_GROUP ${lesson})
-  target_sources(muonwalk_judges PRIVATE ${judge})
+  # The judges of one lesson are compiled together, because the lesson is in each of them, and takes longer than they do.
+  set_property(GLOBAL APPEND PROPERTY MUONWALK_JUDGES_OF_${lesson} ${folder}/judge.cpp)
+  get_property(judges GLOBAL PROPERTY MUONWALK_JUDGES_OF_${lesson})
+  list(TRANSFORM judges REPLACE "(.+)" "#include \"\\1\"" OUTPUT_VARIABLE together)
+  list(JOIN together "\n" together)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/${lesson}.cpp @ONLY CONTENT "// Made by cmake/exercises.cmake.\n@together@\n")
+  get_property(lessons GLOBAL PROPERTY MUONWALK_JUDGED_LESSONS)
+  if(NOT lesson IN_LIST lessons)
+    set_property(GLOBAL APPEND PROPERTY MUONWALK_JUDGED_LESSONS ${lesson})
+    target_sources(muonwalk_judges PRIVATE ${CMAKE_BINARY_DIR}/exercises/${lesson}.cpp)
+  endif()
   set_property(GLOBAL APPEND PROPERTY MUONWALK_EXERCISES ${lesson}/${function})
 endfunction()
 

@@ -25,6 +25,11 @@ std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix) {
   return matrices;
 }
 
+std::vector<NamedMatrix> answer(const std::string& name, Flat run) {
+  const Index count = static_cast<Index>(run.size());
+  return answer(name, Matrix(1, count, std::move(run)));
+}
+
 bool add_exercise(Exercise exercise) {
   exercises().push_back(std::move(exercise));
   return true;

@@ -15,8 +15,11 @@ namespace muonwalk::sim {
 /// Calls the reader's function with input that is ready, and returns what came of it.
 using Answer = std::function<std::vector<NamedMatrix>()>;
 
-/// A single matrix as an answer, without a copy of it.
+/// A single matrix as an answer, or a run of elements as a matrix of one row, without a copy of it.
+/// @{
 std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix);
+std::vector<NamedMatrix> answer(const std::string& name, Flat run);
+/// @}
 
 /// What is asked of the reader's function, and what it is held to. The lesson's own functions prepare the input and
 /// compute what must come out.

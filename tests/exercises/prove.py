@@ -55,7 +55,7 @@ def faults_of(exercise, build, timeout):
             faults.append(f"{path.name} is not solved but: {outcome}\n{words}")
         if stated is not None and outcome == "solved":
             faults.append(f"{path.name} is solved, and should fail: {stated.group(1)}")
-        elif stated is not None and stated.group(1) not in f"{outcome}\n{words}":
+        elif stated is not None and stated.group(1) not in " ".join(f"{outcome} {words}".split()):
             faults.append(f"{path.name} does not fail with the words \"{stated.group(1)}\", but: {outcome}\n{words}")
     return faults
 
@@ -66,7 +66,10 @@ def attempt(exercise, path, build, timeout):
         mine = Path(folder) / f"{exercise.function}_{path.stem}.cpp"
         mine.write_text(exercise.code(path.name), encoding="utf-8")
         with open(Path(folder) / "said", "w+", encoding="utf-8") as said:
-            result = try_exercise.judge(exercise, mine, build, timeout, said)
+            try:
+                result = try_exercise.judge(exercise, mine, build, timeout, said)
+            except try_exercise.Broken as broken:
+                return "the judge broke", str(broken)
             said.seek(0)
             return result.outcome, said.read() + result.words
 

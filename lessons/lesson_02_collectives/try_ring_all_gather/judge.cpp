@@ -1,0 +1,43 @@
+#include "lesson_02_collectives.hpp"
+#include "lessons/lesson_02_collectives/try_ring_all_gather/contract.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kShard = 3;  // elements
+
+Task ring_all_gather(RingAllGather* yours) {
+  Task task;
+  task.grids = {Grid().dp(4), Grid().dp(3), Grid().dp(1)};
+  task.prepare = [yours](Rank& rank) -> Answer {
+    const Flat shard = lesson_02::run_of(rank.place.dp, kShard);
+    return [=, &rank] { return answer("all shards", yours(rank.dp(), shard)); };
+  };
+  task.reference = [](const Seat& seat) {
+    Flat all;
+    for (int r = 0; r < seat.grid.dp(); ++r) {
+      const Flat shard = lesson_02::run_of(r, kShard);
+      all.insert(all.end(), shard.begin(), shard.end());
+    }
+    return answer("all shards", all);
+  };
+  task.plan = [](const Seat& seat) {
+    const int n = seat.grid.dp(), me = seat.place.dp;
+    Plan plan{seat.grid, seat.place, {}};
+    plan.take(n * kShard, "all shards");
+    for (int round = 0; round < n - 1; ++round) {
+      plan.operations.push_back(Call{"dp", CollectiveKind::send, ElementType::float32, kShard, 0, (me + 1) % n});
+      plan.operations.push_back(Call{"dp", CollectiveKind::recv, ElementType::float32, 0, kShard, (me - 1 + n) % n});
+      plan.operations.push_back(Call{"dp", CollectiveKind::wait, ElementType::float32, 0, 0, (me + 1) % n});
+    }
+    return plan;
+  };
+  task.slices = [](const Seat& seat) { return seat.grid.dp(); };
+  return task;
+}
+
+const bool ring_all_gather_added = add_exercise("lesson_02_collectives", "ring_all_gather", ring_all_gather);
+
+}  // namespace
+}  // namespace muonwalk::sim

@@ -1,0 +1,52 @@
+#include "lesson_02_collectives.hpp"
+#include "lessons/lesson_02_collectives/try_sum_pieces/contract.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// Rank r's piece: its leaf of the sum in the lesson's last step, where the order shows, and then some of its numbers.
+Flat piece_of(const Seat& seat, int r) {
+  Flat piece = {lesson_02::leaves_of_all(seat)[static_cast<std::size_t>(r)]};
+  const Flat run = lesson_02::run_of(r, 3);
+  for (const float number : run) piece.push_back(number / 3);
+  return piece;
+}
+
+Matrix as_row(const Flat& run) { return Matrix(1, static_cast<Index>(run.size()), run); }
+
+Task sum_pieces(SumPieces* yours) {
+  Task task;
+  task.grids = {Grid().dp(4), Grid().dp(5), Grid().dp(1)};
+  task.prepare = [yours](Rank& rank) -> Answer {
+    std::vector<Flat> pieces;
+    for (int r = 0; r < rank.grid.dp(); ++r) pieces.push_back(piece_of(rank, r));
+    return [=] { return answer("sum", yours(pieces)); };
+  };
+  task.reference = [](const Seat& seat) {
+    Flat sum;
+    for (std::size_t i = 0; i < piece_of(seat, 0).size(); ++i) {
+      Flat leaves;
+      for (int r = 0; r < seat.grid.dp(); ++r) leaves.push_back(piece_of(seat, r)[i]);
+      sum.push_back(lesson_02::plain_tree(leaves));
+    }
+    return answer("sum", sum);
+  };
+  task.plan = [](const Seat& seat) {
+    Plan plan{seat.grid, seat.place, {}};
+    plan.take((seat.grid.dp() + 1) * static_cast<Index>(piece_of(seat, 0).size()), "the pieces");
+    return plan;
+  };
+  task.looks = [](const Seat& seat) {
+    std::vector<Look> looks;
+    for (int r = 0; r < seat.grid.dp(); ++r)
+      looks.push_back({"the piece of rank " + std::to_string(r) + " alone", as_row(piece_of(seat, r))});
+    return looks;
+  };
+  return task;
+}
+
+const bool sum_pieces_added = add_exercise("lesson_02_collectives", "sum_pieces", sum_pieces);
+
+}  // namespace
+}  // namespace muonwalk::sim

@@ -1,0 +1,9 @@
+// fails: wrong values
+#include "lessons/lesson_06_newton_schulz/try_quintic_step/contract.hpp"
+
+using namespace muonwalk;
+
+Matrix quintic_step(const Matrix& x, float a, float b, float c) {
+  // Your code goes here, in plain loops, or with multiply(left, right, out) of src/numerics/products.hpp.
+  return x;
+}

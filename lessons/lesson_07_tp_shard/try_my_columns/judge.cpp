@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "lesson_07_tp_shard.hpp"
+#include "lessons/lesson_07_tp_shard/try_my_columns/contract.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// The lesson's matrix that TP cuts by columns, orthogonal; and the rank's slice of it as the lesson's reference has it.
+std::size_t cut_by_columns() {
+  const auto found = std::find_if(lesson_07::kParameters.begin(), lesson_07::kParameters.end(),
+                                  [](const Parameter& p) { return p.tp_split_dim == SplitDim::columns; });
+  return static_cast<std::size_t>(found - lesson_07::kParameters.begin());
+}
+
+Task my_columns(MyColumns* yours) {
+  Task task;
+  task.grids = {Grid().tp(2), Grid().tp(4), Grid().dp(2).tp(2), Grid().tp(1)};
+  task.prepare = [yours](Rank& rank) -> Answer {
+    const NamedMatrix whole = lesson_07::orthogonal_matrices(rank)[cut_by_columns()];
+    const int tp = rank.grid.tp(), tp_rank = rank.place.tp;
+    return [=] { return answer(whole.name, yours(whole.matrix, tp, tp_rank)); };
+  };
+  task.reference = [](const Seat& seat) {
+    return std::vector<NamedMatrix>{lesson_07::slices_of(seat)[cut_by_columns()]};
+  };
+  task.plan = [](const Seat& seat) {
+    Plan plan{seat.grid, seat.place, {}};
+    plan.take(tp_shape(lesson_07::kParameters[cut_by_columns()], seat.grid.tp()).size(), "the slice");
+    return plan;
+  };
+  task.looks = [](const Seat& seat) {
+    const NamedMatrix whole = lesson_07::orthogonal_matrices(seat)[cut_by_columns()];
+    return std::vector<Look>{{"the whole matrix", whole.matrix},
+                             {"the whole matrix, transposed", whole.matrix.transposed()}};
+  };
+  return task;
+}
+
+const bool my_columns_added = add_exercise("lesson_07_tp_shard", "my_columns", my_columns);
+
+}  // namespace
+}  // namespace muonwalk::sim

@@ -1,0 +1,12 @@
+// fails: It is right but for the decay
+#include <algorithm>
+#include <cmath>
+
+#include "lessons/lesson_08_dp_shard/try_update_weights/contract.hpp"
+
+using namespace muonwalk;
+
+void update_weights(float* weights, const Flat& orthogonal, Shape full_shape, float lr, float weight_decay, float rms) {
+  const float scale = lr * rms * std::sqrt(static_cast<float>(std::max(full_shape.rows, full_shape.cols)));
+  for (std::size_t i = 0; i < orthogonal.size(); ++i) weights[i] -= scale * orthogonal[i];
+}
