@@ -1,0 +1,87 @@
+#include <map>
+
+#include "lesson_03_virtual_buffer.hpp"
+#include "lessons/lesson_03_virtual_buffer/try_find_element/contract.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+const char* const kCoordinates[] = {"the TP rank", "the bucket", "the element of the bucket", "the DP rank",
+                                    "the element of the shard"};
+
+// For each coordinate of an address, a matrix of the shape of the parameter: what the address of its element (i, j) has
+// there.
+template <class Address5>
+void add_coordinates(std::vector<NamedMatrix>& all, const DistMeta& meta, const Address5& address) {
+  std::vector<NamedMatrix> matrices;
+  for (const char* coordinate : kCoordinates)
+    matrices.push_back({meta.name + ": " + coordinate, Matrix(meta.full_shape.rows, meta.full_shape.cols), 0, 0});
+  for (Index i = 0; i < meta.full_shape.rows; ++i)
+    for (Index j = 0; j < meta.full_shape.cols; ++j) {
+      const std::vector<Index> five = address(i, j);
+      for (std::size_t c = 0; c < five.size(); ++c) matrices[c].matrix(i, j) = static_cast<float>(five[c]);
+    }
+  for (NamedMatrix& matrix : matrices) all.push_back(std::move(matrix));
+}
+
+// Where every number of the lesson lies, looked up in the warehouse that the lesson lays by hand for each TP rank:
+// number → TP rank, bucket, element of the bucket, DP rank, element of the shard.
+std::map<std::pair<std::size_t, float>, std::vector<Index>> addresses_by_hand(Seat seat) {
+  std::map<std::pair<std::size_t, float>, std::vector<Index>> found;
+  for (seat.place.tp = 0; seat.place.tp < seat.grid.tp(); ++seat.place.tp) {
+    const auto buffers = lesson_03::lay_by_hand(seat);
+    for (std::size_t b = 0; b < buffers.size(); ++b)
+      for (std::size_t k = 0; k < buffers[b].size(); ++k) {
+        const Index shard = static_cast<Index>(buffers[b][k].size()) / seat.grid.dp();
+        for (Index at = 0; at < static_cast<Index>(buffers[b][k].size()); ++at)  // the first TP rank that has it counts
+          found.insert({{b, buffers[b][k][at]}, {seat.place.tp, static_cast<Index>(k), at, at / shard, at % shard}});
+      }
+  }
+  return found;
+}
+
+Task find_element(FindElement* yours) {
+  Task task;
+  task.grids = {Grid().dp(2).tp(2), Grid().dp(4), Grid().dp(3)};
+  task.prepare = [yours](Rank& rank) -> Answer {
+    const Layout layout = lesson_03::plan_buffers(rank);
+    return [=] {
+      MemoryMeter uncounted;  // the addresses as matrices, for the comparison
+      const MeterScope scope(uncounted);
+      std::vector<NamedMatrix> all;
+      for (const Buffer& buffer : layout.buffers)
+        for (const DistMeta& meta : buffer.parameters)
+          add_coordinates(all, meta, [&](Index i, Index j) {
+            const Address a = yours(buffer, meta, i, j);
+            return std::vector<Index>{a.tp_rank, a.bucket_idx, a.in_bucket, a.dp_rank, a.in_shard};
+          });
+      return all;
+    };
+  };
+  task.reference = [](const Seat& seat) {
+    const auto addresses = addresses_by_hand(seat);
+    // Which number stands at (i, j) of a matrix shows where nothing is cut: one rank has all of it.
+    Seat alone = seat;
+    alone.grid = Grid();
+    alone.place = Place();
+    const auto whole = lesson_03::lay_by_hand(alone);
+    const Layout uncut = lesson_03::plan_buffers(alone);
+    std::vector<NamedMatrix> all;
+    for (std::size_t b = 0; b < uncut.buffers.size(); ++b)
+      for (const DistMeta& meta : uncut.buffers[b].parameters) {
+        const Index begin = meta.global_range.begin - uncut.buffers[b].buckets[meta.bucket_idx].range.begin;
+        add_coordinates(all, meta, [&](Index i, Index j) {
+          return addresses.at({b, whole[b][meta.bucket_idx][begin + i * meta.shape.cols + j]});
+        });
+      }
+    return all;
+  };
+  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
+  return task;
+}
+
+const bool find_element_added = add_exercise("lesson_03_virtual_buffer", "find_element", find_element);
+
+}  // namespace
+}  // namespace muonwalk::sim

@@ -1,0 +1,23 @@
+#include "lessons/lesson_03_virtual_buffer/try_find_element/contract.hpp"
+
+using namespace muonwalk;
+
+// From the whole matrix to the slice, from there to the buffer, then to the bucket, and last to the shard.
+Address find_element(const Buffer& buffer, const DistMeta& meta, Index row, Index col) {
+  Address address;
+  if (meta.tp_split_dim == SplitDim::rows) {
+    address.tp_rank = static_cast<int>(row / meta.shape.rows);
+    row %= meta.shape.rows;
+  }
+  if (meta.tp_split_dim == SplitDim::columns) {
+    address.tp_rank = static_cast<int>(col / meta.shape.cols);
+    col %= meta.shape.cols;
+  }
+  const Index in_buffer = meta.global_range.begin + row * meta.shape.cols + col;
+  const Bucket& bucket = buffer.buckets[meta.bucket_idx];
+  address.bucket_idx = meta.bucket_idx;
+  address.in_bucket = in_buffer - bucket.range.begin;
+  while (bucket.cuts[address.dp_rank + 1] <= in_buffer) ++address.dp_rank;
+  address.in_shard = in_buffer - bucket.cuts[address.dp_rank];
+  return address;
+}
