@@ -104,6 +104,7 @@ TEST_CASE("SerialMuon: a gradient that is missing, of another shape or not finit
 
   CHECK(contains(refusal(muon, {}), "at least one leaf"));
   CHECK(contains(refusal(muon, {{good}}), "one gradient a parameter"));
+  CHECK(contains(refusal(muon, {{good, good, good}}), "gradients of 3 parameters, but there are 2"));
   CHECK(contains(refusal(muon, {{good, Matrix(3, 2)}}), "\"second\" is 3 × 2, but the parameter is 2 × 3"));
   const std::string of_nan = refusal(muon, {{good, good}, {good, nan}});
   CHECK(contains(of_nan, "Leaf 1"));
