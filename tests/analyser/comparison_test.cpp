@@ -52,6 +52,9 @@ TEST_CASE("compare: figures side by side, their ratio, and nothing made up where
   CHECK_FALSE(figure(comparison, "all_reduce, calls").b.has_value());
   CHECK_FALSE(figure(comparison, "all_reduce, calls").ratio().has_value());
   CHECK_FALSE(figure(comparison, "span, a step").b.has_value());
+  CHECK(ComparedFigure{"", "", 4, 0}.ratio().value() == 0);
+  CHECK_FALSE(ComparedFigure{"", "", 0, 4}.ratio().has_value());
+  CHECK_FALSE(ComparedFigure{"", "", 0, 0}.ratio().has_value());
 }
 
 TEST_CASE("compare: a warning for each way in which two runs are not comparable") {

@@ -15,7 +15,9 @@
 #include <vector>
 
 using muonwalk::sim::AwakeClock;
+using muonwalk::sim::ComputeWatch;
 using muonwalk::sim::monotonic_seconds;
+using muonwalk::sim::ProgressBoard;
 using muonwalk::sim::RankProcess;
 using muonwalk::sim::StandstillWatch;
 
@@ -197,3 +199,38 @@ TEST_CASE(
   }
 }
 #endif
+
+TEST_CASE("ComputeWatch: what counts is the processor time per thread since the rank's last sign") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    for (volatile int i = 0;; ++i) {
+    }
+  }
+  close(ends[1]);
+  std::vector<RankProcess> ranks;
+  ranks.emplace_back(pid, ends[0]);
+  ProgressBoard progress(1);
+  progress.slot(0).waits_for = muonwalk::sim::ProgressSlot::kNobody;
+  ComputeWatch of_one(progress, 1), of_four(progress, 4);
+  double now = 0;
+  const double limit = 0.05;
+  CHECK(of_one.rank_beyond(limit, ranks, now) == -1);
+  CHECK(of_four.rank_beyond(limit, ranks, now) == -1);
+  const auto look_until_used = [&](double seconds) {
+    while (ranks[0].cpu_seconds() < seconds) usleep(1000);
+    now += 100;  // an AwakeClock's seconds decide only how often the watch looks
+  };
+  const double before = ranks[0].cpu_seconds();
+  look_until_used(before + 1.5 * limit);
+  CHECK(of_one.rank_beyond(limit, ranks, now) == 0);
+  if (ranks[0].cpu_seconds() < before + 3.5 * limit) CHECK(of_four.rank_beyond(limit, ranks, now) == -1);
+  look_until_used(before + 4.5 * limit);
+  CHECK(of_four.rank_beyond(limit, ranks, now) == 0);
+  ++progress.slot(0).signs;  // a sign: all begins anew
+  now += 100;
+  CHECK(of_one.rank_beyond(1000, ranks, now) == -1);
+  CHECK(of_four.rank_beyond(1000, ranks, now) == -1);
+}
