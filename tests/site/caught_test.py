@@ -80,6 +80,7 @@ INPUT = "{lesson}" "{ROOT}/lessons/lesson_02_collectives" "{ROOT}/lessons/lesson
         "{ROOT}/lessons/lesson_01_grid" "{ROOT}/lessons/lesson_00_hello_ranks" "{ROOT}/lessons/lesson_03_virtual_buffer" \\
         "{ROOT}/lessons/lesson_08_dp_shard" "{ROOT}/lessons/lesson_07_tp_shard" "{ROOT}/lessons/lesson_06_newton_schulz" \\
         "{headers}" "{ROOT}/docs/namespaces.dox"
+EXCLUDE_PATTERNS = */try_*
 USE_MDFILE_AS_MAINPAGE =
 LAYOUT_FILE =
 '''
@@ -247,6 +248,19 @@ class WhenTheSiteIsThere(Folder):
     def test_stage_without_pytorch(self):
         self.edit(self.site / "index.html", r'<tr><td><a href="lesson_07_tp_shard.html">.*?</tr>', "")
         self.assert_caught("what lessons 04 to 08 are in PyTorch")
+
+    def test_word_without_its_place_in_the_glossary(self):
+        self.edit(self.site / "md_docs_glossary.html", 'id="word_rank"', 'id="word_ranks"')
+        self.assert_caught('links to "md_docs_glossary.html#word_rank", but')
+
+    def test_word_that_is_linked_twice(self):
+        self.edit(self.page, r'(<a class="mw-word".*?</a>)', r"\1 \1")
+        self.assert_caught("more than once")
+
+    def test_words_that_are_not_linked(self):
+        page = self.page.read_text(encoding="utf-8")
+        self.page.write_text(page.replace('<a class="mw-word"', '<a class="mw-none"'), encoding="utf-8")
+        self.assert_caught("should link its words to the glossary")
 
     def test_lesson_missing_on_start_page(self):
         self.edit(self.site / "index.html", r'<li><a href="lesson_05_tp_gather.html">.*?</li>', "")

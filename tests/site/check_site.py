@@ -155,6 +155,7 @@ class Site:
             self.check_bugs(page, name, bugs)
             self.check_pictures(page, name, expected)
             self.check_neighbours(page, names, at)
+            self.check_glossary(page)
         self.check_start(root, names)
 
     def paragraph(self, page, expected, label):
@@ -266,6 +267,17 @@ class Site:
             links = {element.attributes.get("href") for element in page.root.find("a", rel=rel)}
             if links != ({f"{wanted}.html"} if wanted else set()):
                 self.say(page.name, f"its link {rel} should lead to {wanted}, but leads to {sorted(links)}")
+
+    def check_glossary(self, page):
+        links = [link.attributes for link in page.root.find("a", cls="mw-word")]
+        targets = [link.get("href") for link in links]
+        for twice in sorted({target for target in targets if targets.count(target) > 1}):
+            self.say(page.name, f"links to {twice} more than once")
+        if len(links) < 5 or any(len(link.get("title") or "") < 12 for link in links):
+            self.say(page.name, f"should link its words to the glossary, and links {len(links)}")
+        if any(inner.find("a", cls="mw-word") for tag in ("a", "pre", "h1", "h2", "summary") for inner in page.root.find(tag)
+               if inner.attributes.get("class") != "mw-word"):
+            self.say(page.name, "has a word of the glossary within a link, a heading or code")
 
     def check_start(self, root, names):
         start = self.pages.get("index.html")

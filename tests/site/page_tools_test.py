@@ -17,6 +17,7 @@ import lesson_text  # noqa: E402
 import serial_muon  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
+from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
@@ -375,6 +376,54 @@ class SerialMuon(unittest.TestCase):
                              (("  const float mu", "\n" * 9 + "  const float mu"), "one screen has")):
             with self.assertRaisesRegex(LessonError, says):
                 self.lines_of(change)
+
+
+class Words(unittest.TestCase):
+    """The glossary and the links to it."""
+
+    def glossary(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "docs/glossary.md"
+            path.parent.mkdir()
+            path.write_text(text, encoding="utf-8")
+            return Glossary(folder)
+
+    def linked(self, contents, text="- **rank**: a copy\n  of the program.\n- **TP slice**: some rows.\n- **TP**, **tensors**: a way.\n"):
+        made = self.glossary(text).link(contents)
+        self.assertEqual(re.sub(r'<a class="mw-word"[^>]*>(.*?)</a>', r"\1", made), contents)
+        return re.findall(r'<a class="mw-word" href="md_docs_glossary.html#(\w+)" title="[^"]*">(.*?)</a>', made)
+
+    def test_the_first_use_of_a_word_is_a_link(self):
+        self.assertEqual(self.linked("<p>Ranks, and a rank.</p>"), [("word_rank", "Ranks")])
+        self.assertEqual(self.linked("<p>TP slices of TP, of tensors</p>"), [("word_tp_slice", "TP slices"), ("word_tp", "TP")])
+        self.assertEqual(self.linked("<p>frank ranking rank.rank() rank::x rank(1) co-rank tp</p>"), [])
+
+    def test_headings_links_and_code_are_left_alone(self):
+        closed = ("<h1>rank</h1>", '<a href="x">the <b>rank</b></a>', "<pre>rank</pre>", "<summary>rank</summary>", "<!-- rank -->",
+                  '<div class="fragment"><div class="line">rank</div></div>', '<svg><text>rank</text></svg>', '<img alt="rank"/>')
+        for part in closed:
+            self.assertEqual(self.linked(part), [], part)
+            self.assertEqual(self.linked(f"{part}<div><p>A rank</p></div>"), [("word_rank", "rank")], part)
+
+    def test_what_is_not_written_as_an_entry_is_refused(self):
+        for text, says in (("- **rank**: one.\n- **rank**: two.\n", 'explains "rank" twice'),
+                           ("- **rank** one.\n", "every entry has the form"), ("", "every entry has the form"),
+                           ("- **a b**: one.\n- **a-b**: two.\n", "same address")):
+            with self.assertRaisesRegex(LessonError, says):
+                self.glossary(text)
+
+    def test_every_entry_has_a_place_on_its_page(self):
+        glossary = self.glossary("- **rank**: a copy.\n- **TP**, **tensors**: a way.\n")
+        self.assertEqual(glossary.complete("<li><b>rank</b>: a</li><li><b>TP</b>, <b>tensors</b>: b</li>"),
+                         '<li id="word_rank"><b>rank</b>: a</li><li id="word_tp"><b>TP</b>, <b>tensors</b>: b</li>')
+        with self.assertRaisesRegex(LessonError, "2 entries, but its page has 1"):
+            glossary.complete("<li><b>rank</b>: a</li>")
+
+    def test_the_words_of_the_design_are_explained(self):
+        design = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+        words = re.findall(r"\*([\w -]+)\*", re.search(r"^## Words\n(.*?)^## ", design, re.MULTILINE | re.DOTALL).group(1))
+        self.assertGreater(len(words), 12)
+        self.assertEqual([word for word in words if word not in Glossary(ROOT).meaning], [])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import lesson_page  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
+from glossary import PAGE, Glossary  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
 from whole_file import write_whole  # noqa: E402
 
@@ -33,14 +34,16 @@ def change_text(page, change):
 def make_pages(root, doxygen_html, tag_file, material, out):
     root, material, out = Path(root), Path(material), Path(out)
     lessons = lessons_in_order(root)
-    links = ApiLinks(tag_file)
+    links, glossary = ApiLinks(tag_file), Glossary(root)
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(doxygen_html, out)
     for lesson in lessons:
         folder = material / lesson.name
         shutil.copytree(folder, out / "material" / lesson.name, ignore=shutil.ignore_patterns("*.json", "*.stamp"))
         change_text(out / f"{lesson.name}.html",
-                    lambda text, lesson=lesson, folder=folder: lesson_page.complete(lessons, lesson, text, folder, links))
+                    lambda text, lesson=lesson, folder=folder: glossary.link(
+                        lesson_page.complete(lessons, lesson, text, folder, links)))
+    change_text(out / PAGE, glossary.complete)
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
 
 
