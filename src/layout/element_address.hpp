@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "src/layout/buffer.hpp"
+
+namespace muonwalk {
+
+/// One element of a parameter, and every address that it has between the whole matrix and the DP shard that owns it.
+struct ElementAddress {
+  std::string parameter;  ///< its name
+  Index row = 0;          ///< in the whole matrix
+  Index col = 0;          ///< likewise
+
+  int tp_rank = -1;         ///< the TP rank whose slice holds it; −1: every TP rank holds all of the parameter
+  Index slice_row = 0;      ///< in that TP slice
+  Index slice_col = 0;      ///< likewise
+  Index slice_element = 0;  ///< in that TP slice, flattened row by row: slice_row · columns of the slice + slice_col
+
+  int buffer_idx = 0;        ///< the aisle
+  Index buffer_element = 0;  ///< in that buffer: the start of the parameter's global_range + slice_element
+
+  int bucket_idx = 0;        ///< the pallet
+  Index bucket_element = 0;  ///< in that bucket: buffer_element − the start of the bucket
+
+  int dp_rank = 0;          ///< the DP rank that owns it
+  Index shard_element = 0;  ///< in that rank's shard of the bucket: buffer_element − the start of the shard
+
+  /// Whether a rank with these coordinates has the TP slice that holds the element, and whether it owns the element.
+  /// @{
+  bool in_slice_of(const Place& place) const { return tp_rank == -1 || tp_rank == place.tp; }
+  bool owned_by(const Place& place) const { return in_slice_of(place) && dp_rank == place.dp; }
+  /// @}
+};
+
+/// Where element (row, col) of the whole matrix `parameter` lies. Throws std::out_of_range when the layout has no such
+/// parameter, or the parameter no such element.
+ElementAddress address_of(const Layout& layout, const std::string& parameter, Index row, Index col);
+
+}  // namespace muonwalk

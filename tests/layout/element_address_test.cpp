@@ -1,0 +1,80 @@
+#include "src/layout/element_address.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "src/layout/slicing.hpp"
+#include "tests/layout/random_layout.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+// Every element of a parameter has a number of its own.
+Matrix numbered(Shape shape) {
+  Matrix x(shape.rows, shape.cols);
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i);
+  return x;
+}
+
+}  // namespace
+
+// The oracle really cuts slices, lays a bucket and cuts shards; the addresses only have to find the numbers in them.
+TEST_CASE("address_of: any layout, every element: its number stands at each of its addresses") {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    CAPTURE(seed);
+    RandomLayout description(seed);
+    description.own(static_cast<Ownership>(seed % 3));
+    const Layout layout = description.plan();
+    for (std::size_t p = 0; p < description.parameters.size(); ++p) {
+      const Parameter& parameter = description.parameters[p];
+      const Matrix whole = numbered(parameter.shape);
+      for (Index i = 0; i < whole.rows(); ++i)
+        for (Index j = 0; j < whole.cols(); ++j) {
+          const float number = whole(i, j);
+          const ElementAddress at = address_of(layout, parameter.name, i, j);
+          REQUIRE(at.parameter == parameter.name);
+          REQUIRE(whole(at.row, at.col) == number);
+          REQUIRE((at.tp_rank == -1) == (parameter.tp_split_dim == SplitDim::none));
+          const int tp_rank = at.tp_rank == -1 ? description.grid.tp() - 1 : at.tp_rank;
+          const Matrix slice = tp_slice(whole, parameter.tp_split_dim, description.grid.tp(), tp_rank);
+          REQUIRE(slice(at.slice_row, at.slice_col) == number);
+          REQUIRE(slice.flat()[at.slice_element] == number);
+
+          const Buffer& buffer = layout.buffers[at.buffer_idx];
+          Flat laid(buffer.size, -1.0f);
+          for (const DistMeta& meta : buffer.parameters)
+            if (meta.name == parameter.name)
+              std::copy(slice.data(), slice.data() + slice.size(), laid.begin() + meta.global_range.begin);
+          REQUIRE(laid[at.buffer_element] == number);
+          const Range bucket = buffer.buckets[at.bucket_idx].range;
+          REQUIRE(at.bucket_element < bucket.size());
+          REQUIRE(laid[bucket.begin + at.bucket_element] == number);
+          const Range shard = layout.dp_slice(at.buffer_idx, at.bucket_idx, at.dp_rank);
+          REQUIRE(at.shard_element >= 0);
+          REQUIRE(at.shard_element < shard.size());
+          REQUIRE(laid[shard.begin + at.shard_element] == number);
+
+          Place place;
+          place.dp = at.dp_rank;
+          place.tp = tp_rank;
+          REQUIRE(at.owned_by(place));
+          place.dp += 1;
+          REQUIRE(!at.owned_by(place));
+          REQUIRE(at.in_slice_of(place));
+          place.tp += 1;
+          REQUIRE(at.in_slice_of(place) == (at.tp_rank == -1));
+        }
+    }
+  }
+}
+
+TEST_CASE("address_of: what is not there has no address") {
+  const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}}, Grid().dp(2).tp(2));
+  CHECK_THROWS_AS(address_of(layout, "v", 0, 0), std::out_of_range);
+  CHECK_THROWS_AS(address_of(layout, "w", 4, 0), std::out_of_range);
+  CHECK_THROWS_AS(address_of(layout, "w", 0, 6), std::out_of_range);
+  CHECK_THROWS_AS(address_of(layout, "w", -1, 0), std::out_of_range);
+  CHECK_THROWS_AS(address_of(layout, "w", 0, -1), std::out_of_range);
+}
