@@ -1,72 +1,95 @@
 // # Lesson 03 · The virtual buffer
 //
 // With ZeRO-1, every rank of a data-parallel (DP) group keeps an equal share of the optimizer's state. Matrices do not
-// divide equally: there are few of them, and some are large. So they are laid in a row, flat, as one long run of
-// elements, and the run is cut. This lesson draws the run, reads off who owns what, and lets every rank fill the part
-// that is its own.
+// divide equally: there are few of them, and some are large. So they are laid end to end, flat, in one long range of
+// elements, and that is cut. This lesson lays out the small layer that lessons 03 to 08 share, and gives one of its
+// elements its address, one coordinate at a time. The next five lessons follow that element.
 //
 // You need to know the grid (\ref lesson_01_grid) and the all-gather (\ref lesson_02_collectives). The next lesson gets
-// the matrices back out of the run (\ref lesson_04_dp_gather).
+// the matrices back (\ref lesson_04_dp_gather).
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/pictures/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/ownership_table.hpp"
 #include "src/text/text.hpp"
+#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 // ## The idea
 //
-// Think of a warehouse. Goods are parameters, and each *parameter group* (say, hidden matrices for Muon, the rest for
-// AdamW) has an *aisle* of its own: its buffer, number `buffer_idx`. Along the aisle stand *pallets*: buckets, number
-// `bucket_idx`, of about equal size, which are moved in one piece. The *master plan* on the wall says for every
-// parameter where it lies: its `dist_meta`. Nobody has to search, and nobody has to ask.
+// Think of a warehouse. (The image is from Jen Wei's tutorial
+// [The "Muon is Scalable" Blueprint](https://huggingface.co/datasets/bird-of-paradise/muon-distributed), from which
+// this project grew.) Goods are parameters. TP has *cut the boxes*: each TP rank has its slice of every matrix, and a
+// warehouse of its own. Each *parameter group* (hidden matrices for Muon, the rest for AdamW) has an *aisle*: its
+// buffer. Along the aisle stand *pallets*: buckets, each moved in one piece. The *blueprint* on the wall says where
+// everything lies: `dist_meta`. Nobody has to search, and nobody has to ask.
 //
 //     a parameter's TP slice      bucket 0 of buffer 0
-//      0  1  2                    ┌────────────────────┬─────────────────────┬─────┐
-//     10 11 12   row by row →     │ 0 1 2 10 11 12 · · │ the next parameter  │ · · │
-//                                 └─────────────────↑──┴─────────────────────┴──↑──┘
-//                                 padding up to the alignment       padding, so that dp divides the bucket
-//                                 ├─── dp 0 ───┼─── dp 1 ───┼─── dp 2 ──┼── dp 3 ──┤
+//     100 101 102                 ┌─────────────────────────────┬─────────────────────┬─────┐
+//     110 111 112  row by row →   │ 100 101 102 110 111 112 · · │ the next parameter  │ · · │
+//                                 └──────────────────────────↑──┴─────────────────────┴──↑──┘
+//                                 padding up to the alignment         padding, so that dp divides the bucket
+//                                 ├───────────── dp 0 ──────────────┼────────── dp 1 ───────┤
 //
-// - What is laid is the *TP slice* of each parameter: its rows or columns that this TP rank holds, flattened row by
-//   row. Every TP rank has a buffer of the same plan with other numbers in it.
-// - Every parameter begins at a multiple of the *alignment*, for the sake of fast memory access. Megatron takes 64
-//   elements; here it is 4, so that the padding can be counted by eye.
-// - A bucket is closed as soon as it holds a certain number of elements, and padded until dp divides it.
+// - Slices are flattened row by row. Every TP rank has the same blueprint and other numbers.
+// - Every parameter begins at a multiple of the *alignment*, for fast memory access. Megatron-LM takes 64 elements;
+// here
+//   it is 4, so that you can count the padding.
+// - A bucket is closed as soon as it holds a certain number of elements, and padded until dp divides it (and, here, 8).
 // - Each bucket is cut into dp equal *DP shards*. The cuts know nothing of parameters.
-//
-// The plan says of every parameter (`DistMeta` in src/layout/buffer.hpp): its `buffer_idx` and `bucket_idx`; its
-// `shape` after TP, and along which dimension TP has cut it, the `tp_split_dim`; and its `global_range`, the elements
-// of the buffer that it takes. What a DP rank owns of it is the part of that range which lies in the rank's shard.
-// Counted from the start of the shard, it is the parameter's `local_range` on that rank.
 //
 // The buffer is *virtual* because nobody ever holds all of it: a rank holds its shard of every bucket, and for the
 // moment of a gather one bucket.
 
-// Group 0 is for Muon, group 1 for AdamW. Small enough to draw, and tp may be 1 or 2.
-const std::vector<Parameter> kParameters = {
-    {"up", {10, 3}, SplitDim::rows, 0},        {"wq", {6, 4}, SplitDim::rows, 0},
-    {"wo", {4, 6}, SplitDim::columns, 0},      {"down", {3, 10}, SplitDim::columns, 0},
-    {"embedding", {14, 2}, SplitDim::rows, 1}, {"norm", {1, 3}, SplitDim::none, 1}};
-constexpr Index kAlignment = 4;
-constexpr Index kCapacity = 24;  // elements at which a bucket is closed
+// The four matrices of the small layer (\ref small_layer): q 4 × 3 and up 8 × 3, which TP cuts by rows, o 3 × 4 and
+// down 3 × 8, which it cuts by columns. Only this lesson has two more, which are left to AdamW and so have a group, and
+// an aisle, of their own.
+std::vector<Parameter> small_model() {
+  std::vector<Parameter> model = small_layer();
+  model.push_back({"embedding", {8, 3}, SplitDim::rows, 1});
+  model.push_back({"norm", {1, 3}, SplitDim::none, 1});
+  return model;
+}
+const std::vector<Parameter> kParameters = small_model();
 
-// The master plan. It is a pure function of parameters, grid and options, so every rank computes all of it alone and
-// nothing is sent.
-//
-// The planted bug `forgotten_padding` plans without the alignment.
+// The blueprint. It is a pure function of parameters, grid and options, so every rank computes all of it alone and
+// nothing is sent. The planted bug `forgotten_padding` plans without the alignment.
 Layout plan_buffers(const Seat& seat) {
-  LayoutOptions options;
-  options.parameter_alignment = seat.bug("forgotten_padding") ? 1 : kAlignment;
-  options.bucket_capacity = kCapacity;
+  LayoutOptions options = small_layer_options(seat.grid.tp());
+  if (seat.bug("forgotten_padding")) options.parameter_alignment = 1;
   return plan_layout(kParameters, seat.grid, options);
+}
+
+// ## One element, five coordinates
+//
+// The number at (row, col) of a whole matrix is 100 for the first parameter, 200 for the second, and so on, plus
+// 10 · row + col. So a number says where it belongs. We mark one of them, 426: the fourth parameter, `down`, row 2,
+// column 6. What does `dist_meta` have to say, so that everybody can find it?
+//
+// 1. `tp_split_dim` and `shape`. TP has cut `down` along its columns, and a slice has the shape 3 × 4. Column 6 is in
+//    the second slice, that of TP rank 1, as its column 2. Row by row, that is element 2 · 4 + 2 of the slice.
+// 2. `buffer_idx`, the aisle: the buffer of the parameter group that `down` belongs to.
+// 3. `global_range`, the shelf: the elements of the buffer that the slice takes. Its start plus the element of the
+// slice
+//    is the element of the buffer. From here on rows and columns are forgotten.
+// 4. `bucket_idx`, the pallet. What travels is a bucket, and in it elements are counted from where it begins.
+// 5. `local_range`, what a DP rank owns of the parameter: the part of the `global_range` that lies in the rank's shard.
+//    It is the only one of the five that differs between DP ranks.
+//
+// Beware of the fifth when you read the proof of concept (Moonshot AI's `MuonDistMeta`, in pull request 1428 of
+// Megatron-LM). Its names are the ones used here, but its `local_range` counts from the start of the *buffer*; where it
+// wants to count from the start of the shard, it subtracts that: `normalize_range(local_range, local_buffer_range[0])`.
+// Here `local_range` counts from the start of the shard.
+
+// The five coordinates, as the program prints them. With another grid the same element has another address; try
+// `--tp 4` or `--dp 4`.
+std::string address_of_426(const Layout& layout) {
+  return "the address of down[2,6], the number 426\n" + address_text(layout, marked_element(layout));
 }
 
 // What one rank holds.
@@ -75,55 +98,49 @@ struct Local {
   Flat bucket;                      // one bucket, after the gather
 };
 
-// The number that stands at (row, col) of a whole parameter: 1000 for the first parameter, 2000 for the second, and so
-// on, plus 10 · row + col. Padding is 0. So a number says where it belongs.
-float number_at(int parameter, Index row, Index col) {
-  return static_cast<float>(1000 * (parameter + 1) + 10 * row + col);
-}
-
 // ## The reference
 //
 // The whole warehouse laid by hand, with no plan: take the parameters one after the other, write the slice row by row,
-// and pad where it has to be. What comes out is [buffer][bucket], each bucket from its first element to its last.
+// and pad with 0 where necessary. What comes out is [buffer][bucket].
 std::vector<std::vector<Flat>> lay_by_hand(const Seat& seat) {
+  const LayoutOptions options = small_layer_options(seat.grid.tp());
   const Index tp = seat.grid.tp(), dp = seat.grid.dp();
   std::vector<std::vector<Flat>> buffers(2, std::vector<Flat>(1));
   std::vector<Index> before = {0, 0};  // elements in the closed buckets of a buffer
-  // A full bucket is padded, so that dp divides it.
+  // A full bucket is padded, so that dp and the bucket's alignment divide it.
   const auto close = [&](int group) {
     Flat& bucket = buffers[group].back();
-    while (static_cast<Index>(bucket.size()) % dp != 0) bucket.push_back(0);
-    before[group] += static_cast<Index>(bucket.size());
+    while (Index(bucket.size()) % dp != 0 || Index(bucket.size()) % options.bucket_alignment != 0) bucket.push_back(0);
+    before[group] += Index(bucket.size());
   };
   for (std::size_t p = 0; p < kParameters.size(); ++p) {
     const Parameter& parameter = kParameters[p];
     const int group = parameter.group;
-    if (static_cast<Index>(buffers[group].back().size()) >= kCapacity) {
+    if (Index(buffers[group].back().size()) >= options.bucket_capacity) {
       close(group);
       buffers[group].emplace_back();
     }
     Flat& bucket = buffers[group].back();
     // The next parameter begins at a multiple of the alignment, counted in the whole buffer.
-    while ((before[group] + static_cast<Index>(bucket.size())) % kAlignment != 0) bucket.push_back(0);
+    while ((before[group] + Index(bucket.size())) % options.parameter_alignment != 0) bucket.push_back(0);
     // My rows and columns of it, flattened row by row.
     Index rows = parameter.shape.rows, cols = parameter.shape.cols, first_row = 0, first_col = 0;
     if (parameter.tp_split_dim == SplitDim::rows) rows /= tp, first_row = rows * seat.place.tp;
     if (parameter.tp_split_dim == SplitDim::columns) cols /= tp, first_col = cols * seat.place.tp;
     for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < cols; ++j) bucket.push_back(number_at(static_cast<int>(p), first_row + i, first_col + j));
+      for (Index j = 0; j < cols; ++j) bucket.push_back(small_layer_number(int(p), first_row + i, first_col + j));
   }
   for (int group = 0; group < 2; ++group) close(group);
   return buffers;
 }
 
-// My part of it: an equal run of every bucket. The reference knows which run from the rank's place in its DP group, the
-// ranks in the steps below know it from the plan, and every element has to agree.
+// My part of it: an equal range of every bucket, the one with the number of my DP coordinate.
 std::vector<NamedMatrix> shards_by_hand(const Seat& seat) {
   std::vector<NamedMatrix> shards;
   const auto buffers = lay_by_hand(seat);
   for (std::size_t b = 0; b < buffers.size(); ++b)
     for (std::size_t i = 0; i < buffers[b].size(); ++i) {
-      const Index size = static_cast<Index>(buffers[b][i].size()) / seat.grid.dp();
+      const Index size = Index(buffers[b][i].size()) / seat.grid.dp();
       const auto begin = buffers[b][i].begin() + seat.place.dp * size;
       shards.push_back({fmt::format("buffer {} bucket {}", b, i), Matrix(1, size, Flat(begin, begin + size)), 0, 0});
     }
@@ -131,48 +148,35 @@ std::vector<NamedMatrix> shards_by_hand(const Seat& seat) {
 }
 Flat last_bucket_by_hand(const Seat& seat) { return lay_by_hand(seat)[0].back(); }
 
-// ## Reading the plan
-//
-// Before any rank does anything, the program prints the plan. The map draws every element as a letter. A line of the
-// table is a parameter with its `global_range` and, for each DP rank, its `local_range`: the places in the rank's shard
-// that the parameter takes. All cases are there. An empty cell (·) is a parameter that lies wholly outside the rank's
-// shard; `norm` lies in one shard; `wq` and `wo` cross one boundary; `up`, `down` and `embedding` span three ranks, so
-// that the second of them holds the middle of a matrix and neither of its ends.
-//
-// Two rules are worth a look. A bucket that is almost full still takes a whole parameter: bucket 0 of buffer 0 is
-// closed at 28 elements, not at 24, because a parameter is never cut between two buckets. And the two kinds of padding
-// can be told apart on the map: one stands before a parameter, the other at the end of a bucket.
-
 // ## The steps
 //
-// Element number `at` of a parameter's flattened slice, on this TP rank: row = at / columns, column = at % columns,
-// with the shape *after* TP.
+// Before any rank does anything, the program prints the plan. The map draws every element as a letter. A line of the
+// table is a parameter with its `global_range` and its `local_range` on each DP rank; an empty cell (·) is a parameter
+// of which the rank owns nothing. `up` and `down` cross the boundary between the shards, `up` in the middle of a row.
+// (With `--dp 4`, a rank owns the middle of `up` and neither of its ends.)
 //
-// The planted bug `column_major` counts down the columns, as Fortran and Eigen's own matrices do. The planted bug
-// `forgotten_tp` takes the columns of the whole parameter, which goes unnoticed until TP cuts columns.
+// Then the ranks fill their shards. Element number `at` of a parameter's flattened slice is in row at / columns and
+// column at % columns, with the shape *after* TP. The planted bug `column_major` counts down the columns, as Fortran
+// does. The planted bug `forgotten_tp` takes the columns of the whole parameter, which goes unnoticed until TP cuts
+// columns.
 float element(const Rank& rank, const DistMeta& meta, Index at) {
   const Index cols = rank.bug("forgotten_tp") ? meta.full_shape.cols : meta.shape.cols;
   Index row = at / cols, col = at % cols;
   if (rank.bug("column_major")) row = at % meta.shape.rows, col = at / meta.shape.rows;
   if (meta.tp_split_dim == SplitDim::rows) row += meta.shape.rows * rank.place.tp;
   if (meta.tp_split_dim == SplitDim::columns) col += meta.shape.cols * rank.place.tp;
-  return number_at(meta.parameter, row, col);
+  return small_layer_number(meta.parameter, row, col);
 }
 
-// Fill my shard of every bucket. You should see on TP rank 0 which elements of the buffer a rank owns and what stands
-// in them; the other TP ranks own the same places, and hold other rows or columns there. What I own of a parameter is
-// what its run and mine have in common, often nothing. The place in my shard is counted from where my run of *this
-// bucket* begins. (`Layout::owned_range` and `Layout::local_range` say the same; here it is written out.)
-//
-// The planted bug `wrong_bucket` counts from the first bucket of the buffer, which is right as long as there is only
-// one.
+// Fill my shard of every bucket: what I own of a parameter is what its range and mine have in common, often nothing.
+// You should see the ranks of a TP group own the same elements of the buffer, and hold other numbers there. Find 426.
+// The planted bug `wrong_bucket` counts from the first bucket, which is right as long as there is only one.
 void fill_my_shards(Rank& rank, Local& local) {
   const Layout layout = plan_buffers(rank);
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
     for (std::size_t i = 0; i < buffer.buckets.size(); ++i) {
-      const int bucket_idx = rank.bug("wrong_bucket") ? 0 : static_cast<int>(i);
-      const Range mine = layout.dp_slice(static_cast<int>(b), bucket_idx, rank.place.dp);
+      const Range mine = layout.dp_slice(int(b), rank.bug("wrong_bucket") ? 0 : int(i), rank.place.dp);
       Matrix shard(1, mine.size());
       for (const int p : buffer.buckets[i].parameters) {
         const DistMeta& meta = buffer.parameters[p];
@@ -180,33 +184,38 @@ void fill_my_shards(Rank& rank, Local& local) {
         for (Index at = owned.begin; at < owned.end; ++at)
           shard(0, at - mine.begin) = element(rank, meta, at - meta.global_range.begin);
       }
-      if (rank.place.tp == 0)
-        rank.say(fmt::format("{}.{}  {:<7}{}", b, i, range_text(mine), numbers_text(shard.flat(), 56)));
+      rank.say(fmt::format("{}.{}  {:<7}{}", b, i, range_text(mine), numbers_text(shard.flat(), 56)));
       local.shards.push_back({fmt::format("buffer {} bucket {}", b, i), std::move(shard), 0, 0});
     }
   }
-  if (rank.place.tp > 0) rank.say(fmt::format("the same ranges, other numbers: {} …", local.shards[0].matrix(0, 0)));
+  // The owner of the marked element looks it up by its address.
+  const ElementAddress marked = marked_element(layout);
+  if (marked.owned_by(rank.place))
+    rank.say(marked_text(local.shards[1].matrix.flat(), marked.shard_element, "my shard of bucket 1"));
 }
 
-// Gather the last bucket of the first buffer, to see that the shards tile it: in rank order they are the bucket, no
-// element missing and none there twice. This is lesson 04 in one line.
+// Gather the last bucket of the first buffer, to see that the shards tile it: in rank order they *are* the bucket. This
+// is lesson 04 in one line.
 void gather_a_bucket(Rank& rank, Local& local) {
-  const std::size_t last = plan_buffers(rank).buffers[0].buckets.size() - 1;
+  const Layout layout = plan_buffers(rank);
+  const std::size_t last = layout.buffers[0].buckets.size() - 1;
   local.bucket = rank.dp().all_gather(local.shards[last].matrix.flat());
   rank.show(fmt::format("bucket {} of buffer 0", last), local.bucket).whole();
+
+  const ElementAddress marked = marked_element(layout);
+  if (marked.in_slice_of(rank.place)) rank.say(marked_text(local.bucket, marked.bucket_element, "the bucket"));
 }
 
 // ## Why cut elements and not matrices?
 //
-// One could give every rank some whole matrices instead. Then the shares would be as unequal as the matrices are, a
-// rank might get none, and with more ranks than matrices the rest would have nothing to do. Cutting the flat run gives
-// equal shares for any shapes and any dp. AdamW, which treats every element alone, never notices the cuts. Muon does,
-// since it needs whole matrices: the gathers of the next two lessons are the price for the cuts of this one.
+// One could give every rank some whole matrices instead. Then the shares would be as unequal as the matrices, and with
+// more ranks than matrices some would get none. Cutting the flat range gives equal shares for any shapes and any dp.
+// AdamW, which treats every element alone, never notices the cuts. Muon does, since it needs whole matrices: the
+// gathers of the next two lessons are the price for the cuts of this one.
 //
 // ## The cost
 //
-// The plan costs nothing: a pure function of what every rank knows anyway is computed by all and sent by none. The one
-// bucket that is gathered is sent like any other. The peak is the sum of my shards and that bucket.
+// The plan costs nothing: all ranks compute it from what they know anyway. The peak is my shards and one bucket.
 Prediction predict(const Seat& seat) {
   const int dp = seat.grid.dp();
   const Layout layout = plan_buffers(seat);
@@ -232,17 +241,18 @@ int main(int argc, char** argv) {
                {"wrong_bucket", "a rank's part is counted from the first bucket of the buffer"},
                {"column_major", "slices are flattened column by column"},
                {"forgotten_tp", "a slice is read with the columns of the whole parameter"}};
-  info.also_try = {"--dp 2 --tp 1", "--dp 5", "--verbose 2", "--svg map.svg --mark 1"};
+  info.also_try = {"--dp 4", "--tp 1", "--dp 3", "--verbose 2", "--svg map.svg --mark 1"};
   info.options = {{"--mark", "the DP rank whose shards the map of --svg frames", &mark}};
 
   // The map is drawn in any case, and before any rank is started: a --mark that can't be is refused. --svg writes it.
-  Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
+  Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(draw_map);
   lesson.picture("buffer", draw_map(lesson.seat()));
-  // The plan first, as a map and as a table, and then what the ranks make of it.
+  // The plan first, as a map, as a table and for one element, and then what the ranks make of it.
   const Layout layout = plan_buffers(lesson.seat());
   lesson.say(buffer_map_text(layout));
   lesson.say(ownership_table(layout));
+  lesson.say(address_of_426(layout));
   lesson.step("fill my shards (buffer.bucket, its elements, and the numbers in them)", fill_my_shards);
   lesson.step("gather one bucket: all_gather over dp", gather_a_bucket);
   lesson.check("every shard", &Local::shards, shards_by_hand);
@@ -251,14 +261,19 @@ int main(int argc, char** argv) {
 
   // ## Exercises
   //
-  // 1. How much padding has bucket 0 of buffer 0 with `--dp 4`, with `--dp 5` and with `--dp 7`? Predict it, then look.
-  //    Hint: there are two kinds of padding, and one of them does not know dp.
-  // 2. A model has 10⁹ parameters and dp is 64. How many elements does the padding of the buckets add at most, if there
-  //    are 25 buckets? Hint: less than dp a bucket; is it worth a thought?
-  // 3. Who holds row 2, column 7 of `down`, and at which place of which shard? Work it out from the table, then look
-  //    the number up with `--verbose 2`. Hint: TP rank 1 holds columns 5 to 9, so a row of its slice is 5 long.
+  // 1. How many elements of padding does bucket 0 of buffer 0 have with `--dp 2`, with `--dp 3` and with `--dp 5`?
+  //    Predict it, then look. Hint: there are two kinds of padding, and one of them does not know dp. Answer: 6, 6 and
+  //    22. Two elements stand before `up` in any case. At the end the bucket is padded from 20 elements to a multiple
+  //    of 8 and dp: to 24, to 24 and to 40.
+  // 2. A model has 10⁹ parameters and dp is 64. How many elements does the padding at the ends of the buckets add at
+  //    most, if there are 25 buckets? Hint: 8 divides 64; is it worth a thought? Answer: each bucket is padded by less
+  //    than 64 elements, so all of them by at most 25 · 63 = 1575, less than two in a million. It is worth none.
+  // 3. Who holds row 1, column 3 of `down`, and as which element of which shard? Work it out from the table, then look
+  //    for the number. Hint: it is 413, and TP rank 0 holds columns 0 to 3, so a row of its slice is 4 long. Answer:
+  //    element 1 · 4 + 3 = 7 of the slice of TP rank 0, 32 + 7 = 39 of the buffer. The shard of dp 1 begins at 36, so
+  //    it is element 3 of the shard of bucket 1 on rank 2, and the line `0.1` of rank 2 has 413 there.
   return lesson.answer(
       "all parameters of a group lie in one virtual buffer, slice after slice, row by row, padded and cut into "
-      "buckets, and every bucket is cut into equal shards, one a DP rank; the plan that says where is a pure function "
-      "of shapes, grid and options, so every rank computes it alone and nothing has to be sent.");
+      "buckets, and every bucket is cut into equal shards, one per DP rank; the plan that says where is a pure "
+      "function of shapes, grid and options, so every rank computes it alone and nothing has to be sent.");
 }

@@ -8,6 +8,11 @@ namespace {
 
 constexpr Index kMarkedRow = 2, kMarkedCol = 6;  // of down
 
+std::string marked_line(const float* value, const std::string& where) {
+  if (value == nullptr) return fmt::format("★ down[{},{}]: there is no {}", kMarkedRow, kMarkedCol, where);
+  return fmt::format("★ down[{},{}] = {:.4g} at {}", kMarkedRow, kMarkedCol, *value, where);
+}
+
 }  // namespace
 
 std::vector<Parameter> small_layer() {
@@ -39,8 +44,15 @@ Matrix small_layer_matrix(int parameter) {
 
 ElementAddress marked_element(const Layout& layout) { return address_of(layout, "down", kMarkedRow, kMarkedCol); }
 
-std::string marked_text(float value, const std::string& where) {
-  return fmt::format("★ down[{},{}] = {:.4g} at {}", kMarkedRow, kMarkedCol, value, where);
+std::string marked_text(const Flat& flat, Index element, const std::string& of) {
+  const bool there = element < static_cast<Index>(flat.size());
+  return marked_line(there ? &flat[element] : nullptr, fmt::format("element {} of {}", element, of));
+}
+
+std::string marked_text(const Matrix& matrix, Index row, Index col, const std::string& of) {
+  const bool there = row < matrix.rows() && col < matrix.cols();
+  return marked_line(there ? matrix.data() + row * matrix.cols() + col : nullptr,
+                     fmt::format("row {}, column {} of {}", row, col, of));
 }
 
 }  // namespace muonwalk

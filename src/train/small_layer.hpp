@@ -33,7 +33,12 @@ Matrix small_layer_matrix(int parameter);
 /// either group, so that no two of its addresses are equal. Throws std::out_of_range when the layout has no `down`.
 ElementAddress marked_element(const Layout& layout);
 
-/// A line about the marked element: "★ down[2,6] = 426 at element 18 of bucket 1".
-std::string marked_text(float value, const std::string& where);
+/// A line about the marked element: what really stands at an address, and which one that is.
+/// @{
+/// "★ down[2,6] = 426 at element 18 of bucket 1", the number being flat[18].
+std::string marked_text(const Flat& flat, Index element, const std::string& of);
+/// "★ down[2,6] = 426 at row 2, column 2 of my slice"; where the matrix has no such element, the line says so.
+std::string marked_text(const Matrix& matrix, Index row, Index col, const std::string& of);
+/// @}
 
 }  // namespace muonwalk

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
@@ -77,4 +78,26 @@ TEST_CASE("address_of: what is not there has no address") {
   CHECK_THROWS_AS(address_of(layout, "w", 0, 6), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", -1, 0), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", 0, -1), std::out_of_range);
+}
+
+TEST_CASE("address_text: a line per coordinate, with sums that are right") {
+  LayoutOptions options;
+  options.parameter_alignment = 4;
+  options.bucket_alignment = 8;
+  options.bucket_capacity = 16;
+  const Layout layout = plan_layout({{"q", {4, 3}, SplitDim::rows, 0},
+                                     {"up", {8, 3}, SplitDim::rows, 0},
+                                     {"o", {3, 4}, SplitDim::columns, 0},
+                                     {"down", {3, 8}, SplitDim::columns, 0},
+                                     {"norm", {1, 3}, SplitDim::none, 5}},
+                                    Grid().dp(2).tp(2), options);
+  CHECK(address_text(layout, address_of(layout, "down", 2, 6)) ==
+        "1  shape         3 × 4  tp 1, row 2, column 2: element 2 · 4 + 2 = 10 of the slice\n"
+        "2  buffer_idx    0      the buffer of parameter group 0\n"
+        "3  global_range  32–43  element 32 + 10 = 42 of the buffer\n"
+        "4  bucket_idx    1      it begins at 24: element 42 − 24 = 18 of the bucket\n"
+        "5  local_range   0–7    dp 1, whose shard begins at 36: element 42 − 36 = 6 of the shard\n");
+  const std::string norm = address_text(layout, address_of(layout, "norm", 0, 1));
+  CHECK(norm.find("every tp, row 0, column 1: element 0 · 3 + 1 = 1 of the slice") != std::string::npos);
+  CHECK(norm.find("2  buffer_idx    1      the buffer of parameter group 5") != std::string::npos);
 }

@@ -71,4 +71,11 @@ TEST_CASE("the small layer: a number says where it belongs, and no two are equal
   CHECK(small_layer_number(1, 7, 2) == 272);
 }
 
-TEST_CASE("marked_text") { CHECK(marked_text(426, "element 2 of x") == "★ down[2,6] = 426 at element 2 of x"); }
+TEST_CASE("marked_text: what stands at the address, and that nothing does") {
+  const Matrix whole = small_layer_matrix(3);
+  CHECK(marked_text(whole, 2, 6, "down") == "★ down[2,6] = 426 at row 2, column 6 of down");
+  CHECK(marked_text(whole.flat(), 22, "down") == "★ down[2,6] = 426 at element 22 of down");
+  CHECK(marked_text(whole.flat(), 24, "down") == "★ down[2,6]: there is no element 24 of down");
+  CHECK(marked_text(whole, 2, 8, "x") == "★ down[2,6]: there is no row 2, column 8 of x");
+  CHECK(marked_text(whole, 3, 0, "x") == "★ down[2,6]: there is no row 3, column 0 of x");
+}
