@@ -68,11 +68,11 @@ Layout plan_buffers(const Seat& seat) {
 // ## One element, five coordinates
 //
 // The number at (row, col) of a whole matrix is 100 for the first parameter, 200 for the second, and so on, plus
-// 10 · row + col. So a number says where it belongs. We mark one of them, 426: the fourth parameter, `down`, row 2,
+// 10 · row + col. So a number says where it belongs. We mark one of them, 416: the fourth parameter, `down`, row 1,
 // column 6. What does `dist_meta` have to say, so that everybody can find it?
 //
 // 1. `tp_split_dim` and `shape`. TP has cut `down` along its columns, and a slice has the shape 3 × 4. Column 6 is in
-//    the second slice, that of TP rank 1, as its column 2. Row by row, that is element 2 · 4 + 2 of the slice.
+//    the second slice, that of TP rank 1, as its column 2. Row by row, that is element 1 · 4 + 2 of the slice.
 // 2. `buffer_idx`, the aisle: the buffer of the parameter group that `down` belongs to.
 // 3. `global_range`, the shelf: the elements of the buffer that the slice takes. Its start plus the element of the
 // slice
@@ -88,8 +88,8 @@ Layout plan_buffers(const Seat& seat) {
 
 // The five coordinates, as the program prints them. With another grid the same element has another address; try
 // `--tp 4` or `--dp 4`.
-std::string address_of_426(const Layout& layout) {
-  return "the address of down[2,6], the number 426\n" + address_text(layout, marked_element(layout));
+std::string address_of_416(const Layout& layout) {
+  return "the address of down[1,6], the number 416\n" + address_text(layout, marked_element(layout));
 }
 
 // What one rank holds.
@@ -169,7 +169,7 @@ float element(const Rank& rank, const DistMeta& meta, Index at) {
 }
 
 // Fill my shard of every bucket: what I own of a parameter is what its range and mine have in common, often nothing.
-// You should see the ranks of a TP group own the same elements of the buffer, and hold other numbers there. Find 426.
+// You should see the ranks of a TP group own the same elements of the buffer, and hold other numbers there. Find 416.
 // The planted bug `wrong_bucket` counts from the first bucket, which is right as long as there is only one.
 void fill_my_shards(Rank& rank, Local& local) {
   const Layout layout = plan_buffers(rank);
@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
   const Layout layout = plan_buffers(lesson.seat());
   lesson.say(buffer_map_text(layout));
   lesson.say(ownership_table(layout));
-  lesson.say(address_of_426(layout));
+  lesson.say(address_of_416(layout));
   lesson.step("fill my shards (buffer.bucket, its elements, and the numbers in them)", fill_my_shards);
   lesson.step("gather one bucket: all_gather over dp", gather_a_bucket);
   lesson.check("every shard", &Local::shards, shards_by_hand);
@@ -269,9 +269,9 @@ int main(int argc, char** argv) {
   //    most, if there are 25 buckets? Hint: 8 divides 64; is it worth a thought? Answer: each bucket is padded by less
   //    than 64 elements, so all of them by at most 25 · 63 = 1575, less than two in a million. It is worth none.
   // 3. Who holds row 1, column 3 of `down`, and as which element of which shard? Work it out from the table, then look
-  //    for the number. Hint: it is 413, and TP rank 0 holds columns 0 to 3, so a row of its slice is 4 long. Answer:
-  //    element 1 · 4 + 3 = 7 of the slice of TP rank 0, 32 + 7 = 39 of the buffer. The shard of dp 1 begins at 36, so
-  //    it is element 3 of the shard of bucket 1 on rank 2, and the line `0.1` of rank 2 has 413 there.
+  //    for the number. Hint: it is 413, and TP rank 0 holds columns 0 to 3, so a row of its slice is 4 long.
+  //    Answer: element 1 · 4 + 3 = 7 of the slice of TP rank 0, 32 + 7 = 39 of the buffer. The shard of dp 1 begins at
+  //    36, so it is element 3 of the shard of bucket 1 on rank 2, and the line `0.1` of rank 2 has 413 there.
   return lesson.answer(
       "all parameters of a group lie in one virtual buffer, slice after slice, row by row, padded and cut into "
       "buckets, and every bucket is cut into equal shards, one per DP rank; the plan that says where is a pure "

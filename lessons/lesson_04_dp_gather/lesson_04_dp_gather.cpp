@@ -5,7 +5,7 @@
 // matrix begins. This lesson brings the matrices back, pallet by pallet: all ranks gather a bucket, and each matrix is
 // found again in what arrives.
 //
-// You need to know the virtual buffer, `dist_meta` and the address of `down[2,6]` (\ref lesson_03_virtual_buffer), and
+// You need to know the virtual buffer, `dist_meta` and the address of `down[1,6]` (\ref lesson_03_virtual_buffer), and
 // what an all-gather does (\ref lesson_02_collectives).
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct Local {
 
 // ## The reference
 //
-// What a rank should end up with is its TP slice of each matrix of numbers. (426 is in the fourth, row 2, column 6:
+// What a rank should end up with is its TP slice of each matrix of numbers. (416 is in the fourth, row 1, column 6:
 // \ref small_layer_number.) `named_slice` copies it out of the whole, element by element.
 std::vector<NamedMatrix> numbers_of(const Seat& seat) {
   std::vector<NamedMatrix> matrices;
@@ -65,8 +65,8 @@ std::vector<NamedMatrix> numbers_of(const Seat& seat) {
 }
 
 // With `--precision bf16` numbers travel as *bfloat16*, floats of 2 bytes. They reach as far as those of 4 bytes, but
-// have 8 binary digits in place of 24: enough for every whole number up to 256, and for every second one from there to
-// 512. So 426 arrives as it was sent, and 425 does not.
+// have 8 binary digits in place of 24: enough for every whole number up to 256, and from there to 512 for every even
+// one. So 416 arrives as it was sent, and 415 does not.
 std::vector<NamedMatrix> matrices_of(const Seat& seat) {
   std::vector<NamedMatrix> matrices = numbers_of(seat);
   if (seat.precision == Precision::bf16)
@@ -84,7 +84,7 @@ std::vector<NamedMatrix> matrices_of(const Seat& seat) {
 // in the shard from the start, because momentum is never kept anywhere else.)
 //
 // In the output, the range says which elements of the buffer a shard is, and the bar where in the buffer they lie. The
-// line with a star looks `down[2,6]` up at its address and prints what stands there.
+// line with a star looks `down[1,6]` up at its address and prints what stands there.
 void start(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
   const Buffer& buffer = layout.buffers[0];

@@ -39,11 +39,11 @@ ElementAddress address_of(const Layout& layout, const std::string& parameter, In
 
 /// The address as five lines, one per coordinate of `dist_meta`, each with the sum that leads to the next element:
 ///
-///     1  shape         3 × 4  tp 1, row 2, column 2: element 2 · 4 + 2 = 10 of the slice
+///     1  shape         3 × 4  tp 1, row 1, column 2: element 1 · 4 + 2 = 6 of the slice
 ///     2  buffer_idx    0      the buffer of parameter group 0
-///     3  global_range  32–43  element 32 + 10 = 42 of the buffer
-///     4  bucket_idx    1      it begins at 24: element 42 − 24 = 18 of the bucket
-///     5  local_range   0–7    dp 1, whose shard begins at 36: element 42 − 36 = 6 of the shard
+///     3  global_range  32–43  element 32 + 6 = 38 of the buffer
+///     4  bucket_idx    1      it begins at 24: element 38 − 24 = 14 of the bucket
+///     5  local_range   0–7    dp 1, whose shard begins at 36: element 38 − 36 = 2 of the shard
 ///
 /// Throws std::out_of_range when the layout is not the one that the address was made for.
 std::string address_text(const Layout& layout, const ElementAddress& address);

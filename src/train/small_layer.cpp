@@ -6,7 +6,7 @@ namespace muonwalk {
 
 namespace {
 
-constexpr Index kMarkedRow = 2, kMarkedCol = 6;  // of down
+constexpr Index kMarkedRow = 1, kMarkedCol = 6;  // of down
 
 std::string marked_line(const float* value, const std::string& where) {
   if (value == nullptr) return fmt::format("★ down[{},{}]: there is no {}", kMarkedRow, kMarkedCol, where);
@@ -45,7 +45,7 @@ Matrix small_layer_matrix(int parameter) {
 ElementAddress marked_element(const Layout& layout) { return address_of(layout, "down", kMarkedRow, kMarkedCol); }
 
 std::string marked_text(const Flat& flat, Index element, const std::string& of) {
-  const bool there = element < static_cast<Index>(flat.size());
+  const bool there = element >= 0 && element < static_cast<Index>(flat.size());
   return marked_line(there ? &flat[element] : nullptr, fmt::format("element {} of {}", element, of));
 }
 

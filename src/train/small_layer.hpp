@@ -23,21 +23,21 @@ std::vector<Parameter> small_layer();
 LayoutOptions small_layer_options(int tp);
 
 /// The number that stands at (row, col) of its matrix number `parameter`: 100 · (parameter + 1) + 10 · row + col. So a
-/// number says where it belongs: 426 is in `down`, row 2, column 6.
+/// number says where it belongs: 416 is in `down`, row 1, column 6.
 float small_layer_number(int parameter, Index row, Index col);
 
 /// The whole matrix of these numbers.
 Matrix small_layer_matrix(int parameter);
 
-/// The marked element, row 2, column 6 of `down`: in the second bucket, and with dp 2 and tp 2 on the second rank of
+/// The marked element, row 1, column 6 of `down`: in the second bucket, and with dp 2 and tp 2 on the second rank of
 /// either group, so that no two of its addresses are equal. Throws std::out_of_range when the layout has no `down`.
 ElementAddress marked_element(const Layout& layout);
 
 /// A line about the marked element: what really stands at an address, and which one that is.
 /// @{
-/// "★ down[2,6] = 426 at element 18 of bucket 1", the number being flat[18].
+/// "★ down[1,6] = 416 at element 14 of bucket 1", the number being flat[14].
 std::string marked_text(const Flat& flat, Index element, const std::string& of);
-/// "★ down[2,6] = 426 at row 2, column 2 of my slice"; where the matrix has no such element, the line says so.
+/// "★ down[1,6] = 416 at row 1, column 2 of my slice"; where the matrix has no such element, the line says so.
 std::string marked_text(const Matrix& matrix, Index row, Index col, const std::string& of);
 /// @}
 

@@ -49,11 +49,11 @@ class BeforeAPageIsMade(Folder):
 
     def test_wrong_number_in_expected(self):
         lesson = self.lesson_copy()
-        self.edit(lesson / f"{LESSON}.expected", "256 B", "257 B")
+        self.edit(lesson / f"{LESSON}.expected", "96 B", "97 B")
         run = self.material(lesson)
         self.assertEqual(run.returncode, 1)
         self.assertIn(f"{LESSON} prints something else than its {LESSON}.expected", run.stderr)
-        self.assertIn("257 B", run.stderr)
+        self.assertIn("97 B", run.stderr)
 
     def test_answer_removed_from_expected(self):
         lesson = self.lesson_copy()
@@ -159,11 +159,11 @@ class WhenTheSiteIsThere(Folder):
         self.assert_caught("should show the question")
 
     def test_wrong_number_in_output(self):
-        self.edit(self.page, r'(<pre class="mw-output"[^>]*>[^<]*<b>Lesson 05.*?)256 B', r"\1 257 B")
+        self.edit(self.page, r'(<pre class="mw-output"[^>]*>[^<]*<b>Lesson 05.*?)96 B', r"\1 97 B")
         self.assert_caught("does not show the .expected")
 
     def test_wrong_number_in_bug(self):
-        self.edit(self.page, "62 of 128", "61 of 128")
+        self.edit(self.page, "24 of 48", "23 of 48")
         self.assert_caught("stale_slice")
 
     def test_dead_link(self):

@@ -327,11 +327,11 @@ class PlayerTest(unittest.TestCase):
         player = self.open(record("05"))[0]
         self.all(".player-tick", player)[1].click()
         self.assertEqual([item.text for item in self.all(".player-moves li", player)],
-                         ["rank 0 → rank 1 32 elements · 128 B", "rank 1 → rank 0 32 elements · 128 B"])
+                         ["rank 0 → rank 1 12 elements · 48 B", "rank 1 → rank 0 12 elements · 48 B"])
         said = self.one("[aria-live=polite]", player)
-        self.assertEqual(said.text, "all_gather over tp sends 2 messages of 128 B, 256 B in all.")
+        self.assertEqual(said.text, "all_gather over tp sends 2 messages of 48 B, 96 B in all.")
         self.one(".player-forward", player).click()
-        self.assertEqual(said.text, "Every rank holds all of w_rows.")
+        self.assertEqual(said.text, "Every rank holds all of up.")
 
     def test_a_part_that_all_ranks_hold_is_named_by_its_place(self):
         player = self.open(record("04"))[0]
@@ -339,7 +339,7 @@ class PlayerTest(unittest.TestCase):
         self.assertEqual(said.text, "Every rank holds a part of bucket 0 and a part of bucket 1.")
         self.all(".player-tick", player)[1].click()
         self.one(".player-forward", player).click()
-        self.assertEqual(said.text, "Every rank holds bucket 0, elements 0–39.")
+        self.assertEqual(said.text, "Every rank holds bucket 0, elements 0–23.")
 
     def test_the_code_and_the_lines_of_the_step_stand_beside_it(self):
         recording = record("05")
@@ -363,9 +363,9 @@ class PlayerTest(unittest.TestCase):
             BROWSER.execute_script(
                 "arguments[0].dispatchEvent(new PointerEvent(arguments[1], {pointerType: 'mouse'}))", target, kind)
             shown = self.one(".player-about", player).text
-            self.assertIn("rank 1 · w_columns" if kind == "pointermove" else about, shown)
+            self.assertIn("rank 1 · down" if kind == "pointermove" else about, shown)
         second.click()
-        self.assertIn("rank 1 · w_columns", self.one(".player-about", player).text)
+        self.assertIn("rank 1 · down", self.one(".player-about", player).text)
 
     # --- keys and focus ---
 
@@ -462,7 +462,7 @@ class PlayerTest(unittest.TestCase):
             const sender = document.querySelector(`.player-lane[data-rank="${piece.dataset.from}"]`);
             const lane = sender.getBoundingClientRect();
             return at.top >= lane.top && at.bottom <= lane.bottom; });""")
-        self.assertEqual(starts, [True] * 12)
+        self.assertEqual(starts, [True] * 4)
 
     def test_colours_follow_the_reader_and_the_switch_of_the_page(self):
         light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
@@ -515,7 +515,7 @@ class PlayerTest(unittest.TestCase):
                  (changed(lambda r: r.pop("palette")), "no palette"),
                  (changed(lambda r: r.pop("grid")), "no grid"),
                  (changed(lambda r: r["steps"][0]["holds"].pop()), "for each of 2 ranks"),
-                 (changed(lambda r: r["steps"][1]["holds"][0][0]["values"].pop()), "not as many numbers of w_rows"),
+                 (changed(lambda r: r["steps"][1]["holds"][0][0]["values"].pop()), "not as many numbers of up"),
                  (changed(lambda r: r["steps"][1]["moves"][0].update(to=2)), "a rank that is not there"),
                  (changed(lambda r: r["steps"][1]["holds"][0][0].update(tensor=9)), "a tensor that is not in the list")]
         for broken, sentence in cases:

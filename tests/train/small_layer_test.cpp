@@ -50,14 +50,14 @@ TEST_CASE("the small layer: the lessons' two buckets, two matrices each, for eve
     }
 }
 
-TEST_CASE("the marked element: 426, with five addresses that can't be mistaken for each other") {
+TEST_CASE("the marked element: 416, with addresses that can't be mistaken for each other") {
   const ElementAddress marked = marked_element(plan(2, 2));
   CHECK(marked.parameter == "down");
-  CHECK(small_layer_matrix(3)(marked.row, marked.col) == 426);
+  CHECK(small_layer_matrix(3)(marked.row, marked.col) == 416);
   CHECK((marked.tp_rank == 1 && marked.dp_rank == 1 && marked.bucket_idx == 1));
-  const std::set<Index> elements = {marked.row * 8 + marked.col, marked.slice_element, marked.buffer_element,
-                                    marked.bucket_element, marked.shard_element};
-  CHECK(elements.size() == 5);
+  const std::set<Index> elements = {marked.slice_element, marked.buffer_element, marked.bucket_element,
+                                    marked.shard_element};
+  CHECK(elements.size() == 4);
   CHECK(marked.slice_col != marked.col);
 }
 
@@ -73,9 +73,10 @@ TEST_CASE("the small layer: a number says where it belongs, and no two are equal
 
 TEST_CASE("marked_text: what stands at the address, and that nothing does") {
   const Matrix whole = small_layer_matrix(3);
-  CHECK(marked_text(whole, 2, 6, "down") == "★ down[2,6] = 426 at row 2, column 6 of down");
-  CHECK(marked_text(whole.flat(), 22, "down") == "★ down[2,6] = 426 at element 22 of down");
-  CHECK(marked_text(whole.flat(), 24, "down") == "★ down[2,6]: there is no element 24 of down");
-  CHECK(marked_text(whole, 2, 8, "x") == "★ down[2,6]: there is no row 2, column 8 of x");
-  CHECK(marked_text(whole, 3, 0, "x") == "★ down[2,6]: there is no row 3, column 0 of x");
+  CHECK(marked_text(whole, 1, 6, "down") == "★ down[1,6] = 416 at row 1, column 6 of down");
+  CHECK(marked_text(whole.flat(), 14, "down") == "★ down[1,6] = 416 at element 14 of down");
+  CHECK(marked_text(whole.flat(), 24, "down") == "★ down[1,6]: there is no element 24 of down");
+  CHECK(marked_text(whole.flat(), -1, "x") == "★ down[1,6]: there is no element -1 of x");
+  CHECK(marked_text(whole, 2, 8, "x") == "★ down[1,6]: there is no row 2, column 8 of x");
+  CHECK(marked_text(whole, 3, 0, "x") == "★ down[1,6]: there is no row 3, column 0 of x");
 }

@@ -16,12 +16,12 @@ Task join_columns(JoinColumns* yours) {
     lesson_05::gather_columns(rank, *local);
     const Shape slice = {local->columns_slice.rows(), local->columns_slice.cols()};
     const int tp = rank.grid.tp();
-    return [=] { return answer("w_columns", yours(local->gathered, slice, tp)); };
+    return [=] { return answer("down", yours(local->gathered, slice, tp)); };
   };
-  task.reference = [](const Seat& seat) { return answer("w_columns", lesson_05::whole_matrix(seat)); };
+  task.reference = [](const Seat& seat) { return answer("down", lesson_05::whole_down(seat)); };
   task.plan = [](const Seat& seat) {
     Plan plan{seat.grid, seat.place, {}};
-    plan.take(lesson_05::whole_matrix(seat).size(), "the whole matrix");
+    plan.take(lesson_05::whole_down(seat).size(), "the whole matrix");
     return plan;
   };
   task.slices = [](const Seat& seat) { return seat.grid.tp(); };
