@@ -368,10 +368,10 @@ def place(exercise, desk):
           f"Write it in your editor, and then: ./walk try {exercise.number}\nAs it stands, this is what the judge says of it:\n")
 
 
-def judge_and_say(exercise, desk, all_exercises, build):
+def judge_and_say(exercise, desk, all_exercises, build, timeout):
     path = desk.path(exercise)
     print(f"Try {exercise.number} · {exercise.title}", flush=True)
-    result = judge(exercise, path, build)
+    result = judge(exercise, path, build, timeout)
     if result.words:
         print(result.words)
     if result.solved:
@@ -393,6 +393,7 @@ def read_words(words):
     parser.add_argument("--folder", type=Path, default=ROOT / "try")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--timeout", type=float)
 
     def refuse(message):
         raise Refused(f"{message}; try ./walk try, or ./walk try 05 with --hint, --solution or --reset after it")
@@ -426,7 +427,7 @@ def work(words):
     elif request.reset:
         reset(exercise, desk)
     elif request.judge:
-        return judge_and_say(exercise, desk, all_exercises, request.build)
+        return judge_and_say(exercise, desk, all_exercises, request.build, request.timeout)
     else:
         place(exercise, desk)
         return TO_BE_JUDGED

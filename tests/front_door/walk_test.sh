@@ -65,6 +65,18 @@ test_unknown_lesson() {
   expect_err "there is no lesson 08"
 }
 
+test_try() {
+  : "try asks the tool, and builds what judges only when the tool wants it; all exit codes come through"
+  walk try 05 --hint
+  expect_status 7
+  expect_out "asked 05 --hint"
+  [[ ! -s $calls ]] || fail "nothing should have been called"
+  walk try 05
+  expect_status 1
+  expect_out "asked 05
+judged --judge 05"
+}
+
 test_list() {
   : "list prints titles and questions from any folder, and calls nothing"
   cd /

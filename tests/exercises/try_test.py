@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What ./walk try does with the reader's files, whatever is in them. try_test.py BUILD"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(sys.argv.pop(1)).resolve()
+INCLUDE = '#include "lessons/lesson_05_tp_gather/try_join_columns/contract.hpp"\nusing namespace muonwalk;\n'
+HEAD = "Matrix join_columns(const Flat& gathered, Shape slice, int tp) "
+RIGHT = "{ return join_slices(gathered, slice, SplitDim::columns, tp); }\n"
+
+
+class Desk(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name) / "try"
+        self.file = self.folder / "lesson_05.cpp"
+
+    def ask(self, *words, folder=None):
+        done = subprocess.run(
+            [sys.executable, str(SOURCE / "tools/try_exercise.py"), *words, "--folder", str(folder or self.folder), "--build",
+             str(BUILD), "--timeout", "0.2"], capture_output=True, text=True, cwd=SOURCE, check=False)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        return self.out
+
+    def judge(self, text):
+        self.folder.mkdir(exist_ok=True)
+        if isinstance(text, bytes):
+            self.file.write_bytes(text)
+        else:
+            self.file.write_text(text, encoding="utf-8")
+        return self.ask("05", "--judge")
+
+    def expect_refused(self, words, *asked):
+        self.ask(*asked)
+        self.assertEqual(self.code, 2)
+        self.assertIn(words, self.err)
+        self.assertEqual(self.err.count("\n"), 1)
+        self.assertEqual(self.out, "")
+
+
+class Requests(Desk):
+    def test_the_list(self):
+        lines = self.ask().splitlines()
+        self.assertEqual(self.code, 0)
+        self.assertEqual(len([line for line in lines if line[:2].isdigit() and line[:6].strip()[0] == "0"]), 12)
+        self.assertIn("0 of 12 solved", lines[-1])
+        self.assertFalse(self.folder.exists())
+
+    def test_what_cannot_be(self):
+        self.expect_refused('there is no exercise "77"; there are: 02 02.2 03', "77")
+        self.expect_refused("there is no exercise", "05.2")
+        self.expect_refused("there is no exercise", "5x")
+        self.expect_refused("--hint and --solution can't be asked for together", "05", "--hint", "--solution")
+        self.expect_refused("--hint needs an exercise before it", "--hint")
+        self.expect_refused("--frob", "05", "--frob")
+        self.expect_refused("06", "05", "06")
+        self.assertFalse(self.folder.exists())
+
+    def test_the_file_comes_and_comes_again(self):
+        for _ in range(2):
+            self.ask("5")
+            self.assertEqual(self.code, 10)
+            self.assertIn("is yours now", self.out)
+            text = self.file.read_text(encoding="utf-8")
+            self.assertTrue(text.startswith("// # Join slices of columns\n"))
+            self.assertNotIn("fails:", text)
+            self.assertIn(HEAD, text)
+            self.file.unlink()
+        self.file.write_text("mine", encoding="utf-8")
+        self.ask("05")
+        self.assertEqual((self.code, self.out, self.file.read_text(encoding="utf-8")), (10, "", "mine"))
+
+    def test_hints_one_by_one(self):
+        said = [self.ask("05", "--hint") for _ in range(4)]
+        for number, words in zip((1, 2, 3, 3), said):
+            self.assertIn(f"Hint {number} of 3", words)
+        self.assertEqual(len(set(said)), 3)
+        self.assertIn("--solution", said[2])
+        self.ask("05", "--reset")
+        self.assertIn("Hint 1 of 3", self.ask("05", "--hint"))
+
+    def test_the_solution_solves_it(self):
+        self.assertIn("Solved. That is 1 of 12; next: ./walk try 02", self.judge(self.ask("05", "--solution")))
+        self.assertEqual(self.code, 0)
+        self.assertRegex(self.ask(), r"05 +Join slices of columns +solved ✔")
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write("// one more word\n")
+        self.assertRegex(self.ask(), r"05 +Join slices of columns +solved before, changed since")
+        self.assertIn("0 of 12 solved", self.ask())
+
+    def test_reset_destroys_nothing(self):
+        self.judge("first")
+        self.assertIn("lesson_05.1.cpp", self.ask("05", "--reset"))
+        self.file.write_text("second", encoding="utf-8")
+        self.assertIn("lesson_05.2.cpp", self.ask("05", "--reset"))
+        self.assertNotIn("What you had", self.ask("05", "--reset"))  # nothing but the stub is there
+        kept = [(self.folder / f"lesson_05.{n}.cpp").read_text(encoding="utf-8") for n in (1, 2)]
+        self.assertEqual(kept, ["first", "second"])
+        self.assertFalse((self.folder / "lesson_05.3.cpp").exists())
+
+    def test_a_spoilt_list_of_what_is_solved(self):
+        self.folder.mkdir()
+        for text in ("{", "[]", '{"05": 7}', '{"05": {"hints": "x", "solved": 3}}'):
+            (self.folder / ".progress.json").write_text(text, encoding="utf-8")
+            self.ask()
+            self.assertEqual(self.code, 0, text + self.err)
+            self.assertIn("Hint 1 of 3", self.ask("05", "--hint"), text)
+
+    def test_a_folder_that_takes_nothing(self):
+        blocked = Path(self.folder.parent) / "file"
+        blocked.write_text("", encoding="utf-8")
+        self.ask("05", folder=blocked / "try")
+        self.assertEqual(self.code, 3)
+        self.assertIn("can't be written", self.err)
+        self.assertEqual(self.err.count("\n"), 1)
+
+    def test_a_folder_in_place_of_the_file(self):
+        self.file.mkdir(parents=True)
+        for words in ((), ("05", "--judge"), ("05", "--reset")):
+            self.ask(*words)
+            self.assertNotIn("Traceback", self.err)
+
+
+class Attempts(Desk):
+    def expect(self, outcome, words, text):
+        said = self.judge(text)
+        self.assertEqual(self.code, 1, said + self.err)
+        self.assertIn(f"Not solved yet: {outcome}.", said)
+        self.assertIn(words, said)
+        self.assertNotIn("Traceback", self.err)
+        return said
+
+    def test_what_does_not_compile(self):
+        said = self.expect("it does not compile", "expected ‘;’", INCLUDE + HEAD + "{ return Matrix() }\n")
+        self.assertIn("does not compile; the compiler's own words:", said)
+        self.assertNotIn("<stdin>", said)
+        self.expect("it does not compile", "own words", "Dear judge, I think that\n")
+        self.expect("it does not compile", "own words", bytes(range(256)))
+        self.expect("it does not compile", "own words", INCLUDE + HEAD + "{\n")
+
+    def test_another_function(self):
+        signature = "Matrix join_columns(const Flat& gathered, Shape slice, int tp)"
+        self.expect("no such function", signature, "")
+        self.expect("no such function", signature, INCLUDE + "Matrix join_rows(const Flat&, Shape, int) { return {}; }\n")
+        self.expect("no such function", signature, INCLUDE + "Matrix join_columns(const Flat&, int) { return {}; }\n")
+        self.expect("no such function", signature, INCLUDE + "int join_columns(const Flat&, Shape, int) { return 1; }\n")
+        self.expect("it does not link", "undefined reference",
+                    INCLUDE + "Matrix help(const Flat&);\n" + HEAD + "{ return help(gathered); }\n")
+
+    def test_crashes(self):
+        crash = "volatile int* p = nullptr; *p = 1;"
+        self.expect("a crash", "rank", INCLUDE + HEAD + "{ " + crash + " return {}; }\n")
+        self.expect("a crash", "before a rank had started", INCLUDE + "#include <cstdlib>\nint early = (std::abort(), 1);\n" + HEAD + RIGHT)
+        self.expect("an exception", "I give up", INCLUDE + "#include <stdexcept>\n" + HEAD
+                    + '{ throw std::runtime_error("I give up"); }\n')
+
+    def test_ends_of_the_program(self):
+        include = "#include <cstdlib>\n" + INCLUDE
+        self.expect("it ends the program", "code 0", include + HEAD + "{ std::exit(0); }\n")
+        self.expect("it ends the program", "code 0", include + "int early = (std::exit(0), 1);\n" + HEAD + RIGHT)
+
+    def test_loops_that_never_end(self):
+        self.expect("it never ends", "loop that never ends", INCLUDE + HEAD
+                    + "{ for (volatile int i = 0; i >= 0;) i = 1; return {}; }\n")
+        self.expect("a deadlock", "did nothing", INCLUDE + "#include <unistd.h>\n" + HEAD + "{ for (;;) pause(); }\n")
+
+    def test_prints_are_shown_and_warnings_too(self):
+        said = self.judge(INCLUDE + "#include <iostream>\n" + HEAD + '{ std::cout << "tp is " << tp; ' + RIGHT[1:])
+        self.assertEqual(self.code, 0, said)
+        self.assertIn("tp is 2", said)
+        self.expect("wrong values", "control reaches end", INCLUDE + HEAD + "{ if (tp > 0) return {}; }\n")
+
+
+if __name__ == "__main__":
+    os.environ.pop("NO_COLOR", None)
+    unittest.main()
