@@ -1,5 +1,7 @@
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,6 +80,23 @@ std::string error_of(const std::function<void()>& call) {
 }
 
 }  // namespace
+
+TEST_CASE("address_text: an address of either kind with its port, and nothing of what is neither or cut") {
+  sockaddr_in four = {};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(1234);
+  four.sin_addr.s_addr = htonl(0x7f000001);
+  sockaddr_in6 six = {};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(4660);  // 0x1234: the two bytes differ
+  six.sin6_addr = in6addr_loopback;
+  CHECK(sim::address_text(&four, sizeof four) == "127.0.0.1:1234");
+  CHECK(sim::address_text(&six, sizeof six) == "[::1]:4660");
+  CHECK(sim::address_text(&six, sizeof six - 1) == "");
+  CHECK(sim::address_text(&four, sizeof four - 1) == "");
+  four.sin_family = AF_UNIX;
+  CHECK(sim::address_text(&four, sizeof four) == "");
+}
 
 TEST_CASE("collectives over Gloo on threads: every kind, element type and world size equals the naive reference") {
   for (int size = 1; size <= 8; ++size) {

@@ -286,3 +286,10 @@ TEST_CASE("a trace that can't be written leaves nothing behind") {
   write_pytorch_dialect(folder.file("rank_1.json"), two_ranks(), 1);  // never committed
   CHECK(folder.names().empty());
 }
+
+TEST_CASE("microseconds_text: nanoseconds as microseconds with three digits, also before the beginning") {
+  const std::pair<std::int64_t, const char*> cases[] = {{0, "0.000"},      {1, "0.001"},           {999, "0.999"},
+                                                        {1000, "1.000"},   {-1, "-0.001"},         {-999, "-0.999"},
+                                                        {-1001, "-1.001"}, {12345678, "12345.678"}};
+  for (const auto& [ns, text] : cases) CHECK(microseconds_text(ns) == text);
+}

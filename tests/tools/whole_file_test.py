@@ -48,6 +48,10 @@ class WholeFile(unittest.TestCase):
             self.assertEqual(self.path.read_text(), "after")
             self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
             link.unlink()
+            for mode in (0o644, 0o750, 0o400):
+                self.path.chmod(mode)
+                write_whole(self.path, "again")
+                self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), mode)
 
     def test_failure_keeps_the_old_file(self):
         for _ in self.both_ways():
