@@ -33,26 +33,31 @@
 
 namespace nb {
 
-/// Loads Muonwalk's shared library: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks
-/// --library` builds. Throws a sentence that says what to do where there is none.
-inline void* load_library() {
+/// Where a library of Muonwalk lies: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks
+/// --library` builds; for another name than libmuonwalk, what lies beside that.
+inline std::string library_path(const std::string& name) {
 #ifdef __APPLE__
-  const std::string name = "libmuonwalk.dylib";
+  const std::string ending = ".dylib";
 #else
-  const std::string name = "libmuonwalk.so";
+  const std::string ending = ".so";
 #endif
   std::string path = __FILE__;
   const std::size_t slash = path.rfind('/');
-  path = (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "../build/lib/" + name;
+  path = (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "../build/lib/libmuonwalk" + ending;
   const char* named = std::getenv("MUONWALK_LIBRARY");
   if (named != nullptr && *named != '\0') path = named;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  const std::string common = "libmuonwalk";
+  return name == common ? path : path.replace(path.rfind(common), common.size(), name);
+}
+
+/// Loads Muonwalk's shared library. Throws a sentence that says what to do where there is none.
+inline void* load_library() {
+  void* library = dlopen(library_path("libmuonwalk").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
     throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
                              "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY");
   // What reads traces lies beside it, in a library of its own, which lesson 18 alone needs.
-  dlopen(path.replace(path.rfind("libmuonwalk"), std::string("libmuonwalk").size(), "libmuonwalk_analyser").c_str(),
-         RTLD_NOW | RTLD_GLOBAL);
+  dlopen(library_path("libmuonwalk_analyser").c_str(), RTLD_NOW | RTLD_GLOBAL);
   return library;
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
+from try_exercise import Broken, exercises  # noqa: E402
 from whole_file import write_whole  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -286,9 +287,37 @@ def add_main(notebook, lesson, titles, blocks, arguments):
     end_group()
 
 
-def make_notebook(lesson, titles, arguments=""):
+def attempt(exercise, name):
+    """The cells in which the file `name` of an exercise is written and judged: what it includes, the function, the judgement."""
+    lines = [line for line in exercise.read(name).split("\n") if not line.startswith("// fails: ")]
+    includes = [line for line in lines if line.startswith("#include")]
+    code = "\n".join(line for line in lines if not line.startswith(("#include", "using namespace muonwalk;"))).strip("\n")
+    namespace = f"try{exercise.number.replace('.', '_')}"
+    return ("\n".join(['#include "judge.hpp"', *includes]),
+            definition(namespace, ["using namespace muonwalk;", "", *code.split("\n")]),
+            f'nb::judge("{exercise.name}", &{namespace}::{exercise.function});')
+
+
+def add_exercises(notebook, its_exercises):
+    """Each with its contract, its hints folded away, the stub in a cell of its own, and the judgement."""
+    for at, exercise in enumerate(its_exercises):
+        contract = "\n".join(re.sub(r"^// ?", "", line) for line in exercise.contract[1:]).strip("\n")
+        hints = "".join(f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n</details>\n\n"
+                        for number, hint in enumerate(exercise.hints, 1))
+        again = ("Write it in the next cell but one, and execute the cells up to the judgement. To try again, restart the kernel, and "
+                 "execute the first cell and these; or give the function another name, and hand that one to the judge."
+                 if at == 0 else "")
+        notebook.text(f"try-{exercise.function}",
+                      "\n\n".join(part for part in (f"## Try it yourself: {exercise.title}", contract, again, hints.strip()) if part))
+        includes, function, judgement = attempt(exercise, "stub.cpp")
+        notebook.code(f"try-{exercise.function}-includes", includes)
+        notebook.code(f"try-{exercise.function}-yours", function)
+        notebook.code(f"try-{exercise.function}-judge", judgement)
+
+
+def make_notebook(lesson, titles, arguments="", its_exercises=()):
     """The notebook of one lesson as text. `titles` maps the names of all lessons to their titles, for links; `arguments` is
-    what the command line says at first."""
+    what the command line says at first; its exercises come at the end."""
     notebook, namespace = Notebook(), f"nb{lesson.number}"
     opened = next((i for i, block in enumerate(lesson.blocks) if block.kind == "main_open"), None)
     if opened is None:
@@ -311,6 +340,7 @@ def make_notebook(lesson, titles, arguments=""):
     notebook.code("use-names", f"using namespace {namespace};")
     add_definitions(notebook, lesson, titles, namespace, top[first_code:])
     add_main(notebook, lesson, titles, main, arguments)
+    add_exercises(notebook, its_exercises)
     return notebook.to_json()
 
 
@@ -333,7 +363,10 @@ def all_notebooks(root):
     """The notebooks of all lessons, as {file name: text}."""
     lessons = lessons_in_order(root)
     titles = titles_of(lessons)
-    return {f"{lesson.name}.ipynb": make_notebook(lesson, titles, test_arguments(root, lesson.name)) for lesson in lessons}
+    all_exercises = exercises(Path(root))
+    return {f"{lesson.name}.ipynb": make_notebook(lesson, titles, test_arguments(root, lesson.name),
+                                                  [each for each in all_exercises if each.lesson == lesson.name])
+            for lesson in lessons}
 
 
 def main():
@@ -342,7 +375,7 @@ def main():
     options = parser.parse_args()
     try:
         made = all_notebooks(ROOT)
-    except LessonError as error:
+    except (LessonError, Broken) as error:
         print(f"make_notebooks: {error}", file=sys.stderr)
         sys.exit(2)
     options.into.mkdir(parents=True, exist_ok=True)

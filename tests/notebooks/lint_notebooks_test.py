@@ -46,6 +46,14 @@ class Lint(unittest.TestCase):
     def test_a_good_notebook_has_no_fault(self):
         self.assertEqual(list(faults(GOOD, "05")), [])
 
+    def test_exercises_have_namespaces_of_their_own(self):
+        notebook = copy.deepcopy(GOOD)
+        notebook["cells"] += [code("try-one", "namespace try05 {\nint twice(int x) { return x; }\n}"),
+                              code("try-two", "namespace try05_2 {\nint twice(int x) { return x; }\n}")]
+        self.assertEqual(list(faults(notebook, "05")), [])
+        self.expect_of_cell("defines in namespace try06", "namespace try06 {\nint three() { return 3; }\n}")
+        self.expect_of_cell("names try05::three again", *["namespace try05 {\nint three() { return 3; }\n}"] * 2)
+
     def test_kernel_format_and_checks(self):
         self.expect("the kernel is not xcpp17", lambda n: n["metadata"]["kernelspec"].update(name="python3"))
         self.expect("the kernel is not xcpp17", lambda n: n.update(metadata={}))

@@ -1,0 +1,34 @@
+// What the last cells of a notebook include: the judge of its exercises. Ranks are threads of the kernel here, so a
+// function that crashes takes the kernel with it, and one that never ends has to be interrupted; ./walk try has an
+// answer for both.
+#pragma once
+
+#include "setup.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace nb {
+
+/// Loads the judges, which lie beside the library that the first cell has loaded.
+inline void* load_judges() {
+  void* judges = dlopen(library_path("libmuonwalk_exercises").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (judges == nullptr)
+    throw std::runtime_error(std::string("the judges can't be loaded: ") + dlerror() +
+                             "; build them with ./walk notebooks --library");
+  return judges;
+}
+
+void* const judges = load_judges();
+
+/// Judges your function and prints what there is to say. True when the exercise is solved.
+template <class Function>
+bool judge(const std::string& exercise, Function* yours) {
+  muonwalk::sim::JudgeOptions options;
+  options.world = muonwalk::sim::WorldKind::threads;
+  const muonwalk::sim::Verdict verdict = muonwalk::sim::judge(exercise, yours, options);
+  for (const std::string& line : verdict.lines) print(line.c_str());
+  const std::string outcome = muonwalk::sim::outcome_name(verdict.outcome);
+  print((verdict.solved() ? "Solved." : "Not solved yet: " + outcome + ".").c_str());
+  return verdict.solved();
+}
+
+}  // namespace nb
