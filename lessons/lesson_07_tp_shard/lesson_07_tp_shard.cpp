@@ -1,8 +1,8 @@
 // # Lesson 07 · TP shard
 //
 // Every rank of a tensor-parallel (TP) group now has the whole orthogonal matrix, and needs no more than its slice of
-// it, because that is what it has of the weights. This lesson is \ref lesson_05_tp_gather run backward, and it is the
-// shortest of the journey: each rank cuts its slice out of what it has.
+// it, because that is what it has of the weights. This lesson is \ref lesson_05_tp_gather backward, and it is the
+// shortest of the journey: the boxes are cut again, and each rank keeps its own.
 //
 // You need to know why every rank of the group did all of Newton–Schulz (\ref lesson_06_newton_schulz).
 
@@ -13,6 +13,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
+#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -32,15 +33,19 @@ using namespace muonwalk::sim;
 //           ██████           ██████                ██████           ···███
 //           ██████           ██████                ██████           ···███
 //
-// A slice of rows is one run of the matrix's memory, a slice of columns a piece of every row. A matrix that TP does not
-// cut at all is kept whole by every rank.
+// A slice of rows is one contiguous range of the matrix's memory, a slice of columns a piece of every row. A matrix
+// that TP does not cut at all is kept whole by every rank.
 //
 // This only works because the ranks' matrices are *the same*: the slices are cut from different copies, and together
 // they have to be one matrix again. Nobody checks that in training. Here we do, before anything is cut: the first check
 // comes between the two steps.
 
-const std::vector<Parameter> kParameters = {
-    {"w_rows", {8, 8}, SplitDim::rows}, {"w_columns", {4, 8}, SplitDim::columns}, {"w_uncut", {4, 6}, SplitDim::none}};
+// The four matrices of \ref small_layer, and one beside them that TP leaves whole: the router of a mixture of experts.
+std::vector<Parameter> with_router(std::vector<Parameter> parameters) {
+  parameters.push_back({"router", {4, 3}, SplitDim::none});
+  return parameters;
+}
+const std::vector<Parameter> kParameters = with_router(small_layer());
 
 // What one rank holds in this lesson.
 struct Local {
@@ -49,9 +54,7 @@ struct Local {
 };
 
 // A layout in which TP does not divide a dimension is refused before any rank starts.
-void plan(const Seat& seat) {
-  for (const Parameter& parameter : kParameters) tp_shape(parameter, seat.grid.tp());
-}
+Layout plan(const Seat& seat) { return plan_layout(kParameters, seat.grid); }
 
 // ## The reference
 //
@@ -63,14 +66,15 @@ std::vector<NamedMatrix> orthogonal_matrices(const Seat& seat) {
   settings.products = seat.products;
   std::vector<NamedMatrix> wholes;
   for (const Parameter& parameter : kParameters) {
-    const RandomTensor numbers = {seat.seed, wholes.size()};
+    const RandomTensor numbers = {seat.seed, 7 + wholes.size()};
     const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
     wholes.push_back({parameter.name, newton_schulz(update, settings)});
   }
   return wholes;
 }
 
-// And of each it takes the part that a seat has, element by element: an equal run of the rows, of the columns, or all.
+// And of each it takes the part that a seat has, element by element: an equal share of the rows, of the columns, or
+// all.
 std::vector<NamedMatrix> slices_of(const Seat& seat) {
   std::vector<NamedMatrix> slices = orthogonal_matrices(seat);
   for (std::size_t p = 0; p < slices.size(); ++p)
@@ -80,46 +84,60 @@ std::vector<NamedMatrix> slices_of(const Seat& seat) {
 
 // ## The steps
 //
-// Orthogonalize the whole matrices, as in lesson 06: every rank for itself. What Newton–Schulz needed in the meantime
-// was counted there, so we start to count anew.
+// Orthogonalize the whole matrices, as in lesson 06: every rank for itself. What Newton–Schulz needs in the meantime
+// was counted there, so we start to count anew. The marked element is at home in row 1, column 6; what was 416 while we
+// watched it move is now some number below 1, the same on all ranks.
 //
 // The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
 void orthogonalize_wholes(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
   for (const Parameter& parameter : kParameters) {
-    const RandomTensor numbers = {rank.seed, local.wholes.size()};
+    const RandomTensor numbers = {rank.seed, 7 + local.wholes.size()};
     const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
     local.wholes.push_back({parameter.name, orthogonalize(update, settings, parameter.name)});
     rank.show(parameter.name, local.wholes.back().matrix).whole();
+    const ElementAddress marked = marked_element(plan(rank));
+    if (parameter.name == marked.parameter)
+      rank.say(marked_text(local.wholes.back().matrix, marked.row, marked.col, "the whole matrix"));
   }
   rank.memory().restart_peak();
 }
 
-// Cut my slice out of each matrix, and let go of the whole as soon as that is done.
+// Cut my slice out of each matrix, and let go of the whole as soon as that is done. In PyTorch it is one line (`update`
+// is the proof of concept's name for the matrix before it and the slice after it):
 //
-// Three planted bugs. `wrong_dimension` cuts rows where the weights have columns. `wrong_coordinate` takes its place
-// among the DP ranks for its place among the TP ranks. `broadcast` does not trust the others: tp 0 sends everybody its
-// matrix first. The bits are right, and the table of costs has something to say.
+//     update = update.chunk(tp_size, dim=dist_meta.tp_split_dim)[tp_rank]
+//
+// You should see the marked element on TP rank 1, under the address that it had before the TP gather: row 1, column 2
+// of the slice.
+//
+// Three planted bugs. `contiguous_columns` cuts a slice of columns out of memory as if it were one of rows: the right
+// shape, and the mirror image of the forgotten copy in lesson 05. `wrong_coordinate` takes the slice with the number of
+// its DP coordinate. `broadcast` does not trust the others: tp 0 sends everybody its matrix first. The bits are right,
+// and the cost check fails.
 void shard(Rank& rank, Local& local) {
   const int tp = rank.grid.tp();
-  const int place = rank.bug("wrong_coordinate") ? rank.place.dp : rank.place.tp;
+  const int mine = rank.bug("wrong_coordinate") ? rank.place.dp : rank.place.tp;
   for (std::size_t p = 0; p < kParameters.size(); ++p) {
     const Parameter& parameter = kParameters[p];
     Matrix& whole = local.wholes[p].matrix;
     if (rank.bug("broadcast")) rank.tp().broadcast(whole.data(), whole.size(), 0);
-    const bool cut_wrongly = rank.bug("wrong_dimension") && parameter.tp_split_dim == SplitDim::columns;
-    const SplitDim dim = cut_wrongly ? SplitDim::rows : parameter.tp_split_dim;
-
-    local.slices.push_back({parameter.name, tp_shard(whole, dim, tp, place)});
+    Matrix slice = tp_shard(whole, parameter.tp_split_dim, tp, mine);
+    if (rank.bug("contiguous_columns") && parameter.tp_split_dim == SplitDim::columns)
+      std::copy_n(whole.data() + mine * slice.size(), slice.size(), slice.data());
     whole = Matrix();
 
     // The range says which rows or columns of the whole a slice is, and the bar where in the whole they lie.
     const Range part = tp_range(parameter, tp, rank.place.tp);
-    Shown& shown = rank.show(parameter.name, local.slices.back().matrix);
+    Shown& shown = rank.show(parameter.name, slice);
     if (parameter.tp_split_dim == SplitDim::rows) shown.rows(part, parameter.shape.rows);
     if (parameter.tp_split_dim == SplitDim::columns) shown.columns(part, parameter.shape.cols);
     if (parameter.tp_split_dim == SplitDim::none) shown.whole();
+    const ElementAddress marked = marked_element(plan(rank));
+    if (parameter.name == marked.parameter && marked.in_slice_of(rank.place))
+      rank.say(marked_text(slice, marked.slice_row, marked.slice_col, "my slice"));
+    local.slices.push_back({parameter.name, std::move(slice)});
   }
 }
 
@@ -143,8 +161,8 @@ Prediction predict(const Seat& seat) {
 // ## Why does nothing have to travel?
 //
 // Because the arithmetic was done tp times. The other way, one rank of the group orthogonalizes and sends each of the
-// others its slice, costs the arithmetic once, a message for each matrix and rank, and all the others wait. (With more
-// matrices than ranks the waiting can be shared out, too; some optimizers do that.)
+// others its slice, costs the arithmetic once and a message per matrix and rank, and all the others wait. (With more
+// matrices than ranks, each rank can orthogonalize some of them; some optimizers do that.)
 //
 // What it takes is that equal inputs give equal bits on every rank of the group. That is more than "the same function".
 // The order of every sum must not depend on how many threads a rank has or on where in memory the matrix lies; the
@@ -156,12 +174,12 @@ int main(int argc, char** argv) {
   info.title = "TP shard";
   info.question = "how does a rank get its slice of the orthogonal matrix, and why does nothing have to travel?";
   info.bugs = {{"drifted_rank", "rank tp 1 did one step of Newton–Schulz less than the others"},
-               {"wrong_dimension", "a matrix that TP cuts by columns is cut by rows"},
-               {"wrong_coordinate", "a rank takes the slice with the number of its DP rank"},
+               {"contiguous_columns", "a slice of columns is cut out of memory as if it were one of rows"},
+               {"wrong_coordinate", "a rank takes the slice with the number of its DP coordinate"},
                {"broadcast", "rank tp 0 sends its matrix to the others, which have it already"}};
-  info.also_try = {"--tp 2", "--dp 2 --tp 2", "--precision bf16", "--verbose 2"};
+  info.also_try = {"--tp 4", "--dp 2 --tp 2", "--precision bf16", "--verbose 2"};
 
-  Lesson<Local> lesson(info, Grid().tp(4), argc, argv);
+  Lesson<Local> lesson(info, Grid().tp(2), argc, argv);
   lesson.require(plan);
   lesson.step("orthogonalize the whole matrices, on every rank", orthogonalize_wholes);
   lesson.check("the whole matrices", &Local::wholes, orthogonal_matrices);
@@ -171,12 +189,15 @@ int main(int argc, char** argv) {
 
   // ## Exercises
   //
-  // 1. How many bytes would a rank receive if tp 0 sent everybody no more than its slice? Hint: of `w_uncut`,
-  //    everybody needs all.
-  // 2. Which of the planted bugs would go unnoticed if ranks compared nothing but the shapes of their slices? Hint:
-  //    one of the matrices that TP cuts is square, and the other is not.
+  // 1. How many bytes would rank tp 1 receive if tp 0 sent it no more than its slices? And how many with
+  //    `--bug broadcast`? Hint: of `router`, everybody needs all. Answer: 192 and 336. The slices of the four matrices
+  //    have 6 + 12 + 6 + 12 elements, the router 12; whole, they have 84. Cutting one's own slice costs none.
+  // 2. With `--bug wrong_coordinate --dp 2 --tp 2`, which ranks have the right slices all the same? Hint: the bug takes
+  //    one coordinate for the other. Answer: ranks 0 and 3, whose two coordinates are equal. Without
+  //    `--dp 2` every DP coordinate is 0, and only tp 0 is right. (The router is right everywhere.)
   // 3. With `--bug drifted_rank`, how many elements does the second check find different, and on whom? Guess before
-  //    you look. Hint: what is different was different before the cut, and is on one rank alone.
+  //    you look. Hint: what is different was different before the cut, and is on one rank alone. Answer: all 48 of rank
+  //    1, and none of rank 0: a step of Newton–Schulz changes every element. Slice by slice, nothing looks wrong.
   return lesson.answer(
       "every rank of a TP group computed the same bits, so each cuts the rows or columns that it needs out of its "
       "own copy, and keeps what TP does not cut; nothing travels, because the arithmetic was paid for tp times.");

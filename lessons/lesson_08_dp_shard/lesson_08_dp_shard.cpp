@@ -1,8 +1,9 @@
 // # Lesson 08 · DP shard
 //
-// A rank holds the orthogonal matrix, or its TP slice of it, and it could now change all of the weights. It does not.
-// Of the data-parallel (DP) group every rank changes only the weights that it owns, and then they give each other what
-// they have. This lesson is \ref lesson_04_dp_gather run backward, and with it the journey of a matrix ends.
+// A rank holds its TP slice of the orthogonal matrix, and it could now change all the weights of that slice. It does
+// not. Of the data-parallel (DP) group every rank changes only the weights that it owns, and then they give each other
+// what they have. This lesson is \ref lesson_04_dp_gather backward: the goods go back on their shelves, and with it the
+// journey of a matrix ends.
 //
 // You need to know how a bucket is cut into DP shards (\ref lesson_04_dp_gather) and what TP has left of the matrix
 // (\ref lesson_07_tp_shard).
@@ -12,64 +13,53 @@
 #include <utility>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/pictures/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
-#include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 // ## The idea
 //
-// A rank owns an equal run of the bucket: in one place the end of one matrix and the start of the next, in another a
-// piece out of the middle. Of a matrix that lies across its run it takes the elements that it owns (the DP shard), and
-// the update goes to the weights at the same places. What it did not own it leaves as it was, and the other ranks'
-// weights are missing until the *all-gather of weights* brings them:
+// A rank owns an equal range of each bucket: here the end of one matrix and the start of the next, there a piece out of
+// the middle. Of a matrix that lies across its range it takes the elements that it owns (the DP shard), and the update
+// goes to those weights. What it does not own it leaves as it was, and the other ranks' weights are missing until the
+// *all-gather of weights* brings them. Bucket 1 of the small layer, with `o` and `down`:
 //
-//     dp 0  qqqqqq··················     dp 0  QQQQQQqquuuuuuuuuuuuoooo     dp 0  QQQQQQQQUUUUUUUUUUUUOOOO
-//     dp 1  ······qquuuu············     dp 1  qqqqqqQQUUUUuuuuuuuuoooo     dp 1  QQQQQQQQUUUUUUUUUUUUOOOO
-//     dp 2  ············uuuuuu······  →  dp 2  qqqqqqqquuuuUUUUUUuuoooo  →  dp 2  QQQQQQQQUUUUUUUUUUUUOOOO
-//     dp 3  ··················uuoooo     dp 3  qqqqqqqquuuuuuuuuuUUOOOO     dp 3  QQQQQQQQUUUUUUUUUUUUOOOO
+//     dp 0  oooooo··dddd                 dp 0  OOOOOO··DDDDdddddddd····     dp 0  OOOOOO··DDDDDDDDDDDD····
+//     dp 1              dddddddd····  →  dp 1  oooooo··ddddDDDDDDDD····  →  dp 1  OOOOOO··DDDDDDDDDDDD····
 //     what I own of the update           capitals: weights that are new     all weights, new everywhere
-//     (a letter is two elements)
+//     (a letter is an element)
 //
 // Why not let every rank change all weights, and save the gather? Because no rank has all of the update: it
 // orthogonalizes only the matrices of which it owns something. That is ZeRO-1's bargain: each rank keeps the
 // optimizer's state, and does its work, for what it owns, and pays with one gather of weights a step.
 
-const std::vector<Parameter> kParameters = {
-    {"q", {4, 4}, SplitDim::rows}, {"up", {6, 4}, SplitDim::rows}, {"o", {4, 2}, SplitDim::columns}};
-
-// One bucket without padding between matrices: with 4 DP ranks, `up` lies on three of them. With tp 1 TP cuts nothing;
-// with `--tp 2` every TP rank has a bucket of this plan for its own slices, of half the size.
-//
-// A TP size that does not divide a matrix is refused here, before any rank starts.
-Layout plan(const Seat& seat) {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  return plan_layout(kParameters, seat.grid, options);
-}
+// The four matrices of \ref small_layer, in the two buckets that \ref lesson_03_virtual_buffer drew. A size of TP that
+// does not divide a matrix is refused here, before any rank starts.
+const std::vector<Parameter> kParameters = small_layer();
+Layout plan(const Seat& seat) { return plan_layout(kParameters, seat.grid, small_layer_options(seat.grid.tp())); }
 
 // What one rank holds in this lesson.
 struct Local {
-  Buckets weights;                       // [0][0]: the whole bucket, as every DP rank has it
+  Buckets weights;                       // [0][b]: all of bucket b, as every DP rank has it
   std::vector<NamedMatrix> orthogonal;   // its TP slices of the orthogonal matrices of which it owns something
   std::vector<Flat> shards;              // what it owns of them
-  std::vector<NamedMatrix> new_weights;  // at the end: the bucket as matrices
+  std::vector<NamedMatrix> new_weights;  // at the end: the buckets as matrices
 };
 
 // ## The reference
 //
-// Weights and orthogonal matrices are random numbers here, from a generator that gives everyone the same for the same
-// seed. That the second ones are not really orthogonal makes no difference to anything in this lesson: their elements
-// are added to the weights, whatever they are.
-Matrix weights_of(const Seat& seat, int p) {
-  return random_matrix({seat.seed, 2 * std::uint64_t(p)}, kParameters[p].shape.rows, kParameters[p].shape.cols);
-}
-Matrix orthogonal_of(const Seat& seat, int p) {
-  return random_matrix({seat.seed, 2 * std::uint64_t(p) + 1}, kParameters[p].shape.rows, kParameters[p].shape.cols);
+// Weights are the numbers of the small layer, and the orthogonal matrices a thousandth of them: 416 and 0.416 for the
+// marked element, so that it can be recognized in either. That the second ones are not orthogonal makes no difference
+// to anything in this lesson: their elements are subtracted from the weights, whatever they are.
+Matrix weights_of(const Seat&, int p) { return small_layer_matrix(p); }
+Matrix orthogonal_of(const Seat&, int p) {
+  Matrix orthogonal = small_layer_matrix(p);
+  for (Index at = 0; at < orthogonal.size(); ++at) orthogonal.data()[at] /= 1000;
+  return orthogonal;
 }
 
 // Muon's last line in plain loops, on whole matrices. The weights decay by the factor 1 − lr · wd (decoupled weight
@@ -97,21 +87,42 @@ std::vector<NamedMatrix> new_weights(const Seat& seat) {
 
 // ## The steps
 //
-// Start where the journey has come to: with the old weights, all of the bucket, as the forward pass used them, and with
-// my TP slices of the orthogonal matrices of which I own at least one element. The others I never had: to orthogonalize
-// them was the work of other ranks. A matrix that lies on three ranks was orthogonalized three times.
+// What is shown of the weights: a part of each bucket, what it was made of where the update has just been applied, and
+// the marked element, where the part has it.
+template <class PartOfBucket>
+void show_weights(Rank& rank, const Local& local, const PartOfBucket& part_of_bucket) {
+  const Layout layout = plan(rank);
+  const bool is_new = !local.shards.empty();
+  const ElementAddress marked = marked_element(layout);
+  for (int b = 0; b < int(local.weights[0].size()); ++b) {
+    const Flat& weights = local.weights[0][b];
+    const Range part = part_of_bucket(b);
+    const auto begin = weights.begin() + (part.begin - layout.buffers[0].buckets[b].range.begin);
+    Shown& shown = rank.show("weights of bucket " + std::to_string(b), Flat(begin, begin + part.size()));
+    shown.elements(part, layout.buffers[0].size).note(is_new ? "new" : "");
+    for (const DistMeta& meta : layout.buffers[0].parameters)
+      if (is_new && meta.bucket_idx == b && !layout.owned_range(meta, rank.place.dp).empty()) shown.from(meta.name);
+    const bool has = part.begin <= marked.buffer_element && marked.buffer_element < part.end;
+    if (b == marked.bucket_idx && has && marked.in_slice_of(rank.place))
+      rank.say(marked_text(weights, marked.bucket_element, "the bucket"));
+  }
+}
+
+// Start where the journey has come to: with the old weights, all of the buckets, as the forward pass used them, and
+// with my TP slices of the orthogonal matrices of which I own at least one element. The others I never had: to
+// orthogonalize them was the work of other ranks. A matrix that lies on two ranks was orthogonalized twice.
 //
-// Memory is counted from the end of this step on; what it takes to set the scene is none of the lesson's.
+// Memory is counted from the end of this step on; what it takes to set the scene does not count.
 void start(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
 
-  // What no rank of real training ever does: make all weights whole, to lay this rank's slices of them into a bucket.
+  // What no rank of real training ever does: make all weights whole, to lay this rank's slices of them into buckets.
   std::vector<Matrix> full;
   std::vector<const Matrix*> pointers;
   for (int p = 0; p < int(kParameters.size()); ++p) full.push_back(weights_of(rank, p));
   for (const Matrix& matrix : full) pointers.push_back(&matrix);
   local.weights = pack_buckets(layout, pointers, rank.place.tp);
-  rank.show("weights", local.weights[0][0]).whole();
+  show_weights(rank, local, [&](int b) { return layout.buffers[0].buckets[b].range; });
 
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     if (layout.owned_range(meta, rank.place.dp).empty()) continue;
@@ -123,98 +134,106 @@ void start(Rank& rank, Local& local) {
   rank.memory().restart_peak();
 }
 
-// The DP shard: take the elements that I own out of each matrix. Nothing travels. A range says which elements of the
-// slice, counted row by row, they are; it begins and ends in the middle of a row as it pleases.
+// The DP shard: take the elements that I own out of each matrix. Nothing travels. The range says which elements of the
+// slice, counted row by row, they are; it begins and ends in the middle of a row as it pleases. In PyTorch, with the
+// `local_range` counted from where the parameter begins (in the proof of concept,
+// `normalize_range(local_range, global_range[0])`):
 //
-// Look at rank 1: it owns the end of q and the start of up, and its numbers begin at 12 in the one and at 0 in the
-// other.
+//     update = update.reshape(-1)[begin:end]
+//
+// You should see that rank 3 has elements 4 to 11 of its slice of `down`, as rank 2 has of another slice. The marked
+// element was number 6 of the slice, and is number 2 of what the rank owns.
 //
 // The planted bug `neighbours_share` takes, and later changes, what the next DP rank owns.
 void shard(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
   const int dp_rank = rank.bug("neighbours_share") ? (rank.place.dp + 1) % rank.grid.dp() : rank.place.dp;
   std::size_t next = 0;
-  std::string others;  // what I own nothing of
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     const Index first = meta.global_range.begin;
-    if (layout.owned_range(meta, rank.place.dp).empty()) {
-      others += (others.empty() ? "nothing of " : ", ") + meta.name;
-      continue;
-    }
+    if (layout.owned_range(meta, rank.place.dp).empty()) continue;
 
-    // The slice is cut in memory order, so what I own of it is one run, and the bar shows where in the slice it lies.
+    // The slice is cut in memory order, so what I own of it is one range. The bar shows where in the slice it lies.
     const Range owned = layout.owned_range(meta, dp_rank);
     local.shards.push_back(dp_shard(local.orthogonal[next++].matrix, layout, meta, dp_rank));
     rank.show(meta.name, local.shards.back()).elements({owned.begin - first, owned.end - first}, meta.shape.size());
+    const ElementAddress marked = marked_element(layout);
+    if (meta.name == marked.parameter && marked.owned_by(rank.place))
+      rank.say(marked_text(local.shards.back(), marked.buffer_element - owned.begin, "what I own of the update"));
   }
-  if (!others.empty()) rank.say(others);
   local.orthogonal.clear();
 }
 
-// Change the weights that I own, and no others. `apply` in src/optim/steps.hpp is Muon's last line on a run of
-// elements; what is left to do here is to call it in the right place. An element has three addresses now, and each
+// Change the weights that I own, and no others. `apply` in src/optim/steps.hpp is Muon's last line on a range of
+// elements; what is left to do here is to call it on the right weights. An element has three addresses now, and each
 // array wants its own: in the slice (above), in the shard (`dp_shard` has dealt with it), and in the bucket, where the
-// weights are.
+// weights are. In PyTorch, with what the proof of concept calls `adjusted_lr`:
 //
-// You should see runs that tile the bucket: together they are all of it, and no element is in two of them. So every
-// weight is changed by one rank, once.
+//     p.mul_(1 - lr * weight_decay)
+//     p.add_(update, alpha=-lr * 0.2 * math.sqrt(max(rows, cols)))
+//
+// You should see ranges that tile the buckets: together they are all of them, and no element is in two. So every weight
+// is changed by one rank, once. The marked one was 416, and is now 416 · 0.99 − 0.416 · 0.02 · √8.
 //
 // Two planted bugs. `local_offset` writes where the element lies in my shard, and not where it lies in the bucket.
-// `shard_shape` takes √max(rows, cols) of what it has in hand, a run of elements, where the whole matrix is meant.
+// `shard_shape` takes √max(rows, cols) of what it has in hand, a row of elements, where the whole matrix is meant.
 void apply_to_mine(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
-  const Bucket& bucket = layout.buffers[0].buckets[0];
   const int dp_rank = rank.bug("neighbours_share") ? (rank.place.dp + 1) % rank.grid.dp() : rank.place.dp;
   std::size_t next = 0;
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     if (layout.owned_range(meta, rank.place.dp).empty()) continue;
 
-    // `at` counts in the bucket. This one begins at 0; with more buckets, where each begins has to be taken off.
+    // `at` counts in the bucket, so where the bucket begins has to be taken off.
     const Flat& orthogonal = local.shards[next++];
-    Index at = layout.owned_range(meta, dp_rank).begin - bucket.range.begin;
+    Index at = layout.owned_range(meta, dp_rank).begin - layout.buffers[0].buckets[meta.bucket_idx].range.begin;
     if (rank.bug("local_offset")) at = layout.local_range(meta, dp_rank).begin;
     Shape shape = meta.full_shape;
     if (rank.bug("shard_shape")) shape = {1, Index(orthogonal.size())};
-    apply(local.weights[0][0].data() + at, orthogonal.data(), Index(orthogonal.size()), shape, MuonSettings());
+    float* weights = local.weights[0][meta.bucket_idx].data() + at;
+    apply(weights, orthogonal.data(), Index(orthogonal.size()), shape, MuonSettings());
   }
+  show_weights(rank, local, [&](int b) { return layout.dp_slice(0, b, rank.place.dp); });
   local.shards.clear();
-
-  // What is shown is the part of the bucket that I own, and what it was made of.
-  const Range own = layout.dp_slice(0, 0, rank.place.dp);
-  const float* weights = local.weights[0][0].data();
-  Shown& shown = rank.show("weights", Flat(weights + own.begin, weights + own.end)).elements(own, bucket.range.size());
-  shown.note("new");
-  for (const DistMeta& meta : layout.buffers[0].parameters)
-    if (!layout.owned_range(meta, rank.place.dp).empty()) shown.from(meta.name);
 }
 
-// All-gather the weights: everybody sends the run that it owns, padding included, and receives the others' into place.
-// The weights travel as they are kept, in 4 bytes, also where the optimizer computes in bf16.
+// All-gather the weights, bucket by bucket: everybody sends the range that it owns, padding included, and receives the
+// others' where they belong. The weights travel as they are kept, in 4 bytes, also where the optimizer computes in
+// bf16. In PyTorch (Megatron-LM does it, not the proof of concept; `mine` is a view of my range of the bucket):
+//
+//     dist.all_gather_into_tensor(bucket, mine, group=dp_group)
 //
 // Compare with the cost of \ref lesson_04_dp_gather: a bucket of weights costs what a bucket of updates costs. After it
-// all ranks of the DP group hold the same weights again, as they did before the step.
+// all ranks of the DP group hold the same weights again, as they did before the step. The marked element is back at
+// home in `down`, and on rank 1 as well, which has not computed it.
 //
 // The planted bug `not_gathered` leaves it out. Each rank goes on with a few new weights among old ones.
 void gather_weights(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
-  const Range own = layout.dp_slice(0, 0, rank.place.dp);
-  Flat& weights = local.weights[0][0];
-  if (!rank.bug("not_gathered")) rank.dp().all_gather(weights.data() + own.begin, own.size(), weights.data());
-  rank.show("weights", weights).whole();
+  const std::vector<Bucket>& buckets = layout.buffers[0].buckets;
+  for (int b = 0; b < int(buckets.size()); ++b) {
+    const Range own = layout.dp_slice(0, b, rank.place.dp);
+    Flat& weights = local.weights[0][b];
+    if (rank.bug("not_gathered")) continue;
+    rank.dp().all_gather(weights.data() + own.begin - buckets[b].range.begin, own.size(), weights.data());
+  }
+  show_weights(rank, local, [&](int b) { return buckets[b].range; });
   local.new_weights = unpack_buckets(layout, local.weights, rank.place.tp);
 }
 
 // ## The cost
 //
-// The shard and the update cost nothing but arithmetic, each element once. Then a rank sends its part of the bucket to
-// each of the dp − 1 others. It holds the bucket of weights throughout; beside it, first the slices it has something of
-// and what it owns of them, and at the end the weights as matrices.
+// The shard and the update cost nothing but arithmetic, each element once. Then a rank sends its part of each bucket to
+// each of the dp − 1 others. It holds the buckets of weights throughout; beside them, first the slices it has something
+// of and what it owns of them, and at the end the weights as matrices.
 Prediction predict(const Seat& seat) {
   const Layout layout = plan(seat);
   const Buffer& buffer = layout.buffers[0];
   Prediction prediction;
-  prediction.ledger.add("dp", CollectiveKind::all_gather, ElementType::float32, 1,
-                        all_gather_traffic(seat.grid.dp(), buffer.size / seat.grid.dp(), ElementType::float32));
+  for (const Bucket& bucket : buffer.buckets)
+    prediction.ledger.add(
+        "dp", CollectiveKind::all_gather, ElementType::float32, 1,
+        all_gather_traffic(seat.grid.dp(), bucket.range.size() / seat.grid.dp(), ElementType::float32));
 
   // What I own of a matrix may be little; its slice I have had whole, or not at all. So the peak differs from rank to
   // rank: who owns a little of many matrices holds the most.
@@ -242,15 +261,14 @@ int main(int argc, char** argv) {
   info.fp32_only = true;
   info.question = "who changes which weights, and how do all ranks come to the same new ones?";
   info.bugs = {{"neighbours_share", "a rank takes what the next DP rank owns"},
-               {"local_offset", "weights are changed at the place that the update has in the rank's shard"},
+               {"local_offset", "weights are changed where the update lies in the rank's shard"},
                {"shard_shape", "the update is scaled with the shape of the shard, not of the whole matrix"},
                {"not_gathered", "the new weights stay with their owners"}};
-  info.also_try = {"--dp 2", "--tp 2", "--dp 3 --verbose 2"};
+  info.also_try = {"--dp 4", "--tp 1", "--dp 3 --verbose 2"};
 
-  // The map of the bucket first: the letters a, b and c are q, up and o.
-  Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
+  // The layout is that of lesson 03, where its map is.
+  Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
-  lesson.say(buffer_map_text(plan(lesson.seat())));
   lesson.step("start from the old weights and the matrices that I own something of", start);
   lesson.step("DP shard: the elements that I own, nothing travels", shard);
   lesson.step("apply the update to the weights that I own", apply_to_mine);
@@ -260,12 +278,15 @@ int main(int argc, char** argv) {
 
   // ## Exercises
   //
-  // 1. With `--bug local_offset` a quarter of the weights is right all the same. Which, and why? Hint: for one DP
-  //    rank the shard begins where the bucket begins.
-  // 2. With which dp does the bucket need padding? What is in it before the gather, and what after? Hint: 48
-  //    elements.
-  // 3. Draw the picture of "The idea" for `--tp 2`. Which ranks gather with each other? Hint: a rank of another TP
-  //    coordinate has other columns.
+  // 1. With `--bug shard_shape`, dp 1 changes its weights rightly all the same. Why, and is it right with `--dp 4`?
+  //    Hint: how many elements does it own of `up` and of `down`, and what is max(rows, cols)? Answer: by chance: 8 of
+  //    each, and 8 is also the longer side of both. With `--dp 4` no rank owns 8 elements of anything, and not one
+  //    weight comes out right.
+  // 2. How many of the bytes that rank 3 sends are padding? Hint: lesson 03 draws where it lies. Answer: 32 of 96.
+  //    At the end of each bucket stand 4 elements of padding, and they belong to the last DP rank.
+  // 3. Which ranks gather weights with each other, and why don't all four? Hint: a rank of another TP coordinate has
+  //    other rows or columns. Answer: ranks 0 and 2, and ranks 1 and 3: those of one TP coordinate, whose buckets hold
+  //    the same weights. The others' weights are other parts of the matrices, and nobody needs both to go on.
   return lesson.answer(
       "a rank takes from each orthogonal matrix the elements that it owns, changes its own weights with them and no "
       "others, and the all-gather of weights gives every rank of the DP group what the owners have computed, so "
