@@ -250,12 +250,13 @@ class PlayerTest(unittest.TestCase):
             self.assertEqual(self.frame(player), (step_number, "moves"))
             step = recording["steps"][step_number - 1]
             for rank, blocks in enumerate(step["holds"]):
-                senders = sorted({move["from"] for move in step["moves"] if move["to"] == rank})
+                senders = sorted(move["from"] for move in step["moves"] if move["to"] == rank)
                 pieces = BROWSER.execute_script("""
                   const lane = document.querySelector(`.player-lane[data-rank="${arguments[0]}"]`);
                   return [...lane.querySelectorAll(".player-arrives")].map((piece) => {
                     const at = piece.getBoundingClientRect(), whole = piece.parentElement.getBoundingClientRect();
-                    return {from: Number(piece.dataset.from), left: (at.left - whole.left) / whole.width,
+                    return {from: Number(piece.dataset.from), key: piece.closest("[data-key]").dataset.key,
+                            left: (at.left - whole.left) / whole.width,
                             right: (at.right - whole.left) / whole.width, top: (at.top - whole.top) / whole.height,
                             bottom: (at.bottom - whole.top) / whole.height}; })""", rank)
                 with self.subTest(lesson=number, step=step_number, rank=rank):
@@ -263,7 +264,7 @@ class PlayerTest(unittest.TestCase):
                     for piece in pieces:
                         held = [block for earlier in recording["steps"][:step_number - 1]
                                 for block in earlier["holds"][piece["from"]]
-                                if block["tensor"] == blocks[0]["tensor"]][-1]
+                                if block["tensor"] == blocks[int(piece["key"].split("/")[1])]["tensor"]][-1]
                         first, last = ("top", "bottom") if held["unit"] == "rows" else ("left", "right")
                         self.assertAlmostEqual(piece[first], held["begin"] / held["of"], delta=0.01)
                         self.assertAlmostEqual(piece[last], held["end"] / held["of"], delta=0.01)
