@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "sim/pictures/buffer_map.hpp"
 #include "sim/pictures/palette.hpp"
@@ -87,6 +90,33 @@ TEST_CASE("buffer_map_svg: a run begins and ends where the parameter does") {
   for (const char* x : {"336.00", "536.00", "736.00"}) CHECK(times(svg, std::string("<line x1=\"") + x + "\"") == 1);
   CHECK(times(svg, "<title>b: TP slice 1 × 5, elements 2–6, DP ranks 1–3</title>") == 1);
   CHECK(times(svg, "<rect x=\"336.00\" y=\"123.00\" width=\"200.00\" height=\"44.00\" rx=\"3\"") == 1);
+}
+
+// The numbers over the shards, in order: those of texts "7" or "rank 7" in the middle of something.
+std::vector<int> labelled_ranks(const std::string& svg) {
+  std::vector<int> ranks;
+  const std::regex label("class=\"mw-middle mw-[^\"]*\"[^>]*>(?:rank )?([0-9]+)</text>");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), label), end; at != end; ++at)
+    ranks.push_back(std::stoi((*at)[1]));
+  return ranks;
+}
+
+TEST_CASE("buffer_map_svg: the marked rank has its number, and so has every other one for which there is room") {
+  for (const int dp : {4, 64, 128}) {
+    const Layout layout = plan_layout({{"w", {dp, 4}, SplitDim::none}}, Grid().dp(dp), {});
+    const std::vector<int> all = labelled_ranks(buffer_map_svg(layout, -1));
+    REQUIRE(all.size() > 1);
+    const int step = all[1] - all[0];
+    CHECK((dp > 4) == (step > 1));
+    for (int marked = 0; marked<dp; marked += dp> 4 ? 7 : 1) {
+      CAPTURE(dp);
+      CAPTURE(marked);
+      std::vector<int> expected;
+      for (int rank = 0; rank < dp; ++rank)
+        if (rank == marked || (rank % step == 0 && std::abs(rank - marked) >= step)) expected.push_back(rank);
+      CHECK(labelled_ranks(buffer_map_svg(layout, marked)) == expected);
+    }
+  }
 }
 
 TEST_CASE("buffer_map_svg: has a title, a description, and colours for light and dark") {
