@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(sys.argv.pop(1)).resolve()
-EXERCISE = "lesson_09_full_step/sum_for_my_run"
+EXERCISE = "lesson_09_full_step/sum_for_my_shard"
 
 
 class BadExercises(unittest.TestCase):

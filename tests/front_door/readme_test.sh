@@ -6,7 +6,8 @@
 #
 # SOURCE is "lessons" (the table of lessons, from ./walk list), "expected NAME" (the screen of a lesson), "run NAME
 # [option...]" (what a lesson prints when it is run so, or the error it ends with), "serial_muon" (the serial optimizer,
-# from its source), "journey" (the picture of it) or "torch" (what its stages are in PyTorch).
+# from its source), "journey" (the picture of it), "torch" (what its stages are in PyTorch), or "try NUMBER NAME" (what the judge
+# says of an exercise's NAME.cpp).
 set -euo pipefail
 
 root=$1 programs=$2
@@ -58,6 +59,16 @@ made_block() {  # language command...
   printf '```\n'
 }
 
+try_block() {  # number name
+  local folder
+  folder=$(mktemp -d)
+  cp "$root"/lessons/lesson_"${1%.*}"_*/try_*/"$2.cpp" "$folder/lesson_${1/./_}.cpp"
+  printf '```text\n$ ./walk try %s\n' "$1"
+  python3 "$root/tools/try_exercise.py" "$1" --judge --folder "$folder" --build "$(dirname "$programs")" || true
+  printf '```\n'
+  rm -r "$folder"
+}
+
 block() {  # kind argument...
   case $1 in
     serial_muon) made_block cpp "$root/tools/serial_muon.py" ;;
@@ -66,6 +77,7 @@ block() {  # kind argument...
     lessons) lessons_block ;;
     expected) expected_block "$2" ;;
     run) run_block "${@:2}" ;;
+    try) try_block "${@:2}" ;;
     *) echo "README.md has a block of a kind that readme_test.sh does not know: $1" >&2 && exit 1 ;;
   esac
 }
@@ -77,6 +89,8 @@ renewed_readme() {
     printf '%s\n' "$line"
     if [[ $line =~ ^'<!-- begin: '(.*)' -->'$ ]]; then
       source=${BASH_REMATCH[1]}
+      # Builds with sanitizers have no judge: what stands there stays.
+      if [[ $source == "try "* && ! -x $programs/muonwalk-try ]]; then continue; fi
       # shellcheck disable=SC2086
       block $source
       while [[ $line != '<!-- end -->' ]]; do

@@ -270,6 +270,20 @@ class StartPage(Lessons):
             start_page.complete(ROOT, lessons, text + "<!-- site: other -->")
 
 
+class Exercises(Lessons):
+    def test_the_contract_of_each_is_on_the_page(self):
+        lesson = next(each for each in lessons_in_order(ROOT) if each.number == "04")
+        page = lesson_page.try_section(lesson)
+        self.assertIn('id="lesson_04_dp_gather_try"', page)
+        for words in ("<code>./walk try 04</code>", "<code>./walk try 04.2</code>", "view_in_bucket(const Flat&amp; bucket",
+                      "where the bucket begins in the buffer", "<code>dist_meta</code>"):
+            self.assertIn(words, page)
+        self.assertNotIn("//", page)
+
+    def test_a_lesson_without_one_has_no_section(self):
+        self.assertEqual(lesson_page.try_section(lessons_in_order(ROOT)[0]), "")
+
+
 class Pieces(unittest.TestCase):
     def test_data_can_not_end_its_script(self):
         self.assertEqual(lesson_page.script_json("x", {"a": "</script>"}),

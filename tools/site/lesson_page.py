@@ -12,6 +12,7 @@ import lesson_text  # noqa: E402
 from doxygen_filter import fragments, section_id  # noqa: E402
 from lesson_graph import builds_on, lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
+from try_exercise import Broken, exercises  # noqa: E402
 
 _FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.DOTALL)
 _SECTION = re.compile(r'<h1><a class="anchor" id="(\w+)"></a>\s*(.*?)</h1>', re.DOTALL)
@@ -144,6 +145,36 @@ def _fold_hints(lesson, contents):
     return head + exercises
 
 
+def _contract(exercise):
+    """The prose of a contract: paragraphs, `code`, and what is indented by four blanks as it stands."""
+    prose = "\n".join(re.sub(r"^// ?", "", line) for line in exercise.contract[1:])
+    parts = []
+    for part in re.split(r"\n\s*\n", prose.strip("\n")):
+        words = html.escape(part, quote=False)
+        if part.startswith("    "):
+            words = re.sub("^    ", "", words.replace("`", ""), flags=re.MULTILINE)
+            parts.append(f'<pre class="mw-output" tabindex="0" role="region" aria-label="What it is given">{words}\n</pre>')
+        else:
+            parts.append("<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", words) + "</p>")
+    return "\n".join(parts)
+
+
+def try_section(lesson):
+    """The lesson's exercises, as ./walk try has them; nothing where it has none."""
+    try:
+        its_own = [each for each in exercises(lesson.path.parents[2]) if each.lesson == lesson.name]
+        items = [f'<h2>{html.escape(each.title, quote=False)}</h2>\n{_contract(each)}\n'
+                 f'<p><code>./walk try {each.number}</code> puts a file of your own in place, with a stub of '
+                 f"<code>{html.escape(each.signature, quote=False)}</code>, builds it and judges it.</p>" for each in its_own]
+    except (Broken, OSError) as error:
+        raise LessonError(str(error)) from error
+    if not items:
+        return ""
+    intro = ("<p>Write a step of this lesson yourself. What you write is held to the lesson's own reference, bit for bit, and to "
+             "the plan: its calls, its bytes, and the most elements that it may hold.</p>")
+    return section(f"{lesson.name}_try", "Try it yourself", intro + "\n" + "\n".join(items))
+
+
 def table_of_contents(contents):
     items = "\n".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in _SECTION.findall(contents))
     return (f'<nav class="mw-contents" aria-label="On this page"><details open><summary>On this page</summary>'
@@ -190,6 +221,7 @@ def complete(lessons, lesson, contents, material, links):
                                output_section(lesson) + bugs_section(lesson))
     contents = _fold_hints(lesson, contents)
     answer = html.escape(lesson_text.answer(lesson), quote=False)
+    contents += try_section(lesson)
     contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')
 
     question = html.escape(lesson_text.question(lesson), quote=False)

@@ -3,9 +3,8 @@
 // Given a matrix's `dist_meta`, a row and a column of the whole matrix, say where the element lies: on which TP rank,
 // in which bucket, as which element of the bucket, on which DP rank, and as which element of that rank's shard.
 //
-//     buffer     that the matrix lies in: `buffer.buckets[b].range`, and `buckets[b].cuts`, dp + 1 places in the
-//     buffer: DP rank r
-//                owns what is from cuts[r] to cuts[r + 1]
+//     buffer     in which the matrix lies: bucket b is `buffer.buckets[b].range` of it, and of that DP rank r owns
+//                what is from `buckets[b].cuts[r]` to `cuts[r + 1]`, counted in the buffer
 //     meta       of the matrix: `shape` is that of a TP slice, `full_shape` that of the whole matrix
 //     row, col   in the whole matrix
 //     returns    an Address; where TP cuts nothing, tp_rank is 0

@@ -4,9 +4,9 @@
 // the order in which they lie.
 //
 //     dp         the DP group
-//     buffer     its buckets and the matrices in them: `buffer.buckets[b].parameters` are indices into
-//     `buffer.parameters` shards     this rank's shards, one per bucket use        takes a matrix of the shape
-//     `meta.shape`; it is done with it when it returns
+//     buffer     `buckets`, and `parameters`, all of its matrices; those in bucket b are
+//     parameters[buckets[b].parameters[i]] shards     this rank's shards, one per bucket use        takes a matrix of
+//     the shape `meta.shape`; when it returns, it needs the matrix no more
 //
 // Send each shard once to each other rank: one `dp.all_gather` per bucket. At no time hold more than one bucket and one
 // of its matrices, besides what you are given.

@@ -4,6 +4,6 @@
 using namespace muonwalk;
 
 Matrix view_in_bucket(const Flat& bucket, Index begin, const DistMeta& meta) {
-  // Your code goes here. Matrix(rows, cols, values) views a run of values as a matrix.
+  // Your code goes here. Matrix(rows, cols, values) views values as a matrix.
   return Matrix(meta.shape.rows, meta.shape.cols);
 }

@@ -6,7 +6,7 @@
 //     a, b, c    the coefficients of the quintic
 //     returns    m × n
 //
-// It is called five times in a row. As in the lesson, what counts is to be near the formula, so any order of addition
+// It is called five times in a row. As in the lesson, the result has to be near the formula, so any order of addition
 // will do. Nothing is sent. Besides x, hold no more than the result, A and B, which is m · n + 2 · m · m elements.
 #pragma once
 

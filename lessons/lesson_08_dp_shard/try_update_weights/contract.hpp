@@ -1,14 +1,14 @@
 // # Muon's last line
 //
-// Change a run of weights: first let them decay, then take off the orthogonal update, scaled by the shape of the whole
-// matrix.
+// Change some neighbouring weights of a matrix: let them decay, then subtract the orthogonal update, scaled by the
+// shape of the whole matrix.
 //
-//     weights     the run, one element per element of `orthogonal`; change it in place
-//     orthogonal  the same elements of the orthogonal matrix
+//     weights     orthogonal.size() of them; change them in place
+//     orthogonal  the elements of the orthogonal matrix at the same places
 //     full_shape  the shape of the whole matrix, before TP and DP have cut anything
 //     lr, weight_decay, rms   as in the lesson
 //
-// In this order, rounded after each operation, since the bits decide:
+// In this order, in float32, since the bits are compared:
 // w ← w · (1 − lr · weight_decay) − (lr · rms · √max(rows, cols)) · orthogonal. Nothing is sent, and nothing more is
 // held.
 #pragma once

@@ -20,7 +20,7 @@ Matrix without_decay(const Seat& seat, const DistMeta& meta) {
 Task update_weights(UpdateWeights* yours) {
   Task task;
   task.grids = {Grid().dp(2).tp(2), Grid().tp(1)};
-  // Every matrix of the lesson, this rank's TP slice of it, cut into two runs.
+  // Every matrix of the lesson, this rank's TP slice of it, cut into two parts.
   task.prepare = [yours](Rank& rank) -> Answer {
     auto weights = std::make_shared<std::vector<NamedMatrix>>();
     std::vector<Flat> halves;

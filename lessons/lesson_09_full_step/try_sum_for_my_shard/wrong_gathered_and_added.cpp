@@ -1,11 +1,11 @@
 // fails: right bits, but too many bytes
 #include <numeric>
 
-#include "lessons/lesson_09_full_step/try_sum_for_my_run/contract.hpp"
+#include "lessons/lesson_09_full_step/try_sum_for_my_shard/contract.hpp"
 
 using namespace muonwalk;
 
-Flat sum_for_my_run(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
+Flat sum_for_my_shard(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
   std::vector<Flat> level;
   const Flat all = dp.all_gather(gradients);
   const Index begin = std::accumulate(counts.begin(), counts.begin() + dp.rank(), Index{0});

@@ -1,9 +1,0 @@
-#include "lessons/lesson_09_full_step/try_sum_for_my_run/contract.hpp"
-
-using namespace muonwalk;
-
-Flat sum_for_my_run(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
-  Flat sum(counts[dp.rank()]);
-  dp.reduce_scatter_v(gradients.data(), counts, sum.data());
-  return sum;
-}
