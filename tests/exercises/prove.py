@@ -28,6 +28,10 @@ def faults_of(exercise, build, timeout):
         exercise.title, exercise.signature
         if len(exercise.contract) < 3:
             faults.append("its contract is nothing but a title")
+        for line in exercise.contract:
+            # Where a line is too long, clang-format goes on with the words of the next one.
+            if line.startswith("//     ") and not line.startswith("//      ") and "  " not in line[7:]:
+                faults.append(f"its contract has a line without a name and what it is: {line[2:].strip()}")
     except try_exercise.Broken as broken:
         faults.append(str(broken))
     try:
