@@ -4,9 +4,9 @@
 // the order in which they lie.
 //
 //     dp         the DP group
-//     buffer     its `buckets` and all of its `parameters`; `buckets[b].parameters` are the indices of those in bucket
-//     b shards     this rank's shards, one per bucket use        takes a matrix of the shape `meta.shape`; when it
-//     returns, it needs the matrix no more
+//     buffer     all its `parameters`, and its `buckets`: `buckets[b].parameters` are indices into `parameters`
+//     shards     this rank's shards, one per bucket
+//     use        takes a matrix of the shape `meta.shape`; when it returns, it needs the matrix no more
 //
 // Send each shard once to each other rank: one `dp.all_gather` per bucket. At no time hold more than one bucket and one
 // of its matrices, besides what you are given.
