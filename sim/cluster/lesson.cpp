@@ -160,6 +160,15 @@ void LessonCore::plan(const std::string& text) {
   if (program_) std::exit(0);
 }
 
+void LessonCore::instead(const std::function<int()>& work) {
+  int code = 0;
+  guarded([&] {
+    code = work();
+    finish_output();
+  });
+  if (program_) std::exit(code);
+}
+
 // Runs a step of the lesson and keeps the times of its phases.
 StepRecords LessonCore::run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded) {
   start();

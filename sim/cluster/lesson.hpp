@@ -51,6 +51,10 @@ class LessonCore {
   /// the program prints, which then ends with exit code 0 and without having started a rank.
   void plan(const std::string& text);
 
+  /// Does something else in place of the lesson, before any of its ranks is started. A program then ends with the exit
+  /// code that `work` returns; a notebook goes on.
+  void instead(const std::function<int()>& work);
+
   /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their
   /// place,
   /// `--svg FOLDER/` beside them, as `name`.svg.

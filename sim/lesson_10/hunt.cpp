@@ -1,0 +1,209 @@
+#include "sim/lesson_10/hunt.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/lesson_10/toy_training.hpp"
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+struct Mystery {
+  const char* bug;
+  const char* story;  // what it was, and what betrays it
+};
+
+// In the order of their numbers: not that of --list-bugs, where the suspects stand.
+const std::vector<Mystery>& mysteries() {
+  static const std::vector<Mystery> all = {
+      {"flat_matrix",
+       "The tutorial gathered the bucket, took out the numbers of one matrix, and forgot to view them as "
+       "dist_meta.shape. Newton–Schulz transposes, so it needs rows and columns, and a tensor of one dimension has "
+       "none: the program ends in the first step. Bugs that crash are the kind ones."},
+      {"stale_parameter_list",
+       "The tutorial's update loop used the name `params`, which an earlier loop over the groups had left behind. In "
+       "Python such a name lives on, so the last group is updated once per group, and all others never move. The loss "
+       "falls, because one group learns, twice in every step. Evidence: the bits of group 0 are those from the "
+       "start; Newton–Schulz is called for group 1 only, twice as often."},
+      {"spawn_in_notebook",
+       "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks; the "
+       "forked process has copies of the locks, but not the threads that would free them, so it waits for ever. "
+       "Nothing is printed, and nothing is wrong with the optimizer: it never came to its turn."},
+      {"inverted_split_dim",
+       "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
+       "the "
+       "wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise Muon, "
+       "which trains, only not as it should. Evidence: no byte travels over tp, and Newton–Schulz sees slices."},
+      {"second_moment_zeros",
+       "The proof of concept's checkpoint held zeros in place of AdamW's second moment. After the pause AdamW divides "
+       "by the root of a mean that has forgotten its past, so its steps are too long for a while; the loss recovers, "
+       "and nobody looks again. Evidence: only what AdamW trains differs, and only in a run that was resumed. Bytes "
+       "and calls of Newton–Schulz are as they should be."},
+      {"hard_wired_device",
+       "The tutorial's code said cuda:RANK in several places, and so asked every machine for as many GPUs as it has "
+       "ranks. Mending the first of these places only moved the crash to the second. Ask the machine, in one place."},
+      {"reset_dist_metas",
+       "The proof of concept made its table of dist_metas anew for each parameter group, inside of the loop over the "
+       "groups. In the end it holds the last group, and the optimizer leaves out what it can't find. A part of the "
+       "model "
+       "learns, and the loss falls. Evidence: the bits of group 0 are those from the start, and half of the calls are "
+       "missing, over dp and over tp."},
+      {"hard_wired_nccl",
+       "`init_process_group(backend=\"nccl\")` is what PyTorch's examples say. NCCL moves memory of GPUs; on a laptop "
+       "it "
+       "ends the program before the first step. Which backend to take is a question to the machine, not to the source "
+       "code."}};
+  return all;
+}
+
+std::string quantity(const std::string& kind) {
+  if (kind == "bits") return "bits: elements that differ from the serial reference in the end, on all ranks";
+  if (kind == "bytes") return "bytes: what all ranks sent, and what the plan says";
+  if (kind == "resume") return "resume: elements that differ between a run with a checkpoint and one without a pause";
+  return "newton-schulz-calls: on all ranks, by the shape that was orthogonalized";
+}
+
+// Throws UsageError for a number that no mystery has.
+const Mystery& mystery_of(const std::string& number) {
+  const std::vector<Mystery>& all = mysteries();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (number == std::to_string(i + 1)) return all[i];
+  throw UsageError(
+      fmt::format("--mystery {} is not known; the mysteries have the numbers 1 to {}", as_typed(number), all.size()));
+}
+
+const Bug& bug_of(const LessonInfo& info, const std::string& name) {
+  return *std::find_if(info.bugs.begin(), info.bugs.end(), [&name](const Bug& bug) { return bug.name == name; });
+}
+
+std::vector<std::string> symptoms(const Findings& findings) {
+  if (!findings.ended.empty())
+    return wrap_text("symptoms  it does not come to its end; the last words of rank 0: " + findings.ended, 10);
+  return {"symptoms  none: it trains to the end, without a message", "          " + loss_text(findings.losses)};
+}
+
+std::vector<std::string> table(const std::string& kind, const Findings& findings) {
+  std::vector<std::string> lines = wrap_text("evidence  " + quantity(kind), 10);
+  const auto rows_of = findings.evidence.find(kind);
+  if (rows_of == findings.evidence.end()) {
+    lines.push_back("          there is none: the program ended before it could train");
+    return lines;
+  }
+  std::vector<std::vector<std::string>> rows = {{"          ", "should be", "is"}};
+  for (const EvidenceRow& row : rows_of->second)
+    rows.push_back({"          " + row.what, row.should, row.is, row.suspicious() ? "✘" : ""});
+  append(lines, table_lines(rows, 4));
+  return lines;
+}
+
+bool same_evidence(const std::string& kind, const Findings& a, const Findings& b) {
+  const auto of_a = a.evidence.find(kind), of_b = b.evidence.find(kind);
+  const bool none = of_a == a.evidence.end();
+  return none == (of_b == b.evidence.end()) && (none || of_a->second == of_b->second);
+}
+
+// Why it can't have been the suspect, who did not do it.
+std::string refutation(const std::string& suspect, const Findings& findings, const Findings& of_suspect) {
+  if (findings.ended != of_suspect.ended)
+    return of_suspect.ended.empty()
+               ? fmt::format("no: with {} the program would have trained to the end without a message", suspect)
+               : fmt::format("no: with {} the last words would have been: {}", suspect, of_suspect.ended);
+  for (const std::string& kind : evidence_kinds()) {
+    if (same_evidence(kind, findings, of_suspect)) continue;
+    const auto shown = of_suspect.evidence.find(kind);
+    int there = 0;
+    for (const EvidenceRow& row : shown->second) there += row.suspicious();
+    return fmt::format("no: with {} the loss falls as well, but --evidence {} looks different; {} would be wrong",
+                       suspect, kind,
+                       there == 0 ? "nothing" : fmt::format("{} of {} lines", there, shown->second.size()));
+  }
+  return fmt::format("no, although nothing that can be asked for tells {} from it", suspect);
+}
+
+}  // namespace
+
+std::vector<LessonOption> Hunt::options() {
+  return {{"--mystery", fmt::format("1 to {}: a training with a bug in it; shows the symptoms", mysteries().size()),
+           &mystery},
+          {"--evidence", "with --mystery: bits, bytes, resume or newton-schulz-calls", &evidence},
+          {"--suspect", "with --mystery: the bug that you suspect, one of --list-bugs", &suspect},
+          {"--reveal", "with --mystery: which bug it was", &reveal}};
+}
+
+void Hunt::require_sensible(const LessonInfo& info, const Options& options) const {
+  if (!on()) {
+    const std::string without = !suspect.empty()    ? "--suspect " + as_typed(suspect)
+                                : !evidence.empty() ? "--evidence " + as_typed(evidence)
+                                : reveal            ? "--reveal"
+                                                    : "";
+    if (!without.empty())
+      throw UsageError(
+          fmt::format("{} goes with --mystery, which was not given; add --mystery 1, or any other up to {}", without,
+                      mysteries().size()));
+    return;
+  }
+  mystery_of(mystery);
+  const auto is_suspect = [this](const Bug& bug) { return bug.name == suspect; };
+  if (!suspect.empty() && std::none_of(info.bugs.begin(), info.bugs.end(), is_suspect))
+    throw UsageError(fmt::format("--suspect {} is no bug of this lesson; --list-bugs names the {} suspects",
+                                 as_typed(suspect), info.bugs.size()));
+  const std::vector<std::string>& kinds = evidence_kinds();
+  if (!evidence.empty() && std::find(kinds.begin(), kinds.end(), evidence) == kinds.end())
+    throw UsageError(fmt::format("--evidence {} is not known; it is bits, bytes, resume or newton-schulz-calls",
+                                 as_typed(evidence)));
+  if (!options.bug.empty())
+    throw UsageError(
+        fmt::format("--bug {} switches on a bug that you know, and --mystery {} one that you don't; leave "
+                    "out one of them",
+                    options.bug, mystery));
+  if (options.grid_given)
+    throw UsageError(
+        fmt::format("--mystery {} happened on {}; leave out --dp, --tp and --pp", mystery, Grid().dp(2).tp(2).text()));
+  if (options.recording() || options.tracing())
+    throw UsageError(
+        fmt::format("--mystery {} is not recorded; leave out --record, --svg, --trace and --trace-per-rank", mystery));
+}
+
+std::string Hunt::bug() const { return mystery_of(mystery).bug; }
+
+std::vector<std::string> Hunt::report(const LessonInfo& info, const Options& options, const Findings& findings,
+                                      const Findings& of_suspect) const {
+  const bool solved = !suspect.empty() && right();
+  const std::string last = fmt::format("{}: mystery {} {}", info.name, mystery,
+                                       solved     ? "is solved"
+                                       : !right() ? "is not solved: it was somebody else"
+                                       : reveal   ? "is revealed"
+                                                  : "is open");
+  if (options.verbose == 0) return {last};
+  std::vector<std::string> lines = {
+      left_and_right(fmt::format("Lesson 10 · Bug hunt · mystery {} of {}", mystery, mysteries().size()),
+                     fmt::format("{} · {} ranks", options.grid.text(), options.grid.size())),
+      ""};
+  append(lines, symptoms(findings));
+  if (!evidence.empty()) append(lines, table(evidence, findings));
+  if (!right()) append(lines, wrap_text("suspect   " + refutation(suspect, findings, of_suspect), 10));
+  if (solved) lines.push_back(fmt::format("suspect   yes, it was {}", suspect));
+  if (reveal || solved) {
+    append(lines, wrap_text(fmt::format("reveal    {}: {}", bug(), bug_of(info, bug()).what), 10));
+    append(lines, paragraph(mystery_of(mystery).story, 10, 10));
+    lines.push_back(fmt::format("try       --bug {}: what the check says of it", bug()));
+  } else {
+    std::vector<std::string> more, suspects;
+    for (const std::string& kind : evidence_kinds())
+      if (kind != evidence) more.push_back("--evidence " + kind);
+    more.push_back("--suspect NAME");
+    more.push_back("--reveal");
+    for (const Bug& bug : info.bugs)
+      if (bug.name != suspect) suspects.push_back(bug.name);
+    append(lines, wrap_items("add       ", more));
+    append(lines, wrap_items("suspects  ", suspects));
+  }
+  lines.push_back(last);
+  return lines;
+}
+
+}  // namespace muonwalk::sim
