@@ -2,8 +2,8 @@
 //
 // A profiler writes down what happened when: a name, a begin, a duration, thousands of times. Every number that is
 // read out of such a *trace* is somebody's sum over events, and the same trace gives a small sum or a large one. This
-// lesson reads a trace that is made up and small enough to check by eye; then the traces of four runs of its own; and
-// with `--published DIR` four real ones, from which figures were published.
+// lesson reads a trace that is made up and small enough to check by eye; then the traces of three runs of its own; and
+// then it says what became of figures that were published with their traces, when these were read again.
 //
 // You need to know the steps of Muon (\ref lesson_09_full_step) and the collectives (\ref lesson_02_collectives).
 
@@ -113,8 +113,8 @@ Summary read(const Seat& seat, std::vector<TraceFile> files) {
 
 // ### The reference of the runs
 //
-// Four runs follow: AdamW on dp 4, and Muon on dp 4, on tp 4 and on dp 2 × tp 2, each an \ref Optimizer, all on the
-// same matrices. Their weights are compared with those of one process, and what is read out of their traces with the
+// Three runs follow: AdamW on dp 4, and Muon on dp 4 and on dp 2 × tp 2, each an \ref Optimizer, all on the same
+// matrices. Their weights are compared with those of one process, and what is read out of their traces with the
 // *ledger*, which the transport kept while it sent, and which knows nothing of any clock.
 const std::vector<Parameter> kParameters = {
     {"w_query", {128, 128}, SplitDim::rows, 0},     // all matrices of a small layer,
@@ -208,25 +208,28 @@ Prediction predict(const Seat& seat) {
 
 // ## What was published
 //
-// "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) came with its traces, so its figures can
-// be read again. With `--published DIR`, each is shown as it was counted and then as above. The last table says of each
-// claim whether it holds. Our runs have no GPU: they tell calls, bytes and elements, and no milliseconds there.
-std::string published_folder;        // empty: not given
-std::vector<PublishedClaim> claims;  // what was read in it
+// [Distributed Muon: Field Notes & Reproducibility
+// Artifacts](https://huggingface.co/datasets/bird-of-paradise/muon-distributed-reproducibility) (Jen Wei, 2025) came
+// with its traces, so its figures can be read again. That is rare, and it is what makes the second look possible. The
+// last table has each claim as it was published, as we have read it again, by which rule, and whether it holds. With
+// `--published DIR` you read the traces yourself, and see each figure as it was counted, too. Our own runs have no GPU:
+// they tell calls, bytes and elements, and no milliseconds there.
+std::string published_folder;         // empty: not given
+ReadAgain read_again = read_by_us();  // or what is read in the folder
 
 // What can't work is refused before any rank starts.
 void prepare(const Seat& seat) {
   if (seat.grid.pp() > 1)
     throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", seat.grid.pp()));
   plan_layout(kParameters, seat.grid);  // throws where TP divides a matrix unevenly
-  if (!published_folder.empty() && claims.empty()) claims = published_claims(read_published_folder(published_folder));
+  if (!published_folder.empty() && read_again.folder.empty()) read_again = read_in(published_folder);
 }
 
-// All runs side by side, and the claims. The verdicts mean something only for the published traces.
+// All runs side by side, and the claims. In a folder, the published figures have to come out, counted as they were.
 int compare_runs(Lesson<Local>& lesson) {
-  lesson.say(compared_runs_text(runs, claims));  // with the folder of the traces: first each figure, as it was counted
-  const FoundAgain again = found_again(claims);  // to the last digit that was published
-  if (!claims.empty())
+  lesson.say(compared_runs_text(runs, read_again));
+  const FoundAgain again = found_again(read_again.claims);  // to the last digit that was published
+  if (!read_again.folder.empty())
     lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
                          {{"figures", again.published}});
   return lesson.answer(
@@ -258,9 +261,9 @@ int main(int argc, char** argv) {
                {"host_for_device", "the time to start the optimizer is taken for the time that it took"},
                {"one_rank_only", "only the trace of rank 0 is read"},
                {"lost_gradient", "rank 1 trains without its own gradient"}};
-  info.also_try = {"--published DIR", "--precision bf16", "--dp 2 --tp 4", "--trace run.json"};
+  info.also_try = {"--published DIR", "--precision bf16", "--dp 1 --tp 4", "--trace run.json"};
   info.options = {
-      {"--published", "the folder of the published traces, to read them, too", &published_folder, PathUse::reads_from}};
+      {"--published", "the folder of the published traces, to read them here", &published_folder, PathUse::reads_from}};
   info.traced = true;  // its own trace is kept in memory
 
   // The made-up trace as a picture, and what two readers make of it.
@@ -280,20 +283,25 @@ int main(int argc, char** argv) {
   read_run(lesson);              // and what its trace says
   int code = lesson.answer("");  // which comes after the last run
 
-  // Then Muon, on three grids or on the reader's own.
+  // Then Muon, on two grids or on the reader's own.
   info.question.clear();  // it was asked
-  std::vector<Grid> grids = {Grid().dp(4), Grid().tp(4), Grid().dp(2).tp(2)};
+  std::vector<Grid> grids = {Grid().dp(4), Grid().dp(2).tp(2)};
   if (lesson.options().grid_given) grids = {lesson.options().grid};
   for (std::size_t i = 0; i < grids.size(); ++i)
     code = std::max(code, run_muon(info, grids[i], i + 1 == grids.size(), argc, argv));
 
   // ## Exercises
   //
-  // 1. In the made-up trace, let the second gather begin at 16. Which figures change, and which of them only for the
-  //    reader who adds up? Hint: two calls at the same time are one stretch of time.
+  // 1. In the made-up trace, let the second gather begin at 16 on both ranks. Which figures of rank 0 change, and what
+  //    does the reader see of it who adds up? Hint: two calls at the same time are one stretch of time. Answer: The
+  //    gathers no longer run at the same time, so the communication grows from 12 to 14 ms, and 6 ms of it in place of
+  //    4 overlap with Newton–Schulz. Calls, waiting and optimizer stay. The sums stay as well: who adds up sees
+  //    nothing.
   // 2. Rank 0 spends 8 ms in its first gather and rank 1 spends 4. Which rank would you have to make faster? Hint: not
-  //    the one whose figure is larger.
+  //    the one whose figure is larger. Answer: Rank 1. Its model takes 4 ms longer, so it comes 4 ms late, and half of
+  //    the 8 ms of rank 0 are waiting for it.
   // 3. Look at the optimizer's share on the host. What would make it nearly all, without a change on the device? Hint:
-  //    the host may ask the device for a number.
+  //    the host may ask the device for a number. Answer: A line in the optimizer that waits for the device, for example
+  //    to log a norm. Then the host's range ends when the device is done, and the rest of the step is short beside it.
   return code;
 }

@@ -31,28 +31,33 @@ ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const T
 }
 
 OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
+  const auto find = [&runs](const char* optimizer, int dp, int tp) -> const ComparedRun* {
+    for (const ComparedRun& run : runs)
+      if (on_grid(run, optimizer, dp, tp)) return &run;
+    return nullptr;
+  };
+  const ComparedRun *adamw = find("AdamW", 4, 1), *muon = find("Muon", 2, 2), *equal = find("Muon", 4, 1);
+  const auto bytes_of = [](const ComparedRun& run) { return static_cast<double>(run.totals.sent_bytes); };
   OwnRuns own;
-  if (runs.empty()) return own;
-  const ComparedRun &adamw = runs.front(), &muon = runs.back();
-  if (!on_grid(adamw, "AdamW", 4, 1) || !on_grid(muon, "Muon", 2, 2)) return own;
-  own.bytes_ratio = static_cast<double>(muon.totals.sent_bytes) / static_cast<double>(adamw.totals.sent_bytes);
-  own.state_ratio = one_copy(muon) / one_copy(adamw);
+  if (adamw != nullptr && muon != nullptr) own.bytes_ratio = bytes_of(*muon) / bytes_of(*adamw);
+  if (adamw != nullptr && equal != nullptr) own.equal_grid_ratio = bytes_of(*equal) / bytes_of(*adamw);
+  if (adamw != nullptr && muon != nullptr) own.state_ratio = one_copy(*muon) / one_copy(*adamw);
   return own;
 }
 
-std::string compared_runs_text(const std::vector<ComparedRun>& runs, const std::vector<PublishedClaim>& claims) {
+std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read) {
   std::vector<std::vector<std::string>> rows = {
       {"runs", "calls", "events by name", "bytes sent", "state on all ranks"}};
   for (const ComparedRun& run : runs)
     rows.push_back({"  " + name_of(run), number_text(run.totals.calls), number_text(run.totals.events_by_name),
                     number_text(run.totals.sent_bytes), number_text(run.state_elements)});
   std::vector<std::string> lines = table_lines(rows, 1);
-  if (!claims.empty()) {
+  if (!read.folder.empty()) {
     lines.push_back("");
-    append(lines, published_text(claims, {}));
+    append(lines, published_text(read.claims, {}));
     lines.push_back("");
   }
-  append(lines, published_claims_table(claims, own_runs(runs)));
+  append(lines, published_claims_table(read, own_runs(runs)));
   return joined(lines);
 }
 

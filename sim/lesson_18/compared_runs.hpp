@@ -22,13 +22,14 @@ struct ComparedRun {
 ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
                          std::int64_t state_elements);
 
-/// What runs say about the published claims: the last one, of Muon, against the first, of AdamW. Nothing where these
-/// are of other grids than the claims, Muon's dp 2 × tp 2 and AdamW's dp 4.
+/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Nothing where one
+/// of them was not made.
 OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 
-/// A row a run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
-/// them, where there are any, the published claims as published_text has them, and then published_claims_table.
-std::string compared_runs_text(const std::vector<ComparedRun>& runs, const std::vector<PublishedClaim>& claims);
+/// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
+/// them published_claims_table, and before that, where the published traces were read now, each figure as
+/// published_text has it.
+std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read);
 
 /// Lines as one text.
 std::string joined(const std::vector<std::string>& lines);

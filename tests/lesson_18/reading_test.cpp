@@ -9,6 +9,7 @@
 #include "sim/lesson_18/made_up_trace.hpp"
 #include "sim/lesson_18/published_claims.hpp"
 #include "sim/lesson_18/two_readings.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -178,31 +179,60 @@ std::string line_with(const std::vector<std::string>& lines, const std::string& 
 
 }  // namespace
 
-TEST_CASE("claims table: without the traces nothing is said about them") {
-  const auto lines = published_claims_table({}, OwnRuns());
-  CHECK(lines.size() == 10);
-  for (const std::string& line : lines) CHECK(line.find("hold") == std::string::npos);
-  CHECK(line_with(lines, "0.57").find("give --published") != std::string::npos);
-  CHECK(line_with(lines, "0.57").find("can't tell") != std::string::npos);
+TEST_CASE("claims table: without the traces it says what we have read, by which rule, and where it comes from") {
+  const auto lines = published_claims_table(read_by_us(), OwnRuns());
+  const std::vector<std::pair<const char*, const char*>> verdicts = {
+      {"communication time, Muon / AdamW", "0.594"},    {"calls of collectives", "10 and 25"},
+      {"communication per step", "13.75 and 23.16 ms"}, {"the optimizer's share", "61.0 %"},
+      {"forward and backward", "157.85 and 149.40 ms"}, {"async against sync", "0.90 and 0.99"}};
+  for (const auto& [claim, figure] : verdicts) {
+    const std::string line = line_with(lines, claim);
+    CAPTURE(line);
+    CHECK(line.find(figure) != std::string::npos);
+    CHECK(line.find("doesn't hold") != std::string::npos);
+  }
   CHECK(line_with(lines, "sweet spot").find("can't tell") != std::string::npos);
+  CHECK(line_with(lines, "state per weight").find("can't tell") != std::string::npos);
+  CHECK(lines.size() == 1 + 2 * 8 + 3);  // a rule below each of eight claims, and the source
+  for (std::size_t i = 2; i < 17; i += 2) CHECK(lines[i].rfind("    ", 0) == 0);
+  CHECK(line_with(lines, "Jen Wei").find("2025") != std::string::npos);
+  CHECK(line_with(lines, read_by_us().digest).find("XXH3") != std::string::npos);
+  CHECK(lines.back().find("https://huggingface.co/datasets/bird-of-paradise/") != std::string::npos);
+  for (const std::string& line : lines) CHECK(text_width(line) <= 100);
+}
+
+TEST_CASE("claims table: of a folder it says whether the traces in it are those that we have read") {
+  ReadAgain same = read_by_us(), other = read_by_us();
+  same.folder = other.folder = "/a/folder\n";
+  other.digest = "0000000000000000";
+  const std::string of_same = joined(published_claims_table(same, {})),
+                    of_other = joined(published_claims_table(other, {}));
+  CHECK(of_same.find("the same four traces") != std::string::npos);
+  CHECK(of_same.find("/a/folder\\n") != std::string::npos);
+  CHECK(of_other.find("the same four traces") == std::string::npos);
+  CHECK(of_other.find("other traces") != std::string::npos);
 }
 
 TEST_CASE("claims table: the verdict follows the figure") {
-  CHECK(line_with(published_claims_table(claims_with(0.594), OwnRuns()), "0.57").find("doesn't hold") !=
-        std::string::npos);
-  CHECK(line_with(published_claims_table(claims_with(0.574), OwnRuns()), "0.57").find("doesn't hold") ==
-        std::string::npos);
+  const auto table = [](double ratio, const OwnRuns& own) {
+    return published_claims_table({claims_with(ratio), "", ""}, own);
+  };
+  CHECK(line_with(table(0.594, {}), "0.57").find("doesn't hold") != std::string::npos);
+  CHECK(line_with(table(0.574, {}), "0.57").find("doesn't hold") == std::string::npos);
   OwnRuns own;
   own.state_ratio = 0.5;
-  CHECK(line_with(published_claims_table({}, own), "50 %, here").find("  holds") != std::string::npos);
+  CHECK(line_with(table(0.594, own), "state per weight").find("  holds") != std::string::npos);
   own.state_ratio = 0.6;
-  CHECK(line_with(published_claims_table({}, own), "60 %, here").find("doesn't hold") != std::string::npos);
+  CHECK(line_with(table(0.594, own), "state per weight").find("doesn't hold") != std::string::npos);
+  own.bytes_ratio = 0.7222;
+  own.equal_grid_ratio = 1.5;
+  CHECK(line_with(table(0.594, own), "0.722 × on these grids, 1.500 × on dp 4") != "");
 }
 
 TEST_CASE("claims table: a figure that has another name now is a mistake of ours, and not a gap in the table") {
   std::vector<PublishedClaim> claims = claims_with(0.594);
   claims[2].figures[0].what = "renamed";
-  CHECK_THROWS_AS(published_claims_table(claims, OwnRuns()), std::logic_error);
+  CHECK_THROWS_AS(published_claims_table({claims, "", ""}, OwnRuns()), std::logic_error);
 }
 
 TEST_CASE("own runs: bytes of dp 2 × tp 2 against dp 4, and state by the copy") {
@@ -215,10 +245,15 @@ TEST_CASE("own runs: bytes of dp 2 × tp 2 against dp 4, and state by the copy")
   muon.grid = Grid().dp(2).tp(2);
   muon.totals.sent_bytes = 100;
   muon.state_elements = 10;
-  const OwnRuns own = own_runs({adamw, muon});
+  ComparedRun equal = muon;
+  equal.grid = Grid().dp(4);
+  equal.totals.sent_bytes = 600;
+  const OwnRuns own = own_runs({adamw, equal, muon});
   REQUIRE(own.bytes_ratio);
   CHECK(*own.bytes_ratio == 0.25);
   CHECK(*own.state_ratio == 0.5);
+  CHECK(*own.equal_grid_ratio == 1.5);
+  CHECK(!own_runs({adamw, muon}).equal_grid_ratio);
   muon.grid = Grid().dp(4);
   CHECK(!own_runs({adamw, muon}).bytes_ratio);
   CHECK(!own_runs({}).bytes_ratio);
