@@ -23,20 +23,19 @@ using namespace muonwalk::sim;
 
 // ## The idea
 //
-// A run of numbers is cut into as many *pieces* as there are ranks. A collective says whose pieces end up where, and
-// whether they are added on the way:
+// An array is cut into as many *pieces* as there are ranks. A collective says whose pieces end up where, and whether
+// they are added on the way:
 //
 //                     before                      after
 //     all_gather      rank r has piece r          everybody has all pieces
 //     reduce_scatter  everybody has all pieces    rank r has the sum of all pieces r
 //     all_reduce      everybody has all pieces    everybody has the sums of all pieces
 //     all_to_all_v    rank r has a piece for q    rank q has r's piece for it; sizes may vary
-//     broadcast       the root has a run          everybody has it
+//     broadcast       the root has an array       everybody has it
 //
 // Gather and reduce-scatter are each other's mirror image, and an all-reduce is a reduce-scatter followed by an
 // all-gather. Optimizers that shard their state take the two halves apart: they scatter the sums of the gradients, work
-// on the piece that is theirs, and gather the results. (And there is `barrier`, which moves nothing and returns when
-// all ranks have called it. It mends nothing: whoever needs data waits for the data.)
+// on the piece that is theirs, and gather the results. (And there is `barrier`, which moves nothing.)
 
 // What one rank holds: what each call left it with.
 struct Local {
@@ -55,8 +54,8 @@ void say_before_and_after(Rank& rank, const Flat& before, const Flat& after) {
 }
 
 // The numbers that this lesson moves: rank r starts with 10 r, 10 r + 1, 10 r + 2, …, so a number says whose it was and
-// where it stood. The ranks are those of the DP group; along tp and pp everything happens once more.
-float number_of(int r, int place) { return static_cast<float>(10 * r + place); }
+// which of them. The ranks are those of the DP group; along tp and pp everything happens once more.
+float number_of(int r, int at) { return static_cast<float>(10 * r + at); }
 Flat run_of(int r, int length) {
   Flat run(length);
   std::iota(run.begin(), run.end(), number_of(r, 0));
@@ -94,13 +93,13 @@ float plain_tree(Flat level) {
   return level[0];
 }
 
-// What each of the calls that move should leave a rank with.
-Flat numbers_in_place(const Seat& seat, int place) {
+// What a rank should hold after each of the calls that move: everybody's number `at`, in rank order, and so on.
+Flat numbers_at(const Seat& seat, int at) {
   Flat all;
-  for (int r = 0; r < seat.grid.dp(); ++r) all.push_back(number_of(r, place));
+  for (int r = 0; r < seat.grid.dp(); ++r) all.push_back(number_of(r, at));
   return all;
 }
-Flat expect_gathered(const Seat& seat) { return numbers_in_place(seat, 0); }
+Flat expect_gathered(const Seat& seat) { return numbers_at(seat, 0); }
 Flat expect_exchanged(const Seat& seat) {
   Flat all;
   for (int r = 0; r < seat.grid.dp(); ++r)
@@ -109,10 +108,10 @@ Flat expect_exchanged(const Seat& seat) {
 }
 Flat expect_told(const Seat& seat) { return run_of(seat.grid.dp() - 1, 2); }
 
-// And the calls that add: place p of the sums is the tree over everybody's number in place p.
+// And the calls that add: sum number `at` is the tree over everybody's number `at`.
 Flat expect_sums(const Seat& seat) {
   Flat sums;
-  for (int place = 0; place < seat.grid.dp(); ++place) sums.push_back(plain_tree(numbers_in_place(seat, place)));
+  for (int at = 0; at < seat.grid.dp(); ++at) sums.push_back(plain_tree(numbers_at(seat, at)));
   return sums;
 }
 Flat expect_my_sum(const Seat& seat) { return {expect_sums(seat)[seat.place.dp]}; }
@@ -122,19 +121,24 @@ Flat expect_totals(const Seat& seat) { return Flat(seat.grid.dp(), plain_tree(le
 //
 // ### Moving
 //
-// A line shows what a rank had, and after the arrow what the call left it with.
+// A line shows what a rank had, and after the arrow what the call left it with. Over each call stands its name in
+// PyTorch, where `dist` is `torch.distributed`.
 //
 // all_gather: everybody contributes one number and gets all of them in rank order. Muon gathers twice on the way to
 // every matrix, over dp (\ref lesson_04_dp_gather) and over tp (\ref lesson_05_tp_gather), and at the end of a step it
 // gathers the new weights.
+//
+//     dist.all_gather_into_tensor(gathered, mine, group=dp_group)   # gathered has n times as many elements as mine
 void gather(Rank& rank, Local& local) {
   local.gathered = rank.dp().all_gather(run_of(rank.place.dp, 1));
   say_before_and_after(rank, run_of(rank.place.dp, 1), local.gathered);
 }
 
-// all_to_all_v: everybody has a piece for everybody, of any size, including zero (`v` is for "various"). Here a number
-// tells from whom to whom it goes: 31 is sent by rank 3 to rank 1. Mixtures of experts use it to send each token to its
-// expert, and back.
+// all_to_all_v: everybody has a piece for everybody, of any size, including zero (`v` is for vector: there is a list of
+// sizes). Here a number tells from whom to whom it goes: 31 is sent by rank 3 to rank 1. Mixtures of experts use it to
+// send each token to its expert, and back.
+//
+//     dist.all_to_all_single(exchanged, mine, receive_counts, send_counts, group=dp_group)
 void exchange(Rank& rank, Local& local) {
   const std::vector<Index> counts = exchange_counts(rank.place.dp, rank.grid.dp());
   Flat outgoing;
@@ -145,9 +149,11 @@ void exchange(Rank& rank, Local& local) {
   say_before_and_after(rank, outgoing, local.exchanged);
 }
 
-// broadcast: one rank's run, the root's, replaces everybody's, for example so that a training begins with the same
-// weights everywhere. All ranks have to name the same root. Here it is the last one, so that nobody takes for granted
-// that it is rank 0, as the planted bug `wrong_root` does.
+// broadcast: the root's array replaces everybody's, for example so that a training begins with the same weights
+// everywhere. All ranks have to name the same root. Here it is the last one, so that nobody takes for granted that it
+// is rank 0, as the planted bug `wrong_root` does.
+//
+//     dist.broadcast(told, src=root, group=dp_group)   # src is a rank of the world, not of the group
 void tell_everyone(Rank& rank, Local& local) {
   const int root = rank.bug("wrong_root") ? 0 : rank.grid.dp() - 1;
   local.told = run_of(rank.place.dp, 2);
@@ -161,6 +167,8 @@ void tell_everyone(Rank& rank, Local& local) {
 // a DP group have each a gradient for every parameter, computed from their own part of the batch. What the optimizer
 // wants is the sum, and a rank that keeps only a piece of the optimizer's state wants only that piece of the sum.
 //
+//     dist.reduce_scatter_tensor(my_sum, mine, group=dp_group)
+//
 // The planted bug `wrong_piece` takes the result for the sum of the next piece: a ring as in textbooks leaves rank r
 // with piece r + 1, and a program that was written for it reads somebody else's sum with another library.
 void reduce_and_scatter(Rank& rank, Local& local) {
@@ -171,6 +179,8 @@ void reduce_and_scatter(Rank& rank, Local& local) {
 }
 
 // all_reduce: everybody gets all the sums, as plain data parallelism does with its gradients, for twice the bytes.
+//
+//     dist.all_reduce(mine, group=dp_group)   # in place
 void reduce_everywhere(Rank& rank, Local& local) {
   const Flat mine = run_of(rank.place.dp, rank.grid.dp());
   local.sums = rank.dp().all_reduce(mine);
@@ -186,17 +196,17 @@ void reduce_everywhere(Rank& rank, Local& local) {
 //
 //     left to right   ((1 + c) + c) + c
 //     ring, piece 0   ((c + c) + c) + 1    the sum of a piece travels round the ring and begins at the rank after
-//     ring, piece 1   ((c + c) + 1) + c    the piece's own: another order for every piece of the same run
+//     ring, piece 1   ((c + c) + 1) + c    the piece's own: another order for every piece of the same array
 //     balanced tree    (1 + c) + (c + c)   neighbours first, in rank order
 //
-// None of them is right, as the exact sum is no float. Libraries choose by what is fast: the ring for long runs, a tree
-// for short ones, another tree when the number of ranks changes. Two runs that should be equal then are not, and nobody
-// can say whether that is rounding or a bug.
+// None of them is right, as the exact sum is no float. Libraries choose by what is fast: the ring for long arrays, a
+// tree for short ones, another tree when the number of ranks changes. Two trainings that should be equal then are not,
+// and nobody can say whether that is rounding or a bug.
 //
 // Muonwalk therefore never leaves a sum to the way in which it travels. Its reduce_scatter moves the pieces unchanged,
 // an all-to-all, and each rank adds what it received as a balanced tree in rank order, for the same number of bytes as
-// the ring. A serial program that adds the same leaves in the same tree gets the same bits, and that
-// is what lets every lesson compare byte by byte.
+// the ring. A serial program that adds the same leaves in the same tree gets the same bits, and that is what lets every
+// lesson compare byte by byte.
 
 // "balanced tree   1.00000012   0x3f800001   0 ULP from the tree". One ULP, a "unit in the last place", is the distance
 // from a float to the next.
@@ -204,10 +214,9 @@ std::string sum_text(const std::string& order, float sum, float tree) {
   return fmt::format("{:<16}{}   {} ULP from the tree", order, float_text(sum), ulp_distance(sum, tree));
 }
 
-// Add 1 and the crumbs by all_reduce: every rank puts its leaf into all n pieces of a run, so all n totals should have
-// the same bits. Rank 0 adds the leaves in other orders as well and shows the bits, the eight digits after 0x. (A ring
-// adds its last piece from left to right.) Even within one run, a ring leaves the same sum with different bits.
-//
+// Add 1 and the crumbs by all_reduce: every rank puts its leaf into all n pieces of an array, so all n totals should
+// have the same bits. Rank 0 adds the leaves in other orders as well and shows the bits, the eight digits after 0x.
+// Even within one array, a ring leaves the same sum with different bits. (It adds its last piece from left to right.)
 // The planted bug `ring_order` takes the totals as a ring would have left them. A tolerance would never see it.
 void sum_in_several_orders(Rank& rank, Local& local) {
   const Index n = rank.grid.dp();
@@ -235,10 +244,11 @@ void sum_in_several_orders(Rank& rank, Local& local) {
 //     reduce_scatter   (n − 1) pieces                n − 1
 //     all_reduce       2 · (n − 1) pieces            2 · (n − 1)
 //     all_to_all_v     what it has for others        n − 1, also for empty pieces
-//     broadcast        the root: (n − 1) · the run   n − 1
+//     broadcast        the root: (n − 1) arrays      n − 1
 //
-// No way of sending could do with fewer bytes in the first three, since a rank needs every piece. An all-reduce of a
-// long run therefore costs a rank nearly twice the run, on 8 ranks as on 800.
+// As long as ranks send to ranks, fewer bytes are impossible in the first three, since a rank needs every piece that it
+// does not have. (A switch that copies or adds on the way can save some of them.) An all-reduce of a long array
+// therefore costs a rank nearly twice the array, on 8 ranks as on 800.
 Prediction predict(const Seat& seat) {
   const int n = seat.grid.dp(), me = seat.place.dp;
   const ElementType type = ElementType::float32;
@@ -286,11 +296,17 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. Write a broadcast in ⌈log₂ n⌉ rounds. Who sends to whom in round k? Hint: twice as many ranks know after it.
+  //    Answer: number the ranks from the root on, and the rounds from 0. In round k each rank r < 2ᵏ sends to rank
+  //    r + 2ᵏ, if there is one. The root sends ⌈log₂ n⌉ messages instead of n − 1.
   // 2. With `--dp 8` the exact sum is 1 and seven crumbs, three and a half steps of the last bit. Work out by hand how
   //    many the tree keeps, and how many the ring's first piece, then look. Hint: in the tree, one crumb meets the 1
-  //    alone.
+  //    alone. Answer: the tree loses that one and keeps the other six, three steps: 0x3f800003. The ring's first piece
+  //    adds all seven before it comes to the 1, and three and a half steps are rounded to four, the even one: as if
+  //    there were eight.
   // 3. Each rank adds several leaves as a tree, and the sums are added over the ranks as a tree. When does it give the
-  //    bits of one tree over all leaves? Hint: try 2 ranks of 2 leaves, and 2 ranks of 3.
+  //    bits of one tree over all leaves? Hint: try 2 ranks of 2 leaves, and 2 ranks of 3. Answer: for certain when each
+  //    rank has 1, 2, 4, 8, … leaves, on any number of ranks. With 3 leaves each, the tree over all six adds the third
+  //    and the fourth, which are on two ranks.
   return lesson.answer(
       "five calls do nearly everything: gather, scatter with a sum, both together, exchange, broadcast; "
       "a rank sends n − 1 pieces, or twice that for an all-reduce; and as the order of a sum decides its last bits, "

@@ -13,6 +13,7 @@
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/slicing.hpp"
 #include "src/optim/steps.hpp"
+#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -38,17 +39,19 @@ using namespace muonwalk::sim;
 //
 // (‖X‖ is the root of the sum of the squares of all elements. It is also the root of the sum of all σ², and so at least
 // the largest σ.) A matrix of more rows than columns is transposed before and after, so that m is the smaller of the
-// two. `src/numerics/newton_schulz_eigen.cpp` writes these three lines in Eigen's words; `--products chain` takes
-// products of our own, whose bits are the same on every processor. And where does it happen? On every rank of the TP
-// group, on the whole matrix, each for itself:
+// two. `src/numerics/newton_schulz_eigen.cpp` writes these three lines in Eigen's words, and `--products chain` takes
+// products of our own, whose bits are the same on every processor.
 //
-//     tp 0  ██████                 tp 0  ██████                     tp 0  ██████
-//           ······   → TP gather →       ██████   → Newton–Schulz →       ██████   the same bits,
-//     tp 1  ······                 tp 1  ██████                     tp 1  ██████   and nothing is sent
-//           ██████                       ██████                           ██████
+// And where does it happen? On every rank of the TP group, on the whole matrix, each for itself:
+//
+//     tp 0  ███···                 tp 0  ██████                     tp 0  ██████
+//           ███···   → TP gather →       ██████   → Newton–Schulz →       ██████   the same bits,
+//     tp 1  ···███                 tp 1  ██████                     tp 1  ██████   and nothing is sent
+//           ···███                       ██████                           ██████
 
-constexpr Shape kShape = {8, 16};  // m × n
-const Parameter kParameter = {"w", kShape, SplitDim::rows};
+// We take `down` of the small layer (\ref small_layer), 3 × 8, which TP cuts by columns.
+const Parameter kParameter = small_layer()[3];
+const Shape kShape = kParameter.shape;  // m × n
 
 // What one rank holds in this lesson.
 struct Local {
@@ -58,58 +61,54 @@ struct Local {
   Matrix compared;    // rows × cols, with the formula's value wherever it is near enough
 };
 
-// A layout in which TP does not divide the rows is refused before any rank starts.
-void plan(const Seat& seat) { tp_shape(kParameter, seat.grid.tp()); }
+// A layout in which TP does not divide the columns is refused before any rank starts.
+Layout plan(const Seat& seat) { return plan_layout({kParameter}, seat.grid); }
 
 // ## The reference
 //
-// We want a matrix of which we know everything. Write (−1) to the number of 1-bits that i and k have in common: these
-// signs make a table whose rows and columns are all orthogonal to each other (Sylvester, 1867). Columns of it, divided
-// by their length, are our u and our v, and every σ is half of the one before, so that the largest is 128 times the
-// smallest.
-int sign(Index i, Index k) {
-  int result = 1;
-  for (Index common = i & k; common != 0; common /= 2)
-    if (common % 2 == 1) result = -result;
-  return result;
+// We want an update of which we know everything: its directions and its singular values. For the three directions u in
+// the space of rows, take the columns of a mirror, 1 on the diagonal and −2 beside it: each has the length 3, and any
+// two are orthogonal (1·(−2) + (−2)·1 + (−2)·(−2) = 0). For the directions v, let v(k, j) = (−1)^popcount(k & j), plus
+// or minus 1: each has the length √8, and any two are orthogonal, too (Sylvester, 1867).
+int u(Index i, Index k) { return i == k ? 1 : -2; }
+int v(Index k, Index j) {
+  int sign = 1;
+  for (Index common = k & j; common != 0; common /= 2)
+    if (common % 2 == 1) sign = -sign;
+  return sign;
 }
 
-// The matrix with these directions and the singular values `sigma`, in plain loops: the sum of σ u vᵀ. As we choose the
-// σ ourselves, we know what each should become, without a program that finds singular values. Before they are
-// divided, a u is √8 long and a v is √16, and their product is the root of the number of elements.
+// In plain loops the sum of σ u vᵀ, where u and v are divided by their lengths. As we choose the σ ourselves, we know
+// what each should become, without a program that finds singular values.
+const double kLengths = 3 * std::sqrt(8.0);  // of a u times that of a v
 Matrix with_singular_values(const std::vector<double>& sigma) {
   Matrix x(kShape.rows, kShape.cols);
   for (Index i = 0; i < kShape.rows; ++i)
     for (Index j = 0; j < kShape.cols; ++j) {
       double sum = 0;
-      for (Index k = 0; k < kShape.rows; ++k) sum += sigma[k] * sign(i, k) * sign(k, j);
-      x(i, j) = float(sum / std::sqrt(double(kShape.size())));
+      for (Index k = 0; k < kShape.rows; ++k) sum += sigma[k] * u(i, k) * v(k, j);
+      x(i, j) = float(sum / kLengths);
     }
   return x;
 }
 
-// The update that is to be orthogonalized. Its elements are whole multiples of 1/128, and exact in bfloat16 too.
-std::vector<double> halving() {
-  std::vector<double> sigma;
-  for (Index k = 0; k < kShape.rows; ++k) sigma.push_back(std::sqrt(double(kShape.size())) / double(Index{1} << k));
-  return sigma;
-}
+// The update that is to be orthogonalized: the largest σ is 64 times the smallest. Its elements are whole multiples of
+// 1/64, and exact in bfloat16 too.
+std::vector<double> far_apart() { return {kLengths, kLengths / 8, kLengths / 64}; }
 
-// The serial program: Newton–Schulz on the whole matrix, with no rank in sight.
-//
-// It is the function that the ranks call as well, so what is compared is whether sharing the matrix out and bringing it
-// together has changed anything. Not one bit may differ.
+// The serial program: Newton–Schulz on the whole matrix, with no rank in sight. It is the function that the ranks call
+// as well, so what is compared is whether sharing the matrix out and bringing it together has changed a single bit.
 Matrix orthogonal_reference(const Seat& seat) {
   NewtonSchulzSettings settings;
   settings.precision = seat.precision;
   settings.products = seat.products;
-  return newton_schulz(with_singular_values(halving()), settings);
+  return newton_schulz(with_singular_values(far_apart()), settings);
 }
 
 // And if that function itself were wrong? Then ranks and reference would agree on it. So here is the definition,
 // without one matrix product: the quintic, five times, on every singular value, in double precision.
 Matrix formula(const Seat&) {
-  std::vector<double> sigma = halving();
+  std::vector<double> sigma = far_apart();
   double squares = 0;
   for (const double s : sigma) squares += s * s;  // the sum of all σ² is ‖X‖²
   for (double& s : sigma) {
@@ -122,20 +121,31 @@ Matrix formula(const Seat&) {
 // ## The steps
 //
 // Cut my slice out of the matrix, and gather the whole again, as in \ref lesson_05_tp_gather. From here on every rank
-// of the TP group holds all of it.
+// of the TP group holds all of it. The marked element is in row 1, column 6. It was 416 as long as we wanted to see
+// where it goes; in this update it is another number.
 void start(Rank& rank, Local& local) {
-  const Matrix whole = with_singular_values(halving());
+  const Matrix whole = with_singular_values(far_apart());
   local.slice = tp_slice(whole, kParameter.tp_split_dim, rank.grid.tp(), rank.place.tp);
-  rank.show("w", local.slice).rows(tp_range(kParameter, rank.grid.tp(), rank.place.tp), kShape.rows);
+  rank.show("down", local.slice).columns(tp_range(kParameter, rank.grid.tp(), rank.place.tp), kShape.cols);
+}
+
+// The marked element of a whole matrix.
+void say_marked(Rank& rank, const Matrix& whole) {
+  const ElementAddress marked = marked_element(plan(rank));
+  rank.say(marked_text(whole, marked.row, marked.col, "the whole matrix"));
 }
 
 void gather(Rank& rank, Local& local) {
   local.whole = tp_gather(rank.tp(), local.slice, kParameter.tp_split_dim, rank.precision);
-  rank.show("w", local.whole).whole();
+  rank.show("down", local.whole).whole();
+  say_marked(rank, local.whole);
 }
 
 // Orthogonalize the whole matrix. Every rank of the TP group does the same work, and gets the same bits. The line of
-// the step has no "sent": nothing travels.
+// the step has no "sent": nothing travels. You should see the marked element change, and change alike on both ranks. In
+// PyTorch, a step of the iteration is
+//
+//     A = X @ X.T;  B = b * A + c * A @ A;  X = a * X + B @ X
 //
 // Four planted bugs. `block_wise` does what one would get without the gather: every slice is orthogonalized by itself.
 // `four_steps` stops early. `cubic` uses the textbook's coefficients 1.5, −0.5 and 0, which leave a small σ small for
@@ -146,58 +156,63 @@ void orthogonalize_whole(Rank& rank, Local& local) {
   if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.precision = Precision::bf16;
 
   if (rank.bug("block_wise")) {
-    // The slices of all ranks, one after the other, each orthogonal in itself: what the others would have made.
+    // The slices of all ranks side by side, each orthogonal in itself: what the others would have made.
+    const int tp = rank.grid.tp();
     Flat blocks;
-    for (int r = 0; r < rank.grid.tp(); ++r) {
-      const Matrix block = orthogonalize(tp_slice(local.whole, SplitDim::rows, rank.grid.tp(), r), settings, "w");
+    for (int t = 0; t < tp; ++t) {
+      const Matrix block = orthogonalize(tp_slice(local.whole, SplitDim::columns, tp, t), settings, "down");
       blocks.insert(blocks.end(), block.flat().begin(), block.flat().end());
     }
-    local.orthogonal = Matrix(kShape.rows, kShape.cols, blocks);
+    local.orthogonal = join_slices(blocks, {kShape.rows, kShape.cols / tp}, SplitDim::columns, tp);
   } else if (rank.bug("cubic")) {
     NewtonSchulzSettings textbook;
     textbook.quintic = {1.5f, -0.5f, 0.0f};
     local.orthogonal = newton_schulz(local.whole, textbook);
   } else {
-    local.orthogonal = orthogonalize(local.whole, settings, "w");
+    local.orthogonal = orthogonalize(local.whole, settings, "down");
   }
-  rank.show("w, orthogonalized", local.orthogonal).whole();
+  local.whole = Matrix();  // done with
+  rank.show("down, orthogonalized", local.orthogonal).whole();
+  say_marked(rank, local.orthogonal);
 }
 
 // Look at every singular value after every step: σ number k is uₖᵀ X vₖ. It is the reference that prints this, no rank.
 //
-// The first row is the matrix divided by its norm. Read a column downward: σ₁ swings about 1 from the first step on,
-// and the smallest, 128 times smaller than the largest, is more than tripled in each step until it has caught up. (σ₀
-// stays where it is by chance: it begins next to 0.868, which the quintic maps to itself.) In bf16 they end elsewhere,
-// σ₇ by more than a tenth, and about 1 all the same. That is why Muon can afford bf16 here.
-std::string table_of_singular_values(Precision precision) {
-  std::string text = std::string("        ") + precision_name(precision) +
-                     "     σ₀     σ₁     σ₂     σ₃     σ₄     σ₅     σ₆     σ₇\n";
+// It starts as the matrix divided by its norm. Read a line from left to right: σ₀ swings about 1 from the first step
+// on, σ₁ from the second, and σ₂, 64 times smaller than σ₀, is more than tripled in each step until it has caught up.
+// In bf16 they end elsewhere, and about 1 all the same. That is why Muon can afford bf16 here.
+std::string table_of_singular_values() {
+  const char* const sigmas[] = {"σ₀ ", "σ₁ ", "σ₂ "};
+  std::vector<std::string> lines(7, "        ");
+  lines[0] += "         start  step 1  step 2  step 3  step 4  step 5";
+  std::size_t line = 1;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (Index k = 0; k < kShape.rows; ++k) lines[line + k] += precision_name(precision) + std::string(" ") + sigmas[k];
 
-  // newton_schulz calls this with X before the first step (0) and after each.
-  const auto add_row = [&text](int step, const Matrix& x) {
-    text += "        " + (step == 0 ? std::string("start ") : "step " + std::to_string(step));
-    for (Index k = 0; k < kShape.rows; ++k) {
-      double sigma = 0;
-      for (Index i = 0; i < kShape.rows; ++i)
-        for (Index j = 0; j < kShape.cols; ++j) sigma += sign(i, k) * double(x(i, j)) * sign(k, j);
-      // Three digits, so that the table is the same on every processor.
-      text += fmt::format("  {:5.3f}", sigma / std::sqrt(double(kShape.size())));
-    }
-    text += "\n";
-  };
-
-  NewtonSchulzSettings settings;
-  settings.precision = precision;
-  newton_schulz(with_singular_values(halving()), settings, "w", add_row);
-  return text;
+    // newton_schulz calls this with X before the first step (0) and after each.
+    const auto add_column = [&](int, const Matrix& x) {
+      for (Index k = 0; k < kShape.rows; ++k) {
+        double sigma = 0;
+        for (Index at = 0; at < x.size(); ++at)
+          sigma += u(at / kShape.cols, k) * double(x.flat()[at]) * v(k, at % kShape.cols);
+        // Three digits, so that the table is the same on every processor.
+        lines[line + k] += fmt::format("   {:5.3f}", sigma / kLengths);
+      }
+    };
+    NewtonSchulzSettings settings;
+    settings.precision = precision;
+    newton_schulz(with_singular_values(far_apart()), settings, "down", add_column);
+    line += kShape.rows;
+  }
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
 // Compare with the formula. Bits can't be asked for here: doubles and floats round differently. An error of one
 // rounding, 2⁻²⁴ in float32, that is made at the start can grow by a = 3.4445 in each of five steps, which is 0.00003
-// in the end. In bfloat16 that same bound would be 0.9 and say nothing; so there we ask for 0.05, twice what we saw.
-// What is as near as that counts as equal. This check can't tell bits apart, but it shares no code with what it checks.
+// in the end. In bfloat16 that same bound would be 0.9 and say nothing; so there we ask for 0.03, almost three times
+// what we saw. What is as near as that counts as equal.
 void compare_with_formula(Rank& rank, Local& local) {
-  const double tolerance = rank.precision == Precision::fp32 ? 0.00003 : 0.05;
+  const double tolerance = rank.precision == Precision::fp32 ? 0.00003 : 0.03;
   const Matrix wanted = formula(rank);
   local.compared = local.orthogonal;
   Index near = 0;
@@ -242,15 +257,15 @@ std::string operations(Index m, Index n, int tp) {
 
 // ## Why the whole matrix, and why on every rank?
 //
-// Orthogonal rows are a matter between rows. A rank that has the upper half can make the upper rows orthogonal to each
-// other, but cannot know how they lie to the lower ones: Newton–Schulz of the halves is not the half of Newton–Schulz.
-// Try `--bug block_wise`. (Some optimizers do it all the same, to save the gather. It is then another update, not a
-// faster way to this.)
+// Two rows are orthogonal when their products, summed over *all* columns, come to zero. A rank that has half of the
+// columns can make its half rows orthogonal, but cannot know what the other half adds: Newton–Schulz of the halves is
+// not the half of Newton–Schulz. Try `--bug block_wise`. (Some optimizers do it all the same, to save the gather. It is
+// then another update, not a faster way to this.)
 //
-// And the TP ranks could share the products out, but each of the 15 in a row would then have to be gathered before the
-// next can start. Doing all of it on every rank costs tp times the arithmetic and no message; and as every rank does
-// the same operations in the same order on the same bits, all of them come to the same bits. The next lesson lives on
-// that.
+// And the TP ranks could share the products out, but a product needs all of the one before, so its parts would have to
+// be gathered again and again on the way through 15 of them. Doing all of it on every rank costs tp times the
+// arithmetic and no message; and as every rank does the same operations in the same order on the same bits, all of them
+// come to the same bits. The next lesson lives on that.
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_06_newton_schulz";
@@ -267,13 +282,11 @@ int main(int argc, char** argv) {
   lesson.step("start from my TP slice", start);
   lesson.step("TP gather: all_gather over tp", gather);
   lesson.step("Newton–Schulz on the whole matrix, on every rank: nothing travels", orthogonalize_whole);
-  // The reference shows what happened inside of the step before: one table for each of the two precisions, whatever the
-  // ranks compute in.
+  // The reference shows what happened inside of the step before, in either precision, whatever the ranks compute in.
   lesson.say("\nseen    the singular values after every step, as the reference has them");
-  lesson.say(table_of_singular_values(Precision::fp32));
-  lesson.say(table_of_singular_values(Precision::bf16));
+  lesson.say(table_of_singular_values());
   lesson.step("compare with the formula in double", compare_with_formula);
-  lesson.check("w, orthogonalized", &Local::orthogonal, orthogonal_reference);
+  lesson.check("down, orthogonalized", &Local::orthogonal, orthogonal_reference);
   lesson.check("near the formula in double", &Local::compared, formula);
   lesson.cost(predict);
   lesson.say("flops   five steps on           as the formula        A and B as triangles      on all TP ranks");
@@ -283,13 +296,17 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. How many steps does it take until a σ that starts at 1/1000 is above 0.5? Estimate, then compute it. Hint:
-  //    while σ is small, σ³ is nothing.
+  //    while σ is small, σ³ is nothing. Answer: six. 3.4445⁵ is 485 and brings it to at most 0.485, in truth to 0.471
+  //    because σ³ is not quite nothing in the end; the sixth step makes 1.17 of that.
   // 2. What does the quintic make of σ = 2, and of what comes out of that? Hint: this is what the division by the
-  //    norm is for. (The largest σ would do as well, and is smaller, but costs more to find.)
+  //    norm is for. (The largest σ would do as well, and is smaller, but costs more to find.) Answer: 33.7, and of that
+  //    88 million. Above about 1.27 each step makes σ larger than the one before, without end.
   // 3. Suppose the TP ranks share out each product by rows of its result. How many elements would a rank have to
-  //    receive in one step, against none now? Hint: A and B are m × m, X is m × n.
+  //    receive in one step, against none now? Hint: A and B are m × m, X is m × n. Answer: the others' rows of A before
+  //    it can make its rows of B, and the others' rows of X before the next A: (1 − 1/tp) · (m² + m·n) elements. For
+  //    1024 × 4096 on 2 ranks that is 2.6 million per step, in two gathers that all of them wait for.
   return lesson.answer(
-      "Newton–Schulz brings every singular value near 1 and keeps the directions; orthogonal rows are a matter "
-      "between all rows, so it needs the whole matrix; and every rank of a TP group does all of it because that "
+      "Newton–Schulz brings every singular value near 1 and keeps the directions; rows are orthogonal over their whole "
+      "length or not at all, so it needs the whole matrix; and every rank of a TP group does all of it because that "
       "costs no message and gives all of them the same bits.");
 }

@@ -11,7 +11,7 @@ Task quintic_step(QuinticStep* yours) {
   task.grids = {Grid().tp(1)};
   // The lesson's matrix, divided by its norm. The five steps are counted together.
   task.prepare = [yours](Rank& rank) -> Answer {
-    Matrix x = lesson_06::with_singular_values(lesson_06::halving());
+    Matrix x = lesson_06::with_singular_values(lesson_06::far_apart());
     const double norm = frobenius_norm(x);
     for (float& value : x.flat()) value = static_cast<float>(value / norm);
     return [=, &rank] {
@@ -19,7 +19,7 @@ Task quintic_step(QuinticStep* yours) {
       lesson_06::Local local;
       local.orthogonal = yours(x, quintic.a, quintic.b, quintic.c);
       const Shape shape = {local.orthogonal.rows(), local.orthogonal.cols()};
-      if (shape != Shape{x.rows(), x.cols()}) return answer("w", std::move(local.orthogonal));
+      if (shape != Shape{x.rows(), x.cols()}) return answer("down", std::move(local.orthogonal));
       for (int step = 1; step < 5; ++step) {
         const Matrix before = std::move(local.orthogonal);
         local.orthogonal = yours(before, quintic.a, quintic.b, quintic.c);
@@ -28,12 +28,12 @@ Task quintic_step(QuinticStep* yours) {
       MemoryMeter uncounted;
       const MeterScope scope(uncounted);
       lesson_06::compare_with_formula(rank, local);
-      return answer("w", std::move(local.compared));
+      return answer("down", std::move(local.compared));
     };
   };
-  task.reference = [](const Seat& seat) { return answer("w", lesson_06::formula(seat)); };
+  task.reference = [](const Seat& seat) { return answer("down", lesson_06::formula(seat)); };
   task.plan = [](const Seat&) {
-    const Matrix x = lesson_06::with_singular_values(lesson_06::halving());
+    const Matrix x = lesson_06::with_singular_values(lesson_06::far_apart());
     Plan plan;
     plan.take(x.size(), "the step before, from the second one on");
     plan.take(x.size() + 2 * x.rows() * x.rows(), "the result, A and B");
