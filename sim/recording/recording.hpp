@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 
 /// Something that a rank showed in a step: a matrix or a flat run, and which part of a whole it is.
 struct RecordedBlock {
-  std::string name;                          ///< as shown: "w_columns, as it arrived"
+  std::string name;                          ///< as shown: "down, as it arrived"
   int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
   Index rows = 0;                            ///< its own shape, not the whole's
   Index cols = 0;                            ///< likewise

@@ -72,7 +72,7 @@ struct Buffer {
   Index padding = 0;                 ///< elements that belong to no parameter
 };
 
-/// The master plan: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
+/// The blueprint: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
 /// function of the parameters, the grid and the options.
 struct Layout {
   Grid grid;                    ///< that the plan is for

@@ -72,7 +72,8 @@ TEST_CASE("address_of: any layout, every element: its number stands at each of i
 }
 
 TEST_CASE("address_of: what is not there has no address") {
-  const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}}, Grid().dp(2).tp(2));
+  // Behind `w` lies more, so that what is beyond its end is not beyond the buffer's.
+  const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}, {"more", {8, 8}}}, Grid().dp(2).tp(2));
   CHECK_THROWS_AS(address_of(layout, "v", 0, 0), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", 4, 0), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", 0, 6), std::out_of_range);
