@@ -331,8 +331,10 @@ def show_list(all_exercises, desk):
           "and judges it.")
 
 
-def next_one(all_exercises, desk):
-    for exercise in all_exercises:
+def next_one(all_exercises, desk, after=None):
+    """The number of the first exercise that is not solved, of those behind `after` first."""
+    begin = all_exercises.index(after) + 1 if after else 0
+    for exercise in all_exercises[begin:] + all_exercises[:begin]:
         if not desk.standing(exercise).endswith("✔"):
             return exercise.number
     return all_exercises[0].number
@@ -377,7 +379,7 @@ def judge_and_say(exercise, desk, all_exercises, build, timeout):
     if result.solved:
         desk.note(exercise, solved=desk.digest(exercise))
         solved = sum(desk.standing(each).endswith("✔") for each in all_exercises)
-        left = next_one(all_exercises, desk)
+        left = next_one(all_exercises, desk, exercise)
         print(f"Solved. That is {solved} of {len(all_exercises)}"
               + (f"; next: ./walk try {left}" if solved < len(all_exercises) else ": all of them."))
         return 0

@@ -87,7 +87,7 @@ class Requests(Desk):
         self.assertIn("Hint 1 of 3", self.ask("05", "--hint"))
 
     def test_the_solution_solves_it(self):
-        self.assertIn("Solved. That is 1 of 12; next: ./walk try 02", self.judge(self.ask("05", "--solution")))
+        self.assertIn("Solved. That is 1 of 12; next: ./walk try 06", self.judge(self.ask("05", "--solution")))
         self.assertEqual(self.code, 0)
         self.assertRegex(self.ask(), r"05 +Join slices of columns +solved ✔")
         with open(self.file, "a", encoding="utf-8") as file:
