@@ -16,12 +16,9 @@
 namespace muonwalk::sim {
 namespace {
 
-// Keeps the calls of the reader's function, and none of those that prepare its input.
+// Keeps the calls of the reader's function: it listens when the input is ready, and nothing of ours calls after that.
 struct CallLog : CallObserver {
-  void begins(const Call& call) override {
-    if (on) calls.push_back(call);
-  }
-  bool on = false;
+  void begins(const Call& call) override { calls.push_back(call); }
   std::vector<Call> calls;
 };
 
@@ -73,9 +70,7 @@ void take_answer(Rank& rank, Attempt& attempt) {
   const Index before = rank.memory().live();
   const long long sent = rank.ledger().total().bytes_sent;
   rank.memory().restart_peak();
-  attempt.log.on = true;
   attempt.result = attempt.answer();
-  attempt.log.on = false;
   flush_prints();
   attempt.counts = counts_of(rank.ledger().total().bytes_sent - sent, rank.memory().peak() - before, attempt.log.calls);
 }
