@@ -2,6 +2,7 @@
 """What ./walk try does with the reader's files, whatever is in them. try_test.py BUILD"""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,17 @@ class Requests(Desk):
         self.assertEqual(self.code, 3)
         self.assertIn("can't be written", self.err)
         self.assertEqual(self.err.count("\n"), 1)
+
+    def test_a_judge_that_breaks_is_no_fault_of_the_reader(self):
+        root = self.folder.parent / "root"
+        shutil.copytree(SOURCE / "lessons/lesson_05_tp_gather/try_join_columns", root / "lessons/lesson_98_new/try_join_columns")
+        (root / "lessons/CMakeLists.txt").write_text("add_exercise(lesson_98_new join_columns)\n", encoding="utf-8")
+        self.folder.mkdir()
+        (self.folder / "lesson_98.cpp").write_text(INCLUDE + HEAD + RIGHT, encoding="utf-8")
+        said = self.ask("98", "--judge", "--root", str(root))
+        self.assertEqual(self.code, 3)
+        self.assertIn("the judge of exercise 98 broke", self.err)
+        self.assertNotIn("olved", said)
 
     def test_a_folder_in_place_of_the_file(self):
         self.file.mkdir(parents=True)
