@@ -84,6 +84,13 @@ TEST_CASE("wrong values: the rank, the element, and what they look like") {
   CHECK(one_rank.says("dp 4 × tp 1     ✘   wrong values"));
   CHECK(one_rank.says("rank 3  dp 3, all row 0 column 1"));
   CHECK(!one_rank.says("looks like"));
+  CHECK(!one_rank.says("ULP"));  // 7 and 2 are far apart
+  const Judged nearly = judged([](Communicator& dp, const Flat& shard) {
+    Flat all = dp.all_gather(shard);
+    all[1] = 2.0000002f;
+    return all;
+  });
+  CHECK(nearly.says("1 ULP apart"));
 
   const Judged own = judged([](Communicator& dp, const Flat& shard) {
     dp.all_gather(shard);

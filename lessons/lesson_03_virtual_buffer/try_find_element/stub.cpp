@@ -1,4 +1,4 @@
-// fails: wrong values
+// fails: All of it is zeros
 #include "lessons/lesson_03_virtual_buffer/try_find_element/contract.hpp"
 
 using namespace muonwalk;

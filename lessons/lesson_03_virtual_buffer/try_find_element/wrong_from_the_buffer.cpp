@@ -1,4 +1,4 @@
-// fails: the element of the bucket
+// fails: It is counted from the beginning of the buffer
 #include "lessons/lesson_03_virtual_buffer/try_find_element/contract.hpp"
 
 using namespace muonwalk;

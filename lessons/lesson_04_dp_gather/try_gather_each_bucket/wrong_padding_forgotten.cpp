@@ -1,4 +1,4 @@
-// fails: wrong values
+// fails: All values lie 2 elements too late
 #include "lessons/lesson_04_dp_gather/try_gather_each_bucket/contract.hpp"
 
 using namespace muonwalk;

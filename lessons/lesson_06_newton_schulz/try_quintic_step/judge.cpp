@@ -6,14 +6,20 @@
 namespace muonwalk::sim {
 namespace {
 
+// The lesson's matrix, divided by its norm.
+Matrix first_x() {
+  Matrix x = lesson_06::with_singular_values(lesson_06::far_apart());
+  const double norm = frobenius_norm(x);
+  for (float& value : x.flat()) value = static_cast<float>(value / norm);
+  return x;
+}
+
 Task quintic_step(QuinticStep* yours) {
   Task task;
   task.grids = {Grid().tp(1)};
-  // The lesson's matrix, divided by its norm. The five steps are counted together.
+  // The five steps are counted together.
   task.prepare = [yours](Rank& rank) -> Answer {
-    Matrix x = lesson_06::with_singular_values(lesson_06::far_apart());
-    const double norm = frobenius_norm(x);
-    for (float& value : x.flat()) value = static_cast<float>(value / norm);
+    const Matrix x = first_x();
     return [=, &rank] {
       const Quintic quintic;
       lesson_06::Local local;
@@ -39,6 +45,7 @@ Task quintic_step(QuinticStep* yours) {
     plan.take(x.size() + 2 * x.rows() * x.rows(), "the result, A and B");
     return plan;
   };
+  task.looks = [](const Seat&) { return std::vector<Look>{{"what you were given, unchanged", first_x()}}; };
   return task;
 }
 

@@ -32,7 +32,12 @@ Task my_columns(MyColumns* yours) {
   };
   task.looks = [](const Seat& seat) {
     const NamedMatrix whole = lesson_07::orthogonal_matrices(seat)[cut_by_columns()];
-    return std::vector<Look>{{"the whole matrix", whole.matrix},
+    // As many values, but as they lie in memory, which is row by row.
+    const Index size = whole.matrix.size() / seat.grid.tp();
+    const auto first = whole.matrix.flat().begin() + seat.place.tp * size;
+    const Matrix rows(1, size, Flat(first, first + size));
+    return std::vector<Look>{{"a piece of the memory of the whole: rows, where columns are asked for", rows},
+                             {"the whole matrix", whole.matrix},
                              {"the whole matrix, transposed", whole.matrix.transposed()}};
   };
   return task;

@@ -1,4 +1,4 @@
-// fails: wrong values
+// fails: rows, where columns are asked for
 #include <algorithm>
 
 #include "lessons/lesson_07_tp_shard/try_my_columns/contract.hpp"

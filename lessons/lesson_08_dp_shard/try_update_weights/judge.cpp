@@ -7,14 +7,23 @@
 namespace muonwalk::sim {
 namespace {
 
-// The lesson's reference, with other eyes: the same weights without decay, for what a wrong answer looks like.
-Matrix without_decay(const Seat& seat, const DistMeta& meta) {
+// Where the elements of a slice are cut in two.
+Index middle_of(Index size) { return size / 3; }
+
+// What wrong answers look like: without decay, or scaled by the number of weights in each part.
+Matrix mistaken(const Seat& seat, const DistMeta& meta, bool decays, bool whole_shape) {
   const Parameter& parameter = lesson_08::kParameters[meta.parameter];
   const MuonSettings settings;
-  Matrix w = lesson_08::weights_of(seat, meta.parameter);
-  const Matrix orthogonal = lesson_08::orthogonal_of(seat, meta.parameter);
-  for (Index i = 0; i < w.size(); ++i) w.flat()[i] -= update_scale(parameter.shape, settings) * orthogonal.flat()[i];
-  return named_slice(parameter, w, seat.grid.tp(), seat.place.tp).matrix;
+  const int tp = seat.grid.tp(), tp_rank = seat.place.tp;
+  Matrix w = named_slice(parameter, lesson_08::weights_of(seat, meta.parameter), tp, tp_rank).matrix;
+  const Matrix o = named_slice(parameter, lesson_08::orthogonal_of(seat, meta.parameter), tp, tp_rank).matrix;
+  const Index middle = middle_of(w.size());
+  for (Index i = 0; i < w.size(); ++i) {
+    const Shape part = {1, i < middle ? middle : w.size() - middle};
+    const float keep = decays ? 1.0f - settings.lr * settings.weight_decay : 1.0f;
+    w.flat()[i] = w.flat()[i] * keep - update_scale(whole_shape ? parameter.shape : part, settings) * o.flat()[i];
+  }
+  return w;
 }
 
 Task update_weights(UpdateWeights* yours) {
@@ -29,7 +38,7 @@ Task update_weights(UpdateWeights* yours) {
       const int number = static_cast<int>(p), tp = rank.grid.tp(), tp_rank = rank.place.tp;
       weights->push_back(named_slice(parameter, lesson_08::weights_of(rank, number), tp, tp_rank));
       const Flat orthogonal = named_slice(parameter, lesson_08::orthogonal_of(rank, number), tp, tp_rank).matrix.flat();
-      const auto middle = orthogonal.begin() + static_cast<Index>(orthogonal.size()) / 3;
+      const auto middle = orthogonal.begin() + middle_of(static_cast<Index>(orthogonal.size()));
       halves.emplace_back(orthogonal.begin(), middle);
       halves.emplace_back(middle, orthogonal.end());
     }
@@ -54,7 +63,9 @@ Task update_weights(UpdateWeights* yours) {
       const Parameter& parameter = lesson_08::kParameters[meta.parameter];
       const Matrix old = lesson_08::weights_of(seat, meta.parameter);
       looks.push_back({"the old weights", named_slice(parameter, old, seat.grid.tp(), seat.place.tp).matrix});
-      looks.push_back({"right but for the decay", without_decay(seat, meta)});
+      looks.push_back({"right but for the decay", mistaken(seat, meta, false, true)});
+      looks.push_back({"scaled by how many weights you were given, not by the shape of the matrix",
+                       mistaken(seat, meta, true, false)});
     }
     return looks;
   };

@@ -1,4 +1,4 @@
-// fails: wrong values
+// fails: scaled by how many weights you were given
 #include <cmath>
 
 #include "lessons/lesson_08_dp_shard/try_update_weights/contract.hpp"
