@@ -36,7 +36,7 @@ namespace @namespace@ {
 endfunction()
 
 # finish_exercises(): the program and the library, when all exercises have been added; and, for tools/try_exercise.py, how the
-# reader's file is compiled: a word of the compiler's command line per line.
+# reader's file is compiled and linked: a word of the compiler's command line per line.
 function(finish_exercises)
   add_executable(muonwalk-try ${CMAKE_SOURCE_DIR}/sim/exercise/muonwalk_try.cpp)
   target_link_libraries(muonwalk-try PRIVATE muonwalk muonwalk_judges ${CMAKE_DL_LIBS})
@@ -45,14 +45,22 @@ function(finish_exercises)
   if(MUONWALK_SANITIZE)  # no reader has these builds, and no test of theirs needs the judges
     set_target_properties(muonwalk_judges muonwalk-try muonwalk_exercises PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
-  set(words ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fno-fast-math
-    -I${CMAKE_SOURCE_DIR} -fPIC -shared)
+  set(compile ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fno-fast-math
+    -I${CMAKE_SOURCE_DIR} -fPIC)
   if(MUONWALK_NATIVE)
-    list(APPEND words -march=native)
+    list(APPEND compile -march=native)
   endif()
   if(MUONWALK_SANITIZE)
-    list(APPEND words -fsanitize=${MUONWALK_SANITIZE})
+    list(APPEND compile -fsanitize=${MUONWALK_SANITIZE})
   endif()
-  list(JOIN words "\n" words)
-  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/exercises/compile.txt CONTENT "${words}\n$<TARGET_FILE:muonwalk>\n")
+  # What is defined nowhere has to be found here and not when the library is loaded (macOS does so by itself). The reader may
+  # print with fmt.
+  set(link $<TARGET_FILE:muonwalk> $<TARGET_FILE:fmt::fmt> -Wl,-rpath,$<TARGET_FILE_DIR:muonwalk>)
+  if(NOT APPLE)
+    list(APPEND link -Wl,-z,defs)
+  endif()
+  list(JOIN compile "\n" compile)
+  list(JOIN link "\n" link)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/exercises/compile.txt CONTENT "${compile}\n")
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/exercises/link.txt CONTENT "${link}\n")
 endfunction()

@@ -225,9 +225,9 @@ class Result:
         return self.outcome == "solved"
 
 
-def compiler(build):
+def compiler_words(build, name):
     try:
-        words = (build / "exercises" / "compile.txt").read_text(encoding="utf-8").split("\n")
+        words = (build / "exercises" / name).read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise Broken(f"the build does not say how exercises are compiled ({error.strerror}); ./walk try builds it") from error
     return [word for word in words if word]
@@ -251,8 +251,7 @@ def said(done):
 
 def build_library(exercise, path, build, into):
     """Makes a library of the reader's file. Returns a Result where that can't be, or else what the compiler warned of."""
-    words = compiler(build)
-    library, flags = words[-1], words[1:-1]
+    compile_words, link_words = compiler_words(build, "compile.txt"), compiler_words(build, "link.txt")
     into.parent.mkdir(parents=True, exist_ok=True)
     try:
         shown = path.relative_to(ROOT)
@@ -262,19 +261,16 @@ def build_library(exercise, path, build, into):
     text = (f'#include "{exercise.folder.relative_to(exercise.root)}/contract.hpp"\n#include "{shown}"\n'
             f'extern "C" {{\nextern muonwalk::{exercise.type_name}* const muonwalk_exercise;\n'
             f"muonwalk::{exercise.type_name}* const muonwalk_exercise = &{exercise.function};\n}}\n")
-    roots = [f"-I{exercise.root}"]
+    compile_words.append(f"-I{exercise.root}")
     object_file = into.with_suffix(".o")
-    made = run_compiler([words[0], *(flag for flag in flags if flag != "-shared"), *roots, "-x", "c++", "-c", "-", "-o",
-                         str(object_file)], text)
+    made = run_compiler([*compile_words, "-x", "c++", "-c", "-", "-o", str(object_file)], text)
     if made.returncode != 0:
-        alone = run_compiler([words[0], *(flag for flag in flags if flag != "-shared"), *roots, "-fsyntax-only", "-x", "c++",
-                              str(shown)])
+        alone = run_compiler([*compile_words, "-fsyntax-only", "-x", "c++", str(shown)])
         if alone.returncode != 0:
             return Result("it does not compile", f"{shown} does not compile; the compiler's own words:\n{said(alone)}")
         return Result("no such function", f"{shown} has no function of this type, which its contract asks for:\n"
                                           f"  {exercise.signature}")
-    linked = run_compiler([words[0], *flags, str(object_file), library, "-Wl,-z,defs", f"-Wl,-rpath,{Path(library).parent}",
-                           "-o", str(into)])
+    linked = run_compiler([*compile_words, "-shared", str(object_file), *link_words, "-o", str(into)])
     if linked.returncode != 0:
         return Result("it does not link", f"{shown} uses something that is defined nowhere; the linker's own words:\n{said(linked)}")
     return said(made)

@@ -184,9 +184,10 @@ class Attempts(Desk):
         self.expect("a deadlock", "did nothing", INCLUDE + "#include <unistd.h>\n" + HEAD + "{ for (;;) pause(); }\n")
 
     def test_prints_are_shown_and_warnings_too(self):
-        said = self.judge(INCLUDE + "#include <iostream>\n" + HEAD + '{ std::cout << "tp is " << tp; ' + RIGHT[1:])
+        said = self.judge(INCLUDE + "#include <fmt/format.h>\n#include <iostream>\n" + HEAD
+                          + '{ std::cout << "tp is " << tp; fmt::print(", rows {}\\n", slice.rows); ' + RIGHT[1:])
         self.assertEqual(self.code, 0, said)
-        self.assertIn("tp is 2", said)
+        self.assertIn("tp is 2, rows ", said)
         self.expect("wrong values", "control reaches end", INCLUDE + HEAD + "{ if (tp > 0) return {}; }\n")
 
 
