@@ -248,7 +248,8 @@ int finish(Lesson<Local>& lesson, bool last_layout) {
       "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
       "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
       "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives per "
-      "bucket and of one gather per matrix, and nearly every rank doing nearly all of Newton–Schulz.");
+      "bucket and of one gather per matrix, and nearly every rank doing nearly all of Newton–Schulz, the "
+      "more so the smaller the buckets are.");
 }
 
 // Both layouts, or the one that was asked for.

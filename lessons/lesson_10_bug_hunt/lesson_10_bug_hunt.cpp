@@ -90,7 +90,7 @@ std::vector<NamedMatrix> trained(const Seat& seat) {
 //
 // Open the *backend*, the library that carries messages, and count the ranks that it reaches. PyTorch's examples say
 // `init_process_group(backend="nccl")`, and on a laptop that ends the program: NCCL moves memory of GPUs, and there are
-// none. Which backend to take is a question to the machine, not to the source code.
+// none. Ask the machine which backend to take, and not the source code.
 //
 // The planted bug `hard_wired_nccl` asks for NCCL whatever the machine is.
 void reach_everybody(Rank& rank, Local& local) {
@@ -269,8 +269,7 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
-  lesson.require([&](const Seat&) { hunt.require_sensible(info, lesson.options()); });
-  if (hunt.on()) lesson.instead([&] { return go_hunting(hunt, info, lesson.options(), hunted()); });
+  go_hunting(hunt, info, lesson, hunted());  // in place of what follows, where a mystery was asked for
 
   // Without a mystery, the training without a bug. Before it: three steps on which the stage depends.
   std::vector<double> losses;

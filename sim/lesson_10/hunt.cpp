@@ -23,40 +23,41 @@ const std::vector<Mystery>& mysteries() {
       {"flat_matrix",
        "The tutorial gathered the bucket, took out the numbers of one matrix, and forgot to view them as "
        "dist_meta.shape. Newton–Schulz transposes, so it needs rows and columns, and a tensor of one dimension has "
-       "none: the program ends in the first step. Bugs that crash are the kind ones."},
+       "none: the program ended in the first step. Bugs that crash are the kind ones."},
       {"stale_parameter_list",
        "The tutorial's update loop used the name `params`, which an earlier loop over the groups had left behind. In "
-       "Python such a name lives on, so the last group is updated once per group, and all others never move. The loss "
-       "falls, because one group learns, twice in every step. Evidence: the bits of group 0 are those from the "
-       "start; Newton–Schulz is called for group 1 only, twice as often."},
+       "Python such a name lives on, so the last group was updated once per group, and all others never moved. The "
+       "loss falls, because one group learns, twice in every step. Evidence: the bits of group 0 are those from the "
+       "start, and Newton–Schulz is called for group 1 only, twice as often as it should be."},
       {"spawn_in_notebook",
-       "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks; the "
+       "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks. The "
        "forked process has copies of the locks, but not the threads that would free them, so it waits for ever. "
-       "Nothing is printed, and nothing is wrong with the optimizer: it never came to its turn."},
+       "Nothing is wrong with the optimizer: it never got its turn."},
       {"inverted_split_dim",
        "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
        "the "
        "wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise Muon, "
-       "which trains, only not as it should. Evidence: no byte travels over tp, and Newton–Schulz sees slices."},
+       "which trains, but is not the Muon that was asked for. Evidence: no byte travels over tp, and Newton–Schulz "
+       "sees "
+       "slices."},
       {"second_moment_zeros",
        "The proof of concept's checkpoint held zeros in place of AdamW's second moment. After the pause AdamW divides "
-       "by the root of a mean that has forgotten its past, so its steps are too long for a while; the loss recovers, "
-       "and nobody looks again. Evidence: only what AdamW trains differs, and only in a run that was resumed. Bytes "
-       "and calls of Newton–Schulz are as they should be."},
+       "by the root of a mean that has forgotten its past, so its steps are too long for a while. Then the loss "
+       "recovers, and nobody looks again. Evidence: only what AdamW trains differs, and only after a resume. Bytes and "
+       "calls of Newton–Schulz are as they should be."},
       {"hard_wired_device",
        "The tutorial's code said cuda:RANK in several places, and so asked every machine for as many GPUs as it has "
-       "ranks. Mending the first of these places only moved the crash to the second. Ask the machine, in one place."},
+       "ranks. Mending the first of these places only moved the crash to the second. Ask the machine, and ask it "
+       "once."},
       {"reset_dist_metas",
-       "The proof of concept made its table of dist_metas anew for each parameter group, inside of the loop over the "
-       "groups. In the end it holds the last group, and the optimizer leaves out what it can't find. A part of the "
-       "model "
-       "learns, and the loss falls. Evidence: the bits of group 0 are those from the start, and half of the calls are "
-       "missing, over dp and over tp."},
+       "The proof of concept made its table of dist_metas anew for each parameter group, inside the loop over the "
+       "groups. In the end the table held the last group alone, and the optimizer passed over what it did not find. A "
+       "part of the model learns, and the loss falls. Evidence: the bits of group 0 are those from the start, and "
+       "calls "
+       "are missing, over dp and over tp."},
       {"hard_wired_nccl",
-       "`init_process_group(backend=\"nccl\")` is what PyTorch's examples say. NCCL moves memory of GPUs; on a laptop "
-       "it "
-       "ends the program before the first step. Which backend to take is a question to the machine, not to the source "
-       "code."}};
+       "PyTorch's examples say `init_process_group(backend=\"nccl\")`. NCCL moves the memory of GPUs; on a laptop it "
+       "ends the program before the first step. Ask the machine which backend to take."}};
   return all;
 }
 
@@ -199,7 +200,7 @@ std::vector<std::string> Hunt::report(const LessonInfo& info, const Options& opt
     more.push_back("--reveal");
     for (const Bug& bug : info.bugs)
       if (bug.name != suspect) suspects.push_back(bug.name);
-    append(lines, wrap_items("add       ", more));
+    append(lines, wrap_items("next      ", more));
     append(lines, wrap_items("suspects  ", suspects));
   }
   lines.push_back(last);

@@ -89,15 +89,21 @@ Findings investigate(const LessonInfo& info, const Options& options, const Hunte
                      expected, planned);
 }
 
-/// Prints symptoms, evidence and verdict; what a wrong suspect would have shown is found out as well. Returns 0, or 1
-/// for a wrong suspect.
+/// Where a mystery was asked for, hunts in place of the lesson: prints symptoms, evidence and verdict; what a wrong
+/// suspect would have shown is found out as well. A program ends then, with 0, or with 1 for a wrong suspect. Refuses
+/// what Hunt::require_sensible does.
 template <class Local>
-int go_hunting(const Hunt& hunt, const LessonInfo& info, const Options& options,
-               const HuntedTraining<Local>& training) {
-  const Findings findings = investigate(info, options, training, hunt.bug());
-  const Findings of_suspect = hunt.right() ? Findings() : investigate(info, options, training, hunt.suspect);
-  for (const std::string& line : hunt.report(info, options, findings, of_suspect)) print_line(line);
-  return hunt.right() ? 0 : 1;
+void go_hunting(const Hunt& hunt, const LessonInfo& info, Lesson<Local>& lesson,
+                const HuntedTraining<Local>& training) {
+  const Options& options = lesson.options();
+  lesson.require([&](const Seat&) { hunt.require_sensible(info, options); });
+  if (!hunt.on()) return;
+  lesson.instead([&] {
+    const Findings findings = investigate(info, options, training, hunt.bug());
+    const Findings of_suspect = hunt.right() ? Findings() : investigate(info, options, training, hunt.suspect);
+    for (const std::string& line : hunt.report(info, options, findings, of_suspect)) print_line(line);
+    return hunt.right() ? 0 : 1;
+  });
 }
 
 }  // namespace muonwalk::sim

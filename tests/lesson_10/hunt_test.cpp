@@ -44,7 +44,7 @@ TEST_CASE("the hunt: symptoms alone name no culprit, and where it trains to the 
     CAPTURE(outcome.out);
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.err.empty());
-    const std::string seen = outcome.out.substr(0, outcome.out.find("\nadd  "));
+    const std::string seen = outcome.out.substr(0, outcome.out.find("\nnext  "));
     for (const Case& other : kCases) CHECK_FALSE(contains(seen, other.culprit));
     CHECK(contains(seen, "it falls in every step") == !c.suspicious.empty());
     CHECK(contains(seen, "last words of rank 0: ") == c.suspicious.empty());
