@@ -433,6 +433,8 @@ def work(words):
 
 
 def main():
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # marks and file names are printed whatever the locale is
     try:
         code = work(sys.argv[1:])
         sys.stdout.flush()
@@ -447,6 +449,9 @@ def main():
     except BrokenPipeError:
         code = 3
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"walk: {error.filename} can't be read or written: {error.strerror}", file=sys.stderr)
+        code = 3
     sys.exit(code)
 
 

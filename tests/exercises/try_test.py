@@ -23,10 +23,11 @@ class Desk(unittest.TestCase):
         self.folder = Path(scratch.name) / "try"
         self.file = self.folder / "lesson_05.cpp"
 
-    def ask(self, *words, folder=None):
+    def ask(self, *words, folder=None, build=BUILD, **environment):
         done = subprocess.run(
             [sys.executable, str(SOURCE / "tools/try_exercise.py"), *words, "--folder", str(folder or self.folder), "--build",
-             str(BUILD), "--timeout", "0.2"], capture_output=True, text=True, cwd=SOURCE, check=False)
+             str(build), "--timeout", "0.2"], capture_output=True, encoding="utf-8", cwd=SOURCE, check=False,
+            env={**os.environ, **environment})
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         return self.out
 
@@ -121,6 +122,21 @@ class Requests(Desk):
         self.assertEqual(self.code, 3)
         self.assertIn("can't be written", self.err)
         self.assertEqual(self.err.count("\n"), 1)
+
+    def test_a_build_that_takes_nothing_or_is_not_there(self):
+        self.judge(INCLUDE + HEAD + RIGHT)
+        half = self.folder.parent / "half"
+        shutil.copytree(BUILD / "exercises", half / "exercises")
+        (half / "try").write_text("", encoding="utf-8")
+        for build in (half, self.folder.parent / "nowhere"):
+            self.ask("05", "--judge", build=build)
+            self.assertEqual(self.code, 3, self.out)
+            self.assertEqual(self.err.count("\n"), 1, self.err)
+            self.assertTrue(self.err.startswith("walk: "), self.err)
+
+    def test_marks_are_printed_in_any_locale(self):
+        self.assertIn("Newton–Schulz", self.ask(LC_ALL="C", PYTHONIOENCODING="ascii"))
+        self.assertEqual(self.code, 0)
 
     def test_a_judge_that_breaks_is_no_fault_of_the_reader(self):
         root = self.folder.parent / "root"
