@@ -1,56 +1,69 @@
-#include <algorithm>
-#include <numeric>
-
+#include "lesson_09_full_step.hpp"
 #include "lessons/lesson_09_full_step/try_sum_for_my_shard/contract.hpp"
 #include "sim/exercise/exercise.hpp"
-#include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/optim/named_slice.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Shards of unequal sizes; with four ranks, one of them owns nothing.
-std::vector<Index> counts_of_shards(const Seat& seat) {
-  std::vector<Index> counts;
-  for (int r = 0; r < seat.grid.dp(); ++r) counts.push_back(r == 2 ? 0 : 5 + 3 * r);
-  return counts;
+// The lesson's own layout and gradients, on small matrices. Each matrix belongs to one rank, so shards differ in size.
+// To be called before any rank starts, as the lesson's own `prepare`.
+void ask_lesson_09() {
+  lesson_09::request.training.small = true;
+  lesson_09::request.training.steps = 1;
+  lesson_09::request.ownership = "matrices";
+  if (lesson_09::data == nullptr) lesson_09::data = lesson_09::request.data(Options().seat(0));
 }
 
-// What rank r has computed, for the whole bucket.
-Flat gradient_of(const Seat& seat, int r) {
-  const std::vector<Index> counts = counts_of_shards(seat);
-  const Index all = std::accumulate(counts.begin(), counts.end(), Index{0});
-  return random_matrix({seat.seed, static_cast<std::uint64_t>(r)}, 1, all).flat();
-}
-
-// The elements of a bucket that the rank at the seat owns.
+// What the rank at the seat owns of a bucket.
 Flat shard_of(const Seat& seat, const Flat& bucket) {
-  const std::vector<Index> counts = counts_of_shards(seat);
-  const auto begin = bucket.begin() + std::accumulate(counts.begin(), counts.begin() + seat.place.dp, Index{0});
-  return Flat(begin, begin + counts[static_cast<std::size_t>(seat.place.dp)]);
+  const Range mine = lesson_09::layout_of(seat).dp_slice(0, 0, seat.place.dp);
+  return Flat(bucket.begin() + mine.begin, bucket.begin() + mine.end);
+}
+
+// What DP rank r has computed, for this rank's TP slices, as a whole bucket.
+Flat gradient_of(const Seat& seat, int r) {
+  const Layout layout = lesson_09::layout_of(seat);
+  const Buckets weights = first_buckets(layout, *lesson_09::data, seat.place.tp);
+  const std::vector<NamedMatrix> held = unpack_buckets(layout, weights, seat.place.tp);
+  return pack_slices(layout, lesson_09::data->own_gradients(0, seat.grid.dp(), r, held))[0][0];
+}
+
+// The sum as the serial program has it: whole matrices, all leaves in one tree. Of that, this rank's TP slices as a
+// bucket.
+Flat serial_sum(const Seat& seat) {
+  const Training& data = *lesson_09::data;
+  const auto leaves = data.all_leaves(0, seat.grid.dp(), data.first_weights());
+  std::vector<Matrix> slices;
+  for (std::size_t p = 0; p < data.parameters().size(); ++p) {
+    const Parameter& parameter = data.parameters()[p];
+    std::vector<Flat> of_matrix;
+    for (const std::vector<Matrix>& leaf : leaves) of_matrix.push_back(leaf[p].flat());
+    const Matrix sum(parameter.shape.rows, parameter.shape.cols, tree_sum(of_matrix));
+    slices.push_back(named_slice(parameter, sum, seat.grid.tp(), seat.place.tp).matrix);
+  }
+  return pack_slices(lesson_09::layout_of(seat), slices)[0][0];
 }
 
 Task sum_for_my_shard(SumForMyShard* yours) {
+  ask_lesson_09();
   Task task;
   task.grids = {Grid().dp(4), Grid().dp(2).tp(2), Grid().dp(1)};
   task.prepare = [yours](Rank& rank) -> Answer {
-    const Flat gradient = gradient_of(rank, rank.place.dp);
-    const std::vector<Index> counts = counts_of_shards(rank);
+    lesson_09::Local local;
+    lesson_09::start(rank, local);
+    const Flat gradient = lesson_09::own_gradients(rank, local)[0][0];
+    const std::vector<Index> counts = local.layout.dp_counts(0, 0);
     return [=, &rank] { return answer("sum", yours(rank.dp(), gradient, counts)); };
   };
-  // The serial program adds the gradients of all ranks in the same tree.
-  task.reference = [](const Seat& seat) {
-    std::vector<Flat> gradients;
-    for (int r = 0; r < seat.grid.dp(); ++r) gradients.push_back(gradient_of(seat, r));
-    return answer("sum", shard_of(seat, tree_sum(gradients)));
-  };
+  task.reference = [](const Seat& seat) { return answer("sum", shard_of(seat, serial_sum(seat))); };
   task.plan = [](const Seat& seat) {
-    const std::vector<Index> counts = counts_of_shards(seat);
-    const Index mine = counts[static_cast<std::size_t>(seat.place.dp)];
+    const Layout layout = lesson_09::layout_of(seat);
+    const Index mine = layout.dp_slice(0, 0, seat.place.dp).size();
     Plan plan{seat.grid, seat.place, {}};
     plan.take(mine, "the sum");
-    plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32,
-              std::accumulate(counts.begin(), counts.end(), Index{0}), mine);
+    plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, layout.buffers[0].size, mine);
     return plan;
   };
   task.looks = [](const Seat& seat) {
