@@ -238,7 +238,8 @@ void plan(const Seat& seat) {
 
 // ## The hunt
 //
-// It does what `main` does, without a word, and asks what these functions tell. (sim/lesson_10/hunt.cpp names
+// With `--mystery` all of this is done with a bug and without a word, once with the pause and once without it. Then
+// these functions are asked what there is, and what there should be. (sim/lesson_10/hunt.cpp does it, and names the
 // culprits.)
 Hunt hunt;
 std::vector<NamedMatrix> told(const Seat&, const Local& local) { return local.diary.told(); }
