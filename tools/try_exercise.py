@@ -7,8 +7,8 @@
     tools/try_exercise.py 05 --solution        prints the solution
     tools/try_exercise.py 05 --reset           starts again; what was there is kept under another name
 
-Exit code 0: done, or solved. 1: judged, and not solved. 2: what was asked for cannot be. 3: something of ours broke. 10: the file
-is in place and has to be judged, which needs the program muonwalk-try: build it and come back with --judge.
+Exit code 0: done, or solved. 1: judged, and not solved. 2: what was asked for cannot be. 3: something of ours broke. 10: the
+file is in place and has to be judged, which needs the program muonwalk-try: build it and come back with --judge.
 """
 
 import argparse
@@ -245,7 +245,8 @@ def said(done):
     lines = [line for line in done.stderr.split("\n") if not re.match(r"^(In file included from| +from) <stdin>:\d+", line)]
     lines = [line for line in lines if line.strip()]
     if len(lines) > MOST_COMPILER_LINES:
-        lines = lines[:MOST_COMPILER_LINES] + [f"… and {len(lines) - MOST_COMPILER_LINES} lines more; the first error counts."]
+        more = len(lines) - MOST_COMPILER_LINES
+        lines = lines[:MOST_COMPILER_LINES] + [f"… and {more} lines more; the first error counts."]
     return "\n".join(lines)
 
 
@@ -272,7 +273,8 @@ def build_library(exercise, path, build, into):
                                           f"  {exercise.signature}")
     linked = run_compiler([*compile_words, "-shared", str(object_file), *link_words, "-o", str(into)])
     if linked.returncode != 0:
-        return Result("it does not link", f"{shown} uses something that is defined nowhere; the linker's own words:\n{said(linked)}")
+        return Result("it does not link",
+                      f"{shown} uses something that is defined nowhere; the linker's own words:\n{said(linked)}")
     return said(made)
 
 
@@ -303,8 +305,8 @@ def judge(exercise, path, build, timeout=None, output=None):
         if done.returncode < 0:
             return Result("a crash", f"  Signal {-done.returncode} ended the program before a rank had started: something "
                                      "outside of every function does that.")
-        return Result("it ends the program", f"  The program ended with code {done.returncode} before it was judged; a function "
-                                             "returns, and does not end the program.")
+        return Result("it ends the program", f"  The program ended with code {done.returncode} before it was judged; a "
+                                             "function returns, and does not end the program.")
     if outcome != "solved" and warnings:
         return Result(outcome, f"The compiler warns:\n{warnings}")
     return Result(outcome)
@@ -323,8 +325,8 @@ def show_list(all_exercises, desk):
     for exercise in all_exercises:
         print(f"{exercise.number:<6}{exercise.title:<{width}}   {desk.standing(exercise)}".rstrip())
     solved = sum(desk.standing(exercise).endswith("✔") for exercise in all_exercises)
-    print(f"\n{solved} of {len(all_exercises)} solved. ./walk try {next_one(all_exercises, desk)} puts a file of your own in place "
-          "and judges it.")
+    print(f"\n{solved} of {len(all_exercises)} solved. ./walk try {next_one(all_exercises, desk)} puts a file of your own in "
+          "place and judges it.")
 
 
 def next_one(all_exercises, desk, after=None):
@@ -344,7 +346,10 @@ def show_hint(exercise, desk):
     desk.note(exercise, hints=number)
     print(f"Hint {number} of {len(hints)} for exercise {exercise.number}, {exercise.title}:\n")
     print(paragraph(hints[number - 1]))
-    print(f"\n{'One more: ./walk try ' + exercise.number + ' --hint' if number < len(hints) else 'That was the last one. ./walk try ' + exercise.number + ' --solution shows the solution.'}")
+    if number < len(hints):
+        print(f"\nOne more: ./walk try {exercise.number} --hint")
+    else:
+        print(f"\nThat was the last one. ./walk try {exercise.number} --solution shows the solution.")
 
 
 def reset(exercise, desk):
@@ -363,7 +368,8 @@ def place(exercise, desk):
         return
     path = desk.shown(desk.path(exercise))
     print(f"{path} is yours now. It says what is asked for, and holds a stub of\n\n  {exercise.signature}\n\n"
-          f"Write it in your editor, and then: ./walk try {exercise.number}\nAs it stands, this is what the judge says of it:\n")
+          f"Write it in your editor, and then: ./walk try {exercise.number}\n"
+          "As it stands, this is what the judge says of it:\n")
 
 
 def judge_and_say(exercise, desk, all_exercises, build, timeout):

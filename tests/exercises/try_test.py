@@ -140,7 +140,8 @@ class Requests(Desk):
 
     def test_a_judge_that_breaks_is_no_fault_of_the_reader(self):
         root = self.folder.parent / "root"
-        shutil.copytree(SOURCE / "lessons/lesson_05_tp_gather/try_join_columns", root / "lessons/lesson_98_new/try_join_columns")
+        shutil.copytree(SOURCE / "lessons/lesson_05_tp_gather/try_join_columns",
+                        root / "lessons/lesson_98_new/try_join_columns")
         (root / "lessons/CMakeLists.txt").write_text("add_exercise(lesson_98_new join_columns)\n", encoding="utf-8")
         self.folder.mkdir()
         (self.folder / "lesson_98.cpp").write_text(INCLUDE + HEAD + RIGHT, encoding="utf-8")
@@ -185,7 +186,8 @@ class Attempts(Desk):
     def test_crashes(self):
         crash = "volatile int* p = nullptr; *p = 1;"
         self.expect("a crash", "rank", INCLUDE + HEAD + "{ " + crash + " return {}; }\n")
-        self.expect("a crash", "before a rank had started", INCLUDE + "#include <cstdlib>\nint early = (std::abort(), 1);\n" + HEAD + RIGHT)
+        self.expect("a crash", "before a rank had started",
+                    "#include <cstdlib>\nint early = (std::abort(), 1);\n" + INCLUDE + HEAD + RIGHT)
         self.expect("an exception", "I give up", INCLUDE + "#include <stdexcept>\n" + HEAD
                     + '{ throw std::runtime_error("I give up"); }\n')
 
