@@ -49,7 +49,7 @@ struct Local {
 
 // "10 11 12 13   →   60 64 68 72", with the arrows of all ranks below each other; "·" for nothing.
 void say_before_and_after(Rank& rank, const Flat& before, const Flat& after) {
-  const auto text = [](const Flat& run) { return run.empty() ? "·" : numbers_text(run, 36); };
+  const auto text = [](const Flat& numbers) { return numbers.empty() ? "·" : numbers_text(numbers, 36); };
   rank.say(pad_right(text(before), 28) + "→   " + text(after));
 }
 

@@ -37,9 +37,8 @@ using namespace muonwalk::sim;
 //                                 ├───────────── dp 0 ──────────────┼────────── dp 1 ───────┤
 //
 // - Slices are flattened row by row. Every TP rank has the same blueprint and other numbers.
-// - Every parameter begins at a multiple of the *alignment*, for fast memory access. Megatron-LM takes 64 elements;
-// here
-//   it is 4, so that you can count the padding.
+// - Every parameter begins at a multiple of the *alignment*, for fast memory access. Megatron-LM takes 64 elements,
+//   this lesson 4, so that you can count the padding.
 // - A bucket is closed as soon as it holds a certain number of elements, and padded until dp divides it (and, here, 8).
 // - Each bucket is cut into dp equal *DP shards*. The cuts know nothing of parameters.
 //
@@ -75,8 +74,7 @@ Layout plan_buffers(const Seat& seat) {
 //    the second slice, that of TP rank 1, as its column 2. Row by row, that is element 1 · 4 + 2 of the slice.
 // 2. `buffer_idx`, the aisle: the buffer of the parameter group that `down` belongs to.
 // 3. `global_range`, the shelf: the elements of the buffer that the slice takes. Its start plus the element of the
-// slice
-//    is the element of the buffer. From here on rows and columns are forgotten.
+//    slice is the element of the buffer. From here on rows and columns are forgotten.
 // 4. `bucket_idx`, the pallet. What travels is a bucket, and in it elements are counted from where it begins.
 // 5. `local_range`, what a DP rank owns of the parameter: the part of the `global_range` that lies in the rank's shard.
 //    It is the only one of the five that differs between DP ranks.

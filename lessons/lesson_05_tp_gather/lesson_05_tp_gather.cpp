@@ -52,8 +52,8 @@ struct Local {
 
 // ## The reference
 //
-// Whoever holds a whole matrix has to hold exactly these numbers: 100 for each parameter, plus 10 · row + column, in
-// plain loops. So 416 belongs in row 1, column 6 of the fourth parameter.
+// Whoever holds a whole matrix has to hold exactly these numbers, in plain loops: 100 times the parameter's number,
+// plus 10 · row + column. So 416 belongs in row 1, column 6 of the fourth parameter.
 Matrix whole_matrix(const Parameter& parameter, int number) {
   Matrix whole(parameter.shape.rows, parameter.shape.cols);
   for (Index i = 0; i < whole.rows(); ++i)

@@ -100,6 +100,7 @@ void show_weights(Rank& rank, const Local& local, const PartOfBucket& part_of_bu
     const auto begin = weights.begin() + (part.begin - layout.buffers[0].buckets[b].range.begin);
     Shown& shown = rank.show("weights of bucket " + std::to_string(b), Flat(begin, begin + part.size()));
     shown.elements(part, layout.buffers[0].size).note(is_new ? "new" : "");
+    // For the picture: what I own of the update has gone into it.
     for (const DistMeta& meta : layout.buffers[0].parameters)
       if (is_new && meta.bucket_idx == b && !layout.owned_range(meta, rank.place.dp).empty()) shown.from(meta.name);
     const bool has = part.begin <= marked.buffer_element && marked.buffer_element < part.end;
@@ -204,8 +205,9 @@ void apply_to_mine(Rank& rank, Local& local) {
 //     dist.all_gather_into_tensor(bucket, mine, group=dp_group)
 //
 // Compare with the cost of \ref lesson_04_dp_gather: a bucket of weights costs what a bucket of updates costs. After it
-// all ranks of the DP group hold the same weights again, as they did before the step. The marked element is back at
-// home in `down`, and on rank 1 as well, which has not computed it.
+// all ranks of the DP group hold the same weights again, as they did before the step. Viewed as matrices, the buckets
+// are what the next forward pass uses. The marked element is back at home in `down`, and on rank 1 as well, which has
+// not computed it.
 //
 // The planted bug `not_gathered` leaves it out. Each rank goes on with a few new weights among old ones.
 void gather_weights(Rank& rank, Local& local) {
@@ -215,10 +217,14 @@ void gather_weights(Rank& rank, Local& local) {
     const Range own = layout.dp_slice(0, b, rank.place.dp);
     Flat& weights = local.weights[0][b];
     if (rank.bug("not_gathered")) continue;
+    // What goes out begins within the bucket where my range does; what comes in is all of the bucket, in rank order.
     rank.dp().all_gather(weights.data() + own.begin - buckets[b].range.begin, own.size(), weights.data());
   }
   show_weights(rank, local, [&](int b) { return buckets[b].range; });
   local.new_weights = unpack_buckets(layout, local.weights, rank.place.tp);
+  const ElementAddress marked = marked_element(layout);
+  if (marked.in_slice_of(rank.place))
+    rank.say(marked_text(local.new_weights.back().matrix, marked.slice_row, marked.slice_col, "my slice of down"));
 }
 
 // ## The cost
