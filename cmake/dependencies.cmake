@@ -58,7 +58,7 @@ else()
   target_link_libraries(muonwalk_xxhash INTERFACE muonwalk_xxhash_header)
 endif()
 
-# What ranks prove their knowledge of a secret with. Its own build is no CMake build, so it has to be installed.
+# What ranks prove their knowledge of a secret with. Its own build is not a CMake build, so it has to be installed.
 find_path(MUONWALK_SODIUM_DIR sodium.h)
 find_library(MUONWALK_SODIUM_LIBRARY sodium)
 if(NOT MUONWALK_SODIUM_DIR OR NOT MUONWALK_SODIUM_LIBRARY)

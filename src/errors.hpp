@@ -11,8 +11,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A run that was well asked for broke on the way (a rank died, a message had the wrong size, a timeout). A program
-/// that ends with it exits with 3.
+/// A run that was asked for correctly broke on the way (a rank died, a message had the wrong size, a timeout). A
+/// program that ends with it exits with 3.
 struct RunError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,7 +28,7 @@ struct TimeoutError : RunError {
   using RunError::RunError;
 };
 
-/// A process that is no rank of the run has connected to one. No rank is to blame.
+/// A process that is not a rank of the run has connected to one. No rank is to blame.
 struct StrangerError : RunError {
   using RunError::RunError;
 };

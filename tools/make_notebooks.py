@@ -174,7 +174,7 @@ _VALUES = re.compile(r"^\s*(?:Matrix|Flat) (\w+)\s*[;=]", re.MULTILINE)
 
 
 def something_held(lesson):
-    """The name of a matrix or a run of numbers in Local, for the reader to look at; empty where there is none."""
+    """The name of a matrix or an array in Local, for the reader to look at; empty where there is none."""
     local = lesson.declaration("Local")
     match = _VALUES.search(local[1].text) if local else None
     return match.group(1) if match else ""

@@ -63,7 +63,7 @@ def main():
     options = parser.parse_args()
     for path in options.notebooks:
         if not path.is_file():
-            print(f"run_in_jupyter: {path} is no notebook; tools/make_notebooks.py makes those of the lessons", file=sys.stderr)
+            print(f"run_in_jupyter: {path} is not a notebook; tools/make_notebooks.py makes those of the lessons", file=sys.stderr)
             sys.exit(2)
     missing = what_is_missing()
     if missing:

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DEFAULT_LIMIT = 120  # seconds a cell: against hanging, not for measuring
+DEFAULT_LIMIT = 120  # seconds per cell: against hanging, not for measuring
 AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do anything more, also to reach the marker
 
 # What the compiler inside the interpreter says begins with a place or with nothing; a lesson's own words never look like it.
@@ -215,10 +215,10 @@ def main():
             sys.exit(77)
         refuse(missing)
     if options.library is not None and not options.library.is_file():
-        refuse(f"--library {options.library} is no file; build it with ./walk notebooks --library")
+        refuse(f"--library {options.library} is not a file; build it with ./walk notebooks --library")
     for path in options.notebooks:
         if not path.is_file():
-            refuse(f"{path} is no notebook; tools/make_notebooks.py makes those of the lessons")
+            refuse(f"{path} is not a notebook; tools/make_notebooks.py makes those of the lessons")
 
     failed = 0
     for path in options.notebooks:

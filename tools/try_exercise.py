@@ -292,7 +292,7 @@ def judge(exercise, path, build, timeout=None, output=None):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, timeout=JUDGE_LIMIT, check=False)
     except subprocess.TimeoutExpired:
         return Result("it never ends", f"It did not end within {JUDGE_LIMIT} s, and no rank had started: something outside of "
-                                       "every function takes for ever.")
+                                       "every function takes forever.")
     except OSError as error:
         raise Broken(f"{program} can't be run: {error.strerror}; ./walk try builds it") from error
     try:

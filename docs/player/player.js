@@ -138,7 +138,7 @@
   }
 
   // Where in an all-gathered block the part of one rank lies, or null where the recording doesn't say. A slice of a
-  // matrix lies where any step shows the rank's slice; parts of a flat run follow each other in the order of the group.
+  // matrix lies where any step shows the rank's slice; parts of a flat array follow each other in the order of the group.
   function partPlace(recording, rank, target, move) {
     const parts = recording.steps.flatMap((step) => step.holds[rank]).filter((block) =>
       block.tensor === target.tensor && block.unit && !isWhole(block) && elementsOf(block) === move.elements);
@@ -250,7 +250,7 @@
     return `light-dark(${colour.light}, ${colour.dark})`;
   };
 
-  // The whole that a block is a part of, in rows and columns; a flat run is one row.
+  // The whole that a block is a part of, in rows and columns; a flat array is one row.
   function wholeOf(block) {
     if (block.flat || block.unit === "elements")
       return { rows: 1, cols: block.unit ? block.of : elementsOf(block), flat: true };
@@ -298,7 +298,7 @@
     return map;
   }
 
-  // The numbers of a block as a table: rows and columns counted as in the whole, flat runs in lines of eight short
+  // The numbers of a block as a table: rows and columns counted as in the whole, flat arrays in lines of eight short
   // numbers or four long ones.
   function drawNumbers(block, rank) {
     const size = elementsOf(block);
@@ -316,7 +316,7 @@
     const firstColumn = block.unit === "columns" ? block.begin : 0;
     const range = (length) => Array.from({ length }, (_, at) => at);
     const part = block.unit ? `; ${block.unit} ${rangeText(block)} of ${block.of}` : "; the whole";
-    const described = block.flat ? `${count(size, "number")} in a flat run, ${columns} in a line${part}`
+    const described = block.flat ? `${count(size, "number")} in a flat array, ${columns} in a line${part}`
                                  : `${count(block.rows, "row")} and ${count(block.cols, "column")}${part}`;
     const label = `numbers of ${nameText(block)} on rank ${rank}`;
     const table = make("table", { class: "player-numbers", "aria-label": label, "aria-description": described },

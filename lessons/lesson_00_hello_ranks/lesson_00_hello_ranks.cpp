@@ -44,9 +44,9 @@ using namespace muonwalk::sim;
 // MASTER_PORT). Here it is a page of memory that the parent process laid out before it forked the ranks; the
 // connections themselves are real TCP sockets on this machine.
 //
-// A rendezvous has to know the size of the world, for otherwise nobody could tell whether all have come. And it can
-// only wait for the one who does not: try `--fault never-connect:2 --timeout 2`. The run ends after two seconds, with
-// exit code 3 and a sentence that says whom the others waited for.
+// A rendezvous has to know the size of the world; otherwise nobody could tell whether all ranks have come. And if one
+// does not come, it can only wait: try `--fault never-connect:2 --timeout 2`. The run ends after two seconds, with
+// exit code 3 and a sentence that says which rank the others waited for.
 
 // What one rank holds: its own copy of this, at an address that means nothing to the others.
 struct Local {
@@ -73,11 +73,12 @@ void plan(const Seat& seat) {
 
 // ## The reference
 //
-// What every rank should know at the end, in plain loops, without a message. Each lesson has such a *reference*. It is
-// computed by the process that started the ranks and is none itself. The ranks send it what they hold, and it compares
-// byte by byte: the lines that begin with `check`. If one bit differs, the program says where, and exits with code 1.
+// What every rank should know at the end, in plain loops, without a message. Each lesson has such a *reference*. The
+// parent process computes it, which has started the ranks and is not a rank. The ranks send it what they hold, and it
+// compares byte by byte: the lines that begin with `check`. If one bit differs, the program says where, and exits with
+// code 1.
 //
-// A *seat* is what a rank knows without asking: the size of the world and its own place in it.
+// A *seat* is what a rank knows without asking: the size of the world and its own number in it.
 Matrix left_neighbour(const Seat& seat) {
   Matrix number(1, 1);
   number(0, 0) = static_cast<float>(seat.place.rank == 0 ? seat.grid.size() - 1 : seat.place.rank - 1);
@@ -107,7 +108,7 @@ void who_am_i(Rank& rank, Local& local) {
 }
 
 // Tell my right neighbour my number, and hear the number of the left one. Every receive must meet a send of the same
-// size. Who sends first matters: if all ranks sent first and a send waited for its receiver, all would wait for ever.
+// size. Who sends first matters: if all ranks sent first and a send waited for its receiver, all would wait forever.
 // Therefore even ranks send first and odd ranks receive first.
 //
 // The planted bug `wrong_neighbour` goes round the other way. The planted bug `own_memory` looks for the neighbour's
@@ -154,7 +155,7 @@ Prediction predict(const Seat& seat) {
 // ## Kill one and see
 //
 // A world lives no longer than any of its ranks. `--fault kill:2:1` kills rank 2 at the start of step 1, as a
-// machine that loses power would. The others would wait for its messages for ever, so the process that started them
+// machine that loses power would. The others would wait for its messages forever, so the process that started them
 // watches over them: it ends the run, says "rank 2 was killed by signal 9 (SIGKILL) in step 'who am I'" on standard
 // error, and exits with code 3. A real training run ends the same way, and starts again from its last checkpoint.
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // # Lesson 01 · The grid
 //
-// One number is enough to tell ranks apart, but it does not say what a rank is for. When a model is cut in three ways
-// at once, a rank's number stands for three coordinates, and along each of them it belongs to a group with which it
+// One number is enough to tell ranks apart, but it does not say what a rank is for. Where a model is cut in three ways
+// at once, a rank's number stands for three coordinates. Along each of them the rank belongs to a group, with which it
 // shares something. This lesson finds the coordinates, works out the groups, and lets the ranks prove that the groups
 // are real.
 //
@@ -27,7 +27,7 @@ using namespace muonwalk::sim;
 // - *Data parallelism* (dp) cuts the batch: the ranks of a DP group hold the same matrices and see different text. They
 //   need each other once in every step of the optimizer, to add up their gradients.
 // - *Pipeline parallelism* (pp) cuts the stack of layers into stages. A rank hands what comes out of its stage to the
-//   same place of the next one.
+//   rank with the same dp and tp in the next one.
 //
 // A group holds those ranks that differ in one coordinate and agree in the two others. So every rank is in three
 // groups, and two groups of different kinds share at most one rank. That is why they are called *orthogonal*.
@@ -46,7 +46,7 @@ using namespace muonwalk::sim;
 // What one rank holds in this lesson. Groups are lists of rank numbers, 1 × size each, named "tp", "dp" and "pp".
 // (All that ranks send each other in these lessons are floats, so the numbers of ranks are floats as well.)
 struct Local {
-  Flat place;                           // my dp, tp and pp
+  Flat coordinates;                     // my dp, tp and pp
   std::vector<NamedMatrix> worked_out;  // who must be in my groups
   std::vector<NamedMatrix> answered;    // who is in my groups
   Flat world;                           // every rank of the world, as two more gathers find them
@@ -62,9 +62,9 @@ void say_groups(Rank& rank, const std::vector<NamedMatrix>& groups) {
 
 // ## The reference
 //
-// In plain loops, hand out the numbers, tp fastest. `visit` is told of each *place*: a rank's number and its three
-// coordinates. The reference knows no formula, no division and no group of the cluster: it counts until it comes to the
-// rank in question.
+// Hand out the numbers in plain loops, tp fastest. `visit` sees each rank's number with its three coordinates, which
+// together are a `Place`. The reference knows no formula, no division and no group of the cluster: it counts until it
+// comes to the rank in question.
 template <class Visit>
 void count_ranks(const Grid& grid, const Visit& visit) {
   Place place;
@@ -73,7 +73,7 @@ void count_ranks(const Grid& grid, const Visit& visit) {
       for (place.tp = 0; place.tp < grid.tp(); ++place.tp, ++place.rank) visit(place);
 }
 
-// The place at which the count comes to my number.
+// The coordinates at which the count comes to my number.
 Place place_by_counting(const Seat& seat) {
   Place mine;
   count_ranks(seat.grid, [&](const Place& place) {
@@ -83,7 +83,7 @@ Place place_by_counting(const Seat& seat) {
 }
 
 // The same as the check wants it: dp, tp, pp.
-Matrix place_reference(const Seat& seat) {
+Matrix coordinates_reference(const Seat& seat) {
   const Place mine = place_by_counting(seat);
   return Matrix(1, 3, Flat{static_cast<float>(mine.dp), static_cast<float>(mine.tp), static_cast<float>(mine.pp)});
 }
@@ -112,19 +112,20 @@ Matrix world_reference(const Seat& seat) {
 
 // ## The steps
 //
-// Find my place. Divide the rank's number by TP (in capitals the size, in small letters the coordinate): the remainder
-// is tp. Divide what is left by DP: the remainder is dp, and the rest is pp. They are the digits of the number, in a
-// system whose bases are TP and DP. Each rank prints the formula of the picture with its own digits put in.
+// Find my coordinates. Divide the rank's number by TP (in capitals the size, in small letters the coordinate): the
+// remainder is tp. Divide what is left by DP: the remainder is dp, and the rest is pp. They are the digits of the
+// number, in a system whose bases are TP and DP. Each rank prints the formula of the picture with its own digits put
+// in.
 //
 // The planted bug `dp_fastest` takes the digits in another order. Any order would do if all agreed on it; but a
 // checkpoint that was written in one order and is read in another has all of its pieces, in the wrong places.
-void find_my_place(Rank& rank, Local& local) {
+void find_my_coordinates(Rank& rank, Local& local) {
   const int tp = rank.grid.tp(), dp = rank.grid.dp();
   const int number = rank.rank();
   int my_tp = number % tp, my_dp = number / tp % dp;
   if (rank.bug("dp_fastest")) my_dp = number % dp, my_tp = number / dp % tp;
   const int my_pp = number / (tp * dp);
-  local.place = {static_cast<float>(my_dp), static_cast<float>(my_tp), static_cast<float>(my_pp)};
+  local.coordinates = {static_cast<float>(my_dp), static_cast<float>(my_tp), static_cast<float>(my_pp)};
   rank.say(fmt::format("{} = {} + {} · ({} + {} · {})", number, my_tp, tp, my_dp, dp, my_pp));
 }
 
@@ -144,9 +145,9 @@ void work_out_my_groups(Rank& rank, Local& local) {
   const int tp = rank.grid.tp(), dp = rank.grid.dp(), pp = rank.grid.pp();
   const int me = rank.rank();
   const int dp_stride = rank.bug("wrong_stride") ? 1 : tp;
-  local.worked_out.push_back(evenly_spaced("tp", me, static_cast<int>(local.place[1]), tp, 1));
-  local.worked_out.push_back(evenly_spaced("dp", me, static_cast<int>(local.place[0]), dp, dp_stride));
-  local.worked_out.push_back(evenly_spaced("pp", me, static_cast<int>(local.place[2]), pp, tp * dp));
+  local.worked_out.push_back(evenly_spaced("tp", me, static_cast<int>(local.coordinates[1]), tp, 1));
+  local.worked_out.push_back(evenly_spaced("dp", me, static_cast<int>(local.coordinates[0]), dp, dp_stride));
+  local.worked_out.push_back(evenly_spaced("pp", me, static_cast<int>(local.coordinates[2]), pp, tp * dp));
   say_groups(rank, local.worked_out);
 }
 
@@ -154,9 +155,9 @@ void work_out_my_groups(Rank& rank, Local& local) {
 // a group is connected to its own ranks alone. The answers come in the order of the coordinate. You should see the same
 // lists as in the step before, but this time they have travelled.
 //
-// Look at rank 5: it shares its tp group with 4, its dp group with 7 and its pp group with 1, and no two of these lists
-// have another rank than 5 in common. What it learns over one group, it can hand on over another, and nobody hears it
-// twice: that is what the next step is made of.
+// Look at rank 5: it shares its tp group with 4, its dp group with 7 and its pp group with 1, and all that any two of
+// these lists have in common is rank 5 itself. What it learns over one group, it can pass on over another, and nobody
+// hears it twice: that is what the next step is made of.
 //
 // The planted bug `wrong_group` asks the TP group for the DP group's numbers. A program that does so runs on without a
 // word, since the two groups are often equally large.
@@ -197,16 +198,16 @@ Prediction predict(const Seat& seat) {
                         all_gather_traffic(dp, 1, type) + all_gather_traffic(dp, tp, type));
   prediction.ledger.add("pp", CollectiveKind::all_gather, type, 2,
                         all_gather_traffic(pp, 1, type) + all_gather_traffic(pp, tp * dp, type));
-  // At the peak: the place, both lists of groups, and, while the world arrives, the stage that it is made of.
+  // At the peak: the coordinates, both lists of groups, and, while the world arrives, the stage that it is made of.
   prediction.peak_elements = 3 + 2 * (tp + dp + pp) + tp * dp + seat.grid.size();
   return prediction;
 }
 
 // ## The proof
 //
-// What is compared with the counting loops at the end: the place and the groups that a rank worked out in its head, the
-// groups as they answered through their sockets, and the world. The arithmetic alone would prove nothing about the
-// connections, and the answers alone nothing about the arithmetic. Every later lesson relies on both.
+// What is compared with the counting loops at the end: the coordinates and the groups that a rank worked out in its
+// head, the groups as they answered through their sockets, and the world. The arithmetic alone would prove nothing
+// about the connections, and the answers alone nothing about the arithmetic. Every later lesson relies on both.
 //
 // ## The picture as a file
 //
@@ -219,7 +220,7 @@ int main(int argc, char** argv) {
   info.title = "The grid";
   info.fp32_only = true;
   info.question = "what does the number of a rank say about its work, and with whom does it share it?";
-  info.bugs = {{"dp_fastest", "a rank's place is worked out as if dp varied fastest"},
+  info.bugs = {{"dp_fastest", "a rank's coordinates are worked out as if dp varied fastest"},
                {"wrong_stride", "the DP group is taken for neighbouring numbers"},
                {"wrong_group", "the TP group is asked for the DP group's numbers"}};
   info.also_try = {"--dp 4 --pp 1", "--dp 1 --tp 4", "--svg grid.svg"};
@@ -228,11 +229,11 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
   lesson.picture("grid", grid_map_svg(lesson.options().grid));
   lesson.say(grid_map_text(lesson.options().grid));
-  lesson.step("find my place", find_my_place);
+  lesson.step("find my coordinates", find_my_coordinates);
   lesson.step("work out my groups: 1, TP and TP · DP numbers apart", work_out_my_groups);
   lesson.step("ask who is there: all_gather over tp, dp and pp", ask_who_is_there);
   lesson.step("gather what was gathered: over dp, then over pp", find_the_world);
-  lesson.check("my place (dp, tp, pp)", &Local::place, place_reference);
+  lesson.check("my coordinates (dp, tp, pp)", &Local::coordinates, coordinates_reference);
   lesson.check("my groups, worked out", &Local::worked_out, groups_reference);
   lesson.check("my groups, as they answered", &Local::answered, groups_reference);
   lesson.check("the world in rank order", &Local::world, world_reference);

@@ -17,7 +17,7 @@ namespace muonwalk::sim {
 /// "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and instants (i) are
 /// for viewers. The order of events, and of the keys of an object, does not matter.
 ///
-/// ── pytorch ── what torch.profiler writes, one rank a file; lessons write it with --trace-per-rank.
+/// ── pytorch ── what torch.profiler writes, one rank per file; lessons write it with --trace-per-rank.
 ///
 ///   "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}      the rank, and of how many
 ///

@@ -147,7 +147,7 @@ Lines optimizer(const Summary& summary) {
              ? table_lines(rows, 2)
              : table_with(rows, 2,
                           "On the device: ranges Optimizer.step# of the span. On the host: the time to start that "
-                          "work, of the time from its first to its last range or operator; it is no part of the "
+                          "work, of the time from its first to its last range or operator; it is not part of the "
                           "device's time.");
 }
 

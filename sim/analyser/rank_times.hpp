@@ -12,7 +12,7 @@ namespace muonwalk::sim {
 /// A stretch of time [begin, end), in nanoseconds.
 struct Interval {
   std::int64_t begin = 0;  ///< the first moment
-  std::int64_t end = 0;    ///< the one behind the last
+  std::int64_t end = 0;    ///< one past the last
 
   /// Both ends are equal.
   friend bool operator==(const Interval& a, const Interval& b) { return a.begin == b.begin && a.end == b.end; }

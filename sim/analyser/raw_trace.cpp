@@ -276,9 +276,9 @@ class TraceListener : public nlohmann::json_sax<Json> {
   // Says what an event lacks, or nothing where it lacks nothing.
   const char* damage() const {
     if (fields_.name.empty()) return "damaged: no name";
-    if (!fields_.begin_ns) return "damaged: no begin (ts), or one that is no time";
+    if (!fields_.begin_ns) return "damaged: no begin (ts), or one that is not a time";
     if (!fields_.duration_ns)
-      return fields_.has_duration ? "damaged: a duration (dur) that is no time" : "damaged: no duration (dur)";
+      return fields_.has_duration ? "damaged: a duration (dur) that is not a time" : "damaged: no duration (dur)";
     if (*fields_.duration_ns < 0) return "damaged: a negative duration";
     if (*fields_.duration_ns > kMostTotal - total_ns_) return "damaged: durations that add up to more than three years";
     return nullptr;
@@ -391,7 +391,7 @@ RawTrace read_raw_trace(const std::string& path, TraceInput& input) {
                       "a trace counts only when it is whole, so record it again and let the program end",
                       in_quotes(path), input.position(), trace.events.size()));
     throw UsageError(
-        fmt::format("{} is no JSON at byte {} ({}); name a file that torch.profiler or a lesson's --trace wrote",
+        fmt::format("{} is not JSON at byte {} ({}); name a file that torch.profiler or a lesson's --trace wrote",
                     in_quotes(path), position, reason_text(what)));
   }
   if (!trace.has_events)

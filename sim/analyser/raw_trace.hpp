@@ -34,7 +34,7 @@ struct RawTrace {
 
   TraceBudget budget;  ///< what may still be kept
   TraceFile
-      file;  ///< path, backend, title, calls, matrices, bytes; tallies; left_out of what is no event of any dialect
+      file;  ///< path, backend, title, calls, matrices, bytes; tallies; left_out of what is not an event of any dialect
   NameTable names;                               ///< every text, once
   std::vector<RawEvent> events;                  ///< that may count in some dialect
   std::map<std::int32_t, std::int64_t> dropped;  ///< category → complete events that are in no figure, in any dialect
@@ -48,7 +48,7 @@ struct RawTrace {
   bool failed = false;            ///< the file says that the check of the run failed
 };
 
-/// Reads a file in one pass. Throws UsageError, one sentence that names it `path`, when it is no JSON, is cut off, has
+/// Reads a file in one pass. Throws UsageError, one sentence that names it `path`, when it is not JSON, is cut off, has
 /// no "traceEvents", or holds more than a TraceBudget allows.
 RawTrace read_raw_trace(const std::string& path, TraceInput& input);
 

@@ -72,7 +72,7 @@ class TraceBuilder {
       if (!rank) continue;
       if (!by_rank.emplace(*rank, std::make_pair(name, process)).second)
         throw UsageError(fmt::format(
-            "{} has two processes that are named rank {}; a trace has one process a rank, so record it again",
+            "{} has two processes that are named rank {}; a trace has one process per rank, so record it again",
             in_quotes(file_.path), *rank));
     }
     for (const auto& [number, named] : by_rank) {

@@ -8,8 +8,8 @@
 namespace muonwalk::sim {
 
 /// Reads a trace of either dialect (TraceDialect), plain or gzip, in one pass and with bounded memory. What is
-/// damaged or in no figure is left out and counted. Throws UsageError, one sentence, when the file can't be read, is no
-/// JSON, is cut off, or holds nothing that could be counted.
+/// damaged or in no figure is left out and counted. Throws UsageError, one sentence, when the file can't be read, is
+/// not JSON, is cut off, or holds nothing that could be counted.
 TraceFile read_trace(const std::string& path);
 
 /// The same from a text in memory; `name` stands for it in errors.

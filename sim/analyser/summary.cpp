@@ -154,7 +154,7 @@ void add_calls(const TraceFile& file, RankSummary* ranks, MatchedCalls& calls) {
     if (event.event_class != communication_class(ranks[rank].basis)) continue;
     WaitingTimes& of_rank = ranks[rank].waiting;
     const CollectiveCall* call = file.call_of(event);
-    // A message from one rank to another is no call of all: its receiver waits by design.
+    // A message from one rank to another is not a call of all: its receiver waits by design.
     const bool comparable = call != nullptr && call->group >= 0 && call->collective != Collective::send &&
                             call->collective != Collective::recv && call->collective != Collective::send_recv;
     if (!comparable) {
@@ -195,7 +195,7 @@ void split_waiting(const MatchedCalls& calls, std::vector<std::string>& notes) {
         fmt::format("{} in group {}", collective_text(std::get<0>(key)), visible_name(std::get<1>(key)));
     if (uneven > 0)
       notes.push_back(fmt::format(
-          "Not all ranks were traced in the same calls of {}: {} calls are missing on some, so the n-th call of one "
+          "Not all ranks were traced in the same calls of {}: some ranks lack {} of them, so the n-th call of one "
           "rank may be set beside another call of the next.",
           what, uneven));
     if (unequal > 0)

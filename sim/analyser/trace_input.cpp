@@ -75,7 +75,7 @@ TraceInput::TraceInput(const std::string& path)
     ::close(descriptor);
     throw unreadable(path, !known                     ? "the system does not say what it is"
                            : S_ISDIR(status.st_mode)  ? "it is a folder"
-                           : !S_ISREG(status.st_mode) ? "it is no regular file"
+                           : !S_ISREG(status.st_mode) ? "it is not a regular file"
                                                       : "it is empty");
   }
   stream_->file = gzdopen(descriptor, "rb");  // reads files that are not compressed as they are

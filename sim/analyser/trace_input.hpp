@@ -12,7 +12,7 @@ namespace muonwalk::sim {
 /// The bytes of a file, plain or compressed with gzip, a piece at a time. Errors are UsageErrors that name the file.
 class TraceInput {
  public:
-  /// Throws UsageError when the file is not there, is no regular file, can't be read or is empty.
+  /// Throws UsageError when the file is not there, is not a regular file, can't be read or is empty.
   explicit TraceInput(const std::string& path);
   /// The bytes of a text that is in memory, not compressed; `name` stands for it in errors.
   TraceInput(const std::string& name, std::string text);
@@ -96,7 +96,7 @@ struct JsonScalar {
   /// The whole number, also where it is written as a text ("4"); nothing when it is none.
   std::optional<std::int64_t> as_integer() const;
   /// Microseconds as whole nanoseconds, rounded half away from zero and exact up to three decimals, for a double would
-  /// not hold the last digit of a clock that counts from 1970. Nothing when it is no number, or more than 126 years.
+  /// not hold the last digit of a clock that counts from 1970. Nothing when it is not a number, or more than 126 years.
   std::optional<std::int64_t> microseconds_as_ns() const;
   /// The text, or the number in digits: process and thread ids are either.
   std::string as_label() const;

@@ -56,8 +56,8 @@ Fault parse_fault(const std::string& text) {
   const std::optional<int> step = words.size() > 2 ? number_of<int>(words[2]) : 1;
   if (kind == kFaultKinds.end() || !rank || !step || *step < 0 || words.size() > 3)
     throw UsageError(
-        fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP from "
-                    "1 on, or 0 for the rendezvous, for example --fault kill:3:2",
+        fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP 1 "
+                    "or later, or 0 for the rendezvous, for example --fault kill:3:2",
                     as_typed(text), listed(kFaultKinds, ", ")));
   return {kind->second, *rank, *step};
 }
@@ -67,9 +67,9 @@ Fault parse_fault(const std::string& text) {
 CLI::Validator whole_number(int least, int most) {
   return CLI::Validator(
       [=](std::string& text) -> std::string {
-        if (text.empty()) return fmt::format("'' is no number; it takes a whole number from {} on", least);
+        if (text.empty()) return fmt::format("'' is not a number; it takes a whole number of at least {}", least);
         const std::optional<int> number = number_of<int>(text);
-        return number ? range_complaint(*number, least, most) : "";  // what is no number can't be converted
+        return number ? range_complaint(*number, least, most) : "";  // what is not a number can't be converted
       },
       "");
 }
@@ -78,7 +78,7 @@ CLI::Validator seed_number() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         if (number_of<std::uint64_t>(text)) return "";
-        return fmt::format("{} is no seed; it takes a whole number from 0 to {}", as_typed(text),
+        return fmt::format("{} is not a seed; it takes a whole number from 0 to {}", as_typed(text),
                            std::numeric_limits<std::uint64_t>::max());
       },
       "");
@@ -107,7 +107,7 @@ std::string parse_error_text(const CLI::ParseError& error, const LessonInfo& inf
   const std::string unreadable = "Could not convert: ";  // and then "--dp = two"
   const std::size_t equals = reason.find(" = ");
   if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
-    return fmt::format("{} {} is no number of the kind that it takes; {} --help says what works",
+    return fmt::format("{} {} is not a number of the kind that it takes; {} --help says what works",
                        reason.substr(unreadable.size(), equals - unreadable.size()),
                        as_typed(reason.substr(equals + 3)), info.name);
   return fmt::format("{}; {} --help lists the options", visible_name(reason, 300), info.name);  // it may quote a value
@@ -211,7 +211,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(parse_error_text(error, info));
   }
   if (!app.remaining().empty())
-    throw UsageError(fmt::format("{} is no option of {}; {} --help lists them", as_typed(app.remaining().front()),
+    throw UsageError(fmt::format("{} is not an option of {}; {} --help lists them", as_typed(app.remaining().front()),
                                  info.name, info.name));
   if (list_bugs) {
     for (const Bug& known : info.bugs) print_line(fmt::format("{}  {}", known.name, known.what));

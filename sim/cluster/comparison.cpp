@@ -33,7 +33,7 @@ std::vector<std::string> describe(const std::string& rank, const NamedMatrix& he
                       expected.first_row + at / held.matrix.cols(), expected.first_col + at % held.matrix.cols()),
           fmt::format("  the rank holds      {}", float_text(here)),
           fmt::format("  the reference has   {}   {}", float_text(there),
-                      ulp < 0 ? "one of them is no number" : fmt::format("{} ULP apart", ulp))};
+                      ulp < 0 ? "one of them is not a number" : fmt::format("{} ULP apart", ulp))};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
   std::vector<std::vector<NamedMatrix>> collected;
   guarded([&] {
     StepRecords records = state_->world->hand_over("hand over results", [&](Rank& rank) {
-      MemoryMeter uncounted;  // copies for the check are none of the lesson's memory
+      MemoryMeter uncounted;  // copies for the check do not count as the lesson's memory
       const MeterScope scope(uncounted);
       for (NamedMatrix& matrix : held(rank)) rank.add(std::move(matrix));
     });

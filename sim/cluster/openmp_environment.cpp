@@ -30,7 +30,7 @@ constexpr const char* kTruth = R"(\s*(true|false)\s*)";
 const Variable kVariables[] = {
     {"OMP_STACKSIZE", kSize, "a size", "8M"},
     {"GOMP_STACKSIZE", kSize, "a size in KiB", "8192"},
-    {"OMP_NUM_THREADS", kNumbers, "a number of threads from 1 on, or several with commas between", "4"},
+    {"OMP_NUM_THREADS", kNumbers, "a number of threads, at least 1, or several with commas between", "4"},
     {"OMP_THREAD_LIMIT", kNumber, "a number of threads", "64"},
     {"OMP_MAX_ACTIVE_LEVELS", kNumber, "a number", "1"},
     {"OMP_DYNAMIC", kTruth, "true or false", "false"},

@@ -83,7 +83,7 @@ int Options::threads_per_rank() const {
 }
 
 std::string range_complaint(long value, long least, long most) {
-  if (value < least) return fmt::format("{} is too small; it takes a whole number from {} on", value, least);
+  if (value < least) return fmt::format("{} is too small; it takes a whole number of at least {}", value, least);
   if (value > most)
     return fmt::format("{} is too much for one machine; it takes a whole number from {} to {}", value, least, most);
   return "";
@@ -95,7 +95,7 @@ void require_known_bug(const LessonInfo& info, const std::string& bug) {
     if (known.name == bug) return;
     names.push_back(known.name);
   }
-  throw UsageError(fmt::format("--bug {} is no planted bug of {}; {}", as_typed(bug), info.name,
+  throw UsageError(fmt::format("--bug {} is not a planted bug of {}; {}", as_typed(bug), info.name,
                                names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "))));
 }
 

@@ -39,7 +39,7 @@ enum class NetworkKind { own, shared };
 
 /// A fault on purpose: `--fault kill:3:2` lets rank 3 be killed at the start of step 2; step 0 is the rendezvous.
 struct Fault {
-  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes for ever, or
+  /// What happens to the rank: it is killed, exits with 0, throws, is stopped (SIGSTOP), hangs, computes forever, or
   /// never connects.
   enum class Kind { none, kill, exit, raise, stop, hang, spin, never_connect };
   Kind kind = Kind::none;  ///< none: no fault

@@ -55,7 +55,7 @@ Pipe open_pipe() {
 }
 
 // A process that is forked from one with threads has the memory of them all and only one of them: locks that the others
-// hold are held for ever, and OpenMP waits for a team that does not exist.
+// hold are held forever, and OpenMP waits for a team that does not exist.
 void require_no_other_threads() {
 #ifdef __linux__
   std::error_code unreadable;

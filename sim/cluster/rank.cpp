@@ -100,7 +100,7 @@ std::vector<Record> RankSession::run(int step, const std::string& title, const R
   rank_.state_->recorded = false;  // until start_recording, which the body may begin with
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
-  SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // a hand-over is no part of the run
+  SpanBuffer* trace = step > 0 ? groups_->trace.get() : nullptr;  // a hand-over is not part of the run
   const std::ptrdiff_t traced_step = trace != nullptr ? trace->open_step(title) : SpanBuffer::kNoRoom;
   body(rank_);
   groups_->require_whole();

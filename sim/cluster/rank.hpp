@@ -39,11 +39,11 @@ class Rank : public Seat {
   /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest. What it returns is good
   /// until the end of the step.
   Shown& show(const std::string& name, const Matrix& matrix);
-  /// The same for a flat run of elements.
+  /// The same for a flat array.
   Shown& show(const std::string& name, const Flat& values);
   /// The same for something that has a shape but no values to print.
   Shown& show(const std::string& name, Shape shape);
-  /// The same for a flat run of so many elements, without its values.
+  /// The same for a flat array of `count` elements, without its values.
   Shown& show(const std::string& name, Index count);
   /// Prints a line of words.
   void say(const std::string& line);

@@ -113,7 +113,7 @@ class RankGroups::Member : public CallObserver {
 
   Group group;
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Communicator> communicator;  // null where the rank is no member
+  std::unique_ptr<Communicator> communicator;  // null where the rank is not in the group
 
  private:
   RankGroups* all_;
@@ -137,7 +137,7 @@ Communicator& RankGroups::communicator(const std::string& name) {
   for (const auto& member : members_) {
     if (member->group.name == name && member->communicator != nullptr) return *member->communicator;
     if (member->group.name == name)
-      throw UsageError(fmt::format("rank {} asked for the group \"{}\", but it is no member of it", rank_, name));
+      throw UsageError(fmt::format("rank {} asked for the group \"{}\", but is not in it", rank_, name));
     known += (known.empty() ? "" : ", ") + member->group.name;
   }
   throw UsageError(fmt::format("rank {} asked for the group \"{}\", but this run has {}; name it in LessonInfo::groups",

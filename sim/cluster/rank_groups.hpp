@@ -25,8 +25,8 @@ struct SentMessage {
 };
 
 /// The groups of a run, as rank `rank` sees them: dp, tp and pp, and after them those of Options::groups. Every rank
-/// has the same names in the same order; where it is no member, the group has no ranks. Throws UsageError, whatever the
-/// rank, when one of Options::groups can't be.
+/// has the same names in the same order; where the rank is not in a group, that group has no ranks. Throws UsageError,
+/// whatever the rank, when one of Options::groups can't be.
 std::vector<Group> groups_of_rank(const Options& options, int rank);
 
 /// One rank's communicators, what they talk over, and what they count.
@@ -47,7 +47,7 @@ class RankGroups {
   /// Told of every message that this rank sends, when it has been sent; empty when nobody records the run.
   std::function<void(const SentMessage&)> on_sent;
 
-  /// The one of this name. Throws UsageError where the run has no such group, or the rank is no member of it.
+  /// The one of this name. Throws UsageError where the run has no such group, or the rank is not in it.
   Communicator& communicator(const std::string& name);
   /// Throws RunError when a group is broken, above all by a transfer that nobody waited for.
   void require_whole() const;

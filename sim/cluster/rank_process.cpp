@@ -97,7 +97,7 @@ void RankProcess::ended_with(int status) {
 }
 
 void RankProcess::end() {
-  observe();                  // what is no child any more gets no signal
+  observe();                  // what is no longer a child gets no signal
   if (!ended_ && pid_ > 0) {  // a signal to no process in particular would reach all of them
     const InterruptHold hold;
     kill(pid_, SIGKILL);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 16;  // what most pipes hold
 constexpr std::size_t kLongValues = 4096;                   // bytes: from here on values are not copied
-// More than this no record holds, so that bytes that are none can't ask for memory that no machine has.
+// More than this no record holds, so that bytes that are not a record can't ask for memory that no machine has.
 constexpr std::size_t kMostValueBytes = std::size_t{1} << 32;
 
 struct Lengths {
@@ -24,7 +24,7 @@ struct Lengths {
   std::uint64_t values = 0;  // bytes of its one long array
 };
 
-[[noreturn]] void refuse() { throw RunError("what a rank sent to its parent is no record"); }
+[[noreturn]] void refuse() { throw RunError("what a rank sent to its parent is not a record"); }
 
 // Takes a record's fields, one after the other, and either appends them to `to` or fills them with what is at `next`.
 // One list of fields serves both directions.

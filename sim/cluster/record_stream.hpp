@@ -32,7 +32,7 @@ class RecordReader {
  public:
   /// Where to put the next bytes, and how many at most.
   std::pair<std::byte*, std::size_t> room();
-  /// So many bytes have been put there. Throws RunError when they are no records.
+  /// So many bytes have been put there. Throws RunError when they are not records.
   void took(std::size_t count);
   /// The records that are whole by now, in order; they are handed over.
   std::vector<Record> take() { return std::exchange(whole_, {}); }

@@ -28,7 +28,7 @@ std::string without_colours(const std::string& line) {
 
 bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
 
-// What a failed write says comes with another code than what is refused before the run.
+// A write that fails ends with a different exit code from what is refused before the run.
 void write_or_fail(const std::string& path, const std::string& text) {
   try {
     const InterruptHold hold;  // Ctrl-C waits until the file is whole
@@ -70,7 +70,7 @@ int Recorder::tensor(const std::string& name, bool flat) {
   const auto same = [&](const RecordedTensor& known) { return known.name == tensor; };
   const auto found = std::find_if(tensors.begin(), tensors.end(), same);
   if (found != tensors.end()) return static_cast<int>(found - tensors.begin());
-  // Matrices take the colours from the front, as on the map of a buffer, and flat runs those from the back.
+  // Matrices take the colours from the front, as on the map of a buffer, and flat arrays those from the back.
   const int colour = flat ? kColours - 1 - runs_++ % kColours : matrices_++ % kColours;
   tensors.push_back({tensor, colour});
   return static_cast<int>(tensors.size()) - 1;

@@ -37,7 +37,7 @@ struct Shown {
   Shown& note(const std::string& words);
   /// It was made of what was shown under this name before, besides what it was itself: for pictures, not printed.
   Shown& from(const std::string& name);
-  /// The bytes of the line, where they are not 4 an element.
+  /// The bytes of the line, where they are not 4 per element.
   Shown& bytes(Index count);
 
   RecordedBlock block;               ///< name, shape, part and note; nothing that only a recording knows

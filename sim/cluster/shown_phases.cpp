@@ -51,7 +51,7 @@ void ShownPhases::operator()(Phase phase, const DistMeta*) {
   });
 }
 
-// The phases that work on runs of the bucket.
+// The phases that work on a part of the bucket.
 void ShownPhases::show_bucket(Phase phase, int b, int k, const std::string& number) {
   const Buffer& buffer = layout_->buffers[static_cast<std::size_t>(b)];
   const Bucket& bucket = buffer.buckets[static_cast<std::size_t>(k)];

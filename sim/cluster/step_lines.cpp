@@ -30,7 +30,7 @@ ShownLine shown_line(const Shown& shown) {
   return line;
 }
 
-// A matrix as rows of numbers; what does not fit is left out and counted. A flat run continues on the next line.
+// A matrix as rows of numbers; what does not fit is left out and counted. A flat array continues on the next line.
 std::vector<std::string> value_lines(const Shown& shown, int indent) {
   constexpr long long kMostRows = 16;
   const long long rows = shown.block.rows, cols = shown.block.cols;

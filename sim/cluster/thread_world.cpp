@@ -31,7 +31,8 @@ struct FirstFailure {
 };
 
 // The fewest files that ranks of one process hold open once they are connected over Gloo: both ends of every
-// connection, an event loop a rank, and the three that every program has. Connecting takes more of them, for a moment.
+// connection, an event loop per rank, and the three that every program has. Connecting takes more of them, for a
+// moment.
 long files_over_gloo(const Options& options) {
   long files = 3 + options.grid.size();
   for (int rank = 0; rank < options.grid.size(); ++rank)
@@ -77,7 +78,7 @@ class ThreadWorld : public World {
   }
 
   ~ThreadWorld() override {
-    // Closing Gloo's connections takes 10 ms a pair when ranks do it one after the other, so they do it together.
+    // Closing Gloo's connections takes 10 ms per pair when ranks do it one after the other, so they do it together.
     std::vector<std::thread> threads;
     try {
       for (auto& session : sessions_) threads.emplace_back([&session] { session.reset(); });

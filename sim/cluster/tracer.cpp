@@ -81,7 +81,8 @@ void Tracer::write(bool ok) {
         files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
     if (!file_.empty()) write_chrome_trace(file_, run_);
     for (const auto& file : files) file->commit();
-  } catch (const UsageError& error) {  // what breaks on the way has another code than what is refused before the run
+  } catch (const UsageError&
+               error) {  // what breaks on the way has a different exit code from what is refused before the run
     throw RunError(error.what());
   }
   std::int64_t most = 0, sum = 0;

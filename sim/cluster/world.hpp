@@ -21,7 +21,7 @@ class RankSession {
   /// The session of rank `rank` with its connected groups. `progress` must outlive it.
   RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, ProgressBoard& progress);
 
-  /// Runs the body as step number `step` (from 1 on; 0 for a hand-over) and returns its records. Exceptions pass
+  /// Runs the body as step number `step` (counted from 1; 0 for a hand-over) and returns its records. Exceptions pass
   /// through. A fault that was asked for happens here, before the body.
   std::vector<Record> run(int step, const std::string& title, const RankBody& body);
 
@@ -39,7 +39,7 @@ class RankSession {
 ///
 /// Processes: the constructor forks a process for each rank, and from there on the parent and all ranks go through the
 /// same program. In a rank, `step` runs the body on that one rank; in the parent it waits for the ranks and returns
-/// what they said. The parent is no rank. It forks before it has a thread or a socket of its own.
+/// what they said. The parent is not a rank. It forks before it has a thread or a socket of its own.
 ///
 /// Threads: `step` runs the body on all ranks at once, a thread each, and the threads end before it returns.
 class World {
@@ -54,8 +54,8 @@ class World {
   /// when a rank refused its input.
   StepRecords step(const std::string& title, const RankBody& body) { return run(title, body, ++steps_); }
 
-  /// The same for what is no step of the lesson, such as handing over results: it has no number, and no fault that was
-  /// asked for happens in it.
+  /// The same for what is not a step of the lesson, such as handing over results: it has no number, and no fault that
+  /// was asked for happens in it.
   StepRecords hand_over(const std::string& title, const RankBody& body) { return run(title, body, 0); }
 
   /// In the process that prints, when nothing more is to be done: lets the ranks go. Throws RunError when one of them
@@ -66,7 +66,7 @@ class World {
   int steps() const { return steps_; }
 
  protected:
-  /// Does what `step` (numbers from 1 on) and `hand_over` (0) promise, in this kind of world.
+  /// Does what `step` (numbers count from 1) and `hand_over` (0) promise, in this kind of world.
   virtual StepRecords run(const std::string& title, const RankBody& body, int step) = 0;
 
  private:

@@ -15,7 +15,7 @@ namespace muonwalk::sim {
 /// Calls the reader's function with input that is ready, and returns what came of it.
 using Answer = std::function<std::vector<NamedMatrix>()>;
 
-/// A single matrix as an answer, or a run of elements as a matrix of one row, without a copy of it.
+/// A single matrix as an answer, or a flat array as a matrix of one row, without a copy of it.
 /// @{
 std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix);
 std::vector<NamedMatrix> answer(const std::string& name, Flat run);
@@ -76,7 +76,7 @@ enum class Outcome {
   crashed,         ///< a signal ended a rank
   ended,           ///< a rank ended the program by itself
   stood_still,     ///< ranks wait for what nobody sends
-  never_ended,     ///< a rank computes for ever
+  never_ended,     ///< a rank computes forever
   threw            ///< an exception
 };
 

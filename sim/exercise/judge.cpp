@@ -309,7 +309,7 @@ Verdict judge(const std::string& function, const Task& task, const JudgeOptions&
 Verdict judge(const Exercise& exercise, const std::type_info& type, AnyFunction yours, const JudgeOptions& options) {
   if (type != *exercise.type)
     throw UsageError(
-        fmt::format("{} has another type than its contract.hpp asks for; give it the parameters and the "
+        fmt::format("{} does not have the type that its contract.hpp asks for; give it the parameters and the "
                     "result that stand there",
                     exercise.function));
   return judge(exercise.function, exercise.task(yours), options);

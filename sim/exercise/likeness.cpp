@@ -150,7 +150,7 @@ std::string scaled(const Flat& held, const Flat& wanted) {
     if (std::fabs(here - factor) > 1e-6 * std::fabs(factor)) return "";
   }
   if (factor == -1) return "Every element has the wrong sign.";
-  // A product of several roundings still counts as 4 times as large; anything odd is no likeness.
+  // A product of several roundings still counts as 4 times as large; anything odd is not a likeness.
   const double times = std::fabs(factor) >= 1 ? factor : 1 / factor;
   if (factor == 0 || std::fabs(times - std::round(times)) > 1e-5 || std::fabs(times) < 1.5) return "";
   return fmt::format("Every element is {:.0f} times too {}.", times, std::fabs(factor) >= 1 ? "large" : "small");
@@ -189,7 +189,7 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
 
   if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return std::isnan(value); }) &&
       std::none_of(wanted.flat().begin(), wanted.flat().end(), [](float value) { return std::isnan(value); }))
-    return "Some of it is no number (NaN): memory that was never written, or a division by zero.";
+    return "Some of it is not a number (NaN): memory that was never written, or a division by zero.";
 
   for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
     const std::string words = slices_mixed_up(held, wanted, dim, slices);

@@ -20,7 +20,7 @@ struct Look {
 /// what an exercise knows of besides. Recognized are: one of the looks; the right values under another shape; zeros,
 /// everywhere or in some rows, columns or slices; the transpose; slices joined along the other dimension or in another
 /// order; a slice where another one belongs; everything some elements too early or too late; everything so many times
-/// too large or too small; numbers that are none; and an answer that differs in its last bits alone.
+/// too large or too small; NaNs and infinities; and an answer that differs in its last bits alone.
 std::string likeness(const Matrix& held, const Matrix& wanted, int slices = 1, const std::vector<Look>& looks = {});
 
 }  // namespace muonwalk::sim

@@ -3,7 +3,7 @@
 namespace muonwalk::sim {
 
 // A stand-in for the kernel of a notebook: a process with threads of its own, which hold locks. A process that is
-// forked from it has a copy of the locks but not of the threads, so a lock that was held is held for ever. Calls from
+// forked from it has a copy of the locks but not of the threads, so a lock that was held is held forever. Calls from
 // several threads wait for each other.
 
 /// Starts a worker as a thread while a thread of the kernel holds its lock for a moment, and tells whether the worker
@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 bool thread_worker_answers();
 
 /// The same with a worker that is forked: false, for the worker's copy of the lock is never freed. The worker gives up
-/// after 50 ms, so that nobody has to wait for ever.
+/// after 50 ms, so that nobody has to wait forever.
 bool forked_worker_answers();
 
 }  // namespace muonwalk::sim

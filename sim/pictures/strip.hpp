@@ -20,7 +20,7 @@ struct StripArrow {
 struct StripSeam {
   int rank = 0;       ///< that it came from
   Index begin = 0;    ///< the first unit
-  Index end = 0;      ///< the one behind the last
+  Index end = 0;      ///< one past the last
   Index of = 1;       ///< units of the whole
   bool rows = false;  ///< the units are rows
 };
@@ -35,25 +35,25 @@ struct Strip {
   std::string traffic;  ///< "all_gather over tp · 2 messages · 256 B", or "nothing travels"
 };
 
-/// The strip of step `step` (from 0 on). What a rank held before is what it showed last of the tensors that it shows
-/// now; where it shows one for the first time, or shows none, what it showed in the step before.
+/// The strip of step `step` (counted from 0). What a rank held before is what it showed last of the tensors that it
+/// shows now; where it shows one for the first time, or shows none, what it showed in the step before.
 Strip strip_of(const Recording& recording, int step);
 
-/// True when the block is no part of something larger.
+/// True when the block is not part of something larger.
 bool is_whole(const RecordedBlock& block);
 
 /// "rows 0–3 of 8", "all of it".
 std::string part_text(const RecordedBlock& block);
 
-/// "4 × 8", or "64" of a flat run.
+/// "4 × 8", or "64" of a flat array.
 std::string block_shape_text(const RecordedBlock& block);
 
-/// A step of a recording (from 0 on) in words, a line for its title and one for each rank: what it held before, what it
-/// sent and what it holds after. For those who can't see the strip, and where no picture can be shown.
+/// A step of a recording (counted from 0) in words, a line for its title and one for each rank: what it held before,
+/// what it sent and what it holds after. For those who can't see the strip, and where no picture can be shown.
 std::string strip_words(const Recording& recording, int step);
 
-/// A step of a recording (from 0 on) as a picture: ranks as lanes; on the left what each held before, on the right what
-/// it holds after, each as its part of the whole; arrows for what moved, with their bytes. SVG with a title and a
+/// A step of a recording (counted from 0) as a picture: ranks as lanes; on the left what each held before, on the right
+/// what it holds after, each as its part of the whole; arrows for what moved, with their bytes. SVG with a title and a
 /// description in words, in light and dark by prefers-color-scheme.
 std::string strip_svg(const Recording& recording, int step);
 

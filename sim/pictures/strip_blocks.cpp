@@ -104,7 +104,7 @@ Piece StripBlocks::side_by_side(const std::vector<const RecordedBlock*>& blocks,
   return all;
 }
 
-// A flat run is a bar with its words above; a matrix a rectangle of its own form with its words beside.
+// A flat array is a bar with its words above; a matrix a rectangle of its own form with its words beside.
 Piece StripBlocks::one(const RecordedBlock& block, double x, double y, double width) const {
   return block.flat ? run(block, x, y, width) : matrix(block, x, y, width);
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
 
 // The length in bytes of the UTF-8 character at `at`, and its code point; length 0 where there is none. Overlong forms
-// and surrogates are no characters.
+// and surrogates are not characters.
 std::size_t decode(const std::string& text, std::size_t at, std::uint32_t& code) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);

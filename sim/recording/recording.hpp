@@ -9,7 +9,7 @@
 
 namespace muonwalk::sim {
 
-/// Something that a rank showed in a step: a matrix or a flat run, and which part of a whole it is.
+/// Something that a rank showed in a step: a matrix or a flat array, and which part of a whole it is.
 struct RecordedBlock {
   std::string name;                          ///< as shown: "down, as it arrived"
   int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
@@ -36,12 +36,12 @@ struct RecordedMove {
   std::string type;        ///< "float32"
   long long elements = 0;  ///< of `type`
   long long bytes = 0;     ///< without headers
-  int call = 0;            ///< numbers the sender's calls in the step, from 0 on
+  int call = 0;            ///< numbers the sender's calls in the step, counted from 0
 };
 
 /// One step: what the ranks showed and said when it had ended, and what they sent meanwhile.
 struct RecordedStep {
-  int number = 1;                                 ///< its place in the recording, from 1 on
+  int number = 1;                                 ///< its place in the recording, counted from 1
   std::string title;                              ///< as printed
   std::vector<std::string> lines;                 ///< as printed, up to the next step
   std::vector<std::vector<RecordedBlock>> holds;  ///< [rank]

@@ -19,7 +19,7 @@ struct TrainedMatrix {
 /// One rank of a traced run.
 struct RankTrace {
   std::string label;               ///< "rank 3 (dp 1, tp 1)"
-  std::vector<Group> groups;       ///< that Span::group numbers; one without ranks is none of this rank's
+  std::vector<Group> groups;       ///< that Span::group numbers; this rank is in no group without ranks
   std::vector<std::string> names;  ///< of steps and phases
   std::vector<Span> spans;         ///< in the order in which they began
   std::int64_t dropped = 0;        ///< entries that had no room

@@ -21,9 +21,9 @@ struct SpanBatch {
   std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
 };
 
-/// Records what one rank does, for a trace: steps, their phases, calls on communicators, and messages. It holds so many
-/// entries and no more, in the whole run; those that have no room are counted. A rank is one thread, so there is no
-/// lock.
+/// Records what one rank does, for a trace: steps, their phases, calls on communicators, and messages. It holds
+/// `capacity` entries and no more, in the whole run; those that have no room are counted. A rank is one thread, so
+/// there is no lock.
 class SpanBuffer {
  public:
   /// `memory` is asked how much the rank holds, and must outlive the buffer.

@@ -10,8 +10,8 @@
 
 namespace muonwalk::sim {
 
-/// A Chrome trace that is being written: an object of some fields and, at its end, the array of events, one a line. The
-/// file takes its place with `commit`, whole or not at all. Throws UsageError as FileBeside does.
+/// A Chrome trace that is being written: an object of some fields and, at its end, the array of events, one per line.
+/// The file takes its place with `commit`, whole or not at all. Throws UsageError as FileBeside does.
 class TraceFileWriter {
  public:
   /// `fields` are what stands beside the events: `"key":value,"key":value`.

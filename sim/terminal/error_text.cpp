@@ -12,7 +12,8 @@
 namespace muonwalk::sim {
 
 const char* const kUnknownError =
-    "something was thrown that is no std::exception, so nothing more is known of it; run it again, and report it if it "
+    "something was thrown that is not a std::exception, so nothing more is known of it; run it again, and report it if "
+    "it "
     "comes again";
 
 std::string error_text(const std::exception& error, const char* remedy) {

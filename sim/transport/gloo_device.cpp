@@ -61,7 +61,7 @@ class Connecting {
 [[noreturn]] void end_of_process() {
   if (ranks_connecting > 0) {
     const char* const sentence =
-        "a process that is no rank connected while the ranks of this run were connecting, and what it sent or left "
+        "a process that is not a rank connected while the ranks of this run were connecting, and what it sent or left "
         "ended Gloo; nothing was sent to it; end that process, or run where ranks get a network of their own";
     const GlooDevice::LastWords words = last_words;
     if (words != nullptr) words(sentence);

@@ -47,8 +47,8 @@ class GlooDevice {
   /// it returns, both ends of every connection have proven that they know `secret` (the board's, where none is given),
   /// and nothing else has been sent. Throws RunError when a rank has not come after `timeout`, which is also the limit
   /// of every later wait for a message; PeerLostError when the board was given up; StrangerError when a process that is
-  /// no rank gets in between again and again, or does not know the secret. With size 1 nothing is opened. The backend
-  /// keeps the device alive.
+  /// not a rank gets in between again and again, or does not know the secret. With size 1 nothing is opened. The
+  /// backend keeps the device alive.
   ///
   /// Its kernel traffic is that of the group's sockets. Asking for it waits up to 100 ms for bytes that Gloo has not
   /// handed to the kernel yet. What was sent is exact once the peers have received everything.

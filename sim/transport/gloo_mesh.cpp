@@ -60,7 +60,7 @@ constexpr const char* kUnseen = "?";
 // How long what is connected may take to prove itself.
 constexpr auto kProofLimit = std::chrono::seconds(5);
 
-// Somebody who is no rank holds the connection of `rank` that was meant for `instead_of`.
+// Somebody who is not a rank holds the connection of `rank` that was meant for `instead_of`.
 struct Stranger {
   int rank, instead_of;
 };
@@ -209,8 +209,8 @@ class Attempt {
       talk.got[1]->waitRecv(time_left(proofs_by_));
       for (const Buffer& sent : talk.sent) sent->waitSend(time_left(proofs_by_));
       if (!proves(talk.their_proof, secret, group_, talk.peer, rank_, talk.own_challenge, talk.their_challenge))
-        throw StrangerError("a process that is no rank of this run, and does not know its secret, is connected to " +
-                            name_of(rank_) + " in the place of rank " + std::to_string(talk.peer));
+        throw StrangerError("a process that is not a rank of this run, and does not know its secret, is connected to " +
+                            name_of(rank_) + " in place of rank " + std::to_string(talk.peer));
     }
   }
 
@@ -311,10 +311,10 @@ GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, co
     if (!stranger && attempt.prove(secret)) return attempt.mesh();
     attempt.drop();
     if (stranger)
-      failure = "a process that is no rank is connected to rank " + std::to_string(stranger->rank) + " of group " +
-                group + " in the place of rank " + std::to_string(stranger->instead_of);
+      failure = "a process that is not a rank is connected to rank " + std::to_string(stranger->rank) + " of group " +
+                group + " in place of rank " + std::to_string(stranger->instead_of);
     else
-      failure = attempt.failure().empty() ? "a process that is no rank got between the ranks of group " + group
+      failure = attempt.failure().empty() ? "a process that is not a rank got between the ranks of group " + group
                                           : attempt.failure();
   }
   throw StrangerError(failure + ", the last of " + std::to_string(kMeshAttempts) +

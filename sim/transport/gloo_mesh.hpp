@@ -33,7 +33,7 @@ struct GlooMesh {
       6 * GlooHeaders::preamble + static_cast<std::int64_t>(sizeof(Challenge) + sizeof(Proof));
 };
 
-/// How often the ranks of a group connect anew after a process that is no rank got in between.
+/// How often the ranks of a group connect anew after a process that is not a rank got in between.
 constexpr int kMeshAttempts = 8;
 
 /// True when files have run out. Gloo does not always say that it was they, so the system is asked as well.
@@ -47,8 +47,8 @@ bool no_more_files(const std::exception& error);
 /// to anybody before all ends agree. Then both ends of every connection prove that they know `secret`; where one
 /// does not, all connect anew as well.
 ///
-/// Throws StrangerError when a process that is no rank was in between kMeshAttempts times; RunError when a rank has not
-/// come within `timeout` or has failed.
+/// Throws StrangerError when a process that is not a rank was in between kMeshAttempts times; RunError when a rank has
+/// not come within `timeout` or has failed.
 GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, const std::string& group, int rank,
                       int size, Board& board, const Secret& secret, std::chrono::milliseconds timeout);
 

@@ -185,7 +185,7 @@ class MemoryMessage : public PostedMessage {
     channel_.changed.notify_all();
   }
 
-  // Ranks that are in different calls wait for each other for ever: two roots of one broadcast, or one rank in a recv
+  // Ranks that are in different calls wait for each other forever: two roots of one broadcast, or one rank in a recv
   // and the other in a collective. (A rank that is in a collective posts nothing else until the collective has ended.)
   void require_same_call() {
     std::string wrong;

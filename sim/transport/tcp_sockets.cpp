@@ -47,8 +47,8 @@ bool read_info(int descriptor, tcp_info& info) {
   return length >= offsetof(tcp_info, tcpi_bytes_retrans) + sizeof(info.tcpi_bytes_retrans);
 }
 
-// 0 where the descriptor is no socket. The link is read instead of the descriptor itself, which may be another rank's
-// that is just closing it when ranks are threads.
+// 0 where the descriptor is not a socket. The link is read instead of the descriptor itself, which may be another
+// rank's that is just closing it when ranks are threads.
 std::uint64_t inode_of(int descriptor) {
   char target[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);

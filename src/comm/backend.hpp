@@ -37,7 +37,7 @@ class PostedMessage {
   using WaitsFor = std::function<void(int peer)>;
   /// Returns when the message has been taken by its receiver (it has posted the receive, and the memory to send from
   /// may be used again) or has arrived (the memory to receive into is filled). Throws RunError when the peer's message
-  /// has another size than expected or belongs to another call (both are named), when the peer is gone, and
+  /// does not have the expected size or belongs to another call (both are named), when the peer is gone, and
   /// TimeoutError when nothing has happened for as long as the backend waits.
   virtual void wait(const WaitsFor& waits_for) = 0;
 };
@@ -75,12 +75,12 @@ class Backend {
   /// been waited for; it may be null where `bytes` is 0.
   virtual std::unique_ptr<PostedMessage> post_send(const Envelope& envelope, int peer, const void* data,
                                                    std::int64_t bytes) = 0;
-  /// Makes ready for `bytes` bytes of `peer` and returns at once.
+  /// Gets ready to take `bytes` bytes from `peer` and returns at once.
   virtual std::unique_ptr<PostedMessage> post_receive(const Envelope& envelope, int peer, void* data,
                                                       std::int64_t bytes) = 0;
 
-  /// True where `run_native` does this kind of call. A sum has to be tree_sum's, bit for bit (law 2), or is none to
-  /// claim.
+  /// True where `run_native` does this kind of call. A backend may claim a sum only where its bits are tree_sum's
+  /// (law 2).
   virtual bool has_native(CollectiveKind, ElementType) const { return false; }
   /// Does a call for which has_native is true and returns what it handed to, and took from, the network.
   virtual Traffic run_native(const NativeCall&) { return Traffic(); }

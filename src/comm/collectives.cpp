@@ -12,7 +12,7 @@ namespace muonwalk {
 
 namespace {
 
-// counts[0], counts[0] + counts[1], …: where each rank's run begins, and at the end their sum.
+// counts[0], counts[0] + counts[1], …: where each rank's range begins, and at the end their sum.
 std::vector<Index> running_begins(const std::vector<Index>& counts) {
   std::vector<Index> begins(1, 0);
   for (Index count : counts) begins.push_back(begins.back() + count);

@@ -65,7 +65,7 @@ class ArgumentCheck {
     if (type_ == ElementType::bytes) fail("bytes have no sum; use float or bfloat16 elements");
   }
 
-  // Two runs of memory must be apart, unless the first begins at `own_place`, where it is meant to lie.
+  // Two ranges of memory must be apart, unless the first begins at `own_place`, where it is meant to lie.
   void apart(const void* first, Index first_bytes, const void* second, Index second_bytes,
              const void* own_place) const {
     if (first == own_place || first_bytes == 0 || second_bytes == 0) return;

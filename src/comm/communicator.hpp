@@ -69,7 +69,7 @@ class Communicator {
   /// Sends `count` elements to `peer` and returns when `peer` has taken them, which means that it has called the recv
   /// or irecv that they are for. This is so at all sizes and on every backend: whether a program works never depends on
   /// whether a message happens to fit into some buffer. Two ranks that both send first and then receive wait for each
-  /// other for ever. What works is isend, recv, and then wait.
+  /// other forever. What works is isend, recv, and then wait.
   template <class T>
   void send(const T* values, Index count, int peer);
   /// Receives exactly `count` elements from `peer`. What is sent from one rank to another is received in the order in
@@ -103,7 +103,7 @@ class Communicator {
   /// values (count) = the sum over ranks, the same bits on every rank.
   template <class T>
   void all_reduce(T* values, Index count);
-  /// send_counts[r] elements of `in` go to rank r (one run after the other), recv_counts[r] come from it into `out`.
+  /// send_counts[r] elements of `in` go to rank r (one range after the other), recv_counts[r] come from it into `out`.
   /// The two must not overlap, and a rank's own entries must be equal.
   template <class T>
   void all_to_all_v(const T* in, const std::vector<Index>& send_counts, T* out, const std::vector<Index>& recv_counts);

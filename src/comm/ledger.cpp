@@ -114,8 +114,8 @@ std::string differing_number(const LedgerLine& predicted, const LedgerLine& coun
   for (const auto& number : numbers) {
     if (number.predicted == number.counted) continue;
     return std::string(collective_name(predicted.kind)) + " of " + element_name(predicted.type) + " in group " +
-           predicted.group + ": " + std::to_string(number.predicted) + " " + number.name + " were predicted, but " +
-           std::to_string(number.counted) + " were counted";
+           predicted.group + ", " + number.name + ": " + std::to_string(number.predicted) + " predicted, " +
+           std::to_string(number.counted) + " counted";
   }
   return "";
 }

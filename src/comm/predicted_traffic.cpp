@@ -72,7 +72,7 @@ Traffic all_reduce_traffic(int rank, int size, Index elements, ElementType type)
   const std::pair<Index, Index> piece = all_reduce_piece(rank, size, elements);
   const Index own = piece.second - piece.first;
   Traffic traffic;
-  // First everyone else's pieces go out and n − 1 copies of the own one come in; then it is the other way round.
+  // First everyone else's pieces go out and n − 1 copies of its own come in; then it is the other way round.
   traffic.messages_sent = traffic.messages_received = 2 * (size - 1);
   traffic.bytes_sent = traffic.bytes_received = ((elements - own) + (size - 1) * own) * element_size(type);
   return traffic;

@@ -24,14 +24,14 @@ Traffic all_gather_v_traffic(int rank, const std::vector<Index>& shard_elements,
 /// local.
 Traffic reduce_scatter_traffic(int size, Index piece_elements, ElementType type);
 
-/// Pieces of different sizes: the others' pieces out, and n − 1 copies of the own one in.
+/// Pieces of different sizes: the others' pieces out, and n − 1 copies of its own come in.
 Traffic reduce_scatter_v_traffic(int rank, const std::vector<Index>& piece_elements, ElementType type);
 
 /// A reduce-scatter of the pieces followed by an all-gather of the sums. `elements` need not be divisible by n: piece r
-/// is the run from ⌊r · elements / n⌋ to ⌊(r + 1) · elements / n⌋.
+/// is the range from ⌊r · elements / n⌋ to ⌊(r + 1) · elements / n⌋.
 Traffic all_reduce_traffic(int rank, int size, Index elements, ElementType type);
 
-/// send_counts[r] elements go to rank r and recv_counts[r] come from it; the own entry moves nothing.
+/// send_counts[r] elements go to rank r and recv_counts[r] come from it; its own entry moves nothing.
 Traffic all_to_all_v_traffic(int rank, const std::vector<Index>& send_counts, const std::vector<Index>& recv_counts,
                              ElementType type);
 

@@ -46,7 +46,7 @@ FileBeside::FileBeside(const std::string& path) : path_(path), target_(path), ow
   if (::stat(target_.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) refuse("it is a folder", "name a file in it");
     // Renaming over a device or a pipe would put a plain file in its place.
-    if (!S_ISREG(status.st_mode)) refuse("it is no regular file", "choose another path");
+    if (!S_ISREG(status.st_mode)) refuse("it is not a regular file", "choose another path");
     if (::access(target_.c_str(), W_OK) != 0) refuse(errno);
     replaces_ = true;
     mode_ = status.st_mode & 0777u;
@@ -99,7 +99,7 @@ void FileBeside::write(const void* bytes, std::size_t count) {
 
 void FileBeside::keep_permissions() {
   // The owner first: changing it may clear permission bits. Only root may give a file away, and a copy of one's own is
-  // no failure; but then what the old group was allowed is not for the new one.
+  // not a failure; but then what the old group was allowed is not for the new one.
   if (::fchown(fd_, owner_, group_) != 0 && ::fchown(fd_, static_cast<uid_t>(-1), group_) != 0)
     mode_ = (mode_ & 0707u) | (mode_ & (mode_ & 07u) << 3);
   if (::fchmod(fd_, mode_) != 0) errno = 0;

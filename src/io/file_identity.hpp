@@ -7,7 +7,7 @@ namespace muonwalk {
 
 /// What becomes of the path that an option takes.
 enum class PathUse {
-  none,         ///< it is no path
+  none,         ///< it is not a path
   reads,        ///< a file that is read
   writes,       ///< a file that is written, in place of what is there
   reads_from,   ///< a folder in which files are read

@@ -114,9 +114,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     return false;
   }
   bool misplaced() {
-    if (place_ == Place::outside) return refuse("its header is JSON, but no object");
-    if (place_ == Place::metadata) return refuse("its __metadata__ holds something else than strings");
-    if (place_ == Place::array) return refuse("its header has something else than an integer" + in_entry());
+    if (place_ == Place::outside) return refuse("its header is JSON, but not an object");
+    if (place_ == Place::metadata) return refuse("its __metadata__ holds something other than strings");
+    if (place_ == Place::array) return refuse("its header has something other than an integer" + in_entry());
     return refuse("its header has a value that does not belong under " + in_quotes(field_) +
                   (place_ == Place::entry ? in_entry() : ""));
   }

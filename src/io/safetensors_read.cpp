@@ -37,7 +37,7 @@ class InputFile {
     }
     if (!S_ISREG(status.st_mode)) {
       ::close(fd_);
-      refuse(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no regular file", "name a .safetensors file");
+      refuse(S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file", "name a .safetensors file");
     }
     size_ = status.st_size;
   }
@@ -119,7 +119,7 @@ StoredTensor checked_tensor(const InputFile& file, const TensorEntry& entry, std
   const std::int64_t end = entry.offsets[1];
   if (begin < 0 || end < begin) {
     file.refuse("the offsets of tensor " + name + ", " + std::to_string(begin) + " and " + std::to_string(end) +
-                ", are no range");
+                ", are not a range");
   }
   if (end > data_bytes) {
     file.refuse("tensor " + name + " ends at byte " + std::to_string(end) + " of the data, but the file has only " +

@@ -130,7 +130,7 @@ class BufferPlanner {
     for (auto meta = first; meta != buffer_.parameters.end(); ++meta) place(*meta);
   }
 
-  // Where the runs of the DP ranks begin in a bucket, and where the last one ends.
+  // Where the ranges of the DP ranks begin in a bucket, and where the last one ends.
   std::vector<Index> cuts_of(const Bucket& bucket) const {
     std::vector<Index> cuts(static_cast<std::size_t>(dp_) + 1);
     std::size_t next = 0;  // the first parameter that belongs to rank r or to one behind it
@@ -175,9 +175,10 @@ const char* ownership_name(Ownership ownership) {
 Ownership parse_ownership(const std::string& word) {
   for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
     if (word == ownership_name(ownership)) return ownership;
-  throw UsageError("--ownership " + as_typed(word) +
-                   " is not known; it takes buckets (an equal run of every bucket), buffer (an equal run of the whole "
-                   "buffer) or matrices (whole matrices)");
+  throw UsageError(
+      "--ownership " + as_typed(word) +
+      " is not known; it takes buckets (an equal part of every bucket), buffer (an equal part of the whole "
+      "buffer) or matrices (whole matrices)");
 }
 
 std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp) {
@@ -284,7 +285,7 @@ std::string Layout::text() const {
       rows.push_back({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
                       split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
                       std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
-                      // Owners are neighbours, since a parameter is one run of its bucket.
+                      // Owners are neighbours, since a parameter is one contiguous range of its bucket.
                       range_text({ranks.front(), ranks.back() + 1})});
     }
   }

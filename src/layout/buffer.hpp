@@ -8,12 +8,12 @@
 
 namespace muonwalk {
 
-/// Who owns which elements of a buffer. Whatever the policy, what a DP rank owns of a bucket is one run of it, perhaps
-/// an empty one, and the runs of the ranks in their order make up the bucket.
+/// Who owns which elements of a buffer. Whatever the policy, what a DP rank owns of a bucket is one contiguous range of
+/// it, perhaps an empty one, and the ranges of the ranks in their order make up the bucket.
 enum class Ownership {
-  buckets,  ///< an equal run of every bucket for every rank (ZeRO-1)
-  buffer,   ///< an equal run of the whole buffer, as Megatron's documentation draws its distributed optimizer: a bucket
-            ///< may belong to few ranks, in unequal runs
+  buckets,  ///< an equal part of every bucket for every rank (ZeRO-1)
+  buffer,  ///< an equal part of the whole buffer, as Megatron's documentation draws its distributed optimizer: a bucket
+           ///< may belong to few ranks, in unequal parts
   matrices  ///< whole matrices: a bucket's parameters are laid by owner, and nothing has to be gathered to see them
             ///< whole
 };
@@ -35,8 +35,8 @@ struct LayoutOptions {
   Index bucket_capacity = 0;
   /// Every parameter starts at a multiple of this many elements of its buffer. Megatron: 64. 1 = no padding.
   Index parameter_alignment = 64;
-  /// Every bucket's size is a multiple of this. So that runs can be equal, every bucket's is a multiple of dp as well
-  /// with Ownership::buckets, and the buffer's with Ownership::buffer.
+  /// Every bucket's size is a multiple of this. So that the shards can be equal, every bucket's is a multiple of dp as
+  /// well with Ownership::buckets, and the buffer's with Ownership::buffer.
   Index bucket_alignment = 1;
   Ownership ownership = Ownership::buckets;  ///< who owns what
   /// With Ownership::matrices the owner of each parameter, a DP rank; empty: balanced_owners.
@@ -55,7 +55,7 @@ struct DistMeta {
   Range global_range;                      ///< its elements in the buffer, shape.size() of them, padding not included
 };
 
-/// One bucket: a run of the virtual buffer that is gathered in one call.
+/// One bucket: a range of the virtual buffer that is gathered in one call.
 struct Bucket {
   Range range;                  ///< in the buffer, padding included
   std::vector<int> parameters;  ///< indices into Buffer::parameters, in order
@@ -77,7 +77,7 @@ struct Buffer {
 struct Layout {
   Grid grid;                    ///< that the plan is for
   LayoutOptions options;        ///< that it was planned with
-  std::vector<Buffer> buffers;  ///< one a parameter group, in order of the group's number
+  std::vector<Buffer> buffers;  ///< one per parameter group, in order of the group's number
 
   /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.
   Range dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const;
@@ -101,14 +101,14 @@ struct Layout {
   /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
   Index shard_elements(int dp_rank) const;
 
-  /// The plan as a table: a line a parameter with its buffer, bucket, shapes, ranges and owners.
+  /// The plan as a table: a line per parameter with its buffer, bucket, shapes, ranges and owners.
   std::string text() const;
 };
 
 /// Plans the layout. Parameters are laid in the order given, each in the buffer of its group.
 /// Throws UsageError for a parameter that TP does not divide, a shape with less than 1 row or column, two parameters of
 /// one name, an alignment or capacity that makes no sense, or owners that
-/// are not one DP rank a parameter.
+/// are not one DP rank per parameter.
 Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutOptions& options = {});
 
 }  // namespace muonwalk

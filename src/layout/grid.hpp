@@ -21,7 +21,7 @@ struct Group {
 
   /// How many ranks it has.
   int size() const { return static_cast<int>(ranks.size()); }
-  /// The number in the group of a rank of the world; −1 when it is no member.
+  /// The number in the group of a rank of the world; −1 when it is not in it.
   int number_of(int rank) const;
 };
 

@@ -6,10 +6,10 @@
 
 namespace muonwalk {
 
-/// Who owns what, as a table: a line a parameter with its bucket, its global range, and for every DP rank the elements
-/// that it owns, counted from the beginning of its shard (the `local_range`; "·" for none), and in words how many
-/// shards it spans. At most `columns` characters wide, unless a single rank's column does not fit: where there is no
-/// room for all DP ranks, the table comes in several parts below each other.
+/// Who owns what, as a table: a line per parameter with its bucket, its global range, and for every DP rank the
+/// elements that it owns, counted from the beginning of its shard (the `local_range`; "·" for none), and in words how
+/// many shards it spans. At most `columns` characters wide, unless a single rank's column does not fit: where there is
+/// no room for all DP ranks, the table comes in several parts below each other.
 std::string ownership_table(const Layout& layout, int columns = 100);
 
 /// How many ranks of a pipeline stage need each parameter of the first buffer whole, because they own an element of it:

@@ -59,7 +59,7 @@ SplitDim parse_split(const std::string& word) {
   for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
     if (word == split_name(dim)) return dim;
   }
-  throw UsageError(in_quotes(word) + " is no dimension that TP can cut; try rows, columns or none");
+  throw UsageError(in_quotes(word) + " is not a dimension that TP can cut; try rows, columns or none");
 }
 
 Shape tp_shape(const Parameter& parameter, int tp) {

@@ -45,7 +45,7 @@ Shape tp_shape(const Parameter& parameter, int tp);
 /// A half-open range of elements, rows or columns: begin, begin + 1, …, end − 1.
 struct Range {
   Index begin = 0;  ///< the first one
-  Index end = 0;    ///< the one behind the last
+  Index end = 0;    ///< one past the last
   /// How many they are; below 0 where end < begin.
   Index size() const { return end - begin; }
   /// True when the range holds none.
@@ -63,7 +63,7 @@ Range intersection(Range a, Range b);
 /// "0–11" (inclusive, as a reader counts), or "nothing" when empty.
 std::string range_text(Range range);
 
-/// The rows or columns that TP rank `tp_rank` of `tp` holds: an equal run each. For SplitDim::none, all rows.
+/// The rows or columns that TP rank `tp_rank` of `tp` holds: an equal range each. For SplitDim::none, all rows.
 Range tp_range(const Parameter& parameter, int tp, int tp_rank);
 
 }  // namespace muonwalk

@@ -14,7 +14,7 @@ void require_range(Range range, Index length, const char* what) {
   }
 }
 
-// The run of an equal cut of `length` into tp that belongs to tp_rank.
+// The range of an equal cut of `length` into tp that belongs to tp_rank.
 Range equal_run(Index length, int tp, int tp_rank) {
   if (length % tp != 0) {
     throw std::invalid_argument(std::to_string(tp) + " TP ranks do not divide a length of " + std::to_string(length));
@@ -27,7 +27,7 @@ Range equal_run(Index length, int tp, int tp_rank) {
 Matrix row_slice(const Matrix& x, Range rows) {
   require_range(rows, x.rows(), "rows");
   Matrix slice(rows.size(), x.cols());
-  // Whole rows lie one after the other, so a slice of rows is one run of memory.
+  // Whole rows lie one after the other, so a slice of rows is one contiguous range of memory.
   std::copy_n(x.data() + rows.begin * x.cols(), slice.size(), slice.data());
   return slice;
 }
@@ -35,7 +35,7 @@ Matrix row_slice(const Matrix& x, Range rows) {
 Matrix column_slice(const Matrix& x, Range columns) {
   require_range(columns, x.cols(), "columns");
   Matrix slice(x.rows(), columns.size());
-  // Columns are a short run of every row, which have to be picked up one by one.
+  // Columns are a short range of every row, which have to be picked up one by one.
   for (Index row = 0; row < x.rows(); ++row) {
     std::copy_n(x.data() + row * x.cols() + columns.begin, columns.size(), slice.data() + row * columns.size());
   }

@@ -12,7 +12,7 @@ Matrix row_slice(const Matrix& x, Range rows);
 /// A copy of the columns `columns` of x: rows × columns.size().
 Matrix column_slice(const Matrix& x, Range columns);
 
-/// TP slice `tp_rank` of `tp` of x along `dim`: an equal run of rows or columns, or all of x for SplitDim::none.
+/// TP slice `tp_rank` of `tp` of x along `dim`: an equal range of rows or columns, or all of x for SplitDim::none.
 /// Throws std::invalid_argument when tp does not divide the dimension.
 Matrix tp_slice(const Matrix& x, SplitDim dim, int tp, int tp_rank);
 

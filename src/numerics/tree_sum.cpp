@@ -77,10 +77,10 @@ void tree_sum(const std::vector<const float*>& parts, Index count, float* out) {
 Flat tree_sum(const std::vector<Flat>& parts) {
   std::vector<const float*> values;
   for (const Flat& part : parts) {
-    if (part.size() != parts[0].size()) throw std::invalid_argument("a tree adds runs of equal length");
+    if (part.size() != parts[0].size()) throw std::invalid_argument("a tree adds arrays of equal length");
     values.push_back(part.data());
   }
-  if (parts.empty()) throw std::invalid_argument("a tree of runs needs at least one");
+  if (parts.empty()) throw std::invalid_argument("a tree needs at least one array");
   Flat sum(parts[0].size());
   tree_sum(values, static_cast<Index>(sum.size()), sum.data());
   return sum;

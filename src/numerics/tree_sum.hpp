@@ -15,15 +15,15 @@ float tree_sum(const float* leaves, Index count);
 /// two, grouping the leaves by rank first gives the same bits. `out` may be one of the parts.
 void tree_sum(const std::vector<const float*>& parts, Index count, float* out);
 
-/// The same for runs of equal length, at least one of them; returns the sum. Throws std::invalid_argument where lengths
-/// differ.
+/// The same for arrays of equal length, at least one of them; returns the sum. Throws std::invalid_argument where
+/// lengths differ.
 Flat tree_sum(const std::vector<Flat>& parts);
 
 /// The same for bfloat16 leaves: added in float32, rounded once at the end.
 void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out);
 
 /// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next
-/// rank, goes round and ends with the piece's own, so its order is another one for every piece. Nothing in Muonwalk
+/// rank, goes round and ends with the piece's own, so every piece has an order of its own. Nothing in Muonwalk
 /// adds like this; it is here to be compared with. Zero leaves give 0.
 float ring_sum(const float* leaves, Index count, Index piece);
 

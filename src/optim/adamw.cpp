@@ -18,7 +18,7 @@ double one_minus_power(float beta, int step) {
 
 void adamw(float* weights, const float* gradient, float* first_moment, float* second_moment, Index count, int step,
            const AdamWSettings& settings) {
-  if (step < 1) throw std::invalid_argument("AdamW counts its steps from 1 on; the first call is step 1");
+  if (step < 1) throw std::invalid_argument("AdamW counts its steps from 1; the first call is step 1");
   const float keep = 1.0f - settings.lr * settings.weight_decay;
   const float step_size = static_cast<float>(settings.lr * std::sqrt(one_minus_power(settings.beta2, step)) /
                                              one_minus_power(settings.beta1, step));

@@ -15,12 +15,12 @@ struct AdamWSettings {
 
 /// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count`
 /// elements: w ← w (1 − lr · weight_decay); m ← β₁ m + (1 − β₁) g; v ← β₂ v + (1 − β₂) g²; w ← w − s · m / (√v + ε),
-/// where the step size s = lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) carries the bias corrections. `step` is t, from 1 on. Throws
-/// std::invalid_argument for a step below 1.
+/// where the step size s = lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ) carries the bias corrections. `step` is t and starts at 1.
+/// Throws std::invalid_argument for a step below 1.
 void adamw(float* weights, const float* gradient, float* first_moment, float* second_moment, Index count, int step,
            const AdamWSettings& settings);
 
-/// What AdamW keeps of one flat run of parameters between steps.
+/// What AdamW keeps of one flat array of parameters between steps.
 struct AdamWState {
   Flat weights;        ///< updated in place
   Flat first_moment;   ///< as many elements as the weights, zeros before the first step

@@ -43,7 +43,7 @@ Buckets pack_slices(const Layout& layout, const std::vector<Matrix>& slices) {
         throw std::invalid_argument(
             "The layout has a parameter number " + std::to_string(meta.parameter) + ", but " +
             std::to_string(slices.size()) +
-            " matrices were given; give one a parameter, in the order the layout was planned from.");
+            " matrices were given; give one per parameter, in the order the layout was planned from.");
       }
       const Matrix& slice = slices[meta.parameter];
       if (Shape{slice.rows(), slice.cols()} != meta.shape) {

@@ -23,7 +23,7 @@ struct MuonSettings {
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
 };
 
-/// The defaults in a precision, with so many threads and these products.
+/// The defaults in a precision, with this many threads and these products.
 inline MuonSettings muon_settings(Precision precision, int threads, Products products) {
   MuonSettings settings;
   settings.products = products;

@@ -38,7 +38,7 @@ struct HandedBuckets {
   bool whole = true;       ///< false: what this rank owns of each bucket
 };
 
-/// Refuses what a step could not make sense of, before anything is sent: groups of another size than the grid's, a
+/// Refuses what a step could not make sense of, before anything is sent: groups whose size is not the grid's, a
 /// place that is not the rank's in its groups, buckets of other sizes than the layout's. Throws std::invalid_argument
 /// with one sentence that begins with the name of the step and says what does not fit and what would.
 void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed);

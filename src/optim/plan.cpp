@@ -18,7 +18,7 @@ std::pair<int, int> seat_in(const std::string& group, const Plan& plan) {
   throw std::invalid_argument("a plan calls the group \"" + group + "\", which no grid has");
 }
 
-// What a call makes the plan's rank send and receive. In a gather the others' elements come in and the own ones go to
+// What a call makes the plan's rank send and receive. In a gather the others' elements come in and its own go to
 // each of them; in a reduce-scatter it is the other way round.
 Traffic traffic_of(const Call& call, const Plan& plan) {
   const auto [rank, size] = seat_in(call.group, plan);

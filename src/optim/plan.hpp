@@ -20,7 +20,7 @@ using Phase = std::string_view;
 struct Work {
   Phase phase;         ///< which one
   int parameter = -1;  ///< DistMeta::parameter of the matrix that it is about; −1: about a bucket
-  Shape shape;         ///< of what is worked on: a matrix, or a run of a bucket as one row
+  Shape shape;         ///< of what is worked on: a matrix, or a range of a bucket as one row
   double flops = 0;    ///< floating point operations; a multiply-add is two
 
   /// All members are equal.
@@ -42,7 +42,7 @@ struct Memory {
 /// One thing that a rank does in a step.
 using Operation = std::variant<Work, Call, Memory>;
 
-/// What one rank does in one step, in order; worked out from the layout alone, so that it can be known of ranks that
+/// What one rank does in one step, in order; worked out from the layout alone, so it can be made for ranks that
 /// nobody has. It begins with what the step is handed and what the rank keeps; the rest is what the step does. Whatever
 /// is predicted of a step is a sum over this list.
 struct Plan {

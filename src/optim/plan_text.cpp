@@ -42,13 +42,13 @@ Row row_of(const Operation& operation, const Plan& plan, const std::vector<std::
           bytes_text(ledger_of({plan.grid, plan.place, {operation}}).total().bytes_sent) + " out"};
 }
 
-// How the operations from one on are printed: the first `block` of them stand for `times` as many.
+// How the operations that begin at one are printed: the first `block` of them stand for `times` as many.
 struct Run {
   std::size_t block = 1;
   std::size_t times = 1;
 };
 
-// The run that saves the most lines.
+// The repetition that saves the most lines.
 Run run_at(const std::vector<int>& kinds, std::size_t first) {
   Run best;
   for (std::size_t block = 1; block <= std::min(kLongestRepeat, (kinds.size() - first) / 2); ++block) {
@@ -112,7 +112,7 @@ std::string plan_text(const Plan& plan, const Layout& layout) {
     }
     first += run.block * run.times;
     if (run.times == 1) continue;
-    std::string last;  // the matrix that the run ends with
+    std::string last;  // the matrix that the repetition ends with
     for (std::size_t i = first - run.block; i < first; ++i)
       if (!rows[i][2].empty()) last = rows[i][2];
     text += fmt::format("{}  {} {} more, as the {} above{}\n", pad_left("…", widths[0]), run.times - 1,

@@ -35,7 +35,7 @@ void require_gradients(const std::vector<NamedMatrix>& parameters, const std::ve
     if (gradients[leaf].size() != parameters.size()) {
       throw UsageError("Leaf " + std::to_string(leaf) + " holds the gradients of " +
                        std::to_string(gradients[leaf].size()) + " parameters, but there are " +
-                       std::to_string(parameters.size()) + "; give one gradient a parameter.");
+                       std::to_string(parameters.size()) + "; give one gradient per parameter.");
     }
     for (std::size_t p = 0; p < parameters.size(); ++p) check_gradient(parameters[p], gradients[leaf][p], leaf);
   }

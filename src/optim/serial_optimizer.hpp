@@ -11,15 +11,15 @@ namespace muonwalk {
 class SerialOptimizer {
  public:
   virtual ~SerialOptimizer() = default;
-  /// One step. gradients[leaf][p] is leaf number `leaf`'s part of the gradient of parameter p (one leaf a data-parallel
-  /// rank or micro-batch, in rank order). The leaves are added as a balanced binary tree (tree_sum.hpp). Throws
-  /// UsageError where a gradient holds a NaN or an infinity, or has another shape than its parameter.
+  /// One step. gradients[leaf][p] is leaf number `leaf`'s part of the gradient of parameter p (one leaf per
+  /// data-parallel rank or micro-batch, in rank order). The leaves are added as a balanced binary tree (tree_sum.hpp).
+  /// Throws UsageError where a gradient holds a NaN or an infinity, or does not have its parameter's shape.
   virtual void step(const std::vector<std::vector<Matrix>>& gradients) = 0;
   /// The weights, in the order in which they were given.
   virtual const std::vector<NamedMatrix>& parameters() const = 0;
 };
 
-/// Refuses the gradients of a step ([leaf][p]) that are none: no leaf, a leaf without one gradient a parameter, a
+/// Refuses a step's gradients ([leaf][p]) that make no sense: no leaf, a leaf without one gradient per parameter, a
 /// gradient of another shape, or one with a NaN or an infinity. Throws UsageError, one sentence.
 void require_gradients(const std::vector<NamedMatrix>& parameters, const std::vector<std::vector<Matrix>>& gradients);
 

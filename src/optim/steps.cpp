@@ -10,7 +10,7 @@
 namespace muonwalk {
 namespace {
 
-/// Where this rank's run begins in what its group gathers.
+/// Where this rank's range begins in what its group gathers.
 Index own_begin(const Communicator& group, const std::vector<Index>& counts) {
   return std::accumulate(counts.begin(), counts.begin() + group.rank(), Index{0});
 }

@@ -6,8 +6,8 @@
 
 namespace muonwalk {
 
-// The journey of one matrix, a function a step: DP gather → TP gather → Newton–Schulz → TP shard → DP shard. Lessons 04
-// to 08 look at one of them each; full_step.hpp calls them in order.
+// The journey of one matrix, one function per step: DP gather → TP gather → Newton–Schulz → TP shard → DP shard.
+// Lessons 04 to 08 look at one of them each; full_step.hpp calls them in order.
 
 /// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m.
 /// `gradient`, `momentum_buffer` and `update` hold `count` floats each; `update` may be `gradient`, which it then
@@ -21,7 +21,7 @@ Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector
 /// Gathers one bucket over the DP group: `shard` (bucket size / dp elements) of every rank, in rank order. Returns the
 /// whole bucket, padding included. In bf16 the shard is rounded and 2-byte elements travel.
 Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
-/// The same where ranks own runs of different sizes.
+/// The same where ranks own ranges of different sizes.
 Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision);
 
 /// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
@@ -48,7 +48,7 @@ Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, i
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
 
 /// Gives every DP rank the weights that the others have changed: `weights` is a whole bucket, and of it this rank's own
-/// run goes out and all others come in. They travel as they are kept, in float32.
+/// range goes out and all others come in. They travel as they are kept, in float32.
 void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index>& counts);
 
 }  // namespace muonwalk

@@ -19,8 +19,8 @@ struct Character {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// The character at the beginning of a text that is not empty. One byte that is not valid where it is no UTF-8: cut off,
-// longer than it need be, a surrogate, or beyond Unicode.
+// The character at the beginning of a text that is not empty. One byte that is not valid where it is not UTF-8: cut
+// off, longer than it need be, a surrogate, or beyond Unicode.
 Character first_character(std::string_view text) {
   const unsigned char first = static_cast<unsigned char>(text[0]);
   Character character;

@@ -7,8 +7,8 @@
 namespace muonwalk {
 
 /// Names that come from outside: of files and tensors, of the events of a trace, values of options. Whoever wrote them
-/// may have put line ends, escape sequences, bytes that are no text, or a million characters into them. Whatever prints
-/// such a name, in a sentence, a table, a picture or a page, takes it from here.
+/// may have put line ends, escape sequences, bytes that are not text, or a million characters into them. Whatever
+/// prints such a name, in a sentence, a table, a picture or a page, takes it from here.
 
 /// The most characters of a name that are shown.
 constexpr int kNameCharacters = 80;
@@ -16,7 +16,7 @@ constexpr int kNameCharacters = 80;
 constexpr std::size_t kListedNames = 40;
 
 /// The name as it can stand in a cell of a table, in a picture or on a page: what can't be seen, moves the cursor or
-/// turns the direction of writing is written as "\n", "\x1b" or "\u{202e}", and so is a byte that is no UTF-8. Of a
+/// turns the direction of writing is written as "\n", "\x1b" or "\u{202e}", and so is a byte that is not UTF-8. Of a
 /// name that takes more than kNameCharacters, the beginning and the end with "…" between, and how many characters it
 /// has: "layers.0…weight (300 characters)".
 std::string visible_name(const std::string& name);

@@ -62,8 +62,8 @@ std::string bar_text(long long begin, long long end, long long of);
 /// The text, or its beginning and its end with "…" between where it has more than `width` characters (at least 3).
 std::string shorten(const std::string& text, int width);
 
-/// Numbers with a space between: "10 11 12". Of a run that takes more than `width` characters, as many of its first and
-/// of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
+/// Numbers with a space between: "10 11 12". Of a list that takes more than `width` characters, as many of its first
+/// and of its last numbers as fit, and at least one of each, with "…" between: "10 11 … 98 99".
 /// @{
 std::string numbers_text(const float* numbers, std::size_t count, int width);
 inline std::string numbers_text(std::initializer_list<float> numbers, int width) {

@@ -14,7 +14,7 @@ std::vector<Parameter> proof_of_concept_parameters();
 /// The same five at about an eighth of their size, for a quick look: 12×12, 16×40, 56×16, 84×108 and 16×16.
 std::vector<Parameter> small_parameters();
 
-/// The parameters that pipeline stage `stage` of `stages` holds: an equal run of the list, as far as it can be equal.
+/// The parameters that pipeline stage `stage` of `stages` holds: an equal range of the list, as far as it can be equal.
 Range stage_parameters(int parameters, int stages, int stage);
 
 /// The matrices of a model that is large enough to need a cluster, by name: "llama-3-70b". They are for planning: TP

@@ -22,9 +22,9 @@ class ReferenceRun {
   ReferenceRun(const Training& training, std::unique_ptr<Optimizer> optimizer,
                Index most_elements = kKeptReferenceElements);
 
-  /// All parameters after optimizer step `step` (from 1 on) on a grid with `dp` data-parallel ranks; valid until the
-  /// next call. Asked for step by step, each is computed once. What is no longer kept is computed again from the first
-  /// step on.
+  /// All parameters after optimizer step `step` (counted from 1) on a grid with `dp` data-parallel ranks; valid until
+  /// the next call. Asked for step by step, each is computed once. What is no longer kept is computed again from the
+  /// first step on.
   const std::vector<NamedMatrix>& after(int step, int dp);
 
   /// What the rank at `place` should hold then: its TP slices of the parameters of its pipeline stage

@@ -13,7 +13,7 @@
 namespace muonwalk {
 namespace {
 
-// Weights take the tensor numbers from 0 on, gradients those from here on: no two tensors share random numbers.
+// Weights take the tensor numbers from 0 up, gradients those from here on: no two tensors share random numbers.
 constexpr std::uint64_t kFirstGradient = std::uint64_t{1} << 63;
 
 /// The part `rows` × `columns` of the random matrix `key` that has `full_cols` columns.

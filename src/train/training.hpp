@@ -25,9 +25,9 @@ class Training {
   virtual int leaves_per_rank(int dp) const = 0;
   /// Parameter p before the first step, whole.
   virtual Matrix weights(int p) const = 0;
-  /// Leaf number `leaf`'s part of the gradients in a step (from 0 on), one for each of `held`, of its shape. `held` are
-  /// the weights that the asker has: whole matrices in the reference, TP slices of its stage's parameters on a rank;
-  /// each says of which parameter it is, and where in the whole it lies.
+  /// Leaf number `leaf`'s part of the gradients in a step (counted from 0), one for each of `held`, of its shape.
+  /// `held` are the weights that the asker has: whole matrices in the reference, TP slices of its stage's parameters on
+  /// a rank; each says of which parameter it is, and where in the whole it lies.
   virtual std::vector<Matrix> gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const = 0;
 
   /// The gradients that DP rank `dp_rank` of `dp` computes itself from the weights that it holds: its own leaves, added
@@ -50,7 +50,7 @@ class RandomTraining : public Training {
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
   int steps() const override { return steps_; }
-  /// Four leaves in all for dp 1, 2 and 4; one a rank for any other dp. Each leaf is what one
+  /// Four leaves in all for dp 1, 2 and 4; one per rank for any other dp. Each leaf is what one
   /// micro-batch adds.
   int leaves_per_rank(int dp) const override;
   Matrix weights(int p) const override;

@@ -13,7 +13,7 @@ namespace muonwalk {
 /// What the reader gave on the command line.
 struct TrainingFileNames {
   std::string params;              ///< a safetensors file of weights
-  std::vector<std::string> grads;  ///< one safetensors file of gradients a step
+  std::vector<std::string> grads;  ///< one safetensors file of gradients per step
   std::string out;                 ///< where the new weights go
 };
 

@@ -98,10 +98,10 @@ TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2"
   };
   expect_refusal({"summary", folder.file("nowhere.json")}, {"nowhere.json", "No such file"});
   expect_refusal({"summary", folder.path()}, {"it is a folder"});
-  expect_refusal({"summary", "/dev/null"}, {"it is no regular file"});
+  expect_refusal({"summary", "/dev/null"}, {"it is not a regular file"});
   expect_refusal({"summary", ""}, {"''"});
   expect_refusal({"summary", file("empty", "")}, {"it is empty"});
-  expect_refusal({"summary", file("prose", "This is no trace.")}, {"is no JSON at byte 1", "torch.profiler"});
+  expect_refusal({"summary", file("prose", "This is not a trace.")}, {"is not JSON at byte 1", "torch.profiler"});
   expect_refusal({"summary", file("cut", rich_trace().substr(0, 900))}, {"is cut off", "after 900 bytes"});
   expect_refusal({"summary", file("other", "{\"results\": [1, 2]}")}, {"no array \"traceEvents\""});
   expect_refusal({"summary", file("number", "42")}, {"no array \"traceEvents\""});
@@ -109,9 +109,9 @@ TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2"
   expect_refusal({"summary", file("runtime", TraceWriting().event("cuda_runtime", "cudaLaunchKernel", 0, 1).json())},
                  {"no kernel, no range and no operator", "one event is left out", "cuda_runtime"});
   expect_refusal({"summary", file("negative", TraceWriting().kernel("gemm", 0, -1).json())}, {"a negative duration"});
-  expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is no JSON at byte"});
+  expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is not JSON at byte"});
   expect_refusal({"compare", file("good", rich_trace()), folder.file("nowhere.json")}, {"nowhere.json"});
-  expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose\" is no JSON"});
+  expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose\" is not JSON"});
 }
 
 TEST_CASE("bad traces: files that don't belong together are refused") {
@@ -192,11 +192,11 @@ TEST_CASE("bad traces: gzip that is damaged or cut off is refused") {
   CHECK_FALSE(survives(folder.file("damaged.gz")));
 }
 
-TEST_CASE("bad traces: a file of 1 GiB that is no trace is refused, and not read into memory") {
+TEST_CASE("bad traces: a file of 1 GiB that is not a trace is refused, and not read into memory") {
   TemporaryFolder folder;
   write_text(folder.file("zeros"), "");
   REQUIRE(truncate(folder.file("zeros").c_str(), 1L << 30) == 0);  // takes no room on the disk
-  expect_refusal({"summary", folder.file("zeros")}, {"is no JSON at byte 1"});
+  expect_refusal({"summary", folder.file("zeros")}, {"is not JSON at byte 1"});
 }
 
 TEST_CASE("bad traces: a text without an end, and nesting without an end, fill no memory") {

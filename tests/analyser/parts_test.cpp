@@ -115,7 +115,7 @@ TEST_CASE("json_scalar: microseconds become nanoseconds without losing the last 
   CHECK(ns_of("1.5e3") == 1500000);
 }
 
-TEST_CASE("json_scalar: what is no time is nothing") {
+TEST_CASE("json_scalar: what is not a time is nothing") {
   CHECK_FALSE(ns_of("1e30").has_value());
   CHECK_FALSE(ns_of("99999999999999999999.5").has_value());
   JsonScalar text;

@@ -138,7 +138,7 @@ TEST_CASE("summary: ranks with different numbers of steps: all of them took as m
   }
 }
 
-TEST_CASE("summary: messages between two ranks are no calls of all, so nobody's time in them is called waiting") {
+TEST_CASE("summary: messages between two ranks are not calls of all, so nobody's time in them is called waiting") {
   for (const char* name : {"send", "recv", "send_recv"}) {
     CAPTURE(name);
     TemporaryFolder folder;
@@ -194,7 +194,7 @@ TEST_CASE("summary: calls of different groups are not set beside each other, and
   CHECK(summary.ranks[0].waiting.matched_calls == 1);
   CHECK(summary.ranks[0].waiting.unmatched_calls == 2);
   CHECK(summary.ranks[0].waiting.waiting_ns == 6 * kUs);
-  CHECK(has_note(summary, "1 calls are missing"));
+  CHECK(has_note(summary, "some ranks lack 1 of them"));
   CHECK(has_note(summary, "2 of 4 ranks only"));
 }
 
@@ -230,8 +230,8 @@ TEST_CASE("summary: damaged events are left out, counted and said") {
   CHECK(summary.together.computation_ns == 10 * kUs);
   CHECK(left_out(summary, "damaged: a negative duration") == 1);
   CHECK(left_out(summary, "damaged: no duration (dur)") == 1);
-  CHECK(left_out(summary, "damaged: no begin (ts), or one that is no time") == 2);
-  CHECK(left_out(summary, "damaged: a duration (dur) that is no time") == 1);
+  CHECK(left_out(summary, "damaged: no begin (ts), or one that is not a time") == 2);
+  CHECK(left_out(summary, "damaged: a duration (dur) that is not a time") == 1);
   CHECK(left_out(summary, "damaged: no name") == 1);
   CHECK(left_out(summary, "damaged: no phase (ph)") == 1);
   CHECK(has_note(summary, "7 events are damaged"));
@@ -261,7 +261,7 @@ TEST_CASE("summary: durations whose sum could leave 64 bits are damaged from the
   CHECK(summary.together.kernels == 2);
 }
 
-TEST_CASE("summary: a barrier has no size, and is no collective of which it is missed") {
+TEST_CASE("summary: a barrier has no size, and is not a collective of which it is missed") {
   const auto without_size = [](const char* name) {
     return TraceWriting(0, 2).event("kernel", "ncclX", 0, 10,
                                     std::string(R"("Collective name": ")") + name + R"(", "Group size": 2)");
@@ -356,7 +356,7 @@ TEST_CASE("summary: a lesson's trace: ranks by their names, bytes as in the ledg
   CHECK(summary.ranks[1].waiting.transfer_ns == 20 * kUs);
   CHECK(summary.together.steps == 1);
   CHECK(summary.ranks[0].optimizer_device.time_ns == 50 * kUs);
-  CHECK(summary.together.collectives.front().sent_bytes == 32);  // 16 a rank
+  CHECK(summary.together.collectives.front().sent_bytes == 32);  // 16 per rank
   CHECK(summary.together.collectives.front().message_bytes == 64);
   REQUIRE(summary.matrices.size() == 1);
   CHECK(summary.matrices.front().rows == 4);

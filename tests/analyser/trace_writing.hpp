@@ -5,7 +5,7 @@
 
 namespace muonwalk::testing {
 
-/// A trace in PyTorch's dialect, written by hand: one event a call, times in microseconds.
+/// A trace in PyTorch's dialect, written by hand: one event per call, times in microseconds.
 class TraceWriting {
  public:
   explicit TraceWriting(int rank = 0, int world_size = 1);

@@ -82,7 +82,7 @@ Latencies measure(Communicator& c) {
 }
 
 void print_latencies(const char* world, const Latencies& l) {
-  std::printf("  %-22s barrier %7.3f ms   all_gather of 4 KiB a rank %7.3f ms   of 64 MiB in total %7.1f ms\n", world,
+  std::printf("  %-22s barrier %7.3f ms   all_gather of 4 KiB per rank %7.3f ms   of 64 MiB in total %7.1f ms\n", world,
               l.barrier, l.gather_4k, l.gather_64m);
 }
 
@@ -187,7 +187,7 @@ int trace_calls(int argc, char** argv) {
     buffers.out.assign(buffers.shard.size() * static_cast<std::size_t>(rank.dp().size()), 0.0f);
   });
   run.quiet_step("barrier", [](sim::Rank& rank, Buffers&) { rank.dp().barrier(); });
-  run.quiet_step("all_gather of 4 KiB a rank", [](sim::Rank& rank, Buffers& buffers) {
+  run.quiet_step("all_gather of 4 KiB per rank", [](sim::Rank& rank, Buffers& buffers) {
     rank.dp().all_gather(buffers.shard.data(), Index{1024}, buffers.out.data());
   });
   run.quiet_step("all_gather of 64 MiB", [](sim::Rank& rank, Buffers& buffers) {

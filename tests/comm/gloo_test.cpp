@@ -160,9 +160,9 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
   for (int rank = 0; rank < 3; ++rank) {
     const std::string& complaint = ends[static_cast<std::size_t>(rank)].complaint;
     CAPTURE(complaint);
-    CHECK(complaint.find("a process that is no rank") == 0);
+    CHECK(complaint.find("a process that is not a rank") == 0);
     CHECK(complaint.find("nothing of the run was sent to it") != std::string::npos);
-    if (rank != 1) CHECK(complaint.find("in the place of rank 1") != std::string::npos);
+    if (rank != 1) CHECK(complaint.find("in place of rank 1") != std::string::npos);
   }
 }
 

@@ -29,7 +29,7 @@ add_custom_target(thread_tests)
 include(tests/tests.cmake)
 CMAKE
   write "$project/lessons/CMakeLists.txt" <<'CMAKE'
-# One line a lesson.
+# One line per lesson.
 add_lesson(lesson_05_echo)
 add_lesson(lesson_09_full_step)
 CMAKE

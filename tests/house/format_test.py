@@ -31,6 +31,6 @@ with tempfile.TemporaryDirectory() as folder:  # A check that can't fail is a de
     assert laid_out_otherwise([planted]), "a file with a wrong layout was not noticed"
 
 for name in wrong:
-    print(f"FAILED  {name} is laid out in another way than .clang-format says; clang-format -i {name} mends it")
+    print(f"FAILED  {name} is not laid out as .clang-format says; clang-format -i {name} mends it")
 print(f"{len(files)} files, {len(wrong)} with another layout")
 sys.exit(1 if wrong else 0)

@@ -107,7 +107,7 @@ TEST_CASE("identity: a folder that is read: nothing of what is in it is replaced
   expect_allowed(folder.path(), kFrom, folder.file("output"), kWrites);
 }
 
-TEST_CASE("identity: the file that standard output or error goes to is no other output") {
+TEST_CASE("identity: the file that standard output or error goes to is not another output") {
   const TemporaryFolder folder;
   for (const int descriptor : {1, 2}) {
     CAPTURE(descriptor);

@@ -45,19 +45,19 @@ std::string refusal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("read_safetensors: a path that is no file") {
+TEST_CASE("read_safetensors: a path that is not a file") {
   const TemporaryFolder folder;
   const auto sentence = [&](const std::string& path) { return usage_error([&] { read_safetensors(path); }); };
   CHECK(sentence(folder.file("none")) ==
         "can't read \"" + folder.file("none") + "\": there is no such file; check the path");
   CHECK(sentence(folder.path()) == "can't read \"" + folder.path() + "\": it is a folder; name a .safetensors file");
-  CHECK(contains(sentence("/dev/null"), "it is no regular file"));
+  CHECK(contains(sentence("/dev/null"), "it is not a regular file"));
   write_text(folder.file("plain"), "x");
   CHECK(contains(sentence(folder.file("plain/below")), "Not a directory"));
   CHECK(contains(sentence(""), "there is no such file"));
   // A pipe that nobody writes to must not make us wait.
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
-  CHECK(contains(sentence(folder.file("pipe")), "it is no regular file"));
+  CHECK(contains(sentence(folder.file("pipe")), "it is not a regular file"));
   if (geteuid() != 0) {  // root may read anything
     REQUIRE(chmod(folder.file("plain").c_str(), 0) == 0);
     CHECK(contains(sentence(folder.file("plain")), "permission denied"));
@@ -107,9 +107,9 @@ TEST_CASE("read_safetensors: a header that is not the JSON of the format") {
   CHECK(contains(of_header("{\"w\":{\"dtype\":[\"F32\"]}}"), "does not belong under \"dtype\" in tensor \"w\""));
   CHECK(contains(of_header("{\"w\":{\"shape\":3}}"), "does not belong under \"shape\" in tensor \"w\""));
   CHECK(contains(of_header("{\"w\":{\"shape\":{}}}"), "does not belong under \"shape\" in tensor \"w\""));
-  CHECK(contains(of_header("{\"__metadata__\":{\"a\":1}}"), "its __metadata__ holds something else than strings"));
-  CHECK(contains(of_header("{\"__metadata__\":{\"a\":{}}}"), "its __metadata__ holds something else than strings"));
-  CHECK(contains(of_header("{\"__metadata__\":{\"a\":[]}}"), "its __metadata__ holds something else than strings"));
+  CHECK(contains(of_header("{\"__metadata__\":{\"a\":1}}"), "its __metadata__ holds something other than strings"));
+  CHECK(contains(of_header("{\"__metadata__\":{\"a\":{}}}"), "its __metadata__ holds something other than strings"));
+  CHECK(contains(of_header("{\"__metadata__\":{\"a\":[]}}"), "its __metadata__ holds something other than strings"));
   CHECK(contains(of_header("{\"__metadata__\":\"a\"}"), "does not belong under \"__metadata__\""));
   // A tower of brackets must not use up the stack.
   CHECK(contains(of_header("{\"w\":{\"x\":" + std::string(1'000'000, '[')), "its header is not JSON"));
@@ -142,17 +142,17 @@ TEST_CASE("read_safetensors: types, shapes and offsets that can't be") {
   CHECK(contains(of_tensor("F64", "[2305843009213693952]", "[0,0]", 0), "more elements than can be"));
   CHECK(contains(of_tensor("U8", "[9223372036854775807,3,0]", "[0,0]", 0), "more elements than can be"));
   CHECK(contains(of_tensor("U8", "[9223372036854775808]", "[0,0]", 0), "too large for a size or an offset"));
-  CHECK(contains(of_tensor("U8", "[1e3]", "[0,1000]", 1000), "something else than an integer in the shape of tensor"));
-  CHECK(contains(of_tensor("U8", "[\"1\"]", "[0,1]", 1), "something else than an integer in the shape"));
-  CHECK(contains(of_tensor("U8", "[[1]]", "[0,1]", 1), "something else than an integer in the shape"));
-  CHECK(contains(of_tensor("U8", "[{}]", "[0,1]", 1), "something else than an integer in the shape"));
-  CHECK(contains(of_tensor("U8", "[1]", "[0.0,1]", 1), "something else than an integer in the data_offsets"));
-  CHECK(contains(of_tensor("U8", "[1]", "[0,null]", 1), "something else than an integer in the data_offsets"));
-  CHECK(contains(of_tensor("U8", "[1]", "[0,99999999999999999999]", 1), "something else than an integer"));
+  CHECK(contains(of_tensor("U8", "[1e3]", "[0,1000]", 1000), "something other than an integer in the shape of tensor"));
+  CHECK(contains(of_tensor("U8", "[\"1\"]", "[0,1]", 1), "something other than an integer in the shape"));
+  CHECK(contains(of_tensor("U8", "[[1]]", "[0,1]", 1), "something other than an integer in the shape"));
+  CHECK(contains(of_tensor("U8", "[{}]", "[0,1]", 1), "something other than an integer in the shape"));
+  CHECK(contains(of_tensor("U8", "[1]", "[0.0,1]", 1), "something other than an integer in the data_offsets"));
+  CHECK(contains(of_tensor("U8", "[1]", "[0,null]", 1), "something other than an integer in the data_offsets"));
+  CHECK(contains(of_tensor("U8", "[1]", "[0,99999999999999999999]", 1), "something other than an integer"));
   CHECK(contains(of_tensor("U8", "[1]", "[0]", 1), "gives tensor \"w\" 1 data_offsets instead of 2"));
   CHECK(contains(of_tensor("U8", "[1]", "[0,1,2]", 1), "gives tensor \"w\" 3 data_offsets instead of 2"));
-  CHECK(contains(of_tensor("U8", "[1]", "[-1,0]", 1), "the offsets of tensor \"w\", -1 and 0, are no range"));
-  CHECK(contains(of_tensor("U8", "[1]", "[1,0]", 1), "are no range"));
+  CHECK(contains(of_tensor("U8", "[1]", "[-1,0]", 1), "the offsets of tensor \"w\", -1 and 0, are not a range"));
+  CHECK(contains(of_tensor("U8", "[1]", "[1,0]", 1), "are not a range"));
   CHECK(contains(of_tensor("U8", "[1]", "[0,9223372036854775807]", 1), "but the file has only 1"));
   CHECK(of_tensor("F32", "[2,3]", "[0,20]", 20) ==
         "the offsets of tensor \"w\" leave it 20 bytes, but its shape and type take 24; save or download it again");

@@ -119,10 +119,10 @@ TEST_CASE("write_safetensors: paths that can't be written, each in a sentence, b
         "can't write \"" + folder.file("plain/x") + "\": Not a directory; create its folder first");
   CHECK(contains(refusal(folder.file("new/")), "it names a folder"));
   CHECK(contains(refusal(""), "its name is empty"));
-  // A pipe stands for all that is no regular file: were this check lost, a device would be replaced for the whole
-  // machine.
+  // A pipe stands for everything that is not a regular file: were this check lost, a device would be replaced for the
+  // whole machine.
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
-  CHECK(contains(refusal(folder.file("pipe")), "it is no regular file"));
+  CHECK(contains(refusal(folder.file("pipe")), "it is not a regular file"));
   CHECK(contains(refusal(folder.file(std::string(300, 'n'))), "File name too long"));
   struct stat status = {};
   REQUIRE(stat(folder.file("pipe").c_str(), &status) == 0);
@@ -205,7 +205,7 @@ TEST_CASE("write_safetensors: a path without a folder is written where the progr
   CHECK(folder.names() == Names{"here.safetensors"});
 }
 
-TEST_CASE("write_safetensors: what is no file of the format is refused before anything is touched") {
+TEST_CASE("write_safetensors: what is not a file of the format is refused before anything is touched") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   SafetensorsFile twice = one_tensor(1);

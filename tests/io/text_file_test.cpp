@@ -37,7 +37,7 @@ TEST_CASE("write_text_file: what is written is what is read, and a longer file i
   }
 }
 
-TEST_CASE("FileBeside: what can't take its place at the end is no success, and nothing is left of it") {
+TEST_CASE("FileBeside: what can't take its place at the end is not a success, and nothing is left of it") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   std::string sentence;

@@ -343,12 +343,12 @@ TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") 
   CHECK(layout.dp_slice(0, 0, 2) == Range{16, 24});
 }
 
-TEST_CASE("plan_layout: the buffer in equal runs: a bucket may belong to one rank, worked out by hand") {
+TEST_CASE("plan_layout: the buffer in equal parts: a bucket may belong to one rank, worked out by hand") {
   LayoutOptions options = no_padding();
   options.bucket_capacity = 4;
   options.ownership = Ownership::buffer;
   const Layout layout = plan_layout({{"a", {2, 2}}, {"b", {3, 2}}, {"c", {1, 1}}}, Grid().dp(3), options);
-  // 4 + 6 + 1 = 11 elements, and one of padding: 4 a rank. Bucket a is rank 0's, b has 4 of rank 1 and 2 of rank 2.
+  // 4 + 6 + 1 = 11 elements, and one of padding: 4 per rank. Bucket a is rank 0's, b has 4 of rank 1 and 2 of rank 2.
   CHECK(layout.buffers[0].size == 12);
   CHECK(layout.dp_counts(0, 0) == std::vector<Index>{4, 0, 0});
   CHECK(layout.dp_counts(0, 1) == std::vector<Index>{0, 4, 2});
@@ -369,7 +369,7 @@ TEST_CASE("plan_layout: whole matrices: laid by owner, the most work goes to the
   CHECK(layout.shard_elements(1) == 29);
 }
 
-TEST_CASE("plan_layout: owners that are not one DP rank a parameter are refused in a sentence") {
+TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refused in a sentence") {
   LayoutOptions options;
   options.ownership = Ownership::matrices;
   const auto refusal = [&](std::vector<int> owners) {
@@ -439,7 +439,7 @@ TEST_CASE("Layout: a DP rank, buffer or bucket that does not exist throws") {
   CHECK_THROWS_AS(layout.dp_slice(1, 0, 0), std::out_of_range);
 }
 
-TEST_CASE("Layout::text: a line a parameter, in at most 100 columns") {
+TEST_CASE("Layout::text: a line per parameter, in at most 100 columns") {
   const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(4).tp(2), no_padding());
   CHECK(layout.text() ==
         "parameter  full shape  TP cuts  TP slice   buffer  bucket  global range   DP ranks\n"

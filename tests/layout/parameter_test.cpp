@@ -61,7 +61,7 @@ TEST_CASE("split_name and parse_split are opposites, and other words are refused
     CHECK(parse_split(split_name(dim)) == dim);
   }
   CHECK(usage_error([] { parse_split("row"); }) ==
-        "\"row\" is no dimension that TP can cut; try rows, columns or none");
+        "\"row\" is not a dimension that TP can cut; try rows, columns or none");
 }
 
 TEST_CASE("intersection: what two ranges share, element by element") {

@@ -29,7 +29,7 @@ TEST_CASE("--published: a folder that is not there, lacks a file, or holds no tr
   expect_refusal(folder.file("none"), "names no folder");
   expect_refusal(folder.path(), "has no file " + kPublishedFiles[0]);
   for (const std::string& name : kPublishedFiles) write_text(folder.file(name), "no JSON");
-  expect_refusal(folder.path(), "is no JSON");
+  expect_refusal(folder.path(), "is not JSON");
   for (const std::string& name : kPublishedFiles) write_text(folder.file(name), R"({"traceEvents":[{"ph":"X")");
   expect_refusal(folder.path(), "is cut off");
 }

@@ -185,7 +185,7 @@ void expect_title(const Lesson& lesson, const std::vector<std::string>& lines) {
   const std::string title = "info.title = \"" + lines[0].substr(begin.size()) + "\";";
   const bool printed = std::any_of(lines.begin(), lines.end(),
                                    [&](const std::string& line) { return line.find(title) != std::string::npos; });
-  if (!printed) fail("the program prints another title than that of the source's first line; it should say " + title);
+  if (!printed) fail("the program does not print the title of the source's first line; it should say " + title);
 }
 
 // The section "Exercises", from its heading to its last comment: its first line and the one behind its last.
@@ -494,6 +494,6 @@ int main(int argc, char** argv) {
   else if (what == "options")
     check_options(lesson);
   else
-    return usage("\"" + what + "\" is no check");
+    return usage("\"" + what + "\" is not a check");
   return failures == 0 ? 0 : 1;
 }

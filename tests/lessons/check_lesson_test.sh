@@ -13,8 +13,8 @@ name=lesson_77_stand_in
 refuse() {
   case $WRONG in
     silent_refusal) ;;
-    two_sentences) printf '%s\n' "$name: this can not work as you asked" "$name: and this neither" >&2 ;;
-    *) echo "$name: $1 can not work; try something else" >&2 ;;
+    two_sentences) printf '%s\n' "$name: this cannot work as you asked" "$name: and this neither" >&2 ;;
+    *) echo "$name: $1 cannot work; try something else" >&2 ;;
   esac
   case $WRONG in accepts_anything) exit 0 ;; refuses_with_1) exit 1 ;; *) exit 2 ;; esac
 }

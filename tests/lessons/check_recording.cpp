@@ -64,7 +64,7 @@ json parsed(const std::string& path) {
   try {
     return json::parse(read_text(path));
   } catch (const json::exception& error) {
-    fail(path + " is no JSON: " + error.what());
+    fail(path + " is not JSON: " + error.what());
     return json::object();
   }
 }
@@ -85,7 +85,7 @@ bool has_type(const json& value, const std::string& types) {
 }
 
 void expect_keys(const std::string& what, const json& object, const Keys& keys) {
-  if (!object.is_object()) return fail(what + " is no object");
+  if (!object.is_object()) return fail(what + " is not an object");
   for (const auto& [key, type] : keys)
     if (object.count(key) == 0)
       fail(what + " has no " + key);
@@ -115,7 +115,7 @@ void expect_block(const std::string& what, const json& block, std::size_t tensor
   const long long size = block["rows"].get<long long>() * block["cols"].get<long long>();
   expect(block["tensor"] >= 0 && block["tensor"] < tensors, what + " names a tensor that is not in the list");
   expect(block["begin"] >= 0 && block["begin"] <= block["end"] && block["end"] <= block["of"],
-         what + " is no part of its whole");
+         what + " is not part of its whole");
   const std::set<std::string> units = {"", "rows", "columns", "elements"};
   expect(units.count(block["unit"]) == 1, what + " has an unknown unit");
   const long long extent = block["end"].get<long long>() - block["begin"].get<long long>();
@@ -420,7 +420,7 @@ void check(const Lesson& lesson) {
   const Outcome outcome = lesson.run({"--record", folder.file("run.json"), "--svg", folder.file("pictures/")});
   if (plain.exit_code != 0 || outcome.exit_code != 0)
     return fail("with --record it ended " + end_text(outcome) + ", without it " + end_text(plain) + ": " + outcome.err);
-  expect(plain.out == outcome.out, "with --record it prints something else than without");
+  expect(plain.out == outcome.out, "with --record it prints something other than without");
   const json recording = parsed(folder.file("run.json"));
   expect_shape(lesson, recording);
   if (failures > 0) return;
@@ -449,7 +449,7 @@ void check(const Lesson& lesson) {
     (*each)["before"] = (*each)["after"] = json::array();
     for (json& step : (*each)["steps"]) step["lines"] = json::array();
   }
-  expect(brief == no_lines, "--verbose 0 records something else than lines that are not printed");
+  expect(brief == no_lines, "--verbose 0 records something other than lines that are not printed");
 
   const Outcome threads =
       lesson.run({"--record", folder.file("threads.json"), "--world", "threads", "--transport", "memory"});

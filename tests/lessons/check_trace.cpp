@@ -98,7 +98,7 @@ void check_all_ranks(const ReadTrace& trace) {
          "\"muonwalk\" lacks a version, or says that the run failed");
   const std::int64_t ranks = about.value("ranks", 0);
   expect(ranks > 0 && static_cast<std::int64_t>(trace.processes.size()) == ranks,
-         "the trace has not one process a rank");
+         "the trace has not one process per rank");
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const std::string who = fmt::format("rank {}", rank);
     expect(trace.processes.count(rank) > 0 && trace.processes.at(rank).rfind(who, 0) == 0,
@@ -159,7 +159,7 @@ void check(const Lesson& lesson) {
   check_all_ranks(all);
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ranks)) files += entry.is_regular_file();
-  expect(files == all.processes.size(), "--trace-per-rank has not written one file a rank");
+  expect(files == all.processes.size(), "--trace-per-rank has not written one file per rank");
   for (std::size_t rank = 0; rank < all.processes.size(); ++rank)
     check_one_rank(all, read(fmt::format("{}/rank_{}.json", ranks, rank)), static_cast<std::int64_t>(rank));
 

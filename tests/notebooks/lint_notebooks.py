@@ -64,7 +64,7 @@ def name_declared(piece):
 
 
 def kind_of(code):
-    """includes, definitions or statements; None where a cell is none of these."""
+    """includes, definitions or statements; None for any other cell."""
     lines = [line for line in code.splitlines() if line.strip()]
     if all(line.startswith("#include ") for line in lines):
         return "includes"
@@ -156,7 +156,7 @@ def faults(notebook, number=""):
         if cell.get("outputs") != [] or cell.get("execution_count") is not None:
             yield f"{where} has stored outputs; clear them"
         if code_cells == 0 and source.strip() != '#include "setup.hpp"':
-            yield f'{where} is the first one with code, and does something else than #include "setup.hpp"'
+            yield f'{where} is the first one with code, and does something other than #include "setup.hpp"'
         if code_cells > 0 and "setup.hpp" in source:
             yield f"{where} includes setup.hpp, which the first cell has done"
         code_cells += 1

@@ -233,10 +233,10 @@ class Refusals(unittest.TestCase):
     def test_a_notebook_or_a_library_that_is_not_there_is_refused(self):
         done = self.run_with("/nowhere.ipynb")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("/nowhere.ipynb is no notebook", done.stderr)
+        self.assertIn("/nowhere.ipynb is not a notebook", done.stderr)
         done = self.run_with("--library", "/nowhere.so", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--library /nowhere.so is no file", done.stderr)
+        self.assertIn("--library /nowhere.so is not a file", done.stderr)
 
 
 if __name__ == "__main__":

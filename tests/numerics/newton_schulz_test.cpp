@@ -121,7 +121,7 @@ struct Shape {
 const std::vector<Shape> shapes = {{1, 1},   {1, 9},   {9, 1},   {2, 2},     {4, 6},    {6, 4},
                                    {16, 16}, {17, 33}, {60, 25}, {100, 100}, {31, 120}, {124, 90}};
 
-// A small singular value grows by a factor 3.4445 a step, 485 in five, and so does the rounding error of half an ULP
+// A small singular value grows by a factor 3.4445 per step, 485 in five, and so does the rounding error of half an ULP
 // (2⁻²⁴ of numbers below 1) at its place. Measured: 1.5e-6 at most.
 const double fp32_tolerance = 485 * std::ldexp(1.0, -24);  // 2.9e-5
 // In bf16 half an ULP is 2⁻⁹, and a single element may be off by a whole unit in the direction of a tiny singular
@@ -273,7 +273,7 @@ TEST_CASE("newton_schulz: the result does not depend on the norm of a matrix, fr
   }
 }
 
-TEST_CASE("newton_schulz: huge matrices whose norm is no float, and tiny ones, stay finite") {
+TEST_CASE("newton_schulz: huge matrices whose norm is not a float, and tiny ones, stay finite") {
   Matrix huge(100, 120);
   for (Index i = 0; i < huge.size(); ++i) huge.data()[i] = i % 3 ? 3e38f : -1e38f;
   CHECK(frobenius_norm(huge) > std::numeric_limits<float>::max());

@@ -81,7 +81,7 @@ TEST_CASE("ring_sum: begins at the next rank and goes round; the last piece is t
   CHECK(ring_sum(nullptr, 0, 0) == 0);
 }
 
-TEST_CASE("tree_sum: runs are added element by element; runs of different lengths, or none, are refused") {
+TEST_CASE("tree_sum: arrays are added element by element; arrays of different lengths, or none, are refused") {
   CHECK(tree_sum(std::vector<Flat>{{1, 2}, {10, 20}, {100, 200}}) == Flat{111, 222});
   const Flat crumbs = tree_sum(std::vector<Flat>{{1.0f}, {0x1p-24f}, {0x1p-24f}, {0x1p-24f}});
   CHECK(bits_of(crumbs[0]) == bits_of(std::nextafter(1.0f, 2.0f)));

@@ -67,7 +67,7 @@ TEST_CASE(
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
       c.settings.precision = precision;
       c.options.ownership = Ownership::buckets;
-      // Each layout runs once with one and once with two OpenMP threads a rank; the reference takes the other number.
+      // Each layout runs once with one and once with two OpenMP threads per rank; the reference takes the other number.
       const bool two = !kOneThread && (precision == Precision::bf16) == (seed % 2 == 0);
       c.settings.threads = two ? 2 : 1;
       note(c, c.layout(), covered);

@@ -116,7 +116,7 @@ TEST_CASE("plans: whichever operation is left out, doubled, changed or swapped, 
   }
 }
 
-TEST_CASE("plans: a step that does something else than the plan of its rank is caught, whatever it is") {
+TEST_CASE("plans: a step that does something other than the plan of its rank is caught, whatever it is") {
   const Case c = clear_case();
   const auto steps = record_steps(c, [&c] { return std::make_unique<Muon>(c.settings); });
   Case other = c;

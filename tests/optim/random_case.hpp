@@ -37,7 +37,7 @@ struct Case {
   Layout layout() const { return plan_layout(parameters, grid, options); }
   /// The first weights, the same for every grid.
   std::vector<NamedMatrix> weights() const;
-  /// Leaf number `leaf` of the gradients at step `step`, one a parameter: every leaf is another.
+  /// Leaf number `leaf` of the gradients at step `step`, one per parameter: every leaf is another.
   std::vector<Matrix> gradients(int step, int leaf) const;
   /// In one line, for failures.
   std::string text() const;

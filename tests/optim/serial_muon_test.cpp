@@ -103,7 +103,7 @@ TEST_CASE("SerialMuon: a gradient that is missing, of another shape or not finit
   infinite(0, 1) = std::numeric_limits<float>::infinity();
 
   CHECK(contains(refusal(muon, {}), "at least one leaf"));
-  CHECK(contains(refusal(muon, {{good}}), "one gradient a parameter"));
+  CHECK(contains(refusal(muon, {{good}}), "one gradient per parameter"));
   CHECK(contains(refusal(muon, {{good, good, good}}), "gradients of 3 parameters, but there are 2"));
   CHECK(contains(refusal(muon, {{good, Matrix(3, 2)}}), "\"second\" is 3 × 2, but the parameter is 2 × 3"));
   const std::string of_nan = refusal(muon, {{good, good}, {good, nan}});

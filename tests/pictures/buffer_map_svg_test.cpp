@@ -84,7 +84,7 @@ TEST_CASE("buffer_map_svg: a run begins and ends where the parameter does") {
   const Layout layout =
       plan_layout({{"a", {1, 2}, SplitDim::none, 0}, {"b", {1, 5}, SplitDim::none, 0}}, Grid().dp(4), options);
   const std::string svg = buffer_map_svg(layout, 1);
-  // Eight elements on 800 units from 136 on: a 0–1, b 2–6, one of padding; boundaries after every two elements.
+  // Eight elements on 800 units that begin at 136: a 0–1, b 2–6, one of padding; boundaries after every two elements.
   CHECK(times(svg, "<rect x=\"136.00\" y=\"128.00\" width=\"200.00\" height=\"34.00\" class=\"mw-p0 mw-gap\">") == 1);
   CHECK(times(svg, "<rect x=\"336.00\" y=\"128.00\" width=\"500.00\" height=\"34.00\" class=\"mw-p1 mw-gap\">") == 1);
   for (const char* x : {"336.00", "536.00", "736.00"}) CHECK(times(svg, std::string("<line x1=\"") + x + "\"") == 1);

@@ -47,7 +47,7 @@ class Reader {
   void event(const Json& event) {
     const std::string text = event.dump();
     if (!event.is_object() || !event.contains("ph") || !event["ph"].is_string())
-      return broken.rule("an event is no object with a \"ph\"", text);
+      return broken.rule("an event is not an object with a \"ph\"", text);
     const std::string kind = event["ph"];
     if (!event.contains("pid") || !event["pid"].is_number_integer())
       return broken.rule("an event has no process", text);
@@ -199,10 +199,10 @@ ReadTrace read_by_perfettos_rules(const std::string& text, std::vector<std::stri
   ReadTrace trace;
   trace.whole = Json::parse(text, nullptr, false);
   if (trace.whole.is_discarded()) {
-    broken.push_back("it is no JSON");
+    broken.push_back("it is not JSON");
   } else if (!trace.whole.is_object() || !trace.whole.contains("traceEvents") ||
              !trace.whole["traceEvents"].is_array()) {
-    broken.push_back("it is no object with an array \"traceEvents\"");
+    broken.push_back("it is not an object with an array \"traceEvents\"");
   } else {
     Reader reader(trace);
     for (const Json& event : trace.whole["traceEvents"]) reader.event(event);

@@ -42,7 +42,7 @@ struct ReadTrace {
 ///   - each process and each thread that has slices has a name, which no other has, and a place among the others.
 ReadTrace read_by_perfettos_rules(const std::string& text, std::vector<std::string>& broken);
 
-/// All sentences, one a line; empty when there are none.
+/// All sentences, one per line; empty when there are none.
 std::string all_of(const std::vector<std::string>& sentences);
 
 }  // namespace muonwalk::testing

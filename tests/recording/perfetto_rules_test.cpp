@@ -68,11 +68,11 @@ TEST_CASE("a sound trace breaks no rule and is read as it was written") {
   CHECK(trace.arrows.at(0) == 1);
 }
 
-TEST_CASE("what is no trace is said to be none") {
-  CHECK(broken_rules("") == "it is no JSON\n");
-  CHECK(broken_rules(sound_trace().dump().substr(0, 500)) == "it is no JSON\n");
-  CHECK(broken_rules("[]") == "it is no object with an array \"traceEvents\"\n");
-  CHECK(broken_rules("{}") == "it is no object with an array \"traceEvents\"\n");
+TEST_CASE("what is not a trace is said not to be one") {
+  CHECK(broken_rules("") == "it is not JSON\n");
+  CHECK(broken_rules(sound_trace().dump().substr(0, 500)) == "it is not JSON\n");
+  CHECK(broken_rules("[]") == "it is not an object with an array \"traceEvents\"\n");
+  CHECK(broken_rules("{}") == "it is not an object with an array \"traceEvents\"\n");
 }
 
 TEST_CASE("every planted fault is found, and found to be what it is") {
@@ -97,7 +97,7 @@ TEST_CASE("every planted fault is found, and found to be what it is") {
       {"an event has no process", [](Json& e) { e[outer].erase("pid"); }},
       {"an event has no thread", [](Json& e) { e[outer].erase("tid"); }},
       {"an event is of a kind that is not used", [](Json& e) { e[outer]["ph"] = "B"; }},
-      {"an event is no object with a \"ph\"", [](Json& e) { e[outer] = 4; }},
+      {"an event is not an object with a \"ph\"", [](Json& e) { e[outer] = 4; }},
       {"an arrow has not one beginning and one end", [](Json& e) { e.erase(arrives); }},
       {"an arrow has not one beginning and one end", [](Json& e) { e.erase(leaves); }},
       {"an arrow has not one beginning and one end", [](Json& e) { e.push_back(e[leaves]); }},

@@ -111,7 +111,7 @@ std::vector<Matrix> run(const Options& options, int steps, bool right = true,
     for (const auto& of_rank : lesson.collect(&Local::result)) results.push_back(of_rank.at(0).matrix);
     if (!right) lesson.check("nothing", &Local::result, [](const Seat&) { return Matrix(1, 6); });
     const int code = lesson.answer("because");
-    if (code != (right ? 0 : 1)) throw std::logic_error("the lesson ended with another code than it should");
+    if (code != (right ? 0 : 1)) throw std::logic_error("the lesson ended with the wrong exit code");
   });
   return results;
 }
@@ -152,7 +152,7 @@ TEST_CASE("processes and threads: slices and arrows are what the formulas predic
         std::map<std::string, int> of_category;
         for (const TraceSlice& slice : trace.on(rank, "computation")) ++of_category[slice.category];
         CHECK(of_category["step"] == 3);
-        CHECK(of_category["phase"] == 1 + 3 * 3);  // "prepare" is no step of the optimizer
+        CHECK(of_category["phase"] == 1 + 3 * 3);  // "prepare" is not a step of the optimizer
         CHECK(of_category["computation"] >= 3 * 3);
 
         const ReadTrace alone = read(folder.file("ranks/rank_" + std::to_string(rank) + ".json"));

@@ -86,7 +86,7 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
   for (int rank : {0, 7})
     cases.push_back(
         {{"--mode", "consequence_first", "--culprit", text(rank)}, 3, {"failed in step 'trouble': this is the cause"}});
-  cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is no std::exception"}});
+  cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is not a std::exception"}});
   run_cases(cases);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("threads over Gloo: who fails while they connect is told at once, not 
   run_cases(cases);
 }
 
-TEST_CASE("a rank that computes for ever is named, in the rendezvous, at the start of a step and within one; exit 3") {
+TEST_CASE("a rank that computes forever is named, in the rendezvous, at the start of a step and within one; exit 3") {
   const std::vector<std::string> sentence = {"did nothing but compute", "for 2 s of processor time",
                                              "longer --timeout"};
   const auto named = [&](const std::string& who, const std::string& where) {

@@ -191,7 +191,7 @@ TEST_CASE("Lesson: a line for quiet checks begins anew after each, and where the
   CHECK(text.find("no check was made") != std::string::npos);
 }
 
-TEST_CASE("Lesson: a check that compares nothing is no check") {
+TEST_CASE("Lesson: a check that compares nothing is not a check") {
   const std::string text = printed([&] {
     Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
     lesson.step("fill", fill);

@@ -351,7 +351,7 @@ TEST_CASE("parse_options: of an option that is given twice the last one holds; l
   CHECK(files == std::vector<std::string>{"a", "b", "c"});
 }
 
-TEST_CASE("parse_options: a word that is no option is named") {
-  CHECK(refusal({"--dpp", "3"}) == "--dpp is no option of lesson_77_test; lesson_77_test --help lists them");
-  CHECK(refusal({"3"}) == "3 is no option of lesson_77_test; lesson_77_test --help lists them");
+TEST_CASE("parse_options: a word that is not an option is named") {
+  CHECK(refusal({"--dpp", "3"}) == "--dpp is not an option of lesson_77_test; lesson_77_test --help lists them");
+  CHECK(refusal({"3"}) == "3 is not an option of lesson_77_test; lesson_77_test --help lists them");
 }

@@ -33,7 +33,7 @@ void no_reader() {
   close(ends[1]);
 }
 
-// A disk that is full after so many bytes of a file.
+// A disk that is full after this many bytes of a file.
 void limit_file_size(rlim_t most) {
   const rlimit limit{most, most};
   setrlimit(RLIMIT_FSIZE, &limit);
@@ -139,7 +139,7 @@ TEST_CASE("outputs: what OpenMP would say by itself is said before, or after it,
   };
   for (const Bad& bad :
        {Bad{"OMP_STACKSIZE", "900000000G", "stacks that the system does not give"},
-        Bad{"OMP_STACKSIZE", "many", "it takes a size"}, Bad{"OMP_NUM_THREADS", "0", "from 1 on"},
+        Bad{"OMP_STACKSIZE", "many", "it takes a size"}, Bad{"OMP_NUM_THREADS", "0", "at least 1"},
         Bad{"OMP_NUM_THREADS", "x\ny", "\"x\\ny\" is nothing"}, Bad{"OMP_DYNAMIC", "maybe", "true or false"},
         Bad{"OMP_WAIT_POLICY", "lazy", "active or passive"}, Bad{"OMP_PLACES", "here", "cores"},
         Bad{"OMP_SCHEDULE", "late", "static"}, Bad{"GOMP_SPINCOUNT", "z", "infinity"}}) {

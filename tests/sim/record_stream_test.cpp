@@ -202,7 +202,7 @@ TEST_CASE("records: long values are read to where they stay, not through a buffe
   CHECK(place + room == reinterpret_cast<const std::byte*>(matrix.data() + matrix.size()));
 }
 
-TEST_CASE("records: bytes that are none are refused, or wait for more; nothing is read beyond them") {
+TEST_CASE("records: bytes that are not a record are refused, or wait for more; nothing is read beyond them") {
   const std::vector<std::byte> stream = sent(samples());
   int refused = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {

@@ -160,7 +160,8 @@ TEST_CASE("Lesson: the picture and the words of the last step, and what a notebo
   });
 }
 
-TEST_CASE("Lesson: a message in the recording tells which of its sender's calls in that step it is of, from 0 on") {
+TEST_CASE(
+    "Lesson: a message in the recording tells which of its sender's calls in that step it belongs to, counted from 0") {
   const TemporaryFolder folder;
   Options options = threads(Grid().dp(2), false);
   options.record_file = folder.file("run.json");

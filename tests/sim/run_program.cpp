@@ -49,7 +49,7 @@ std::string contents_of(std::FILE* file) {
   fclose(out);
   fclose(err);
   for (int inherited = 3; inherited < 256; ++inherited)
-    close(inherited);  // what ctest has open is no file of the program's
+    close(inherited);  // what ctest has open is not a file of the program's
   if (prepare) prepare();
   execv(words[0], words.data());
   const std::string sorry = command[0] + " could not be started: " + std::strerror(errno) + "\n";

@@ -183,7 +183,7 @@ TEST_CASE("step_lines: with values, every number is apart from its neighbour and
   }
 }
 
-TEST_CASE("step_lines: a flat run shows its first values in order; what is left out is counted") {
+TEST_CASE("step_lines: a flat array shows its first values in order; what is left out is counted") {
   std::vector<float> values;
   for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
   Shown run = shown("run", 1, 20, values);

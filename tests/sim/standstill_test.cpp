@@ -96,7 +96,7 @@ TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touc
   close(ends[1]);
 }
 
-TEST_CASE("RankProcess: a process that is no child, or no child any more, has ended and gets no signal") {
+TEST_CASE("RankProcess: a process that is not a child, or no child any more, has ended and gets no signal") {
   int ends[2], asked[2], told[2];
   for (int* each : {ends, asked, told}) REQUIRE(pipe(each) == 0);
   // A process of somebody else's: the child of a child, whose number this process happens to know. It answers once.
@@ -128,7 +128,7 @@ TEST_CASE("RankProcess: a process that is no child, or no child any more, has en
 #if defined(__linux__)
 namespace {
 
-// A process that does `work` for ever on the last processor that this one may use.
+// A process that does `work` forever on the last processor that this one may use.
 pid_t start_on_one_processor(void (*work)()) {
   const pid_t pid = fork();
   REQUIRE(pid >= 0);  // it will be killed, and -1 means every process of this user

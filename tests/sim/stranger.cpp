@@ -1,5 +1,5 @@
-// A process that is no rank: it waits for ports of 127.0.0.1 that somebody opens after its start, and connects to each
-// of them as fast as it can.
+// A process that is not a rank: it waits for ports of 127.0.0.1 that somebody opens after its start, and connects to
+// each of them as fast as it can.
 //
 //   stranger WAY    WAY is what it does once it is connected: silent, garbage, opcodes, megabyte, half, drop, replay,
 //   or

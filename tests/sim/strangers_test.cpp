@@ -1,4 +1,4 @@
-// Processes that are no ranks and connect to whatever port a rank opens, on a network of this test's own, so that no
+// Processes that are not ranks and connect to whatever port a rank opens, on a network of this test's own, so that no
 // other program of the machine meets them.
 
 #include <doctest/doctest.h>
@@ -73,7 +73,7 @@ void run_once(const std::vector<std::string>& options, Counts& counts) {
     ++counts.well;
   } else {
     CHECK_MESSAGE(outcome.exit_code == 3, end_text(outcome));
-    expect_sentence(outcome, {"a process that is no rank"});
+    expect_sentence(outcome, {"a process that is not a rank"});
     CHECK(outcome.err.find(" failed in step") == std::string::npos);  // nobody is blamed
     ++counts.turned_away;
   }

@@ -1,7 +1,7 @@
 # Tests in a real browser. Exit code 77 says that something for them is missing here; the test's output says what.
 find_program(MUONWALK_CHROMIUM NAMES chromium chromium-browser google-chrome)
 find_program(MUONWALK_CHROMEDRIVER NAMES chromedriver)
-# The module selenium belongs to the system's Python, where another one may come first.
+# The module selenium belongs to the system's Python, where another Python may come first.
 find_program(MUONWALK_SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(NOT MUONWALK_SYSTEM_PYTHON)
   find_program(MUONWALK_SYSTEM_PYTHON python3 REQUIRED)

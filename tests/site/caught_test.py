@@ -52,13 +52,13 @@ class BeforeAPageIsMade(Folder):
         self.edit(lesson / f"{LESSON}.expected", "96 B", "97 B")
         run = self.material(lesson)
         self.assertEqual(run.returncode, 1)
-        self.assertIn(f"{LESSON} prints something else than its {LESSON}.expected", run.stderr)
+        self.assertIn(f"{LESSON} prints something other than its {LESSON}.expected", run.stderr)
         self.assertIn("97 B", run.stderr)
 
     def test_answer_removed_from_expected(self):
         lesson = self.lesson_copy()
         self.edit(lesson / f"{LESSON}.expected", r"Answer: [^\n]*\n(  [^\n]*\n)+", "")
-        self.assertIn("prints something else", self.material(lesson).stderr)
+        self.assertIn("prints something other than", self.material(lesson).stderr)
 
     def test_no_expected(self):
         lesson = self.lesson_copy()
@@ -127,7 +127,7 @@ class WhenTheSiteIsThere(Folder):
 
     @classmethod
     def setUpClass(cls):
-        # What the copy lacks, most of the API, is no mistake that a test here makes.
+        # What the copy lacks, most of the API, is not a mistake that a test here makes.
         with tempfile.TemporaryDirectory() as folder:
             cls.before = set(check_site(ROOT, cls.copy_to(folder)))
 

@@ -79,7 +79,7 @@ def console_faults(browser):
 
 def request_faults(browser):
     """Requests of our pages since it was last asked that failed, or that left this machine's files. What the browser
-    asks for its own pages, before it opens the first of ours, is none of them."""
+    asks for its own pages, before it opens the first of ours, does not count."""
     faults, addresses = [], {}
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]

@@ -200,7 +200,7 @@ class Source(Lessons):
 
 class StartPage(Lessons):
     def lessons(self):
-        """Three lessons; the last one builds on both others, and names a later one, which is no ground to build on."""
+        """Three lessons; the last one builds on both others, and names a later one, which is not something to build on."""
         need = "// # Lesson {} · {}\n//\n// About it.\n//\n// You need to know {}.\n"
         sources = {"lesson_76_before": ("Before", "nothing"), "lesson_77_stand_in": ("Stand in", "\\ref lesson_76_before"),
                    "lesson_78_after_all": ("After all", "\\ref lesson_77_stand_in and \\ref lesson_76_before; "

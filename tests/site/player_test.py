@@ -220,7 +220,7 @@ class PlayerTest(unittest.TestCase):
         self.assertEqual([text for line in lines for text in line], [printed(value) for value in block["values"]])
         if not block["flat"]:
             self.assertEqual([len(line) for line in lines], [block["cols"]] * block["rows"])
-        # Rows and columns are counted as in the whole; of a flat run, a line's number and a column's make up the place.
+        # Rows and columns are counted as in the whole; of a flat array, a line's number and a column's make up the place.
         first_row = block["begin"] if block["unit"] in ("rows", "elements") else 0
         first_column = block["begin"] if block["unit"] == "columns" else 0
         if block["flat"]:

@@ -52,7 +52,7 @@ class Stage:
                               limit=self.limit, mode="clean")
             kind, broken = judge(job, undisturbed, undisturbed)
             if kind != "ended well" or broken:
-                raise RuntimeError(f"undisturbed, {job.program.name} {' '.join(job.options)} is no success: {kind}, "
+                raise RuntimeError(f"undisturbed, {job.program.name} {' '.join(job.options)} is not a success: {kind}, "
                                    f"{broken}, {undisturbed.err}")
             self._clean[job.key()] = undisturbed
         return self._clean[job.key()]
@@ -307,7 +307,7 @@ WAYS = ["silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay", "m
 
 
 def hostile_connections(stage, random_numbers):
-    """A process that is no rank connects to every port that ranks open, in a network where it can see them."""
+    """A process that is not a rank connects to every port that ranks open, in a network where it can see them."""
     stranger = stage.programs / "stranger"
     alone = ["unshare", "-Urn", "sh", "-c"]
     if not stranger.exists():
@@ -325,7 +325,7 @@ def hostile_connections(stage, random_numbers):
     words = said.read_text().split() if said.exists() else []
     # "ready", "12 connections, 0 bytes received"
     if len(words) < 4 or words[3] != "0":
-        broken.append("bytes of the run got out to a process that is no rank")
+        broken.append("bytes of the run got out to a process that is not a rank")
     return kind, broken
 
 

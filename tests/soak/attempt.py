@@ -156,8 +156,8 @@ def output_state(output, outcome, clean, job):
 
 
 def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_lost=False):
-    """The class of an outcome, and the promises that it broke. `clean` is the outcome of an undisturbed run, or None where there is
-    none to compare with; `signals` are those that were sent; with `reads_torn_input` the screen may differ from the clean one."""
+    """The class of an outcome, and the promises that it broke. `clean` is the outcome of an undisturbed run, or None where there
+     is nothing to compare with; `signals` are those that were sent; with `reads_torn_input` the screen may differ from the clean one."""
     broken = []
     code = outcome.code
     if not outcome.in_time:

@@ -26,7 +26,7 @@ TEST_CASE("names: what can't be seen is written as an escape") {
     CHECK(visible_name(hidden).rfind("\\u{", 0) == 0);
 }
 
-TEST_CASE("names: bytes that are no UTF-8 are written as numbers, one by one") {
+TEST_CASE("names: bytes that are not UTF-8 are written as numbers, one by one") {
   CHECK(visible_name("a\xff") == "a\\xff");
   CHECK(visible_name("\xc3") == "\\xc3");                          // cut off
   CHECK(visible_name("\xc0\xaf") == "\\xc0\\xaf");                 // longer than it need be

@@ -84,7 +84,7 @@ def _with_pictures(lesson, contents, pictures, links):
     contents = _FRAGMENT.sub(replace, contents)
     missing = sorted(set(pictures) - set(code))
     if missing:
-        raise LessonError(f"{lesson.path}: the step {missing[0]} is no function of the lesson, so its picture has no "
+        raise LessonError(f"{lesson.path}: the step {missing[0]} is not a function of the lesson, so its picture has no "
                           "place on the page")
     return contents, code
 

@@ -42,7 +42,7 @@ def make_material(program, lesson_folder, out):
                             f"{lesson}.expected writes one")
     expected, printed = expected_file.read_text(encoding="utf-8"), run.stdout.decode(errors="replace")
     if printed != expected:
-        raise MaterialError(f"{lesson} prints something else than its {expected_file.name}, so no page is made of it: "
+        raise MaterialError(f"{lesson} prints something other than its {expected_file.name}, so no page is made of it: "
                             f"{first_difference(expected, printed)}")
     if not list(out.glob("step_*.svg")):
         raise MaterialError(f"{lesson} --svg drew no picture of a step, so no page is made of it")

@@ -239,7 +239,7 @@ void add_timeline(const TracePicture& picture, json& data) {
 //   "texts"     names, element types and groups
 //   "slices"    [line, begin, duration, covered, events, name, type, group, message bytes, sent bytes]; the three texts
 //               are indices into "texts", −1 where they differ or are not said, as are bytes
-//   "bars"      [{"text", "span_ns", "parts_ns": [5]}]: one a rank; nothing where nothing could be timed
+//   "bars"      [{"text", "span_ns", "parts_ns": [5]}]: one per rank; nothing where nothing could be timed
 //   "parts"     ["computation alone", …]
 //   "colours"   {"paper": {"light": "#ffffff", "dark": "#14171c"}, …}; "lane_colours", "part_colours": lists of the
 //   same
@@ -260,7 +260,7 @@ std::string page_data(const TracePicture& picture) {
   for (int kind = 0; kind < kLaneKinds; ++kind)
     data["lane_colours"].push_back(colour_json(lane_kind_colour(static_cast<LaneKind>(kind))));
   for (const auto& [name, colour] : kShades) data["colours"][name] = colour_json(colour);
-  // Names may hold anything: bytes that are no UTF-8 are replaced, and no name can end the script.
+  // Names may hold anything: bytes that are not UTF-8 are replaced, and no name can end the script.
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
   return text;

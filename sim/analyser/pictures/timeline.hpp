@@ -25,7 +25,7 @@ struct TimelineSlice {
   std::int64_t duration_ns = 0;     ///< from the start of the first event to the end of the last
   std::int64_t busy_ns = 0;         ///< of the duration, what the events cover
   std::int64_t events = 1;          ///< how many are drawn as this one
-  std::int64_t message_bytes = -1;  ///< their sum; −1: one of them does not say, or is no collective
+  std::int64_t message_bytes = -1;  ///< their sum; −1: one of them does not say, or is not a collective
   std::int64_t sent_bytes = -1;     ///< what the rank handed to the transport; only lessons record it
   std::int32_t name = 0;            ///< index into Timeline::texts; −1: names that differ
   std::int32_t type = -1;           ///< index into Timeline::texts; −1: not said, or types that differ

@@ -160,7 +160,7 @@ TEST_CASE("trace_page: names can neither end a script nor fill a place of the pa
   CHECK(texts[1] == "{{data}} \\u{2028} <!--");
 }
 
-TEST_CASE("trace_page: what a file is called, or says of itself, is no markup in any list or table") {
+TEST_CASE("trace_page: what a file is called, or says of itself, is not markup in any list or table") {
   TemporaryFolder folder;
   const std::string path = folder.file("<i>name<!--.json");
   TraceWriting(0, 2)
