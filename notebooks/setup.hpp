@@ -34,7 +34,7 @@
 namespace nb {
 
 /// Where a library of Muonwalk lies: the file that MUONWALK_LIBRARY names, or else the one that `./walk notebooks
-/// --library` builds; for another name than libmuonwalk, what lies beside that.
+/// --library` builds; for a name other than libmuonwalk, what lies beside that.
 inline std::string library_path(const std::string& name) {
 #ifdef __APPLE__
   const std::string ending = ".dylib";

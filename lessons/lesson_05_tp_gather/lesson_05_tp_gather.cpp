@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
   // 1. With `--tp 8`, how many elements does one message carry, and how many messages does a rank send? Predict, then
   //    look at the table. Hint: a slice is an eighth of 24 elements, and the table adds up two gathers. Answer: 3
   //    elements, 12 bytes. Each gather sends them to 7 others, so there are 14 messages, and 168 bytes.
-  // 2. Suppose that the ranks of the group are numbered in another order than the slices. What does `join_slices` make
+  // 2. Suppose that the ranks of the group are not numbered in the order of the slices. What does `join_slices` make
   //    of them? Hint: nothing in a slice says which columns it holds. Answer: a matrix of the right shape, with whole
   //    slices exchanged: with tp 2, columns 4 to 7 would stand before 0 to 3, and all 24 elements would be wrong. No
   //    error is raised. That is why a slice's columns follow from the rank's TP coordinate alone, on every rank.

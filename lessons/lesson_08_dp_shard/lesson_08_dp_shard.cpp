@@ -35,7 +35,7 @@ using namespace muonwalk::sim;
 //
 // Why not let every rank change all weights, and save the gather? Because no rank has all of the update: it
 // orthogonalizes only the matrices of which it owns something. That is ZeRO-1's bargain: each rank keeps the
-// optimizer's state, and does its work, for what it owns, and pays with one gather of weights a step.
+// optimizer's state, and does its work, for what it owns, and pays with one gather of weights per step.
 
 // The four matrices of \ref small_layer, in the two buckets that \ref lesson_03_virtual_buffer drew. A size of TP that
 // does not divide a matrix is refused here, before any rank starts.

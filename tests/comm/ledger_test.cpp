@@ -77,7 +77,7 @@ TEST_CASE("first_difference: equal ledgers in any order of lines have none, and 
   }
   Ledger more = counted;
   more.add("pp 0", CollectiveKind::send, ElementType::bytes, 1, traffic(3, 0, 1, 0));
-  CHECK(first_difference(predicted, more) == "send of bytes in group pp 0: 0 calls were predicted, but 1 were counted");
+  CHECK(first_difference(predicted, more) == "send of bytes in group pp 0, calls: 0 predicted, 1 counted");
   CHECK(first_difference(more, predicted) != "");
 }
 

@@ -140,7 +140,7 @@ expect_source() {  # what-is-wrong what-it-says
 write_source nothing >"$folder/source.cpp"
 expect pass anatomy nothing "$folder/source.expected"
 expect_source no_title "the first line of the source"
-expect_source other_title "prints another title"
+expect_source other_title "does not print the title"
 expect_source no_steps '"// ## The steps" is missing'
 expect_source cost_first '"// ## The cost" is missing, or comes too early'
 expect_source two_exercises "ends with 3 exercises, but it has 2"

@@ -108,7 +108,7 @@ TEST_CASE("compare: values in decimal and hex, and their distance") {
   const Comparison nan = of_values(std::numeric_limits<float>::quiet_NaN(), 1.0f);
   CHECK_FALSE(nan.equal());
   says(nan, "nan");
-  says(nan, "no number");
+  says(nan, "not a number");
   CHECK_FALSE(of_values(from_bits(0x7fc00001), from_bits(0x7fc00000)).equal());
 }
 

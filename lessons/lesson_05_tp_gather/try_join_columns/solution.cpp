@@ -2,7 +2,7 @@
 
 using namespace muonwalk;
 
-// Element (i, j) of slice t lies at t · slice.size() + i · slice.cols + j of what was gathered, and belongs into column
+// Element (i, j) of slice t lies at t · slice.size() + i · slice.cols + j of what was gathered, and belongs in column
 // t · slice.cols + j of the whole.
 Matrix join_columns(const Flat& gathered, Shape slice, int tp) {
   Matrix whole(slice.rows, tp * slice.cols);
