@@ -199,7 +199,7 @@ void reduce_everywhere(Rank& rank, Local& local) {
 //     ring, piece 1   ((c + c) + 1) + c    the piece's own: another order for every piece of the same array
 //     balanced tree    (1 + c) + (c + c)   neighbours first, in rank order
 //
-// None of them is right, as the exact sum is no float. Libraries choose by what is fast: the ring for long arrays, a
+// None of them is right, as the exact sum is not a float. Libraries choose by what is fast: the ring for long arrays, a
 // tree for short ones, another tree when the number of ranks changes. Two trainings that should be equal then are not,
 // and nobody can say whether that is rounding or a bug.
 //

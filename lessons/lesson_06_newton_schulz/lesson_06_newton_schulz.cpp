@@ -176,7 +176,7 @@ void orthogonalize_whole(Rank& rank, Local& local) {
   say_marked(rank, local.orthogonal);
 }
 
-// Look at every singular value after every step: σ number k is uₖᵀ X vₖ. It is the reference that prints this, no rank.
+// Look at every singular value after every step: σ number k is uₖᵀ X vₖ. The reference prints this; no rank does.
 //
 // It starts as the matrix divided by its norm. Read a line from left to right: σ₀ swings about 1 from the first step
 // on, σ₁ from the second, and σ₂, 64 times smaller than σ₀, is more than tripled in each step until it has caught up.
@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
   info.bugs = {{"block_wise", "every TP slice is orthogonalized by itself"},
                {"four_steps", "the iteration stops one step too early"},
                {"cubic", "the textbook's coefficients, which need many more steps for a small singular value"},
-               {"one_rank_in_bf16", "rank tp 0 computes in another precision than the others"}};
+               {"one_rank_in_bf16", "rank tp 0 computes in a precision of its own"}};
   info.also_try = {"--tp 4", "--precision bf16", "--threads 2"};
 
   Lesson<Local> lesson(info, Grid().tp(2), argc, argv);

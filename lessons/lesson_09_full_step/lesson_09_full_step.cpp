@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
   info.also_try = {"--precision bf16", "--dp 3 --tp 1", "--bucket-capacity 50000 --alignment 64",
                    "--pp 2 --dp 2 --tp 2"};
   info.options = request.options();          // on top of the options of every lesson
-  info.plans_only = &request.training.plan;  // then more ranks than can be started are no mistake
+  info.plans_only = &request.training.plan;  // then there may be more ranks than can be started
 
   // The first layout: ten steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);

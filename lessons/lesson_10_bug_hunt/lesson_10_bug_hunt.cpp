@@ -2,8 +2,8 @@
 //
 // Nobody writes distributed Muon without bugs. This lesson collects eight real ones: five that the tutorial from which
 // this project grew had to mend, and three that were found since in the *proof of concept*, the optimizer for
-// Megatron-LM that the tutorial explains. Three of the eight end the program with a message, and one makes it wait for
-// ever. The other four train to the end with a loss that falls, and train another model than you think.
+// Megatron-LM that the tutorial explains. Three of the eight end the program with a message, and one makes it wait
+// forever. The other four train to the end with a loss that falls, and train a different model from the one you think.
 //
 // You need to know the full step (\ref lesson_09_full_step).
 //
@@ -113,11 +113,11 @@ void place_shards(Rank& rank, Local& local) {
 }
 
 // Start a worker. A notebook kernel is a process with threads of its own, which hold locks. A process that is forked
-// from it has a copy of the locks but not of the threads, so a lock that was held is held for ever. A worker that is a
+// from it has a copy of the locks but not of the threads, so a lock that was held is held forever. A worker that is a
 // thread waits until the lock is free; Muonwalk's notebooks do it like that (sim/lesson_10/notebook_kernel.cpp).
 //
 // The planted bug `spawn_in_notebook` forks the worker. In Python it shows as a worker that can't find `__main__`,
-// because a notebook is no file, or as one that never answers. Here it gives up after 50 ms.
+// because a notebook is not a file, or as one that never answers. Here it gives up after 50 ms.
 void start_worker(Rank& rank, Local& local) {
   if (local.diary.ended()) return;
   const bool answered = rank.bug("spawn_in_notebook") ? forked_worker_answers() : thread_worker_answers();
@@ -213,8 +213,8 @@ std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
 
 // ## The cost
 //
-// One number a rank at the start, then three full steps in both groups and three all-reduces of the bias. This table is
-// a check of its own: three of the four silent bugs make the ranks send something else than the plan says.
+// One number per rank at the start, then three full steps in both groups and three all-reduces of the bias. This table
+// is a check of its own: three of the four silent bugs make the ranks send something other than the plan says.
 Plan planned(const Seat& seat) {  // of Muon; both groups at once, each with a buffer of its own
   return muon_plan(plan_layout(kParameters, seat.grid), seat.place, toy_settings(seat));
 }

@@ -22,7 +22,7 @@ struct Diary {
   std::map<std::string, int> newton_schulz;  ///< how often, by call_name
   Ledger sent;                               ///< what the rank has sent
 
-  /// The program ends here, or waits for ever, and the rank says why. It must take no further step.
+  /// The program ends here, or waits forever, and the rank says why. It must take no further step.
   void end(Rank& rank, const std::string& words);
   /// There are last words.
   bool ended() const { return !last_words.empty(); }

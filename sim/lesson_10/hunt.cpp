@@ -31,7 +31,7 @@ const std::vector<Mystery>& mysteries() {
        "start, and Newton–Schulz is called for group 1 only, twice as often as it should be."},
       {"spawn_in_notebook",
        "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks. The "
-       "forked process has copies of the locks, but not the threads that would free them, so it waits for ever. "
+       "forked process has copies of the locks, but not the threads that would free them, so it waits forever. "
        "Nothing is wrong with the optimizer: it never got its turn."},
       {"inverted_split_dim",
        "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
@@ -150,7 +150,7 @@ void Hunt::require_sensible(const LessonInfo& info, const Options& options) cons
   mystery_of(mystery);
   const auto is_suspect = [this](const Bug& bug) { return bug.name == suspect; };
   if (!suspect.empty() && std::none_of(info.bugs.begin(), info.bugs.end(), is_suspect))
-    throw UsageError(fmt::format("--suspect {} is no bug of this lesson; --list-bugs names the {} suspects",
+    throw UsageError(fmt::format("--suspect {} is not a bug of this lesson; --list-bugs names the {} suspects",
                                  as_typed(suspect), info.bugs.size()));
   const std::vector<std::string>& kinds = evidence_kinds();
   if (!evidence.empty() && std::find(kinds.begin(), kinds.end(), evidence) == kinds.end())

@@ -29,7 +29,7 @@ class ToyTraining : public Training {
   std::vector<Matrix> gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const override;
 
   /// A bias that AdamW trains beside the matrices: as it is before the first step, what DP rank `dp_rank` computes of
-  /// its gradient in a step (from 0 on), and its weights under their name.
+  /// its gradient in a step (counted from 0), and its weights under their name.
   /// @{
   AdamWState first_bias() const;
   Flat bias_gradient(int step, int dp_rank) const;

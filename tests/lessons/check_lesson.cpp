@@ -231,15 +231,13 @@ void expect_exercises(const std::vector<std::string>& lines) {
   const std::vector<std::string> items = numbered_items(lines, begin, end);
   if (items.size() != 3) fail("a lesson ends with 3 exercises, but it has " + std::to_string(items.size()));
   constexpr std::size_t kFewestWords = 20;  // bytes of a hint or an answer: shorter than this is nothing said
-  const bool answered = std::any_of(items.begin(), items.end(),
-                                    [](const std::string& item) { return item.find("Answer: ") != std::string::npos; });
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string& item = items[i];
     const std::size_t hint = item.find("Hint: "), answer = item.find("Answer: ");
     const std::string which = "exercise " + std::to_string(i + 1);
     if (hint == std::string::npos || std::min(answer, item.size()) < hint + kFewestWords)
       fail(which + " has no hint; write one behind the question, \"Hint: …\"");
-    else if (answered && (answer == std::string::npos || item.size() < answer + kFewestWords))
+    else if (answer == std::string::npos || item.size() < answer + kFewestWords)
       fail(which + " has no answer; write it behind the hint, \"Answer: …\", and try it before");
     if (item.find("Hint: ", hint + 1) != std::string::npos || item.find("Answer: ", answer + 1) != std::string::npos)
       fail(which + " has two hints or two answers");

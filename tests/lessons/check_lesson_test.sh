@@ -93,6 +93,7 @@ write_source() {
   echo "// # Lesson 77 · $title"
   for section in "${sections[@]}"; do printf '\n// ## %s\n' "$section"; done
   local hint="Hint: you are one of them." answer="Answer: the rank that asks."
+  if [[ $1 == no_answers ]]; then answer=""; fi
   printf '%s\n' "//" "// 1. Who? $hint" "//    $answer"
   case $1 in
     no_hint) echo "// 2. How? $answer" ;;
@@ -147,6 +148,9 @@ expect_source two_exercises "ends with 3 exercises, but it has 2"
 expect_source no_hint "exercise 2 has no hint"
 expect_source no_answer "exercise 2 has no answer"
 expect_source empty_answer "exercise 2 has no answer"
+write_source no_answers >"$folder/source.cpp"
+expect fail anatomy no_answers "$folder/source.expected"
+expect_said "exercise 1 has no answer"
 expect_source answer_first "exercise 2 has no hint"
 expect_source two_answers "exercise 2 has two hints or two answers"
 # However much there is to say about an exercise, it makes no lesson too long.

@@ -150,8 +150,7 @@ class Site:
                 self.say(name, "lacks its .expected or its .bugs.expected; BLESS=1 in the environment of its tests writes them")
                 continue
             expected, bugs = (file.read_text(encoding="utf-8") for file in files)
-            source = (root / "lessons" / name / f"{name}.cpp").read_text(encoding="utf-8")
-            self.check_words(page, expected, source[source.index("// ## Exercises"):].count("Answer: "))
+            self.check_words(page, expected)
             self.check_bugs(page, name, bugs)
             self.check_pictures(page, name, expected)
             self.check_neighbours(page, names, at)
@@ -165,7 +164,7 @@ class Site:
             return None
         return squeezed(match.group(1))
 
-    def check_words(self, page, expected, answers):
+    def check_words(self, page, expected):
         for label, cls in (("Question", "mw-question"), ("Answer", "mw-answer")):
             wanted = self.paragraph(page, expected, label)
             shown = [squeezed(element.text).removeprefix(label + " ") for element in page.root.find(cls=cls)]
@@ -176,7 +175,7 @@ class Site:
                    if element.attributes.get("aria-label") == "What the lesson prints"]
         if outputs != [expected]:
             self.say(page.name, "does not show the .expected as the lesson's output")
-        for kind, cls, wanted in (("hint", "mw-hint", 3), ("answer", "mw-reply", answers)):
+        for kind, cls, wanted in (("hint", "mw-hint", 3), ("answer", "mw-reply", 3)):
             folds = page.root.find("details", cls=cls)
             if len(folds) != wanted or any(len(squeezed(fold.text)) < len(kind) + 10 for fold in folds):
                 self.say(page.name, f"should have {wanted} {kind}s that open on a click, but has {len(folds)}")
