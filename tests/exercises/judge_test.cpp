@@ -185,7 +185,7 @@ TEST_CASE("exercises are found by name, and take functions of one type alone") {
   using Other = Flat(Communicator&);
   CHECK_THROWS_WITH_AS(
       judge("lesson_99_made_up/gather_two", static_cast<Other*>([](Communicator&) { return Flat(); }), options),
-      doctest::Contains("another type"), UsageError);
+      doctest::Contains("does not have the type"), UsageError);
   CHECK_THROWS_WITH_AS(find_exercise("lesson_99_made_up/nothing"),
                        doctest::Contains("there are: lesson_99_made_up/gather_two"), UsageError);
 }
