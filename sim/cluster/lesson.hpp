@@ -56,8 +56,7 @@ class LessonCore {
   void instead(const std::function<int()>& work);
 
   /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their
-  /// place,
-  /// `--svg FOLDER/` beside them, as `name`.svg.
+  /// place, `--svg FOLDER/` beside them, as `name`.svg.
   void picture(const std::string& name, const std::string& svg);
 
   /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what

@@ -51,7 +51,7 @@ struct Fault {
 /// (0: the rendezvous). Does not return from most of them; throws RunError for Fault::Kind::raise.
 void have_fault(const Fault& fault, int rank, int step);
 
-/// A rank that does nothing but compute gets so many times --timeout before the run is given up: it may well be at
+/// A rank that does nothing but compute gets this many times --timeout before the run is given up: it may well be doing
 /// honest work, which a rank that waits or sleeps is not.
 constexpr int kComputeTimeouts = 10;
 
@@ -131,7 +131,7 @@ std::string lesson_number(const LessonInfo& info);
 constexpr int kMostRanks = 64;
 /// The most ranks that a lesson plans for without starting one.
 constexpr int kMostPlannedRanks = 1 << 16;
-/// The most events that can be asked for in a trace: 1.3 GB of them a rank.
+/// The most events that can be asked for in a trace: 1.3 GB of them per rank.
 constexpr int kMostTraceEvents = 1 << 24;
 /// The most OpenMP threads of one rank.
 constexpr int kMostThreads = 256;

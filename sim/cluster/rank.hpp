@@ -28,7 +28,7 @@ class Rank : public Seat {
   int rank() const { return place.rank; }
 
   /// The groups this rank belongs to: those of the grid, and any other by its name, which has to be in
-  /// LessonInfo::groups. Throws UsageError for a group that the run does not have, or that has not this rank.
+  /// LessonInfo::groups. Throws UsageError for a group that the run does not have, or that this rank is not in.
   /// @{
   Communicator& dp();
   Communicator& tp();

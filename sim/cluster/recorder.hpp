@@ -30,7 +30,7 @@ class Recorder {
   void step_printed();
 
   /// A step that prints nothing. Where the ranks named the phases of their work (Rank::phase), each phase is recorded
-  /// as a step of its own; a phase that comes several times, once a matrix, is recorded as one.
+  /// as a step of its own; a phase that comes several times, once per matrix, is recorded as one.
   void quiet_step(const std::string& title, const StepRecords& records);
 
   /// All so far. Once the lesson has ended, the lines after its last step are no longer part of that step.

@@ -92,7 +92,7 @@ struct Failed {
 /// What the exception that is being handled says, and when.
 Failed failure_now();
 
-/// Throws what rank `rank` failed of in this step: a UsageError and a StrangerError as they are, anything else as a
+/// Throws what made rank `rank` fail in this step: a UsageError and a StrangerError as they are, anything else as a
 /// RunError that names both.
 [[noreturn]] void raise(const Failed& failure, int rank, const std::string& step);
 

@@ -18,7 +18,7 @@ class ShownPhases {
  public:
   /// Shows the gradients that the step begins with.
   ShownPhases(Rank& rank, const Layout& layout);
-  /// As a StepObserver. A phase that comes once a parameter or bucket is shown when it comes first, for all of them.
+  /// As a StepObserver. A phase that comes once per parameter or bucket is shown when it comes first, for all of them.
   void operator()(Phase phase, const DistMeta* parameter = nullptr);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace muonwalk::sim {
 
-/// Seconds that this process was there to see. Time in which it was stopped itself (Ctrl-Z) is none that a rank has
-/// wasted, so a single stretch between two looks counts for at most a second.
+/// Seconds that this process was there to see. Time in which it was stopped itself (Ctrl-Z) must not be held
+/// against a rank, so the time between two looks counts for at most a second.
 class AwakeClock {
  public:
   /// Starts at 0 seconds.
@@ -37,7 +37,7 @@ class StandstillWatch {
   double still_ = 0;
 };
 
-/// Tells which rank does nothing but compute. It may be at honest work, so what counts is the processor time that it
+/// Tells which rank does nothing but compute. It may be doing honest work, so what counts is the processor time that it
 /// has used, per thread, since it last gave a sign: a rank that gets no processor does not get older by that.
 class ComputeWatch {
  public:
@@ -52,7 +52,7 @@ class ComputeWatch {
   int threads_;
   double looked_at_ = -1;
   std::vector<std::uint64_t> signs_;  // [rank]
-  std::vector<double> cpu_seconds_;   // [rank]: used when the signs were so many for the first time; −1: never looked
+  std::vector<double> cpu_seconds_;   // [rank]: used when the number of signs last changed; −1: never looked
 };
 
 }  // namespace muonwalk::sim

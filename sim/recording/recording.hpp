@@ -15,7 +15,7 @@ struct RecordedBlock {
   int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
   Index rows = 0;                            ///< its own shape, not the whole's
   Index cols = 0;                            ///< likewise
-  bool flat = false;                         ///< a run of `cols` elements that has no rows
+  bool flat = false;                         ///< a flat array of `cols` elements, without rows
   long long bytes = 0;                       ///< of its elements
   std::string unit;                          ///< "rows", "columns" or "elements"; "" for the whole
   Index begin = 0;                           ///< the half-open range [begin, end) of `of` units of the whole

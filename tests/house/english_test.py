@@ -69,7 +69,8 @@ _PLANTED = [
     "code belongs into src", "with so many threads", "this can not work", "tell of it where the code is", "all in all it is",
     "1 calls were predicted", "it is no member of it",
     "prints something else than it should", "takes a number from 0 on", "copies of the own piece",
-    "a run that was well asked for", "another one for every piece"]
+    "a run that was well asked for", "another one for every piece", "recorded once a matrix",
+    "1.3 GB of them a rank", "is none that a rank has wasted", "a group that has not this rank", "it may be at honest work"]
 _FINE = ["there is no rank that", "the ranks of a group a lesson names", "where there are none", "ten times a second", "a run of the program",
          "elements a rank holds", "so many bytes that nothing", "none of them", "4 KiB per rank", "11 calls were"]
 
@@ -97,6 +98,14 @@ def plant():
             if f"{why}; say {instead}" not in used:
                 faults.append(f"no planted phrase is caught by {phrase.pattern}; plant one")
         (root / "planted.cpp").unlink()
+        for name in ("README.md", "walk", "docs/page.md", "tools/tool.py", "src/room.hpp", "src/CMakeLists.txt", "a/a.expected", "a/hints.txt"):
+            path = root / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("# It waits for\n# ever.\n", encoding="utf-8")
+            asked = subprocess.run([sys.executable, __file__, folder], capture_output=True, text=True)
+            if asked.returncode != 1 or f'{name}:1: "for ever"' not in asked.stdout:
+                faults.append(f"what is planted in {name} is not refused: {asked.stdout}")
+            path.unlink()
         if found(root):
             faults.append("something is found where nothing is planted")
     return faults

@@ -1,4 +1,4 @@
-// Runs a lesson with --trace and --trace-per-rank and holds the traces to what they promise. ctest calls it once a
+// Runs a lesson with --trace and --trace-per-rank and holds the traces to what they promise. ctest calls it once per
 // lesson:
 //
 //     check_trace PROGRAM [ARGUMENT...]
