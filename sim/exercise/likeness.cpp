@@ -187,9 +187,11 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
     return joined_along_the_other(held, wanted, slices);
   }
 
-  if (std::any_of(held.flat().begin(), held.flat().end(), [](float value) { return std::isnan(value); }) &&
-      std::none_of(wanted.flat().begin(), wanted.flat().end(), [](float value) { return std::isnan(value); }))
-    return "Some of it is not a number (NaN): memory that was never written, or a division by zero.";
+  const auto all_finite = [](const Flat& values) {
+    return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  };
+  if (!all_finite(held.flat()) && all_finite(wanted.flat()))
+    return "Some of it is not a number (NaN) or infinite: memory that was never written, or a division by zero.";
 
   for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
     const std::string words = slices_mixed_up(held, wanted, dim, slices);

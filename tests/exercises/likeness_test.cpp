@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "src/layout/slicing.hpp"
 
 using namespace muonwalk;
@@ -103,6 +105,10 @@ TEST_CASE("shifted, scaled, and different in the last bits") {
         std::string::npos);
   CHECK(likeness(changed([](Matrix& m) { m(0, 0) = 0.0f / m(0, 5) * 0.0f / 0.0f; }), kWanted).find("not a number") !=
         std::string::npos);
+}
+
+TEST_CASE("infinities count as numbers that should not be there") {
+  CHECK(likeness(changed([](Matrix& m) { m(2, 2) = HUGE_VALF; }), kWanted).find("infinite") != std::string::npos);
 }
 
 TEST_CASE("nothing is claimed of what resembles nothing") {
