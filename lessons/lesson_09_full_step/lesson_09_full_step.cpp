@@ -47,7 +47,7 @@ struct Local {
   int step = 0;     // optimizer steps done
 };
 
-// The master plan of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With pipeline
+// The blueprint of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With pipeline
 // parallelism each stage has parameters of its own; without it, everybody has all.
 Layout layout_of(const Seat& seat) { return request.layout(data->parameters(), seat.grid, seat.place.pp); }
 

@@ -126,7 +126,7 @@ void start_worker(Rank& rank, Local& local) {
   rank.say("its worker answered");
 }
 
-// ### The master plan: two bugs of the proof of concept, and one of the tutorial
+// ### The blueprint: two bugs of the proof of concept, and one of the tutorial
 //
 // Plan each group and keep its dist_metas under the number of the group.
 //
