@@ -13,8 +13,9 @@
 
 namespace muonwalk::sim {
 
-/// What a rank knows without talking to anybody: its place, the grid, and what was asked for on the command line. The
-/// serial reference of a lesson is handed a seat as well, to know which rank's result it should compute.
+/// What a rank knows without talking to anybody: its number and coordinates, the grid, and what was asked for on the
+/// command line. The serial reference of a lesson is handed a seat as well, to know which rank's result it should
+/// compute.
 struct Seat {
   Place place;                            ///< where it stands in the grid
   Grid grid;                              ///< of the whole run

@@ -49,7 +49,7 @@ struct RecordedStep {
   std::vector<RecordedMove> moves;                ///< by sender, in the order in which it sent
 };
 
-/// One rank: its number, its label on the screen, its place in the grid.
+/// One rank: its number, its label on the screen, its coordinates in the grid.
 struct RecordedRank {
   std::string label;  ///< "rank 3  dp 1 tp 1"
   Place place;        ///< its number and its coordinates

@@ -9,10 +9,10 @@ namespace {
 
 void check_group(const char* step, const char* name, const Communicator& group, int grid_size, int coordinate) {
   if (group.size() == grid_size && group.rank() == coordinate) return;
-  throw std::invalid_argument(fmt::format(
-      "{} was given rank {} of a {} group of {}, but its place in the layout's grid is {} {} of {}; hand it "
-      "the rank's own {} group.",
-      step, group.rank(), name, group.size(), name, coordinate, grid_size, name));
+  throw std::invalid_argument(
+      fmt::format("{} was given rank {} of a {} group of {}, but in the layout's grid it is {} {} of {}; hand it "
+                  "the rank's own {} group.",
+                  step, group.rank(), name, group.size(), name, coordinate, grid_size, name));
 }
 
 void check_buckets(const char* step, const StepContext& context, const HandedBuckets& handed) {

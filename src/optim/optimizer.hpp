@@ -20,7 +20,7 @@ using StepObserver = std::function<void(Phase phase, const DistMeta* parameter)>
 /// What a step needs to know of the rank that takes it, besides what the rank holds.
 struct StepContext {
   const Layout& layout;        ///< who owns what
-  Place place;                 ///< this rank's place in the layout's grid
+  Place place;                 ///< this rank's number and coordinates in the layout's grid
   Communicator& dp;            ///< its data-parallel group
   Communicator& tp;            ///< its tensor-parallel group
   StepObserver observer = {};  ///< may be empty

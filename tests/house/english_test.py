@@ -70,7 +70,8 @@ _PLANTED = [
     "1 calls were predicted", "it is no member of it",
     "prints something else than it should", "takes a number from 0 on", "copies of the own piece",
     "a run that was well asked for", "another one for every piece", "recorded once a matrix",
-    "1.3 GB of them a rank", "is none that a rank has wasted", "a group that has not this rank", "it may be at honest work"]
+    "1.3 GB of them a rank", "is none that a rank has wasted", "a group that has not this rank", "it may be at honest work",
+    "its label and its place in the grid"]
 _FINE = ["there is no rank that", "the ranks of a group a lesson names", "where there are none", "ten times a second", "a run of the program",
          "elements a rank holds", "so many bytes that nothing", "none of them", "4 KiB per rank", "11 calls were"]
 

@@ -223,6 +223,6 @@ TEST_CASE("full_step: buckets or groups that do not fit the layout are refused b
   CHECK_THROWS_WITH_AS(step(tp_layout, right), doctest::Contains("dp group of 2"), std::invalid_argument);
   const Layout dp_and_tp = plan_layout({{"a", {4, 4}}}, Grid().dp(2).tp(2));
   CHECK_THROWS_WITH_AS(step(dp_and_tp, right),
-                       doctest::Contains("tp group of 1, but its place in the layout's grid is tp 0 of 2"),
+                       doctest::Contains("tp group of 1, but in the layout's grid it is tp 0 of 2"),
                        std::invalid_argument);
 }
