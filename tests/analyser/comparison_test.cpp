@@ -120,6 +120,47 @@ TEST_CASE("compare: what differs is said whichever run has more of it") {
   CHECK(warns(compare(one, two), "One rank only in A:"));
 }
 
+TEST_CASE("compare: a warning about one of the runs names that one, whichever it is") {
+  const TraceWriting base = TraceWriting(0, 2).event("user_annotation", "ProfilerStep#1", 0, 40).kernel("gemm", 0, 20);
+  const auto with = [&](const char* name, double begin) {
+    return TraceWriting(base).collective(name, begin, 10, 8, "Float", "[0, 1]", 2);
+  };
+  // X stands for the run that has something and Y for the one that has not.
+  struct Case {
+    TraceWriting has, has_not;
+    std::vector<std::string> words;
+  };
+  const std::vector<Case> cases = {
+      {TraceWriting(base).event("gpu_user_annotation", "Optimizer.step#A", 0, 20),
+       base,
+       {"The optimizer's range is known of X only."}},
+      {base, TraceWriting(0, 2).kernel("gemm", 0, 20), {"No steps were found in Y:"}},
+      {with("allreduce", 15), with("allreduce", 20), {"X overlaps 50.0 %"}},
+      {TraceWriting(with("allreduce", 20)).collective("allreduce", 25, 10, 8, "Float", "[0, 1]", 2),
+       with("allreduce", 20),
+       {"X runs collectives at the same time"}},
+      {with("allreduce", 20), base, {"Y has no reduction of gradients", "reduce), X has"}},
+      {with("reduce_scatter", 20), base, {"Y has no reduction of gradients", "reduce), X has"}},
+      {with("_allgather_base", 20), base, {"Y has no gather of parameters", "broadcast), X has"}},
+      {with("broadcast", 20), base, {"Y has no gather of parameters", "broadcast), X has"}},
+      {with("all_to_all", 20), base, {"Y has no exchange", "all_to_all), X has"}}};
+  const auto named = [](std::string words, char x, char y) {
+    std::replace(words.begin(), words.end(), 'X', x);
+    std::replace(words.begin(), words.end(), 'Y', y);
+    return words;
+  };
+  for (const Case& each : cases) {
+    const TraceComparison first = comparison_of(each.has, each.has_not), second = comparison_of(each.has_not, each.has);
+    for (const std::string& words : each.words) {
+      CAPTURE(words);
+      CHECK(warns(first, named(words, 'A', 'B')));
+      CHECK_FALSE(warns(first, named(words, 'B', 'A')));
+      CHECK(warns(second, named(words, 'B', 'A')));
+      CHECK_FALSE(warns(second, named(words, 'A', 'B')));
+    }
+  }
+}
+
 TEST_CASE("compare: runs on different matrices are told apart where the traces say which") {
   TemporaryFolder folder;
   std::string other = lesson_trace();

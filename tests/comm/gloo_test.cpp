@@ -142,6 +142,9 @@ TEST_CASE("a proof holds for its secret, group, ranks and challenges, and for no
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 3, 2, theirs, own));
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, own, theirs));
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, other, own));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, theirs, other));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 1, 3, theirs, own));
+  CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 1, theirs, own));
   for (std::size_t byte = 0; byte < proof.size(); ++byte) {
     sim::Proof wrong = proof;
     wrong[byte] ^= 1;

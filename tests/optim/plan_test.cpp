@@ -88,6 +88,28 @@ TEST_CASE("ledger_of: one rank alone sends nothing, and every call is still list
   CHECK(ledger.lines()[1].calls == 2);
 }
 
+TEST_CASE("ledger_of: a call over any group is counted with the size of that group, and of no other") {
+  const Grid grid = Grid().dp(2).tp(3).pp(5);
+  for (const char* group : {"dp", "tp", "pp", "world"})
+    for (const int rank : {0, 7, grid.size() - 1}) {
+      CAPTURE(group);
+      Plan plan{grid, grid.place(rank), {}};
+      const Index others = grid.size(group) - 1;
+      plan.call(group, CollectiveKind::all_gather, ElementType::float32, 4, 4 * (others + 1));
+      Traffic traffic = ledger_of(plan).total(group);
+      CHECK(traffic.messages_sent == others);
+      CHECK(traffic.bytes_sent == 16 * others);
+      CHECK(traffic.bytes_received == 16 * others);
+
+      plan.operations.clear();
+      plan.call(group, CollectiveKind::reduce_scatter, ElementType::float32, 4 * (others + 1), 4);
+      traffic = ledger_of(plan).total(group);
+      CHECK(traffic.messages_received == others);
+      CHECK(traffic.bytes_sent == 16 * others);
+      CHECK(traffic.bytes_received == 16 * others);
+    }
+}
+
 TEST_CASE("ledger_of: bf16 halves the bytes of the gathers of updates, and of nothing else") {
   const Grid grid = Grid().dp(2).tp(2);
   const Layout layout = main_layout(grid);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/terminal/empty_values.hpp"
 #include "src/errors.hpp"
 #include "tests/sim/printed.hpp"
 #include "tests/sim/run_program.hpp"
@@ -244,6 +245,20 @@ TEST_CASE(
   const std::string text = printed([&] { runs = parse({"--list-bugs"}, options, info); });
   CHECK_FALSE(runs);
   CHECK(text == "first_bug  goes wrong\nsecond_bug  goes wrong otherwise\n");
+}
+
+TEST_CASE("refuse_empty_values: --name= is refused for a name of any length, and nothing else is") {
+  for (std::size_t length = 1; length <= 24; ++length) {
+    const std::string option = "--" + std::string(length, 'n'), empty = option + "=", given = option + "=0";
+    CAPTURE(empty);
+    const char* refused[] = {"program", "--other", "1", empty.c_str()};
+    CHECK_THROWS_WITH_AS(refuse_empty_values(4, refused), doctest::Contains((empty + " has an empty value").c_str()),
+                         UsageError);
+    const char* behind[] = {"program", "--", empty.c_str()};
+    CHECK_NOTHROW(refuse_empty_values(3, behind));
+    const char* taken[] = {"program", given.c_str(), option.c_str(), "="};
+    CHECK_NOTHROW(refuse_empty_values(4, taken));
+  }
 }
 
 TEST_CASE("parse_options: an empty value is refused by a lesson's own options as well") {

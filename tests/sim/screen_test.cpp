@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -195,6 +196,46 @@ TEST_CASE("step_lines: a flat array shows its first values in order; what is lef
   CHECK(at != std::string::npos);
   const StepRecords wide = by_rank(told(shown("wide", 1, 40, std::vector<float>(40, 1.0f))));
   CHECK(joined(step_lines(Grid(), wide, true)).find(" more") != std::string::npos);
+}
+
+TEST_CASE("step_lines: of any matrix or flat run, what is shown and what is said to be left out add up to all of it") {
+  // The number before "more" in a line, and 0 where there is none; the word is cut off with it.
+  const auto left_out = [](std::string& line) {
+    const std::size_t mark = line.find("…");
+    if (mark == std::string::npos) return 0LL;
+    const long long count = std::stoll(line.substr(mark + std::string("…").size()));
+    line.erase(mark);
+    return count;
+  };
+  for (const bool flat : {false, true})
+    for (const Index rows : {1, 15, 16, 17, 18, 40})
+      for (const Index cols : {1, 9, 10, 11, 12, 60}) {
+        CAPTURE(flat);
+        CAPTURE(rows);
+        CAPTURE(cols);
+        const std::vector<float> values(static_cast<std::size_t>(rows * cols), 1);
+        Shown record = flat ? shown("w", 1, rows * cols, values) : shown("w", rows, cols, values);
+        record.block.flat = flat;
+        std::vector<std::string> lines = step_lines(Grid(), by_rank(told(std::move(record))), true);
+        lines.erase(lines.begin(), lines.begin() + 2);  // what it is, and its digest
+        long long shown_lines = 0, first = 0, more_lines = 0;
+        for (std::string& line : lines) {
+          const bool of_lines = line.find("more lines") != std::string::npos;
+          const long long more = left_out(line);
+          std::istringstream words(line);
+          long long numbers = 0;
+          for (float value = 0; words >> value;) numbers += value == 1;
+          if (of_lines) {
+            more_lines += more;
+            continue;
+          }
+          ++shown_lines;
+          if (first == 0) first = numbers;
+          if (!flat) CHECK(numbers + more == cols);
+        }
+        CHECK(shown_lines <= 16);
+        CHECK(shown_lines + more_lines == (flat ? (rows * cols + first - 1) / first : rows));
+      }
 }
 
 TEST_CASE("moved_lines: a line for each set of ranks that moved the same") {
