@@ -86,3 +86,18 @@ TEST_CASE("holders_text: owners in dp times tp, for as many parameters as fit") 
   CHECK(holders_text(layout, 18) == "up 2 ranks, …");
   CHECK(holders_text(layout, 12) == "…");
 }
+
+TEST_CASE("holders_text: any grid: as many ranks as hold an element of the parameter") {
+  for (const Grid& grid : {Grid(), Grid().dp(4), Grid().tp(4), Grid().dp(4).tp(2), Grid().dp(2).tp(4), Grid().dp(3)}) {
+    const Layout layout = plan_layout({{"a", {8, 8}, SplitDim::rows}, {"b", {4, 4}, SplitDim::none}}, grid);
+    std::string expected;
+    for (const DistMeta& meta : layout.buffers[0].parameters) {
+      int holders = 0;
+      for (int rank = 0; rank < grid.size(); ++rank) holders += !layout.owned_range(meta, grid.place(rank).dp).empty();
+      expected += (expected.empty() ? meta.name + " " : ", " + meta.name + " ") + std::to_string(holders) +
+                  (expected.empty() ? " ranks" : "");
+    }
+    CAPTURE(grid.text());
+    CHECK(holders_text(layout, 80) == expected);
+  }
+}
