@@ -141,6 +141,7 @@ std::string refusals(Communicator& c) {
        }},
       {"must be equal", [&] { c.all_to_all_v(values, more, values + 8, ones); }},
       {"must be equal", [&] { c.all_to_all_v(values, ones, values + 8, more); }},
+      {"must be equal", [&] { c.all_to_all_v(values, ones, values + 8, more); }},
       // By a single byte, at either end.
       {"overlap", [&] { c.all_gather(bytes + 1 - c.rank(), Index{1}, bytes); }},
       {"overlap", [&] { c.all_to_all_v(bytes, ones, bytes + 1, ones); }},

@@ -106,6 +106,9 @@ TEST_CASE("SerialMuon: a gradient that is missing, of another shape or not finit
   CHECK(contains(refusal(muon, {{good}}), "one gradient per parameter"));
   CHECK(contains(refusal(muon, {{good, good, good}}), "gradients of 3 parameters, but there are 2"));
   CHECK(contains(refusal(muon, {{good, Matrix(3, 2)}}), "\"second\" is 3 × 2, but the parameter is 2 × 3"));
+  for (const auto& [rows, cols] : {std::pair<Index, Index>(2, 2), {2, 4}, {1, 3}, {3, 3}, {1, 6}, {0, 3}, {2, 0}})
+    CHECK(contains(refusal(muon, {{Matrix(rows, cols), good}}),
+                   "\"first\" is " + shape_text(rows, cols) + ", but the parameter is 2 × 3"));
   const std::string of_nan = refusal(muon, {{good, good}, {good, nan}});
   CHECK(contains(of_nan, "Leaf 1"));
   CHECK(contains(of_nan, "\"second\" holds a NaN at row 1, column 2"));
