@@ -182,6 +182,11 @@ class GlooBackend : public Backend {
       std::this_thread::sleep_for(milliseconds(1));
       traffic = since_baseline();
     }
+    // The kernel counts here, and a connection is gone: its rank has died. Unknown would leave the check out silently.
+    if (baseline_.known && !traffic.known)
+      throw PeerLostError(
+          "what the kernel has sent in group " + name_ +
+          " can't be counted any more: a connection is closed, the rank at its other end has died or left");
     return traffic;
   }
 

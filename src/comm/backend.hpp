@@ -85,7 +85,8 @@ class Backend {
   /// Does a call for which has_native is true and returns what it handed to, and took from, the network.
   virtual Traffic run_native(const NativeCall&) { return Traffic(); }
 
-  /// The kernel's counters since the group was connected; unknown where there is no kernel in between.
+  /// The kernel's counters since the group was connected; unknown where there is no kernel in between, or none that
+  /// counts. Throws PeerLostError where it did count, and a rank of the group has left since.
   virtual KernelTraffic kernel_traffic() const { return KernelTraffic(); }
   /// The bytes sent besides the payload: kernel_traffic().bytes_sent = payload + header_bytes_sent().
   virtual std::int64_t header_bytes_sent() const { return 0; }

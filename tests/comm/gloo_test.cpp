@@ -433,6 +433,27 @@ TEST_CASE("a killed rank: its peers get an error that says so, long before the t
   }
 }
 
+TEST_CASE("a killed rank: the kernel's count is not left out, as where nobody counts; it is an error") {
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  const auto run = [&](int rank) {
+    return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+      c.barrier();
+      if (rank == 1) kill(getpid(), SIGKILL);
+      if (sim::connected_tcp_sockets().empty()) return "";  // nobody counts on this system
+      for (int i = 0; i < 20000; ++i) {
+        try {
+          if (!c.backend().kernel_traffic().known) return "left out";
+        } catch (const PeerLostError&) {
+          return "";
+        }
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return "still counted";
+    });
+  };
+  CHECK(on_processes(2, run)[0].complaint == "");
+}
+
 TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
   sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
   SharedCounter done;
