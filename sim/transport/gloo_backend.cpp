@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/transport/gloo_device.hpp"
+#include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -85,11 +86,13 @@ struct GlooMessage : PostedMessage {
 
 class GlooBackend : public Backend {
  public:
-  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device, GlooMesh mesh, milliseconds timeout)
+  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device, std::shared_ptr<LostPeerWatch> watch,
+              GlooMesh mesh, milliseconds timeout)
       : name_(std::move(name)),
         rank_(rank),
         timeout_(timeout),
         device_(std::move(device)),
+        watch_(std::move(watch)),
         context_(std::move(mesh.context)),
         sockets_(std::move(mesh.sockets)),
         outbox_(static_cast<std::size_t>(size)),
@@ -307,8 +310,8 @@ class GlooBackend : public Backend {
     if (std::find(under_way_.begin(), under_way_.end(), &message) == under_way_.end()) return;
     waits_for(message.peer);
     with_peer(message.peer, message.envelope.kind, [&] {
-      if (message.payload) message.payload->waitSend(time_left());
-      message.mail->buffer->waitSend(time_left());
+      if (message.payload) wait_in_gloo(message, *message.payload, LostPeerWatch::End::sent);
+      wait_in_gloo(message, *message.mail->buffer, LostPeerWatch::End::sent);
     });
     under_way_.erase(std::find(under_way_.begin(), under_way_.end(), &message));
   }
@@ -316,7 +319,21 @@ class GlooBackend : public Backend {
   void wait_until_received(const GlooMessage& message, gloo::transport::UnboundBuffer& buffer,
                            const PostedMessage::WaitsFor& waits_for) {
     waits_for(message.peer);
-    with_peer(message.peer, message.envelope.kind, [&] { buffer.waitRecv(time_left()); });
+    with_peer(message.peer, message.envelope.kind,
+              [&] { wait_in_gloo(message, buffer, LostPeerWatch::End::received); });
+  }
+
+  void wait_in_gloo(const GlooMessage& message, gloo::transport::UnboundBuffer& buffer, LostPeerWatch::End end) {
+    static const TcpSocket unseen;  // never looked at: where sockets can't be told apart, Gloo has the last word
+    const bool seen = sockets_.size() + 1 == inbox_.size();
+    const auto nth = static_cast<std::size_t>(message.peer < rank_ ? message.peer : message.peer - 1);
+    if (!watch_->wait(buffer, end, seen ? sockets_[nth] : unseen, time_left()))
+      throw PeerLostError(closed_text(message.peer, message.envelope.kind));
+  }
+
+  std::string closed_text(int peer, CollectiveKind kind) const {
+    return "the connection to rank " + std::to_string(peer) + " of group " + name_ + " was closed while rank " +
+           std::to_string(rank_) + " was in " + collective_name(kind) + ": the rank has died or left";
   }
 
   // Waits for the envelope, compares it with what was expected, and takes the payload in it.
@@ -364,8 +381,7 @@ class GlooBackend : public Backend {
                            collective_name(kind) + " for " + where +
                            ", which has stopped, makes other calls, or needs a longer timeout");
       }
-      throw PeerLostError("the connection to " + where + " was closed while rank " + std::to_string(rank_) +
-                          " was in " + collective_name(kind) + ": the rank has died or left");
+      throw PeerLostError(closed_text(peer, kind));
     } catch (const RunError&) {
       throw;
     } catch (const std::invalid_argument&) {
@@ -426,6 +442,7 @@ class GlooBackend : public Backend {
   int rank_;
   milliseconds timeout_;
   std::shared_ptr<void> device_;
+  std::shared_ptr<LostPeerWatch> watch_;
   std::shared_ptr<gloo::Context> context_;
   std::vector<TcpSocket> sockets_;
   // Of collectives, by peer. There is at most one of their messages under way to and from each.
@@ -450,8 +467,8 @@ void GlooMessage::wait(const WaitsFor& waits_for) { backend->wait(*this, waits_f
 }  // namespace
 
 std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
-                                   GlooMesh mesh, milliseconds timeout) {
-  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), std::move(mesh), timeout);
+                                   std::shared_ptr<LostPeerWatch> watch, GlooMesh mesh, milliseconds timeout) {
+  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), std::move(watch), std::move(mesh), timeout);
 }
 
 }  // namespace muonwalk::sim

@@ -11,8 +11,11 @@
 
 namespace muonwalk::sim {
 
-/// The backend of a group that is connected. `device` is kept alive.
+class LostPeerWatch;
+
+/// The backend of a group that is connected. `device` and `watch` are kept alive.
 std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
-                                   GlooMesh mesh, std::chrono::milliseconds timeout);
+                                   std::shared_ptr<LostPeerWatch> watch, GlooMesh mesh,
+                                   std::chrono::milliseconds timeout);
 
 }  // namespace muonwalk::sim

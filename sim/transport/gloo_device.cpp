@@ -24,6 +24,7 @@
 #include "sim/transport/gloo_backend.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "sim/transport/gloo_mesh.hpp"
+#include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -42,6 +43,7 @@ namespace socket_transport = gloo::transport::tcp;
 
 struct GlooDevice::State {
   std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<LostPeerWatch> watch = std::make_shared<LostPeerWatch>();  // of the waits of all groups
 };
 
 namespace {
@@ -155,7 +157,7 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
   try {
     GlooMesh mesh =
         connect_mesh(state_->device, name, rank, size, board, secret != nullptr ? *secret : board.secret(), timeout);
-    return over_mesh(name, rank, size, state_, std::move(mesh), timeout);
+    return over_mesh(name, rank, size, state_, state_->watch, std::move(mesh), timeout);
   } catch (const RunError&) {
     throw;
   } catch (const std::exception& error) {

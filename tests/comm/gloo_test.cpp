@@ -454,6 +454,34 @@ TEST_CASE("a killed rank: the kernel's count is not left out, as where nobody co
   CHECK(on_processes(2, run)[0].complaint == "");
 }
 
+TEST_CASE("a rank that is killed in the middle of a message: its peer is told long before the timeout") {
+  const Index count = 20000000;
+  for (const bool sends : {true, false}) {
+    CAPTURE(sends);
+    sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+    SharedCounter begun;
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+        Flat memory(static_cast<std::size_t>(count), 1.0f);
+        const bool sender = (rank == 1) == sends;
+        if (rank == 1) {
+          const Transfer transfer = sender ? c.isend(memory.data(), count, 0) : c.irecv(memory.data(), count, 0);
+          begun.add();
+          begun.wait_for(2);
+          kill(getpid(), SIGKILL);
+        }
+        const std::string error = error_of([&] {
+          Transfer transfer = sender ? c.isend(memory.data(), count, 1) : c.irecv(memory.data(), count, 1);
+          begun.add();
+          transfer.wait();
+        });
+        return error.find("the rank has died or left") == std::string::npos ? "error: " + error : "";
+      });
+    };
+    CHECK(on_processes(2, run)[0].complaint == "");
+  }
+}
+
 TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
   sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
   SharedCounter done;
