@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "sim/analyser/event.hpp"
 #include "sim/analyser/rank_times.hpp"
 #include "sim/analyser/trace_input.hpp"
 #include "sim/recording/collective.hpp"
@@ -69,14 +70,60 @@ TEST_CASE("collective: the same one in all its spellings") {
   CHECK(collective_of("gemm") == Collective::other);
 }
 
+TEST_CASE("classify: every category of both dialects has its class, what talks is told by its name") {
+  using D = TraceDialect;
+  using C = EventClass;
+  const struct {
+    D dialect;
+    const char *category, *name;
+    C expected;
+  } events[] = {{D::pytorch, "kernel", "gemm", C::computation},
+                {D::pytorch, "kernel", "ncclDevKernel_AllReduce", C::communication},
+                {D::pytorch, "kernel", "gloo:all_reduce", C::communication},
+                {D::pytorch, "gpu_memcpy", "Memcpy DtoH", C::copy},
+                {D::pytorch, "gpu_memset", "Memset", C::copy},
+                {D::pytorch, "gpu_user_annotation", "nccl:all_reduce", C::device_range},
+                {D::pytorch, "user_annotation", "ProfilerStep#1", C::host_range},
+                {D::pytorch, "user_annotation", "gloo:all_reduce", C::host_collective},
+                {D::pytorch, "cpu_op", "aten::mm", C::host_operator},
+                {D::pytorch, "cpu_op", "gloo:all_reduce", C::host_collective},
+                {D::pytorch, "cuda_runtime", "cudaLaunchKernel", C::other},
+                {D::pytorch, "computation", "gemm", C::other},
+                {D::muonwalk, "computation", "gemm", C::computation},
+                {D::muonwalk, "communication", "all_reduce", C::communication},
+                {D::muonwalk, "step", "optimizer step 1", C::step},
+                {D::muonwalk, "phase", "momentum", C::host_range},
+                {D::muonwalk, "message", "message", C::other},
+                {D::muonwalk, "kernel", "gemm", C::other}};
+  for (const auto& event : events) {
+    CAPTURE(event.category);
+    CAPTURE(event.name);
+    CHECK(event_class_name(classify(event.dialect, event.category, event.name)) ==
+          std::string(event_class_name(event.expected)));
+  }
+}
+
 TEST_CASE("collective: bus factors are those of nccl-tests") {
-  CHECK(bus_factor(Collective::all_reduce, 4) == doctest::Approx(1.5));
-  CHECK(bus_factor(Collective::all_gather, 4) == doctest::Approx(0.75));
-  CHECK(bus_factor(Collective::reduce_scatter, 8) == doctest::Approx(0.875));
-  CHECK(bus_factor(Collective::all_to_all, 2) == doctest::Approx(0.5));
-  CHECK(bus_factor(Collective::broadcast, 8) == doctest::Approx(1));
-  CHECK(bus_factor(Collective::all_reduce, 1) == doctest::Approx(0));
-  CHECK(bus_factor(Collective::barrier, 8) == doctest::Approx(0));
+  for (const int n : {1, 2, 4, 7, 64}) {
+    const double shares = (n - 1.0) / n;
+    const std::pair<Collective, double> factors[] = {{Collective::all_reduce, 2 * shares},
+                                                     {Collective::all_gather, shares},
+                                                     {Collective::reduce_scatter, shares},
+                                                     {Collective::all_to_all, shares},
+                                                     {Collective::gather, shares},
+                                                     {Collective::scatter, shares},
+                                                     {Collective::broadcast, 1},
+                                                     {Collective::reduce, 1},
+                                                     {Collective::send, 1},
+                                                     {Collective::recv, 1},
+                                                     {Collective::send_recv, 1},
+                                                     {Collective::barrier, 0},
+                                                     {Collective::other, 0}};
+    for (const auto& [collective, factor] : factors) {
+      CAPTURE(collective_text(collective));
+      CHECK(bus_factor(collective, n) == doctest::Approx(factor));
+    }
+  }
 }
 
 TEST_CASE("collective: element types of PyTorch and of lessons have a size, others none") {

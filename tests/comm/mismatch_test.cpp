@@ -204,6 +204,8 @@ TEST_CASE("a timeout over memory: whoever comes later is told of it, and does no
     const auto waiting = sends ? zero->post_send(send, 1, &number, 4) : zero->post_receive(recv, 1, &number, 4);
     const std::string first = text([&] { waiting->wait(nobody_cares); });
     CHECK(first.find("rank 0 of group memory waited 20 ms in ") == 0);
+    CHECK(first.find(sends ? "in send, but rank 1 did not fetch a message;"
+                           : "in recv, but no message came from rank 1;") != std::string::npos);
     CHECK(text([&] { one->post_receive(recv, 0, &number, 4); }) == first);
     CHECK(text([&] { two->post_send(send, 1, &number, 4); }) == first);
   }

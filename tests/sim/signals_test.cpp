@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
 #include <string>
 #include <vector>
 
+#include "sim/terminal/inherited_signals.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fault_cases.hpp"
 
@@ -138,6 +140,33 @@ TEST_CASE("inherited from whoever started it: children are not forgotten, nothin
     CHECK(outcome.exit_code == 3);
     expect_sentence(outcome, {"interrupted"});
   }
+}
+
+TEST_CASE("reset_inherited_signals: of each signal that a run needs, ignoring it is forgotten; of others it is kept") {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int number : {SIGCHLD, SIGPIPE, SIGTERM, SIGHUP, SIGINT}) signal(number, SIG_IGN);
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    muonwalk::sim::reset_inherited_signals();
+    const auto handler = [](int number) {
+      struct sigaction action {};
+      sigaction(number, nullptr, &action);
+      return action.sa_handler;
+    };
+    int wrong = 0;
+    for (int number : {SIGCHLD, SIGPIPE, SIGTERM}) wrong += handler(number) != SIG_DFL;
+    for (int number : {SIGHUP, SIGINT}) wrong += handler(number) != SIG_IGN;
+    sigset_t blocked;
+    sigprocmask(SIG_SETMASK, nullptr, &blocked);
+    for (int number : {SIGCHLD, SIGPIPE, SIGTERM, SIGHUP, SIGINT, SIGALRM}) wrong += sigismember(&blocked, number);
+    _exit(wrong);
+  }
+  REQUIRE(child > 0);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("Ctrl-Z for longer than the timeout, then going on: nothing happened") {

@@ -356,6 +356,23 @@ class PlayerTest(unittest.TestCase):
         self.assertFalse(self.one(".player-code", player).is_displayed(), "step 4 was given no code")
         self.assertIn(recording["after"][-1], lines.get_attribute("textContent"))
 
+    def test_what_is_printed_before_and_after_the_steps_stands_at_the_first_step_and_in_the_last_frame(self):
+        recording = record("05")
+        # Up to the first step in which something moves, so that the last step has two frames.
+        moving = next(index for index, step in enumerate(recording["steps"]) if step["moves"])
+        recording["steps"] = recording["steps"][:moving + 1]
+        recording["before"], recording["after"] = ["words before"], ["words after"]
+        player = self.open(recording)[0]
+        lines = self.one(".player-lines", player)
+        frames = int(player.get_attribute("data-frames"))
+        self.assertEqual(frames, moving + 2 + sum(bool(step["moves"]) for step in recording["steps"][:moving]))
+        for frame in range(frames):
+            said = lines.get_attribute("textContent")
+            first = player.get_attribute("data-step") == str(recording["steps"][0]["number"])
+            self.assertEqual("words before" in said, first, f"frame {frame}")
+            self.assertEqual("words after" in said, frame == frames - 1, f"frame {frame}")
+            self.one(".player-forward", player).click()
+
     def test_the_pointer_shows_numbers_as_long_as_it_stays(self):
         player = self.open(record("05"))[0]
         about = self.one(".player-about", player).text

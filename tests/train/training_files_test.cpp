@@ -124,6 +124,22 @@ TEST_CASE("FileTraining: a dimension that tp does not divide is refused before a
   CHECK(usage_error([&] { FileTraining(files.names, 4, {}); }) == "(no UsageError)");  // by its 40 columns
 }
 
+TEST_CASE("FileTraining: without --tp-dim, TP cuts the rows where it divides them, else the columns, else nothing") {
+  const Files files(1);
+  const SafetensorsFile stored = read_safetensors(files.names.params);
+  for (int tp = 1; tp <= 12; ++tp) {
+    const FileTraining training(files.names, tp, {});
+    for (const Parameter& parameter : training.parameters()) {
+      CAPTURE(tp);
+      const std::vector<std::int64_t>& shape = stored.find(parameter.name)->shape;
+      CHECK(parameter.tp_split_dim == (tp == 1              ? SplitDim::none
+                                       : shape[0] % tp == 0 ? SplitDim::rows
+                                       : shape[1] % tp == 0 ? SplitDim::columns
+                                                            : SplitDim::none));
+    }
+  }
+}
+
 TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle of a run is one sentence") {
   const Files files(2);
   const FileTraining training(files.names, 1, {});
