@@ -19,6 +19,13 @@ bool wait_in_gloo(gloo::transport::UnboundBuffer& buffer, LostPeerWatch::End end
 
 }  // namespace
 
+struct LostPeerWatch::Wait {
+  gloo::transport::UnboundBuffer* buffer;
+  End end;
+  const TcpSocket* socket;
+  int looks_closed;  // how many looks in a row have found it closed
+};
+
 LostPeerWatch::~LostPeerWatch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -32,12 +32,7 @@ class LostPeerWatch {
             std::chrono::milliseconds timeout);
 
  private:
-  struct Wait {
-    gloo::transport::UnboundBuffer* buffer;
-    End end;
-    const TcpSocket* socket;
-    int looks_closed;  // how many looks in a row have found it closed
-  };
+  struct Wait;
 
   void look();
 
