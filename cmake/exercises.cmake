@@ -35,7 +35,7 @@ namespace @namespace@ {
   set_property(GLOBAL APPEND PROPERTY MUONWALK_EXERCISES ${lesson}/${function})
 endfunction()
 
-# finish_exercises(): the program and the library, when all exercises have been added; and, for tools/try_exercise.py, how the
+# finish_exercises(): the program and the library, when all exercises have been added; and, for tools/judging.py, how the
 # reader's file is compiled and linked: a word of the compiler's command line per line.
 function(finish_exercises)
   add_executable(muonwalk-try ${CMAKE_SOURCE_DIR}/sim/exercise/muonwalk_try.cpp)

@@ -18,6 +18,8 @@ endfunction()
 #   .bugs      every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
 #   .threads   ranks as threads, through memory, print the same as ranks as processes
 #   .worlds    ranks as threads, over Gloo, as well
+#   .nccl      over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
+#              counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
 #   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail
 # and, by tests/lessons/check_recording.cpp:
 #   .record    --record and --svg write what it prints, what its ranks hold and what they send

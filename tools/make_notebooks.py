@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
-from try_exercise import Broken, exercises  # noqa: E402
+from exercises import Broken, exercises  # noqa: E402
 from whole_file import write_whole  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -32,9 +32,23 @@ EventClass classify_muonwalk(const std::string& category) {
   return EventClass::other;
 }
 
+EventClass classify_nccl(const std::string& category) {
+  return category == "COLL" || category == "P2P" ? EventClass::communication : EventClass::other;
+}
+
 }  // namespace
 
-const char* dialect_name(TraceDialect dialect) { return dialect == TraceDialect::pytorch ? "pytorch" : "muonwalk"; }
+const char* dialect_name(TraceDialect dialect) {
+  switch (dialect) {
+    case TraceDialect::pytorch:
+      return "pytorch";
+    case TraceDialect::muonwalk:
+      return "muonwalk";
+    case TraceDialect::nccl:
+      return "nccl";
+  }
+  return "";
+}
 
 const char* event_class_name(EventClass event_class) {
   constexpr std::array<const char*, kEventClasses> kNames = {
@@ -44,7 +58,15 @@ const char* event_class_name(EventClass event_class) {
 }
 
 EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name) {
+  if (dialect == TraceDialect::nccl) return classify_nccl(category);
   return dialect == TraceDialect::pytorch ? classify_pytorch(category, name) : classify_muonwalk(category);
+}
+
+bool is_nccl_category(const std::string& category) {
+  for (const char* known :
+       {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU", "PROXY"})
+    if (category == known) return true;
+  return begins_with(category, "NET");
 }
 
 std::string why_left_out(TraceDialect dialect, const std::string& category) {
@@ -53,6 +75,12 @@ std::string why_left_out(TraceDialect dialect, const std::string& category) {
       return fmt::format("{}: calls that start work, which is there as kernels and copies", category);
     if (category == "overhead" || category == "Trace") return fmt::format("{}: the profiler's own", category);
     if (category == "python_function") return "python_function: lines of the program, around the operators";
+  }
+  if (dialect == TraceDialect::nccl) {
+    if (category == "GPU") return "GPU: channels of kernels, from which calls have their times";
+    if (category == "PROXY" || begins_with(category, "NET"))
+      return fmt::format("{}: threads that serve the network", visible_name(category));
+    if (is_nccl_category(category)) return fmt::format("{}: what the host did to start a call", category);
   }
   return category.empty() ? "no category: no class of events that is known"
                           : fmt::format("{}: no class of events that is known", visible_name(category));

@@ -12,10 +12,10 @@
 
 namespace muonwalk::sim {
 
-/// The two kinds of traces that muonwalk-trace reads. Both are Chrome traces: a JSON object with an array "traceEvents"
-/// (or that array alone), plain or compressed with gzip. "ts" and "dur" are microseconds. Only complete events ("ph":
-/// "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and instants (i) are
-/// for viewers. The order of events, and of the keys of an object, does not matter.
+/// The three kinds of traces that muonwalk-trace reads. All are Chrome traces: a JSON object with an array
+/// "traceEvents" (or that array alone), plain or compressed with gzip. "ts" and "dur" are microseconds. Only complete
+/// events ("ph": "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and
+/// instants (i) are for viewers. The order of events, and of the keys of an object, does not matter.
 ///
 /// ── pytorch ── what torch.profiler writes, one rank per file; lessons write it with --trace-per-rank.
 ///
@@ -69,9 +69,25 @@ namespace muonwalk::sim {
 ///     "message_bytes"  the size that bandwidths are made from, as nccl-tests count it: of all_gather the gathered
 ///                      whole, of reduce_scatter and all_to_all all that goes in, otherwise the buffer
 ///     "algbw", "busbw" in GB/s, for the reader's eye: the analyser computes its own
-enum class TraceDialect { pytorch, muonwalk };
+///
+/// ── nccl ── what NCCL's own example profiler writes (plugins/profiler/example in its sources, 2.23 and later, here as
+/// of 2.30): a file for each rank of each communicator, PREFIX_COMMUNICATOR_RANK.json. All in it are pairs of events
+/// that begin ("b") and end ("e"); they lie in each other as they stand in the file.
+///
+///   cat                              counts as
+///   COLL                             communication: one collective that NCCL has scheduled, named "AllGather", say
+///   P2P                              communication: "Send" or "Recv", to or from one peer
+///   GPU                              a channel of its kernel: from the first to the last of them is the call's time
+///   GROUP_API, COLL_API, P2P_API, KERNEL_LAUNCH, GROUP, PROXY, NET, …   left out: what the host does around it
+///
+///   Arguments of COLL and P2P: "CommHash", "Rank" (in the communicator), "Count", "Datatype" ("ncclFloat32"; of
+///   AllGather and Broadcast always bytes, "ncclInt8"), "Peer". "Count" is what one rank puts in or, of ReduceScatter,
+///   gets out. How many ranks there are is not said: it is known where a file of each of them is read. Arguments of
+///   GPU: "StartGpuClk" and "StopGpuClk", nanoseconds. Without GPU events, a call has the time that the host took to
+///   start it. "ts" counts from the start of each process, so the files of several ranks have no common clock.
+enum class TraceDialect { pytorch, muonwalk, nccl };
 
-/// "pytorch", "muonwalk".
+/// "pytorch", "muonwalk", "nccl".
 const char* dialect_name(TraceDialect dialect);
 
 /// What an event of a trace stands for. One collective call shows up as up to four events, one each of host_operator,
@@ -95,6 +111,9 @@ const char* event_class_name(EventClass event_class);
 
 /// What an event is, by its category and its name, as TraceDialect lists them.
 EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name);
+
+/// A category that NCCL's own profiler writes, and no other.
+bool is_nccl_category(const std::string& category);
 
 /// Why events of a category count in no figure, for EventClass::other.
 std::string why_left_out(TraceDialect dialect, const std::string& category);
@@ -161,6 +180,8 @@ struct TraceFile {
   TraceDialect dialect = TraceDialect::pytorch;  ///< who wrote it
   std::string backend;                           ///< "nccl", "gloo", or "" where it is not said
   std::string title;                             ///< the lesson's name, or ""
+  std::string communicator;                      ///< of an nccl trace: its number; else ""
+  int ranks_named = 0;                           ///< of an nccl trace: one more than the highest rank in it
   std::vector<TraceRank> ranks;                  ///< in ascending order
   std::vector<TraceTrack> tracks;                ///< all threads and streams with events
   std::vector<std::string> names;                ///< every text that events and calls refer to, once

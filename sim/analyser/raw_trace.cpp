@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
@@ -24,6 +26,8 @@ struct EventFields {
   bool has_duration = false;
   // Of its arguments.
   std::string named, collective, type, group_name, group_ranks;
+  std::string communicator, id;
+  std::int64_t rank = -1, peer = -1, count = -1, gpu_start = 0, gpu_stop = 0;
   std::int64_t group_size = 0, in_elements = -1, out_elements = -1, message_bytes = -1, sent_bytes = -1;
 };
 
@@ -35,6 +39,7 @@ struct TextArgument {
 constexpr TextArgument kTextArguments[] = {{"Collective name", &EventFields::collective},
                                            {"collective", &EventFields::collective},
                                            {"dtype", &EventFields::type},
+                                           {"Datatype", &EventFields::type},
                                            {"type", &EventFields::type},
                                            {"Process Group Ranks", &EventFields::group_ranks},
                                            {"group_ranks", &EventFields::group_ranks},
@@ -43,10 +48,17 @@ struct NumberArgument {
   const char* key;
   std::int64_t EventFields::*field;
 };
-constexpr NumberArgument kNumberArguments[] = {
-    {"In msg nelems", &EventFields::in_elements},   {"Out msg nelems", &EventFields::out_elements},
-    {"Group size", &EventFields::group_size},       {"group_size", &EventFields::group_size},
-    {"message_bytes", &EventFields::message_bytes}, {"bytes", &EventFields::sent_bytes}};
+constexpr NumberArgument kNumberArguments[] = {{"In msg nelems", &EventFields::in_elements},
+                                               {"Out msg nelems", &EventFields::out_elements},
+                                               {"Group size", &EventFields::group_size},
+                                               {"group_size", &EventFields::group_size},
+                                               {"message_bytes", &EventFields::message_bytes},
+                                               {"bytes", &EventFields::sent_bytes},
+                                               {"Rank", &EventFields::rank},
+                                               {"Peer", &EventFields::peer},
+                                               {"Count", &EventFields::count},
+                                               {"StartGpuClk", &EventFields::gpu_start},
+                                               {"StopGpuClk", &EventFields::gpu_stop}};
 
 // The places of a file at which something is read.
 enum class Place {
@@ -89,6 +101,12 @@ constexpr Opening kOpenings[] = {{Place::events, false, "", Place::event},
 // No sum over the events of some files can leave 64 bits.
 constexpr std::int64_t kMostTotal = 100'000'000'000'000'000;
 
+// Of calls in NCCL's own traces.
+constexpr const char* kNoEnd = "damaged: a call that begins and does not end";
+constexpr const char* kNoBegin = "damaged: the end of a call that did not begin";
+// A rank that is higher than any can be is none.
+constexpr std::int64_t kMostRanksNamed = 1 << 20;
+
 std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().value_or(-1); }
 
 // Listens to the parser and keeps what is needed. It knows at which place of the file it is by a stack of places, one
@@ -129,7 +147,10 @@ class TraceListener : public nlohmann::json_sax<Json> {
     if (places_.back() == Place::matrix) finish_matrix();
     return close();
   }
-  bool end_array() override { return close(); }
+  bool end_array() override {
+    if (places_.back() == Place::events && nccl_call_) ++trace_.file.left_out[kNoEnd];
+    return close();
+  }
   bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
     failure = {position, error.what()};
     return false;
@@ -214,6 +235,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
       fields_.process = value.as_label();
     else if (key_ == "tid")
       fields_.thread = value.as_label();
+    else if (key_ == "id")
+      fields_.id = value.as_label();
     else if (key_ == "ts")
       fields_.begin_ns = value.microseconds_as_ns();
     else if (key_ == "dur") {
@@ -227,6 +250,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
       if (key_ == argument.key) fields_.*argument.field = value.as_text();
     for (const NumberArgument& argument : kNumberArguments)
       if (key_ == argument.key) fields_.*argument.field = or_unknown(value);
+    if (key_ == "CommHash") fields_.communicator = value.as_label();
     if (key_ == "Process Group Name" || key_ == "group") fields_.group_name = value.as_label();
   }
 
@@ -259,9 +283,77 @@ class TraceListener : public nlohmann::json_sax<Json> {
         trace_.thread_names[{trace_.number(fields_.process), trace_.number(fields_.thread)}] = fields_.named;
       }
       ++trace_.file.left_out["metadata: names of processes and threads"];
+    } else if (fields_.phase == "b" || fields_.phase == "e") {
+      finish_nccl_event();
+    } else if (trace_.file.dialect == TraceDialect::nccl && fields_.phase.empty() && fields_.name.empty()) {
+      ++trace_.file.left_out["empty: NCCL's list ends with one"];
     } else {
       ++trace_.file.left_out[why_no_duration()];
     }
+  }
+
+  // NCCL writes a call's begin, then the channels of its kernel, then its end. All other pairs are left out.
+  void finish_nccl_event() {
+    if (trace_.events.empty() && trace_.file.dialect == TraceDialect::pytorch && is_nccl_category(fields_.category))
+      trace_.file.dialect = TraceDialect::nccl;
+    const bool begins = fields_.phase == "b";
+    if (trace_.file.dialect != TraceDialect::nccl) {
+      ++trace_.file.left_out[why_no_duration()];
+    } else if (classify(TraceDialect::nccl, fields_.category, fields_.name) == EventClass::communication) {
+      begins ? begin_nccl_call() : end_nccl_call();
+    } else {
+      if (fields_.category == "GPU" && nccl_call_) add_channel(begins);
+      ++trace_.file.left_out[why_left_out(TraceDialect::nccl, fields_.category)];
+    }
+  }
+
+  void begin_nccl_call() {
+    if (nccl_call_) ++trace_.file.left_out[kNoEnd];
+    nccl_call_.reset();
+    if (fields_.name.empty() || !fields_.begin_ns) {
+      ++trace_.file.left_out["damaged: no name, or no begin (ts)"];
+      return;
+    }
+    nccl_call_ = fields_;
+    channels_ = {};
+  }
+
+  // On the host's clock a channel is from when it was seen to run until it was seen to be done; on the GPU's it is
+  // exact.
+  void add_channel(bool begins) {
+    if (!fields_.begin_ns) return;
+    if (channels_.count == 0 && begins) channels_.begin_ns = *fields_.begin_ns;
+    if (begins) {
+      ++channels_.count;
+      channels_.begin_ns = std::min(channels_.begin_ns, *fields_.begin_ns);
+      if (fields_.gpu_start <= 0 || fields_.gpu_stop < fields_.gpu_start) {
+        channels_.gpu_known = false;
+      } else {
+        channels_.gpu_start =
+            channels_.count == 1 ? fields_.gpu_start : std::min(channels_.gpu_start, fields_.gpu_start);
+        channels_.gpu_stop = std::max(channels_.gpu_stop, fields_.gpu_stop);
+      }
+    } else {
+      channels_.end_ns = std::max(channels_.end_ns, *fields_.begin_ns);
+    }
+  }
+
+  void end_nccl_call() {
+    if (!nccl_call_ || nccl_call_->name != fields_.name || nccl_call_->id != fields_.id || !fields_.begin_ns) {
+      ++trace_.file.left_out[kNoBegin];
+      return;
+    }
+    const std::int64_t end_ns = *fields_.begin_ns;
+    fields_ = *std::exchange(nccl_call_, std::nullopt);
+    fields_.duration_ns = end_ns - *fields_.begin_ns;
+    if (channels_.count == 0) {
+      ++trace_.times_of_host;
+    } else {
+      fields_.begin_ns = channels_.begin_ns;
+      fields_.duration_ns =
+          channels_.gpu_known ? channels_.gpu_stop - channels_.gpu_start : channels_.end_ns - channels_.begin_ns;
+    }
+    finish_complete_event();
   }
 
   std::string why_no_duration() const {
@@ -299,7 +391,8 @@ class TraceListener : public nlohmann::json_sax<Json> {
     NameTally& tally = trace_.file.tallies[static_cast<std::size_t>(event.name)];
     ++tally.events;
     tally.total_ns += event.duration_ns;
-    if (classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
+    if (trace_.file.dialect != TraceDialect::nccl &&
+        classify(TraceDialect::pytorch, fields_.category, fields_.name) == EventClass::other &&
         classify(TraceDialect::muonwalk, fields_.category, fields_.name) == EventClass::other) {
       const auto [at, added] = trace_.dropped.emplace(event.category, 0);
       if (added) trace_.budget.take_text(fields_.category);
@@ -315,6 +408,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
 
   // Operators have the arguments of the kernel that they start; once is enough.
   std::int32_t call_of_event() {
+    if (trace_.file.dialect == TraceDialect::nccl) return make_nccl_call();
     const bool described = !fields_.collective.empty() || !fields_.group_ranks.empty();
     return described && fields_.category != "cpu_op" ? make_call() : -1;
   }
@@ -342,6 +436,41 @@ class TraceListener : public nlohmann::json_sax<Json> {
     return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
   }
 
+  // How many ranks there are is not said, so of what goes to all of them one rank's part is kept: the reader of all
+  // files knows more (reader.cpp).
+  std::int32_t make_nccl_call() {
+    if (trace_.file.communicator.empty()) {
+      trace_.file.communicator = fields_.communicator;
+      trace_.budget.take_text(fields_.communicator);
+      trace_.rank = fields_.rank;
+    }
+    if (fields_.communicator != trace_.file.communicator || fields_.rank != trace_.rank)
+      throw UsageError(
+          fmt::format("{} is of two communicators, or of two ranks of one; NCCL's profiler writes a file for each, so "
+                      "name them as they were written",
+                      in_quotes(trace_.file.path)));
+    const std::int64_t named = std::clamp<std::int64_t>(std::max(fields_.rank, fields_.peer), -1, kMostRanksNamed);
+    trace_.file.ranks_named = std::max(trace_.file.ranks_named, static_cast<int>(named + 1));
+    CollectiveCall call;
+    call.collective = collective_of(fields_.name);
+    const std::string type = nccl_type_text(fields_.type);
+    if (!type.empty()) call.type = trace_.number(type);
+    call.group = call.group_name = trace_.number(fmt::format("communicator {}", trace_.file.communicator));
+    const int size = element_type_size(type);
+    if (size > 0 && fields_.count >= 0 && fields_.count < INT64_MAX / size) call.message_bytes = fields_.count * size;
+    pay_for(call, type);
+    trace_.file.calls.push_back(call);
+    return static_cast<std::int32_t>(trace_.file.calls.size() - 1);
+  }
+
+  // "ncclBfloat16" → "bfloat16".
+  static std::string nccl_type_text(const std::string& type) {
+    if (type.rfind("nccl", 0) != 0) return "";
+    std::string text = type.substr(4);
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  }
+
   // Tables have a line for each kind of call, with the kind in words.
   void pay_for(const CollectiveCall& call, const std::string& type) {
     trace_.budget.take(static_cast<std::int64_t>(sizeof call));
@@ -350,8 +479,18 @@ class TraceListener : public nlohmann::json_sax<Json> {
     trace_.budget.take_text(type + fields_.group_ranks + fields_.group_name);
   }
 
+  // The channels of an NCCL kernel, so far.
+  struct Channels {
+    int count = 0;
+    std::int64_t begin_ns = 0, end_ns = INT64_MIN;  // the host's clock
+    std::int64_t gpu_start = 0, gpu_stop = 0;       // the GPU's
+    bool gpu_known = true;
+  };
+
   TraceInput& input_;
   RawTrace& trace_;
+  std::optional<EventFields> nccl_call_;  // has begun, and not ended
+  Channels channels_;
   std::int64_t total_ns_ = 0;
   std::vector<Place> places_{Place::outside};
   std::string key_;

@@ -40,12 +40,13 @@ struct RawTrace {
   std::map<std::int32_t, std::int64_t> dropped;  ///< category → complete events that are in no figure, in any dialect
   std::map<std::int32_t, std::string> process_names;                          ///< process → its name
   std::map<std::pair<std::int32_t, std::int32_t>, std::string> thread_names;  ///< (process, thread) → its name
-  bool has_events = false;                                                    ///< "traceEvents" was there
-  bool has_distributed = false;   ///< "distributedInfo" was there, with a rank
-  std::int64_t rank = 0;          ///< of "distributedInfo"
-  std::int64_t world_size = 0;    ///< of "distributedInfo"; 0: not said
-  std::int64_t without_room = 0;  ///< events that the recording had no room for, as the file says
-  bool failed = false;            ///< the file says that the check of the run failed
+  std::int64_t times_of_host = 0;  ///< calls of an nccl trace that have no time of a kernel
+  bool has_events = false;         ///< "traceEvents" was there
+  bool has_distributed = false;    ///< "distributedInfo" was there, with a rank
+  std::int64_t rank = 0;           ///< of "distributedInfo"
+  std::int64_t world_size = 0;     ///< of "distributedInfo"; 0: not said
+  std::int64_t without_room = 0;   ///< events that the recording had no room for, as the file says
+  bool failed = false;             ///< the file says that the check of the run failed
 };
 
 /// Reads a file in one pass. Throws UsageError, one sentence that names it `path`, when it is not JSON, is cut off, has

@@ -7,9 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/cluster/options.hpp"
 #include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/launched_process.hpp"
+#include "sim/world/options.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/text/names.hpp"
@@ -154,8 +155,11 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
       ->type_name("TEXT");
   const auto* products = app.add_option("--products", options.products,
                                         info.fp32_only ? "nothing: this lesson multiplies no matrices"
-                                                       : "what multiplies in Newton–Schulz: eigen (default), or "
-                                                         "chain,\nwhich gives the same bits on any processor")
+                                        : info.products == Products::chain
+                                            ? "what multiplies in Newton–Schulz: chain (default), with the same\n"
+                                              "bits on any processor and any GPU, or eigen"
+                                            : "what multiplies in Newton–Schulz: eigen (default), or "
+                                              "chain,\nwhich gives the same bits on any processor")
                              ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
                              ->type_name("TEXT");
   app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
@@ -168,14 +172,17 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--world", options.world, "processes (default) or threads")
       ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"threads", WorldKind::threads}}))
       ->type_name("TEXT");
-  app.add_option("--transport", options.transport, "gloo (default) or memory; memory needs --world threads")
-      ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}}))
+  app.add_option("--transport", options.transport,
+                 "gloo (default), memory, which needs --world threads, or nccl,\nwhich needs a GPU per rank")
+      ->transform(one_of<TransportKind>(
+          {{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}, {"nccl", TransportKind::nccl}}))
       ->type_name("TEXT");
-  app.add_option("--network", options.network,
-                 "private (default): processes get a network that nobody else can\n"
-                 "reach, where the system allows it; shared: this machine's loopback")
-      ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
-      ->type_name("TEXT");
+  const auto* network =
+      app.add_option("--network", options.network,
+                     "private (default): processes get a network that nobody else can\n"
+                     "reach, where the system allows it; shared: this machine's loopback")
+          ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
+          ->type_name("TEXT");
   app.add_option_function<std::string>(
          "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
          "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "))
@@ -183,6 +190,17 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         if (text.empty()) parse_fault(text);  // which says what it takes
         return std::string();
       });
+  LaunchOptions launch;
+  const char* const several = "Started as several processes, by hand or by a launcher (mpirun, srun, torchrun)";
+  app.add_option("--rank", launch.rank, "by hand: which of them this process is, from 0")->group(several);
+  app.add_option("--world-size", launch.world_size, "by hand: how many there are")->group(several);
+  app.add_option("--rendezvous", launch.rendezvous,
+                 "HOST:PORT where they meet: the host of rank 0, and a free port there")
+      ->group(several);
+  app.add_option("--interface", launch.interface, "the network interface that they talk over, or its address")
+      ->group(several);
+  app.add_option("--secret-file", launch.secret_file, "a file with the secret that they know each other by")
+      ->group(several);
   app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
   app.add_option("--svg", options.svg_path, "draw the run: a picture FILE.svg, or a picture per step into FOLDER/");
   app.add_option("--trace", options.trace_file,
@@ -231,6 +249,14 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(
         "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);
+  options.arguments.assign(argv, argv + argc);
+  const bool plans_only = info.plans_only != nullptr && *info.plans_only;
+  if (!plans_only) options.launch = launch_of_this_process(launch);
+  if (options.launch && network->count() > 0 && options.network == NetworkKind::own)
+    throw UsageError(fmt::format(
+        "--network private is for ranks that this program starts itself, but this one is rank {} of {} ({}); "
+        "leave it out",
+        options.launch->rank, options.launch->world_size, options.launch->told_by));
   options.grid_given = std::any_of(sizes.begin(), sizes.end(), [](auto* size) { return size->count() > 0; });
   if (bug->count() > 0) require_known_bug(info, options.bug);
   require_valid(info, options);

@@ -79,7 +79,7 @@ std::string row(const std::string& what, const std::string& who, const std::stri
 
 }  // namespace
 
-CostTable cost_table(const std::vector<RankCost>& ranks) {
+CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count) {
   CostTable table;
   const int size = static_cast<int>(ranks.size());
   table.lines.push_back(row("sent by a rank", "", "predicted", "counted", "messages", ""));
@@ -112,6 +112,7 @@ CostTable cost_table(const std::vector<RankCost>& ranks) {
                                 mark(payload + headers == kernel)));
     }
   }
+  if (!kernel_known && !why_no_count.empty()) table.lines.push_back("  kernel: not asked, because " + why_no_count);
   const bool peak_predicted =
       std::any_of(ranks.begin(), ranks.end(), [](const RankCost& r) { return r.predicted_peak >= 0; });
   if (peak_predicted) {

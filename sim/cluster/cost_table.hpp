@@ -3,21 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "src/comm/ledger.hpp"
-#include "src/numerics/matrix.hpp"
+#include "sim/world/records.hpp"
 
 namespace muonwalk::sim {
-
-/// What one rank counted, beside what was predicted for it.
-struct RankCost {
-  Ledger predicted;           ///< what was predicted for it
-  Ledger counted;             ///< what it counted
-  Index predicted_peak = -1;  ///< elements; −1: not predicted
-  Index counted_peak = 0;     ///< elements, as its MemoryMeter counted them
-  bool kernel_known = false;  ///< the kernel's TCP counters could be read
-  long long kernel_sent = 0;  ///< bytes of all groups, headers included
-  long long header_sent = 0;  ///< bytes of headers, as the transport counted them
-};
 
 /// The table of predicted and counted bytes and messages.
 struct CostTable {
@@ -26,7 +14,8 @@ struct CostTable {
 };
 
 /// A line for each group, kind and element type, and for each set of ranks that moved the same; then the kernel's
-/// count, where known, and the peak of elements held, where predicted.
-CostTable cost_table(const std::vector<RankCost>& ranks);
+/// count, where known, and the peak of elements held, where predicted. `why_no_count` is said in place of the kernel's
+/// count where that is not known; empty: nothing is.
+CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count = "");
 
 }  // namespace muonwalk::sim

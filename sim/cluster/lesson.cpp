@@ -8,15 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
-#include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/lesson_state.hpp"
-#include "sim/cluster/openmp_environment.hpp"
 #include "sim/cluster/step_lines.hpp"
 #include "sim/pictures/strip.hpp"
 #include "sim/terminal/error_text.hpp"
 #include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/interrupt.hpp"
+#include "sim/world/launched_process.hpp"
+#include "sim/world/launched_run.hpp"
+#include "sim/world/openmp_environment.hpp"
 #include "src/errors.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"
@@ -30,19 +33,34 @@ std::string heading(const LessonInfo& info) {
   return number.empty() ? info.title : fmt::format("Lesson {} · {}", number, info.title);
 }
 
-std::string world_text(const Options& options) {
+const char* over_what(TransportKind transport) {
+  switch (transport) {
+    case TransportKind::gloo:
+      return "over Gloo";
+    case TransportKind::memory:
+      return "through memory";
+    case TransportKind::nccl:
+      return "over NCCL";
+  }
+  return "";
+}
+
+// `launched` where the line is to tell of a launch, which is over `hosts` hosts.
+std::string world_text(const Options& options, bool launched, int hosts) {
   const int ranks = options.grid.size();
   const bool threads = options.world == WorldKind::threads;
-  return fmt::format("{} · {} {} {} · {}", options.grid.text(), ranks,
+  return fmt::format("{} · {} {}{} {}{} · {}", options.grid.text(), ranks,
                      threads ? (ranks == 1 ? "thread" : "threads") : (ranks == 1 ? "process" : "processes"),
-                     options.transport == TransportKind::memory ? "through memory" : "over Gloo",
-                     precision_name(options.precision));
+                     launched && hosts > 1 ? fmt::format(" on {} hosts", hosts) : "", over_what(options.transport),
+                     launched ? ", started by " + options.launch->launcher : "", precision_name(options.precision));
 }
 
 // A program records and traces one layout: a lesson that goes on with another one does not overwrite it.
 bool program_has_recorded = false;
 // And it has failed when a check of any of its layouts did.
 bool program_has_failed = false;
+// Its first line has told who has started it.
+bool program_has_told_of_launch = false;
 
 // Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
 constexpr int kRecordedQuietSteps = 2;
@@ -53,8 +71,8 @@ constexpr int kRecordedQuietSteps = 2;
 // reads the variable when a program is loaded and never again; hence the new start.
 void let_idle_threads_sleep(const Options& options, char** argv) {
   const int threads = options.threads_per_rank();
-  const bool crowded =
-      threads > 1 && static_cast<unsigned>(threads * options.grid.size()) > std::thread::hardware_concurrency();
+  const bool crowded = threads > 1 && static_cast<unsigned>(threads * options.ranks_on_this_host()) >
+                                          std::thread::hardware_concurrency();
   // Ranks that are threads need no help: OpenMP sees all of them, and spins less by itself.
   if (!crowded || options.world != WorldKind::processes || getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
@@ -67,7 +85,10 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
   try {
     return program();
   } catch (const UsageError& error) {
-    print_error_line(fmt::format("{}: {}", name, error.what()));
+    if (tells_refusals())
+      print_error_line(fmt::format("{}: {}", name, error.what()));
+    else
+      let_refusal_be_told();
     return 2;
   } catch (const std::exception& error) {
     print_error_line(fmt::format("{}: {}", name, error_text(error)));
@@ -81,21 +102,26 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     : info_(std::move(info)), program_(true), state_(std::make_unique<State>()) {
   options_.grid = grid;
+  options_.products = info_.products;
   reset_inherited_signals();
   guarded([&] {
     open_standard_files();
+    speak_only_as_rank_0(argc, argv);
     if (!parse_options(info_, argc, argv, options_)) {
       finish_output();
       std::exit(0);
     }
     if (program_has_recorded)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
+    require_transport(info_, options_);
     require_openmp_environment(options_.threads_per_rank());
     let_idle_threads_sleep(options_, argv);
     handle_interrupts(info_.name);
+    if (is_agent() && !options_.launch->by_hand) end_without_a_word();
     options_.traced = info_.traced;
     options_.groups = info_.groups;
   });
+  if (is_agent()) return;  // the reporter records and traces
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }
@@ -103,6 +129,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
 LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
   require_valid(info_, options_);
+  require_transport(info_, options_);
   options_.traced = options_.traced || info_.traced;
   options_.groups = info_.groups;
   if (options_.recording()) state_->recorder = std::make_unique<Recorder>(info_, options_);
@@ -110,6 +137,8 @@ LessonCore::LessonCore(LessonInfo info, const Options& options)
 }
 
 LessonCore::~LessonCore() = default;
+
+bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
 
 bool LessonCore::reporting() const { return state_->world == nullptr || state_->world->reporting(); }
 
@@ -122,8 +151,9 @@ void LessonCore::print(const std::string& line) {
   if (state_->recorder != nullptr) state_->recorder->line(line);
 }
 
-void LessonCore::begin() {
-  const std::string first = left_and_right(state_->paint.bold(heading(info_)), world_text(options_));
+void LessonCore::begin(int hosts) {
+  const bool launched = options_.launch && !std::exchange(program_has_told_of_launch, true);
+  const std::string first = left_and_right(state_->paint.bold(heading(info_)), world_text(options_, launched, hosts));
   if (state_->recorder != nullptr) state_->recorder->heading(first);
   if (options_.verbose == 0) return;
   print(first);
@@ -134,13 +164,21 @@ void LessonCore::begin() {
 
 void LessonCore::start() {
   if (state_->world != nullptr) return;
+  LaunchedRun* run = nullptr;
   guarded([&] {
-    require_writable(options_);
-    require_trace_writable(options_);
+    if (options_.launch) run = &LaunchedRun::of_this_program(options_, info_.name);
+    if (is_agent()) return;
+    try {
+      require_writable(options_);
+      require_trace_writable(options_);
+    } catch (const UsageError&) {
+      if (run != nullptr) run->refuse();
+      throw;
+    }
   });
-  begin();
+  begin(run != nullptr ? run->hosts() : 1);
   if (state_->tracer != nullptr) state_->tracer->begin();
-  guarded([&] { state_->world = start_world(options_); });
+  guarded([&] { state_->world = run != nullptr ? start_launched_world(options_, *run) : start_world(options_); });
 }
 
 void LessonCore::say(const std::string& text) {
@@ -163,7 +201,10 @@ void LessonCore::plan(const std::string& text) {
 void LessonCore::instead(const std::function<int()>& work) {
   int code = 0;
   guarded([&] {
-    code = work();
+    if (!is_agent()) {
+      options_.launch.reset();  // what it runs are runs of its own
+      code = work();
+    }
     finish_output();
   });
   if (program_) std::exit(code);
@@ -217,6 +258,10 @@ void LessonCore::trains(const std::vector<Parameter>& parameters) {
   std::vector<TrainedMatrix> matrices;
   for (const Parameter& each : parameters) matrices.push_back({each.name, each.shape.rows, each.shape.cols});
   state_->tracer->trains(matrices);
+}
+
+void LessonCore::on_hosts(std::vector<int> host_of_rank) {
+  if (!options_.launch && options_.transport == TransportKind::gloo) options_.host_of_rank = std::move(host_of_rank);
 }
 
 void LessonCore::in_parent(const std::function<void()>& work) {

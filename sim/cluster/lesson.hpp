@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/cluster/comparison.hpp"
-#include "sim/cluster/options.hpp"
-#include "sim/cluster/rank.hpp"
+#include "sim/world/options.hpp"
+#include "sim/world/rank.hpp"
 #include "src/optim/muon_settings.hpp"
 
 namespace muonwalk::sim {
@@ -78,6 +78,12 @@ class LessonCore {
   /// LessonInfo::traced switches it on.
   const RunTrace& trace() const;
 
+  /// Gives the ranks two hosts to live on, `host_of_rank` says which: each with a network of its own, and a cable
+  /// between them (host_link.hpp). Where the system does not let them have that, two addresses of the loopback stand in
+  /// for them, and a line on standard error says so. Before any rank is started. Ranks that a launcher started, and
+  /// those that are threads, live where they are.
+  void on_hosts(std::vector<int> host_of_rank);
+
   /// Says which matrices the run trains, for its trace.
   void trains(const std::vector<Parameter>& parameters);
 
@@ -121,7 +127,8 @@ class LessonCore {
 
  private:
   struct State;
-  void begin();
+  void begin(int hosts);
+  bool is_agent() const;
   void print(const std::string& line = "");
   void write_recording(bool ok);
   const Recording& recording_with_steps() const;

@@ -160,7 +160,8 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
     });
   });
   if (!reporting()) return;
-  const CostTable table = cost_table(costs);
+  const CostTable table =
+      cost_table(costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "");
   if (options_.verbose > 0 || !table.equal)
     for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
   if (!table.equal) ++state_->failed_checks;

@@ -9,8 +9,9 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/recorder.hpp"
 #include "sim/cluster/tracer.hpp"
-#include "sim/cluster/world.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/launched_run.hpp"
+#include "sim/world/world.hpp"
 
 namespace muonwalk::sim {
 
@@ -43,6 +44,7 @@ void LessonCore::guarded(const Work& work) {
     return 0;
   });
   if (done) return;
+  LaunchedRun::ends_with(code);
   state_->world.reset();
   std::exit(code);
 }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "sim/cluster/interrupt.hpp"
 #include "sim/pictures/palette.hpp"
 #include "sim/pictures/strip.hpp"
+#include "sim/world/interrupt.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
-#include "sim/cluster/records.hpp"
 #include "sim/recording/recording.hpp"
+#include "sim/world/options.hpp"
+#include "sim/world/records.hpp"
 
 namespace muonwalk::sim {
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "sim/cluster/rank.hpp"
+#include "sim/world/rank.hpp"
 #include "src/optim/full_step.hpp"
 
 namespace muonwalk::sim {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/records.hpp"
+#include "sim/world/records.hpp"
 #include "src/layout/grid.hpp"
 
 namespace muonwalk::sim {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "sim/cluster/interrupt.hpp"
-#include "sim/cluster/rank_groups.hpp"
 #include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/interrupt.hpp"
+#include "sim/world/rank_groups.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/text/names.hpp"
@@ -39,7 +39,7 @@ Tracer::Tracer(const LessonInfo& info, const Options& options)
   run_.title = info.title;
   run_.grid = options.grid;
   run_.precision = precision_name(options.precision);
-  run_.backend = options.transport == TransportKind::memory ? "memory" : "gloo";
+  run_.backend = transport_name(options.transport);
   for (int rank = 0; rank < options.grid.size(); ++rank) {
     run_.ranks.emplace_back();
     run_.ranks.back().label = trace_label(options.grid, rank);

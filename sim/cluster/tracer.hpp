@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
-#include "sim/cluster/records.hpp"
 #include "sim/recording/run_trace.hpp"
+#include "sim/world/options.hpp"
+#include "sim/world/records.hpp"
 
 namespace muonwalk::sim {
 

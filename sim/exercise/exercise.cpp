@@ -25,9 +25,9 @@ std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix) {
   return matrices;
 }
 
-std::vector<NamedMatrix> answer(const std::string& name, Flat run) {
-  const Index count = static_cast<Index>(run.size());
-  return answer(name, Matrix(1, count, std::move(run)));
+std::vector<NamedMatrix> answer(const std::string& name, Flat values) {
+  const Index count = static_cast<Index>(values.size());
+  return answer(name, Matrix(1, count, std::move(values)));
 }
 
 bool add_exercise(Exercise exercise) {

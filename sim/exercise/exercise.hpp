@@ -5,8 +5,8 @@
 #include <typeinfo>
 #include <vector>
 
-#include "sim/cluster/rank.hpp"
 #include "sim/exercise/likeness.hpp"
+#include "sim/world/rank.hpp"
 #include "src/optim/muon_settings.hpp"
 #include "src/optim/plan.hpp"
 
@@ -18,7 +18,7 @@ using Answer = std::function<std::vector<NamedMatrix>()>;
 /// A single matrix as an answer, or a flat array as a matrix of one row, without a copy of it.
 /// @{
 std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix);
-std::vector<NamedMatrix> answer(const std::string& name, Flat run);
+std::vector<NamedMatrix> answer(const std::string& name, Flat values);
 /// @}
 
 /// What is asked of the reader's function, and what it is held to. The lesson's own functions prepare the input and

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 
 #include "sim/cluster/comparison.hpp"
 #include "sim/cluster/lesson.hpp"
@@ -40,13 +41,22 @@ struct Made {
   std::vector<Call> calls;
 };
 
+// A count as a float, the one kind of value that ranks hand over. A float holds every whole number up to 2²⁴.
+float exact(Index count) {
+  const float as_float = static_cast<float>(count);
+  if (static_cast<Index>(as_float) != count)
+    throw std::logic_error(fmt::format(
+        "the judge can't hand over the count {} without rounding it; give the exercise a smaller layout", count));
+  return as_float;
+}
+
 Flat counts_of(long long bytes, Index peak, const std::vector<Call>& calls) {
-  Flat counts = {float(bytes), float(peak)};
+  Flat counts = {exact(bytes), exact(peak)};
   for (const Call& call : calls) {
     const auto group = std::find(std::begin(kGroups), std::end(kGroups), call.group) - std::begin(kGroups);
     for (const Index number :
          {Index(group), Index(call.kind), Index(call.type), call.elements_in, call.elements_out, Index(call.peer)})
-      counts.push_back(float(number));
+      counts.push_back(exact(number));
   }
   return counts;
 }
@@ -137,8 +147,8 @@ std::vector<std::string> calls_side_by_side(const std::vector<Call>& planned, co
     rows.push_back({fmt::format("  {}", i + 1), i < planned.size() ? text(planned[i]) : "–",
                     equal ? "the same" : (i < made.size() ? text(made[i]) : "–")});
     if (i == 11 && count > 13) {
-      rows.push_back(
-          {"  …", fmt::format("{} calls in all", planned.size()), fmt::format("{} calls in all", made.size())});
+      rows.push_back({"  …", count_text(static_cast<Index>(planned.size()), "call") + " in all",
+                      count_text(static_cast<Index>(made.size()), "call") + " in all"});
       break;
     }
   }
@@ -219,7 +229,11 @@ class Comparing {
     verdict.lines.push_back(
         fmt::format("  {} sends {}; {} would do", label(r), bytes_text(made_[r].bytes), bytes_text(bytes)));
     if (!too_many)
-      verdict.lines.back() = fmt::format("  {} sends {}, as planned, but in other calls:", label(r), bytes_text(bytes));
+      verdict.lines.back() =
+          made_[r].bytes == bytes
+              ? fmt::format("  {} sends {}, as planned, but in other calls:", label(r), bytes_text(bytes))
+              : fmt::format("  {} sends {}, and not {} as planned, in other calls:", label(r),
+                            bytes_text(made_[r].bytes), bytes_text(bytes));
     append(verdict.lines, calls_side_by_side(planned, made_[r].calls));
     return verdict;
   }

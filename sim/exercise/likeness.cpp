@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "sim/cluster/comparison.hpp"
 #include "src/layout/slicing.hpp"
@@ -31,14 +32,14 @@ std::string rows_text(const char* one, const std::vector<Index>& which) {
   return fmt::format("{}s {}–{}", one, which.front(), which.back());
 }
 
-bool one_run(const std::vector<Index>& which) {
+bool contiguous(const std::vector<Index>& which) {
   return !which.empty() && which.back() - which.front() + 1 == static_cast<Index>(which.size());
 }
 
 // A matrix as its rows, or its columns.
 struct Lines {
   const char* one;            // "row"
-  std::vector<Flat> of_held;  // a line each
+  std::vector<Flat> of_held;  // one entry per line
   std::vector<Flat> of_wanted;
 };
 
@@ -59,7 +60,7 @@ std::string zero_lines(const Lines& lines) {
     if (!all_zero(lines.of_held[i])) return "";
     zeros.push_back(static_cast<Index>(i));
   }
-  if (!one_run(zeros)) return "";
+  if (!contiguous(zeros)) return "";
   std::string words = rows_text(lines.one, zeros);
   words[0] = static_cast<char>(words[0] - 'a' + 'A');
   return fmt::format("{} {} zero{}; all else is right.", words, zeros.size() == 1 ? "is" : "are",
@@ -101,12 +102,12 @@ std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim d
 
 // The matrix with its n slices along `dim` laid one after the other in memory, as an all-gather leaves them.
 Flat one_after_the_other(const Matrix& matrix, SplitDim dim, int n) {
-  Flat run;
+  Flat joined;
   for (int i = 0; i < n; ++i) {
     const Flat slice = slice_of(matrix, dim, n, i);
-    run.insert(run.end(), slice.begin(), slice.end());
+    joined.insert(joined.end(), slice.begin(), slice.end());
   }
-  return run;
+  return joined;
 }
 
 std::string joined_along_the_other(const Matrix& held, const Matrix& wanted, int n) {
@@ -120,8 +121,8 @@ std::string joined_along_the_other(const Matrix& held, const Matrix& wanted, int
   return "";
 }
 
-// The same run of values, begun too early or too late. What fell off at an end, or came in there, is not compared; but
-// at least three quarters of the values have to be left, and not all of them equal.
+// The same values in the same order, begun too early or too late. What fell off at an end, or came in there, is not
+// compared; but at least three quarters of the values have to be left, and not all of them equal.
 std::string shifted(const Flat& held, const Flat& wanted) {
   const Index size = static_cast<Index>(wanted.size());
   if (held.size() != wanted.size() || size < 2) return "";
@@ -139,16 +140,17 @@ std::string shifted(const Flat& held, const Flat& wanted) {
 
 // "Every element is 4 times too large."
 std::string scaled(const Flat& held, const Flat& wanted) {
-  double factor = 0;
+  std::optional<double> found;
   for (std::size_t i = 0; i < held.size(); ++i) {
     if (wanted[i] == 0 || !std::isfinite(held[i])) {
       if (held[i] != wanted[i]) return "";
       continue;
     }
     const double here = static_cast<double>(held[i]) / static_cast<double>(wanted[i]);
-    if (factor == 0) factor = here;
-    if (std::fabs(here - factor) > 1e-6 * std::fabs(factor)) return "";
+    if (!found) found = here;
+    if (std::fabs(here - *found) > 1e-6 * std::fabs(*found)) return "";
   }
+  const double factor = found.value_or(0);
   if (factor == -1) return "Every element has the wrong sign.";
   // A product of several roundings still counts as 4 times as large; anything odd is not a likeness.
   const double times = std::fabs(factor) >= 1 ? factor : 1 / factor;
@@ -203,7 +205,6 @@ std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const
     if (!words.empty()) return words;
   }
   if (same_values(held.flat(), wanted.transposed().flat())) return "It is the transpose.";
-  if (held.rows() == held.cols() && same_bits(held.transposed(), wanted)) return "It is the transpose.";
   for (const std::string& words : {joined_along_the_other(held, wanted, slices), shifted(held.flat(), wanted.flat()),
                                    scaled(held.flat(), wanted.flat()), nearly_right(held.flat(), wanted.flat())})
     if (!words.empty()) return words;

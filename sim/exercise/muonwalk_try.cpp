@@ -12,10 +12,10 @@
 #include <fstream>
 #include <string>
 
-#include "sim/cluster/interrupt.hpp"
 #include "sim/cluster/lesson.hpp"
 #include "sim/exercise/exercise.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/interrupt.hpp"
 #include "src/errors.hpp"
 
 using namespace muonwalk;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
+#include "sim/world/options.hpp"
 #include "src/layout/buffer.hpp"
 #include "src/optim/muon_settings.hpp"
 #include "src/train/requested_training.hpp"

@@ -34,13 +34,6 @@ std::vector<PlannedPhase> phases_of(const Plan& plan) {
   return all;
 }
 
-const DistMeta& meta_of(const Layout& layout, int parameter) {
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters)
-      if (meta.parameter == parameter) return meta;
-  throw std::invalid_argument(fmt::format("the plan is about parameter {}, which its layout does not have", parameter));
-}
-
 std::string elements(Index count) { return number_text(count) + (count == 1 ? " element" : " elements"); }
 std::string matrix(Shape shape) { return shape_text(shape.rows, shape.cols); }
 
@@ -50,7 +43,7 @@ std::pair<std::string, std::string> before_and_after(const PlannedPhase& planned
   if (work.parameter < 0)
     return planned.calls ? std::make_pair(elements(planned.in), elements(planned.out))
                          : std::make_pair(elements(work.shape.size()), elements(work.shape.size()));
-  const DistMeta& meta = meta_of(layout, work.parameter);
+  const DistMeta& meta = layout.meta(work.parameter);
   const std::string full = matrix(meta.full_shape), slice = matrix(meta.shape);
   if (work.phase == phases::tp_gather) return {slice, full};
   if (work.phase == phases::orthogonalize) return {full, full};
@@ -76,7 +69,7 @@ std::string step_table(const Plan& plan, const Layout& layout) {
       continue;
     }
     const auto [before, after] = before_and_after(planned, layout);
-    const std::string name = begins ? visible_name(meta_of(layout, parameter).name, kNameWidth) : "";
+    const std::string name = begins ? visible_name(layout.meta(parameter).name, kNameWidth) : "";
     rows.push_back(
         {"  " + name, std::string(planned.work.phase), before, after, planned.calls ? bytes_text(planned.bytes) : ""});
   }

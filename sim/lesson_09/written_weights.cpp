@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/interrupt.hpp"
+#include "sim/world/interrupt.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/rank.hpp"
+#include "sim/world/rank.hpp"
 #include "src/comm/ledger.hpp"
 #include "src/optim/optimizer.hpp"
 

@@ -35,11 +35,9 @@ const std::vector<Mystery>& mysteries() {
        "Nothing is wrong with the optimizer: it never got its turn."},
       {"inverted_split_dim",
        "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
-       "the "
-       "wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise Muon, "
-       "which trains, but is not the Muon that was asked for. Evidence: no byte travels over tp, and Newton–Schulz "
-       "sees "
-       "slices."},
+       "the wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise "
+       "Muon, which trains, but is not the Muon that was asked for. Evidence: no byte travels over tp, and "
+       "Newton–Schulz sees slices."},
       {"second_moment_zeros",
        "The proof of concept's checkpoint held zeros in place of AdamW's second moment. After the pause AdamW divides "
        "by the root of a mean that has forgotten its past, so its steps are too long for a while. Then the loss "
@@ -53,8 +51,7 @@ const std::vector<Mystery>& mysteries() {
        "The proof of concept made its table of dist_metas anew for each parameter group, inside the loop over the "
        "groups. In the end the table held the last group alone, and the optimizer passed over what it did not find. A "
        "part of the model learns, and the loss falls. Evidence: the bits of group 0 are those from the start, and "
-       "calls "
-       "are missing, over dp and over tp."},
+       "calls are missing, over dp and over tp."},
       {"hard_wired_nccl",
        "PyTorch's examples say `init_process_group(backend=\"nccl\")`. NCCL moves the memory of GPUs; on a laptop it "
        "ends the program before the first step. Ask the machine which backend to take."}};

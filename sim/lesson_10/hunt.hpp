@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
 #include "sim/lesson_10/findings.hpp"
+#include "sim/world/options.hpp"
 
 namespace muonwalk::sim {
 

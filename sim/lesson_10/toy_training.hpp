@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/options.hpp"
+#include "sim/world/options.hpp"
 #include "src/optim/adamw.hpp"
 #include "src/train/training.hpp"
 

@@ -13,8 +13,7 @@ namespace muonwalk::sim {
 
 const char* const kUnknownError =
     "something was thrown that is not a std::exception, so nothing more is known of it; run it again, and report it if "
-    "it "
-    "comes again";
+    "it comes again";
 
 std::string error_text(const std::exception& error, const char* remedy) {
   const bool how_much = std::strcmp(error.what(), std::bad_alloc().what()) != 0;  // ours say it (memory_meter.cpp)

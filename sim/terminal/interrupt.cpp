@@ -76,6 +76,8 @@ void end_on_signals(const std::string& sentence, void (*first)()) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
+void end_without_a_word() { last_words[0] = '\0'; }
+
 void ignore_end_signals() {
   for (int number : kSignals) signal(number, SIG_IGN);
 }

@@ -13,6 +13,9 @@ namespace muonwalk::sim {
 /// (SIGXFSZ) becomes an error of the write, which has a sentence of its own. To be called by the main thread.
 void end_on_signals(const std::string& sentence, void (*first)() = nullptr);
 
+/// From here on the program ends without a sentence when it is interrupted: another process says it.
+void end_without_a_word();
+
 /// In a process that was forked: those signals are somebody else's business.
 void ignore_end_signals();
 

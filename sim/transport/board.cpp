@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -107,15 +109,15 @@ struct Board::Shared {
     return entries;
   }
 
-  // Claims the key's entry for the caller, who then writes or refuses it. False when somebody else has claimed it.
-  bool claim(std::uint64_t hash, const std::string& key, std::size_t& claimed) {
+  // Claims the key's entry for the caller, who then writes or refuses it. None when somebody else has claimed it.
+  std::optional<std::size_t> claim(std::uint64_t hash, const std::string& key) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
-      const std::size_t i = claimed = (hash + probe) % entries;
+      const std::size_t i = (hash + probe) % entries;
       std::uint64_t found = 0;
-      if (entry(i)->hash.compare_exchange_strong(found, hash)) return true;
+      if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
       // Equal hashes of different keys are possible but never seen; one without a state is taken for the same key.
       if (found == hash && (entry(i)->state.load(std::memory_order_acquire) == kUnwritten || holds(i, hash, key)))
-        return false;
+        return std::nullopt;
     }
     throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
                    " keys; make the board larger");
@@ -157,14 +159,15 @@ void Board::set(const std::string& key, const std::vector<char>& value) {
                    " and values of " + std::to_string(shared_->value_bytes) + " bytes");
   }
   const std::uint64_t hash = hash_of(key);
-  std::size_t i = 0;
-  if (!shared_->claim(hash, key, i)) {
+  const std::optional<std::size_t> mine = shared_->claim(hash, key);
+  if (!mine) {
     if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
     throw RunError("the key \"" + key + "\" was to be written to the board a second time; every key is written once");
   }
-  shared_->entry(i)->value_bytes = static_cast<std::uint32_t>(value.size());
-  if (!value.empty()) std::memcpy(shared_->value(i), value.data(), value.size());
-  shared_->finish(i, hash, key, kWritten);
+  shared_->entry(*mine)->value_bytes = static_cast<std::uint32_t>(value.size());
+  if (!value.empty()) std::memcpy(shared_->value(*mine), value.data(), value.size());
+  shared_->finish(*mine, hash, key, kWritten);
+  if (told_) told_(key, value);
 }
 
 std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds timeout) {
@@ -183,11 +186,11 @@ std::vector<char> Board::get(const std::string& key, std::chrono::milliseconds t
     }
     // Who gives up refuses the key for all: otherwise it could come a moment later, and others would go on to meet a
     // rank that has left.
-    std::size_t claimed = 0;
-    if (shared_->given_up.load(std::memory_order_acquire) == 2 && key.size() <= max_key_bytes &&
-        shared_->claim(hash, key, claimed)) {
-      shared_->finish(claimed, hash, key, kRefused);
-      throw PeerLostError(shared_->reason);
+    if (shared_->given_up.load(std::memory_order_acquire) == 2 && key.size() <= max_key_bytes) {
+      if (const std::optional<std::size_t> refused = shared_->claim(hash, key)) {
+        shared_->finish(*refused, hash, key, kRefused);
+        throw PeerLostError(shared_->reason);
+      }
     }
     if (Clock::now() >= deadline) {
       throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
@@ -207,6 +210,12 @@ void Board::give_up(const std::string& reason) {
 }
 
 const Secret& Board::secret() const { return shared_->secret; }
+
+void Board::set_secret(const Secret& secret) { shared_->secret = secret; }
+
+void Board::on_set(std::function<void(const std::string& key, const std::vector<char>& value)> told) {
+  told_ = std::move(told);
+}
 
 void Board::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ class Board {
 
   /// The secret of the run, made with the board.
   const Secret& secret() const;
+  /// Another one: that of a run whose ranks have several boards, one per host or process. Before anybody reads it.
+  void set_secret(const Secret& secret);
+
+  /// Calls `told` in this process after each value that it writes: for a board that is one of several.
+  void on_set(std::function<void(const std::string& key, const std::vector<char>& value)> told);
 
   /// Waits for all of the keys, as get does.
   void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
@@ -46,6 +52,7 @@ class Board {
   struct Shared;
   Shared* shared_ = nullptr;
   std::size_t mapped_bytes_ = 0;
+  std::function<void(const std::string& key, const std::vector<char>& value)> told_;
 };
 
 }  // namespace muonwalk::sim

@@ -86,13 +86,13 @@ struct GlooMessage : PostedMessage {
 
 class GlooBackend : public Backend {
  public:
-  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device, std::shared_ptr<LostPeerWatch> watch,
-              GlooMesh mesh, milliseconds timeout)
+  GlooBackend(std::string name, int rank, int size, std::shared_ptr<void> device, LostPeerWatch& watch, GlooMesh mesh,
+              milliseconds timeout)
       : name_(std::move(name)),
         rank_(rank),
         timeout_(timeout),
         device_(std::move(device)),
-        watch_(std::move(watch)),
+        watch_(&watch),
         context_(std::move(mesh.context)),
         sockets_(std::move(mesh.sockets)),
         outbox_(static_cast<std::size_t>(size)),
@@ -442,7 +442,7 @@ class GlooBackend : public Backend {
   int rank_;
   milliseconds timeout_;
   std::shared_ptr<void> device_;
-  std::shared_ptr<LostPeerWatch> watch_;
+  LostPeerWatch* watch_;  // the device's
   std::shared_ptr<gloo::Context> context_;
   std::vector<TcpSocket> sockets_;
   // Of collectives, by peer. There is at most one of their messages under way to and from each.
@@ -467,8 +467,8 @@ void GlooMessage::wait(const WaitsFor& waits_for) { backend->wait(*this, waits_f
 }  // namespace
 
 std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
-                                   std::shared_ptr<LostPeerWatch> watch, GlooMesh mesh, milliseconds timeout) {
-  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), std::move(watch), std::move(mesh), timeout);
+                                   LostPeerWatch& watch, GlooMesh mesh, milliseconds timeout) {
+  return std::make_unique<GlooBackend>(name, rank, size, std::move(device), watch, std::move(mesh), timeout);
 }
 
 }  // namespace muonwalk::sim

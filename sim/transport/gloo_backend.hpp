@@ -13,9 +13,8 @@ namespace muonwalk::sim {
 
 class LostPeerWatch;
 
-/// The backend of a group that is connected. `device` and `watch` are kept alive.
+/// The backend of a group that is connected. `device`, whose `watch` it is, is kept alive.
 std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
-                                   std::shared_ptr<LostPeerWatch> watch, GlooMesh mesh,
-                                   std::chrono::milliseconds timeout);
+                                   LostPeerWatch& watch, GlooMesh mesh, std::chrono::milliseconds timeout);
 
 }  // namespace muonwalk::sim

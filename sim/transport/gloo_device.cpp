@@ -43,7 +43,7 @@ namespace socket_transport = gloo::transport::tcp;
 
 struct GlooDevice::State {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<LostPeerWatch> watch = std::make_shared<LostPeerWatch>();  // of the waits of all groups
+  LostPeerWatch watch;  // of the waits of all groups
 };
 
 namespace {
@@ -117,18 +117,18 @@ class BatchScope {
 
 }  // namespace
 
-GlooDevice::GlooDevice() : state_(std::make_shared<State>()) {
+GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<State>()) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     // The event loop's thread inherits the policy of this one.
     const BatchScope batch;
-    state_->device = socket_transport::CreateDevice(socket_transport::attr("127.0.0.1"));
+    state_->device = socket_transport::CreateDevice(socket_transport::attr(address.c_str()));
   } catch (const std::exception& error) {
     if (no_more_files(error))
       throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
-    throw RunError(std::string("Gloo can't use the address 127.0.0.1 of this machine, or start a thread: ") +
-                   error.what() +
-                   "; see that the address answers (ping 127.0.0.1), or allow more threads (ulimit -u) or open files "
+    throw RunError("Gloo can't use the address " + address + " of this machine, or start a thread: " + error.what() +
+                   "; see that the address answers (ping " + address +
+                   "), or allow more threads (ulimit -u) or open files "
                    "(ulimit -n)");
   }
 }

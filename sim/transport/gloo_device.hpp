@@ -29,15 +29,16 @@ struct GlooHeaders {
   static constexpr std::int64_t preamble = 48;
 };
 
-/// One rank's Gloo device: its event loop and the address it listens on (127.0.0.1 and no other).
+/// One rank's Gloo device: its event loop and the one address that it listens on.
 class GlooDevice {
  public:
-  /// Starts the event loop. Must not be called before the last fork. The event loop's thread is scheduled as
-  /// SCHED_BATCH: it no longer interrupts a rank that computes for every message, which makes a barrier between more
-  /// ranks than cores about ten times faster. The calling thread keeps its policy; with both as SCHED_BATCH a busy
-  /// machine lets a rank wait for a whole tick of 4 ms now and then. The process ignores SIGPIPE from here on: a peer
-  /// that is gone is an error of the call and not the end of the process.
-  GlooDevice();
+  /// Starts the event loop. Ports are opened at `address`, a numeric one of this host, and at no other. Must not be
+  /// called before the last fork. The event loop's thread is scheduled as SCHED_BATCH: it no longer interrupts a rank
+  /// that computes for every message, which makes a barrier between more ranks than cores about ten times faster. The
+  /// calling thread keeps its policy; with both as SCHED_BATCH a busy machine lets a rank wait for a whole tick of 4 ms
+  /// now and then. The process ignores SIGPIPE from here on: a peer that is gone is an error of the call and not the
+  /// end of the process.
+  explicit GlooDevice(const std::string& address = "127.0.0.1");
   ~GlooDevice();
   GlooDevice(const GlooDevice&) = delete;
   GlooDevice& operator=(const GlooDevice&) = delete;

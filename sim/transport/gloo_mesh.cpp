@@ -65,15 +65,6 @@ struct Stranger {
   int rank, instead_of;
 };
 
-// Gloo lets the smaller of two addresses listen and the larger one connect. It compares them as they lie in memory.
-bool connects(const std::vector<char>& own, const std::vector<char>& theirs) {
-  sockaddr_in a = {}, b = {};
-  std::memcpy(&a, own.data(), std::min(own.size(), sizeof(a)));
-  std::memcpy(&b, theirs.data(), std::min(theirs.size(), sizeof(b)));
-  const int order = std::memcmp(&a.sin_addr, &b.sin_addr, sizeof(a.sin_addr));
-  return order > 0 || (order == 0 && a.sin_port > b.sin_port);
-}
-
 // One try of one rank to connect with all others.
 class Attempt {
  public:
@@ -117,7 +108,8 @@ class Attempt {
       const std::vector<char> theirs(at, at + bytes);
       if (has_caller(peer, theirs, before)) continue;
       const std::vector<char> own = context_->getPair(peer)->address().bytes();
-      if (connects(own, theirs)) goes_to_[static_cast<std::size_t>(peer)] = address_text(theirs.data(), theirs.size());
+      if (connects_to(own, theirs))
+        goes_to_[static_cast<std::size_t>(peer)] = address_text(theirs.data(), theirs.size());
       try {
         context_->getPair(peer)->connect(theirs);
         connected_.push_back(peer);
@@ -177,7 +169,7 @@ class Attempt {
   bool has_caller(int peer, const std::vector<char>& theirs, const std::vector<TcpSocket>& sockets) {
     const std::vector<char> own = context_->getPair(peer)->address().bytes();
     const std::string local = address_text(own.data(), own.size());
-    return connects(own, theirs) &&
+    return connects_to(own, theirs) &&
            std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& s) { return s.local == local; });
   }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Private to sim/transport: a device has one, and its backends wait through it.
+
 #include <gloo/transport/unbound_buffer.h>
 
 #include <chrono>

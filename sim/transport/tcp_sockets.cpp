@@ -14,6 +14,7 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,21 @@ std::string address_text(const void* address, std::size_t bytes) {
   if (six.sin6_family == AF_INET6 && inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof(text)) != nullptr)
     return '[' + std::string(text) + "]:" + std::to_string(ntohs(six.sin6_port));
   return "";
+}
+
+bool connects_to(const std::vector<char>& own, const std::vector<char>& theirs) {
+  sockaddr_in6 a = {}, b = {};
+  std::memcpy(&a, own.data(), std::min(own.size(), sizeof(a)));
+  std::memcpy(&b, theirs.data(), std::min(theirs.size(), sizeof(b)));
+  if (a.sin6_family == AF_INET6) {
+    const int order = std::memcmp(&a.sin6_addr, &b.sin6_addr, sizeof(a.sin6_addr));
+    return order > 0 || (order == 0 && a.sin6_port > b.sin6_port);
+  }
+  sockaddr_in of_a = {}, of_b = {};
+  std::memcpy(&of_a, &a, sizeof(of_a));
+  std::memcpy(&of_b, &b, sizeof(of_b));
+  const int order = std::memcmp(&of_a.sin_addr, &of_b.sin_addr, sizeof(of_a.sin_addr));
+  return order > 0 || (order == 0 && of_a.sin_port > of_b.sin_port);
 }
 
 #if defined(__linux__)

@@ -26,6 +26,11 @@ std::vector<TcpSocket> connected_tcp_sockets();
 /// An address of the system, a sockaddr_in or sockaddr_in6, as in TcpSocket. Empty when it is neither.
 std::string address_text(const void* address, std::size_t bytes);
 
+/// Of two addresses of one kind, Gloo lets the one that comes first listen and the other one connect. It orders them by
+/// what lies in memory: the addresses byte by byte, and where they are equal, the ports as numbers of this processor.
+/// True when `own` connects. Each is a sockaddr_in or sockaddr_in6, perhaps with more behind it.
+bool connects_to(const std::vector<char>& own, const std::vector<char>& theirs);
+
 /// Reads TCP_INFO. False when the socket is closed, was replaced by another, or the system does not count bytes.
 bool read_tcp_counters(const TcpSocket& socket, TcpCounters& counters);
 

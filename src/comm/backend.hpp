@@ -52,6 +52,9 @@ struct NativeCall {
   void* out = nullptr;            ///< what it gets out; the same memory as `in` for all_reduce and broadcast
   std::vector<Index> out_counts;  ///< all_gather, all_to_all: by rank; otherwise the one count of this rank
   int root = 0;                   ///< of a broadcast
+  /// Is to be told of every message that a collective of messages would make of the call, in the order that such a one
+  /// has: observers are, and traces and pictures are made of what they see.
+  std::function<void(bool sent, int peer, std::int64_t bytes)> moved = nullptr;
 };
 
 /// What the kernel counted on the connections of one group on this rank.

@@ -110,8 +110,19 @@ void Communicator::collective(const Call& call, const Native& native, const Work
   observed(call, [&] {
     if (!backend_->has_native(call.kind, call.type)) return of_messages();
     for (CallObserver* observer : observers_) observer->waits(call.kind, -1);
-    guarded([&] { ledger_->add(group_, call.kind, call.type, 0, backend_->run_native(native())); });
+    std::vector<Message> moved;
+    const std::int64_t began_ns = observers_.empty() ? 0 : now_ns();
+    guarded([&] {
+      NativeCall native_call = native();
+      native_call.moved = [&](bool sent, int peer, std::int64_t bytes) {
+        const std::int64_t number = numbers_[false][sent ? 0 : 1][static_cast<std::size_t>(peer)]++;
+        moved.push_back({sent, peer, bytes, number, began_ns, false});
+      };
+      ledger_->add(group_, call.kind, call.type, 0, backend_->run_native(native_call));
+    });
     for (CallObserver* observer : observers_) observer->goes_on();
+    for (const Message& message : moved)
+      for (CallObserver* observer : observers_) observer->moved(call, message);
   });
 }
 

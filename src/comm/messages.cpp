@@ -8,14 +8,10 @@
 
 namespace muonwalk {
 
-namespace {
-
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
-
-}  // namespace
 
 Communicator::Posted Communicator::post_send(const Envelope& envelope, const Outgoing& message) {
   const bool apart = envelope.from_rank_to_rank();

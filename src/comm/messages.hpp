@@ -6,6 +6,9 @@
 
 namespace muonwalk {
 
+/// On std::chrono::steady_clock.
+std::int64_t now_ns();
+
 /// A message out of this rank's memory.
 struct Communicator::Outgoing {
   int peer;            ///< the rank of the group that it goes to

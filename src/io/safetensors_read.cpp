@@ -96,10 +96,10 @@ SafetensorsHeader read_header(InputFile& file, std::int64_t& data_bytes) {
     file.refuse("it ends after " + bytes_text(file.size()) + ", within its header of " + std::to_string(length) +
                 " bytes");
   }
-  std::string json(length, '\0');
-  file.read(json.data(), static_cast<std::int64_t>(length));
+  std::string header(length, '\0');
+  file.read(header.data(), static_cast<std::int64_t>(length));
   try {
-    return parse_safetensors_header(json);
+    return parse_safetensors_header(header);
   } catch (const std::runtime_error& error) {
     file.refuse(error.what());
   }

@@ -1,8 +1,10 @@
 #include "src/layout/buffer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <queue>
 #include <set>
 #include <stdexcept>
 
@@ -181,17 +183,30 @@ Ownership parse_ownership(const std::string& word) {
       "buffer) or matrices (whole matrices)");
 }
 
-std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp) {
-  std::vector<double> work, load(static_cast<std::size_t>(dp));
-  for (const Parameter& each : parameters) work.push_back(newton_schulz_flops(each.shape.rows, each.shape.cols));
+std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp, Load load) {
+  std::vector<double> loads;
+  for (const Parameter& each : parameters)
+    loads.push_back(load == Load::work ? newton_schulz_flops(each.shape.rows, each.shape.cols)
+                                       : static_cast<double>(each.shape.size()));
   std::vector<int> order(parameters.size()), owners(parameters.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&work](int a, int b) { return work[a] > work[b]; });
+  std::stable_sort(order.begin(), order.end(), [&loads](int a, int b) { return loads[a] > loads[b]; });
+
+  using Loaded = std::pair<double, int>;  // what a rank has so far, and its number
+  std::priority_queue<Loaded, std::vector<Loaded>, std::greater<Loaded>> ranks;
+  for (int rank = 0; rank < dp; ++rank) ranks.push({0.0, rank});
   for (const int p : order) {
-    const auto least = std::min_element(load.begin(), load.end());
-    owners[p] = static_cast<int>(least - load.begin());
-    *least += work[p];
+    const auto [so_far, rank] = ranks.top();
+    ranks.pop();
+    owners[p] = rank;
+    ranks.push({so_far + loads[p], rank});
   }
+  return owners;
+}
+
+std::vector<int> round_robin_owners(const std::vector<Parameter>& parameters, int dp) {
+  std::vector<int> owners;
+  for (std::size_t p = 0; p < parameters.size(); ++p) owners.push_back(static_cast<int>(p) % dp);
   return owners;
 }
 
@@ -233,6 +248,15 @@ Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, c
   return layout;
 }
 
+Layout Layout::of_group(int group) const {
+  Layout part{grid, options, {}};
+  for (const Buffer& buffer : buffers)
+    if (buffer.group == group) part.buffers.push_back(buffer);
+  for (Buffer& buffer : part.buffers)
+    for (DistMeta& meta : buffer.parameters) meta.buffer_idx = 0;
+  return part;
+}
+
 Range Layout::dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const {
   if (dp_rank < 0 || dp_rank >= grid.dp()) {
     throw std::out_of_range("DP rank " + std::to_string(dp_rank) + " is not in 0.." + std::to_string(grid.dp() - 1));
@@ -259,10 +283,26 @@ Range Layout::local_range(const DistMeta& meta, int dp_rank) const {
   return {owned.begin - shard_begin, owned.end - shard_begin};
 }
 
+const DistMeta& Layout::meta(int parameter) const {
+  for (const Buffer& buffer : buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      if (meta.parameter == parameter) return meta;
+  throw std::out_of_range("the layout has no parameter number " + std::to_string(parameter));
+}
+
+const DistMeta& Layout::meta(const std::string& parameter) const {
+  for (const Buffer& buffer : buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      if (meta.name == parameter) return meta;
+  throw std::out_of_range("the layout has no parameter \"" + parameter + "\"");
+}
+
 std::vector<int> Layout::owners(const DistMeta& meta) const {
+  const std::vector<Index>& cuts = buffers.at(meta.buffer_idx).buckets.at(meta.bucket_idx).cuts;
   std::vector<int> ranks;
-  for (int dp_rank = 0; dp_rank < grid.dp(); ++dp_rank) {
-    if (!owned_range(meta, dp_rank).empty()) ranks.push_back(dp_rank);
+  for (auto end = std::upper_bound(cuts.begin(), cuts.end(), meta.global_range.begin); end != cuts.end(); ++end) {
+    if (end[-1] >= meta.global_range.end) break;
+    if (*end > end[-1]) ranks.push_back(static_cast<int>(end - cuts.begin()) - 1);
   }
   return ranks;
 }

@@ -23,10 +23,15 @@ const char* ownership_name(Ownership ownership);
 /// The opposite of ownership_name; throws UsageError for any other word.
 Ownership parse_ownership(const std::string& word);
 
-/// An owner for every parameter, for Ownership::matrices: the one with the most work in Newton–Schulz first, each to
-/// the DP rank that has the least so far. Where that leaves a choice, the earlier parameter comes first, and the lower
-/// rank.
-std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp);
+/// What counts as the load of a matrix, when matrices are dealt out: its elements, or its FLOPs in Newton–Schulz.
+enum class Load { elements, work };
+
+/// An owner for every parameter, for Ownership::matrices: the one with the largest load first, each to the DP rank that
+/// has the least so far. Where that leaves a choice, the earlier parameter comes first, and the lower rank.
+std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp, Load load = Load::work);
+
+/// The same without looking at loads: parameter i goes to DP rank i mod dp.
+std::vector<int> round_robin_owners(const std::vector<Parameter>& parameters, int dp);
 
 /// How parameters are packed into buffers.
 struct LayoutOptions {
@@ -79,6 +84,10 @@ struct Layout {
   LayoutOptions options;        ///< that it was planned with
   std::vector<Buffer> buffers;  ///< one per parameter group, in order of the group's number
 
+  /// This layout with the buffer of one parameter group alone, as buffer 0, or with none where it has no such group.
+  /// Parameters keep their numbers.
+  Layout of_group(int group) const;
+
   /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.
   Range dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const;
 
@@ -87,6 +96,13 @@ struct Layout {
 
   /// True where every matrix has one owner, which sees it whole without a gather over DP: Ownership::matrices.
   bool whole_matrices() const { return options.ownership == Ownership::matrices; }
+
+  /// Where one parameter lies: the one with this number in the list that the layout was planned from, or of this name.
+  /// Throws std::out_of_range when there is none.
+  /// @{
+  const DistMeta& meta(int parameter) const;
+  const DistMeta& meta(const std::string& parameter) const;
+  /// @}
 
   /// The elements of a parameter that DP rank `dp_rank` owns, as a range of the buffer; empty when it owns none.
   Range owned_range(const DistMeta& meta, int dp_rank) const;

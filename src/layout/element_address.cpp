@@ -8,19 +8,8 @@
 
 namespace muonwalk {
 
-namespace {
-
-const DistMeta& meta_of(const Layout& layout, const std::string& parameter) {
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters)
-      if (meta.name == parameter) return meta;
-  throw std::out_of_range("the layout has no parameter \"" + parameter + "\"");
-}
-
-}  // namespace
-
 ElementAddress address_of(const Layout& layout, const std::string& parameter, Index row, Index col) {
-  const DistMeta& meta = meta_of(layout, parameter);
+  const DistMeta& meta = layout.meta(parameter);
   if (row < 0 || col < 0 || row >= meta.full_shape.rows || col >= meta.full_shape.cols)
     throw std::out_of_range("parameter \"" + parameter + "\" has no such element");
   ElementAddress address;
@@ -50,7 +39,7 @@ ElementAddress address_of(const Layout& layout, const std::string& parameter, In
 }
 
 std::string address_text(const Layout& layout, const ElementAddress& address) {
-  const DistMeta& meta = meta_of(layout, address.parameter);
+  const DistMeta& meta = layout.meta(address.parameter);
   const Buffer& buffer = layout.buffers.at(address.buffer_idx);
   const Index bucket_begin = buffer.buckets.at(address.bucket_idx).range.begin;
   const Index shard_begin = layout.dp_slice(address.buffer_idx, address.bucket_idx, address.dp_rank).begin;

@@ -29,12 +29,13 @@ struct Shape {
   /// @}
 };
 
-/// One weight matrix of the model, before anything cuts it.
+/// One weight tensor of the model, before anything cuts it.
 struct Parameter {
   std::string name;                        ///< unique in a layout
   Shape shape;                             ///< the full shape, before TP
   SplitDim tp_split_dim = SplitDim::none;  ///< which dimension TP cuts; none: every TP rank holds all of it
   int group = 0;                           ///< its parameter group: groups have a buffer each
+  int dims = 2;                            ///< 2: a matrix; 1: a vector, or any other tensor, its elements in one row
 };
 
 /// The shape of one rank's TP slice. Throws UsageError, naming the parameter, the option and values that would work,

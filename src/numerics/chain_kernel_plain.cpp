@@ -17,6 +17,7 @@ constexpr int tile_rows = 14;
 #else
 constexpr int tile_rows = 6;
 #endif
+constexpr int panel_vectors = 2;
 constexpr Index block_depth = 256;
 constexpr Index left_words = 432 * 272;
 

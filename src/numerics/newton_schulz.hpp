@@ -16,6 +16,15 @@ struct Quintic {
   float c = 2.0315f;   ///< of σ⁵
 };
 
+/// What Newton–Schulz divides a matrix by before its first step, so that no singular value is above 1, and when.
+/// Implementations differ here; the defaults are those of Keller Jordan's.
+struct Normalization {
+  double epsilon = 1e-7;    ///< ε, which keeps a zero matrix from being divided by zero
+  bool floor = false;       ///< true: divide by max(cushion · ‖X‖, ε); false: by cushion · ‖X‖ + ε
+  double cushion = 1;       ///< above 1 where coefficients need a largest singular value that is below 1
+  bool round_first = true;  ///< in bf16: round X, then divide, and round again; false: divide in float32, then round
+};
+
 /// How newton_schulz iterates.
 struct NewtonSchulzSettings {
   int steps = 5;                          ///< how often; 0 leaves it at the normalization
@@ -23,16 +32,43 @@ struct NewtonSchulzSettings {
   Quintic quintic = {};                   ///< the polynomial of every step
   Products products = Products::eigen;    ///< what computes its products
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
+  /// A polynomial for each step in place of the one above: step k takes number k, or the last one.
+  std::vector<Quintic> schedule = {};
+  Normalization normalization = {};  ///< what comes before the first step
+  bool product_first = false;        ///< B = b A + c (A A) in place of b A + (c A) A: other roundings
+  /// A tall X is not transposed: A = Xᵀ X and X ← a X + X B. The sums are the same, term by term, so it makes a
+  /// difference only where rounding leaves B asymmetric: in bf16, unless product_first.
+  bool from_the_right = false;
 };
 
 /// Replaces the singular values of x by values near 1 and keeps its singular vectors: transpose if rows > cols,
-/// X ← X / (‖X‖_F + 1e-7), then `steps` times A = X Xᵀ, B = b A + (c A) A, X ← a X + B X, and transpose back.
+/// X ← X / (‖X‖_F + 1e-7), then `steps` times A = X Xᵀ, B = b A + (c A) A, X ← a X + B X, and transpose back. The
+/// settings have variants of each of these.
 /// x rows × cols; the result has the same shape. In bf16 every input and result of a product and of an elementwise step
 /// is rounded to bfloat16. A zero matrix stays zero. `after_step(k, X)`, where given, sees X (wide, so min × max)
 /// before the first step (k = 0) and after each. Throws UsageError, naming `parameter`, when x holds a NaN or an
 /// infinity.
 Matrix newton_schulz(const Matrix& x, const NewtonSchulzSettings& settings = {}, const std::string& parameter = "x",
                      const std::function<void(int step, const Matrix& x)>& after_step = nullptr);
+
+/// What computes newton_schulz with chains in another place, a GPU for example, with the same bits.
+using ChainEngine =
+    std::function<Matrix(const Matrix& x, const NewtonSchulzSettings& settings, const std::string& parameter)>;
+
+/// While it lives, newton_schulz with Products::chain on the calling thread is left to `engine`, unless it is to show
+/// its steps, or the settings have a variant of the plain formula that engines need not know (a schedule, another
+/// normalization, product_first, from_the_right). Scopes nest.
+class ChainEngineScope {
+ public:
+  /// `engine` must outlive the scope.
+  explicit ChainEngineScope(const ChainEngine& engine);
+  ~ChainEngineScope();
+  ChainEngineScope(const ChainEngineScope&) = delete;
+  ChainEngineScope& operator=(const ChainEngineScope&) = delete;
+
+ private:
+  const ChainEngine* previous_;
+};
 
 /// The floating point operations of newton_schulz, counted as the plain formula does (a multiply-add is two):
 /// steps · (4 m²n + 2 m³) with m = min(rows, cols), n = max(rows, cols); 20 m²n + 10 m³ for five steps.

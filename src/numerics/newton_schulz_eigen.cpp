@@ -53,18 +53,25 @@ void mirror(View& symmetric, Index top, Index rows) {
     for (Index j = top; j < i; ++j) symmetric(j, i) = symmetric(i, j);
 }
 
-void step_in_fp32(ConstView x, View a, View b, View next, const Quintic& q, int threads) {
+void step_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
   const Index m = x.rows();
+  const Quintic& q = settings.quintic;
+  const int threads = settings.threads;
 
   in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
     a.block(top, 0, rows, top + rows).noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
     mirror(a, top, rows);
   });
 
-  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A
+  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
     auto stripe = b.block(top, 0, rows, top + rows);
-    stripe = q.b * a.block(top, 0, rows, top + rows);
-    stripe.noalias() += (q.c * a.middleRows(top, rows)) * a.leftCols(top + rows);
+    if (settings.product_first) {
+      stripe.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
+      stripe = q.b * a.block(top, 0, rows, top + rows) + q.c * stripe;
+    } else {
+      stripe = q.b * a.block(top, 0, rows, top + rows);
+      stripe.noalias() += (q.c * a.middleRows(top, rows)) * a.leftCols(top + rows);
+    }
     mirror(b, top, rows);
   });
 
@@ -81,8 +88,10 @@ auto rounded(const Expression& expression) {
 }
 
 // The same with every result rounded. Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
-void step_in_bf16(ConstView x, View a, View b, View ca, View next, const Quintic& q, int threads) {
+void step_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonSchulzSettings& settings) {
   const Index m = x.rows();
+  const Quintic& q = settings.quintic;
+  const int threads = settings.threads;
 
   in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
     auto stripe = a.block(top, 0, rows, top + rows);
@@ -91,13 +100,20 @@ void step_in_bf16(ConstView x, View a, View b, View ca, View next, const Quintic
     mirror(a, top, rows);
   });
 
-  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A
+  in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
+    if (settings.product_first) {
+      auto half = b.block(top, 0, rows, top + rows);
+      half.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
+      half = rounded(rounded(q.b * a.block(top, 0, rows, top + rows)) + rounded(q.c * rounded(half)));
+      return mirror(b, top, rows);
+    }
     auto stripe = b.middleRows(top, rows);
     ca.middleRows(top, rows) = rounded(q.c * a.middleRows(top, rows));
     stripe.noalias() = ca.middleRows(top, rows) * a;
     stripe = rounded(rounded(q.b * a.middleRows(top, rows)) + rounded(stripe));
   });
 
+  if (settings.from_the_right && !settings.product_first) b.transposeInPlace();
   in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
     auto stripe = next.middleRows(top, rows);
     stripe.noalias() = b.middleRows(top, rows) * x;
@@ -112,9 +128,9 @@ void eigen_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSch
   fix_cache_sizes();
   View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
   if (settings.precision == Precision::fp32) {
-    step_in_fp32(eigen_view(x), a, b, next, settings.quintic, settings.threads);
+    step_in_fp32(eigen_view(x), a, b, next, settings);
   } else {
-    step_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings.quintic, settings.threads);
+    step_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
   }
 }
 

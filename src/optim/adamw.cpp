@@ -1,8 +1,12 @@
 #include "src/optim/adamw.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <stdexcept>
 #include <utility>
+
+#include "src/errors.hpp"
 
 namespace muonwalk {
 namespace {
@@ -14,14 +18,35 @@ double one_minus_power(float beta, int step) {
   return 1 - power;
 }
 
+void require(bool sensible, const char* knob, float value, const char* takes) {
+  if (!sensible) throw UsageError(fmt::format("{} of {:g} makes no sense for AdamW; it takes {}", knob, value, takes));
+}
+
 }  // namespace
+
+void require_sensible(const AdamWSettings& settings) {
+  constexpr float kMost = 1e6f;  // larger than any that was ever meant, and no infinity
+  const auto from_zero = [](float value) { return value >= 0 && value <= kMost; };
+  const auto beta = [](float value) { return value >= 0 && value < 1; };
+  require(from_zero(settings.lr), "a learning rate", settings.lr, "a number of at least 0, for example 0.001");
+  require(from_zero(settings.weight_decay), "a weight decay", settings.weight_decay, "a number of at least 0");
+  require(beta(settings.beta1), "a first beta", settings.beta1, "a number from 0 to below 1");
+  require(beta(settings.beta2), "a second beta", settings.beta2, "a number from 0 to below 1");
+  require(settings.epsilon > 0 && settings.epsilon <= kMost, "an epsilon", settings.epsilon,
+          "a number above 0, for example 1e-08");
+}
 
 void adamw(float* weights, const float* gradient, float* first_moment, float* second_moment, Index count, int step,
            const AdamWSettings& settings) {
   if (step < 1) throw std::invalid_argument("AdamW counts its steps from 1; the first call is step 1");
   const float keep = 1.0f - settings.lr * settings.weight_decay;
-  const float step_size = static_cast<float>(settings.lr * std::sqrt(one_minus_power(settings.beta2, step)) /
-                                             one_minus_power(settings.beta1, step));
+  // The root of the second bias correction goes into the step size, or under the root of v. Dividing by 1 changes no
+  // bit, so one loop serves both forms.
+  const double correction = std::sqrt(one_minus_power(settings.beta2, step));
+  const bool under_root = settings.epsilon_stands == Epsilon::outside_corrected_root;
+  const float root_over = under_root ? static_cast<float>(correction) : 1.0f;
+  const float step_size =
+      static_cast<float>(settings.lr * (under_root ? 1 : correction) / one_minus_power(settings.beta1, step));
   for (Index i = 0; i < count; ++i) {
     const float g = gradient[i];
     const float m = settings.beta1 * first_moment[i] + (1.0f - settings.beta1) * g;
@@ -29,7 +54,7 @@ void adamw(float* weights, const float* gradient, float* first_moment, float* se
     first_moment[i] = m;
     second_moment[i] = v;
     const float decayed = weights[i] * keep;
-    weights[i] = decayed - step_size * m / (std::sqrt(v) + settings.epsilon);
+    weights[i] = decayed - step_size * m / (std::sqrt(v) / root_over + settings.epsilon);
   }
 }
 

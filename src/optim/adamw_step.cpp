@@ -10,7 +10,7 @@ AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights) {
   return {std::move(weights), zero_buckets(layout), zero_buckets(layout)};
 }
 
-void adamw_step(const StepContext& context, const AdamWSettings& settings, const Buckets& gradients,
+void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
                 AdamWBuckets& state) {
   require_fitting("adamw_step", context,
                   {{"weights", state.weights},
@@ -31,7 +31,6 @@ void adamw_step(const StepContext& context, const AdamWSettings& settings, const
 }
 
 Plan adamw_plan(const Layout& layout, const Place& place) {
-  constexpr double kFlopsAnElement = 13;  // 3 for m, 4 for v, 1 for the decay, 5 for the update
   Plan plan{layout.grid, place, {}};
   Index all = 0;
   for (const Buffer& buffer : layout.buffers) all += buffer.size;
@@ -42,7 +41,7 @@ Plan adamw_plan(const Layout& layout, const Place& place) {
       plan.work(phases::all_reduce_gradients, {1, whole});
       plan.take(whole, "sum");
       plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, whole, whole);
-      plan.work(phases::adamw, {1, whole}, kFlopsAnElement * static_cast<double>(whole));
+      plan.work(phases::adamw, {1, whole}, kAdamWFlops * static_cast<double>(whole));
       plan.give_back(whole, "sum");
     }
   return plan;
@@ -52,7 +51,7 @@ void AdamW::start(const Layout& layout, const Place&, Buckets weights) {
   state_ = initial_adamw_buckets(layout, std::move(weights));
 }
 
-void AdamW::step(const StepContext& context, const Buckets& gradients) {
+void AdamW::step(const StepContext& context, const BucketsView& gradients) {
   adamw_step(context, settings_, gradients, state_);
 }
 

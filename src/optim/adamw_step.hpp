@@ -28,7 +28,7 @@ constexpr Phase adamw = "AdamW";
 
 /// One step of data-parallel AdamW, bucket by bucket: an all-reduce of this rank's own `gradients` (whole buckets; the
 /// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike.
-void adamw_step(const StepContext& context, const AdamWSettings& settings, const Buckets& gradients,
+void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
                 AdamWBuckets& state);
 
 /// What adamw_step does on the rank at `place`, as a list, from the layout alone; first what it holds as it begins.
@@ -42,15 +42,15 @@ class AdamW : public Optimizer {
 
   std::string name() const override { return "AdamW"; }
   void start(const Layout& layout, const Place&, Buckets weights) override;
-  void step(const StepContext& context, const Buckets& gradients) override;
+  void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override { return adamw_plan(layout, place); }
-  const Buckets& weights() const override { return state_.weights; }
+  BucketsView weights() const override { return state_.weights; }
   std::vector<Kept> keeps() const override;
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
- private:
-  AdamWSettings settings_;
-  AdamWBuckets state_;
+ protected:
+  AdamWSettings settings_;  ///< of every step
+  AdamWBuckets state_;      ///< as it is after the last one
 };
 
 }  // namespace muonwalk

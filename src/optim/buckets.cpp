@@ -77,7 +77,7 @@ Buckets pack_buckets(const Layout& layout, const std::vector<const Matrix*>& ful
   return pack_slices(layout, slices);
 }
 
-std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const Buckets& buckets, int tp_rank) {
+std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const BucketsView& buckets, int tp_rank) {
   std::size_t count = 0;
   for (const Buffer& buffer : layout.buffers) count += buffer.parameters.size();
 
@@ -95,10 +95,10 @@ std::vector<NamedMatrix> unpack_buckets(const Layout& layout, const Buckets& buc
   return slices;
 }
 
-Index element_count(const Buckets& buckets) {
+Index element_count(const BucketsView& buckets) {
   Index elements = 0;
-  for (const std::vector<Flat>& buffer : buckets)
-    for (const Flat& bucket : buffer) elements += static_cast<Index>(bucket.size());
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    for (const Flat& bucket : buckets[b]) elements += static_cast<Index>(bucket.size());
   return elements;
 }
 

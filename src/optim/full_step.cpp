@@ -6,8 +6,9 @@
 
 namespace muonwalk {
 
-void full_step(const StepContext& context, const MuonSettings& settings, const Buckets& gradients, MuonState& state) {
-  const auto& [layout, place, dp, tp, observer] = context;
+void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
+               MuonState& state) {
+  const auto& [layout, place, dp, tp, observer, monitor] = context;
   require_fitting(
       "full_step", context,
       {{"weights", state.weights}, {"momentum", state.momentum, /*whole=*/false}, {"gradients", gradients}});
@@ -31,9 +32,10 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
       // owns whole matrices has them already; that no gather has rounded them to bf16 makes no difference, because
       // Newton–Schulz begins with that.
       Range held = own;
-      if (!layout.whole_matrices()) {
+      const bool gathers = gathers_buckets(layout, settings);
+      if (gathers) {
         context.begin(phases::dp_gather);
-        update = dp_gather(dp, update, counts, settings.precision);
+        update = dp_gather(dp, update, counts, settings.gathered());
         held = bucket.range;
       }
 
@@ -44,12 +46,27 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
         const Range owned = layout.owned_range(meta, place.dp);
         if (owned.empty()) continue;
 
+        Matrix matrix;  // my TP slice
+        const bool cut = !gathers && owned != meta.global_range;
+        if (cut) {
+          context.begin(phases::dp_gather, &meta);
+          matrix = gather_from_owners(dp, update, layout, meta, settings.gathered());
+        }
         context.begin(phases::tp_gather, &meta);
-        Matrix matrix = view_parameter(update, held.begin, meta);               // my TP slice
-        matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.precision);  // the whole matrix
+        if (!cut) matrix = view_parameter(update, held.begin, meta);
+        matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
 
-        context.begin(phases::orthogonalize, &meta);
-        matrix = orthogonalize(matrix, settings, meta.name);  // the whole matrix
+        // The whole matrix at once; or, where several projections share it, one after the other. It is whole here, so
+        // its pieces are the same on all ranks, wherever TP has cut.
+        if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
+          for (const Piece& piece : fused->second) {
+            context.begin(phases::orthogonalize, &meta);
+            orthogonalize_piece(matrix, piece, settings, meta.name);
+          }
+        } else {
+          context.begin(phases::orthogonalize, &meta);
+          matrix = orthogonalize(matrix, settings, meta.name);
+        }
 
         context.begin(phases::tp_shard, &meta);
         matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice
@@ -58,8 +75,13 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
         const Flat orthogonal = dp_shard(matrix, layout, meta, place.dp);  // what I own of it
 
         context.begin(phases::apply, &meta);
-        apply(weights.data() + (owned.begin - bucket.range.begin), orthogonal.data(), owned.size(), meta.full_shape,
-              settings);
+        for (const auto& [range, shape] : by_pieces(meta, place.tp, owned, settings.fused)) {
+          float* mine = weights.data() + (range.begin - bucket.range.begin);
+          const float* of_mine = orthogonal.data() + (range.begin - owned.begin);
+          apply(mine, of_mine, range.size(), shape, settings);
+          if (monitor != nullptr)
+            monitor->add(meta, place, mine, range.size(), update_squares(of_mine, range.size(), shape, settings));
+        }
       }
 
       // Every rank has new weights for its own DP shard; the next forward pass needs all of them.
@@ -77,7 +99,7 @@ void Muon::start(const Layout& layout, const Place& place, Buckets weights) {
   state_ = {std::move(weights), zero_shards(layout, place.dp)};
 }
 
-void Muon::step(const StepContext& context, const Buckets& gradients) {
+void Muon::step(const StepContext& context, const BucketsView& gradients) {
   full_step(context, settings_, gradients, state_);
 }
 

@@ -30,11 +30,18 @@ constexpr Phase gather_weights = "all-gather of weights";
 /// @}
 }  // namespace phases
 
+/// Whether a step gathers whole buckets: as the settings say, but never where every rank owns whole matrices.
+inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) {
+  return settings.gather == Gather::buckets && !layout.whole_matrices();
+}
+
 /// One complete step of distributed Muon ("Muon is Scalable for LLM Training", Liu et al. 2025, Algorithm 1), bucket by
 /// bucket: reduce-scatter this rank's own `gradients` (whole buckets; the sum over DP ranks is what counts), momentum
-/// on the DP shard, DP gather, unless every rank owns whole matrices; then, for each parameter of which this rank owns
-/// an element: TP gather, Newton–Schulz, TP shard, DP shard, apply; then the all-gather of the new weights.
-void full_step(const StepContext& context, const MuonSettings& settings, const Buckets& gradients, MuonState& state);
+/// on the DP shard, DP gather of the bucket where gathers_buckets says so; then, for each parameter of which this rank
+/// owns an element: DP gather of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard,
+/// DP shard, apply; then the all-gather of the new weights.
+void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
+               MuonState& state);
 
 /// What full_step does on the rank at `place`, as a list, from the layout alone. It begins with what the rank holds
 /// when the step begins: weights, gradients and momentum.
@@ -48,9 +55,9 @@ class Muon : public Optimizer {
 
   std::string name() const override { return "Muon"; }
   void start(const Layout& layout, const Place& place, Buckets weights) override;
-  void step(const StepContext& context, const Buckets& gradients) override;
+  void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override { return muon_plan(layout, place, settings_); }
-  const Buckets& weights() const override { return state_.weights; }
+  BucketsView weights() const override { return state_.weights; }
   std::vector<Kept> keeps() const override { return {{"momentum", element_count(state_.momentum)}}; }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 

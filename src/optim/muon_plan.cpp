@@ -22,18 +22,57 @@ Index newton_schulz_elements(Shape full, Precision precision) {
   return 2 * full.size() + (precision == Precision::bf16 ? 3 : 2) * m * m;
 }
 
-// The journey of one matrix, from the gathered bucket to the weights.
+// The same for one slice, among those that own a part of it (gather_from_owners).
+void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precision precision) {
+  const bool bf16 = precision == Precision::bf16;
+  const Index slice = meta.shape.size(), own = layout.owned_range(meta, plan.place.dp).size();
+  const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
+  plan.work(phases::dp_gather, meta.shape, 0, &meta);
+  plan.take(slice, "slice");
+  if (bf16) plan.take(slice, "2-byte elements");
+  std::vector<Call> waits;
+  for (const int owner : layout.owners(meta)) {
+    if (owner == plan.place.dp) continue;
+    plan.operations.push_back(Call{"dp", CollectiveKind::send, type, own, 0, owner});
+    plan.operations.push_back(Call{"dp", CollectiveKind::recv, type, 0, layout.owned_range(meta, owner).size(), owner});
+    waits.insert(waits.end(), 2, Call{"dp", CollectiveKind::wait, type, 0, 0, owner});
+  }
+  plan.operations.insert(plan.operations.end(), waits.begin(), waits.end());
+  if (bf16) plan.give_back(slice, "2-byte elements");
+}
+
+void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index copied, const MuonSettings& settings) {
+  plan.work(phases::orthogonalize, shape, newton_schulz_flops(shape.rows, shape.cols, settings.ns_steps), &meta);
+  if (copied > 0) plan.take(copied, "rows");
+  const Index working = newton_schulz_elements(shape, settings.precision);
+  plan.take(working, "X, A, B");
+  plan.give_back(working, "X, A, B");
+  if (copied > 0) plan.give_back(copied, "rows");
+}
+
+// Operations per element of the two elementwise ends.
+double momentum_flops(const MuonSettings& settings) {
+  return (settings.lerp ? 3.0 : 2.0) * (settings.nesterov ? 2 : 1);
+}
+double apply_flops(const MuonSettings& settings) {
+  const int multiplications = settings.scaling == Scaling::once ? 1 : settings.scaling == Scaling::twice ? 2 : 3;
+  return (settings.decay_subtracts ? 2 : 1) + multiplications + 1;
+}
+
+// The journey of one matrix, from the gathered bucket, or the shard, to the weights.
 void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const MuonSettings& settings) {
   const Index slice = meta.shape.size(), full = meta.full_shape.size();
   const Index owned = layout.owned_range(meta, plan.place.dp).size();
   const bool travels = meta.tp_split_dim != SplitDim::none && layout.grid.tp() > 1;
 
+  const bool cut = !gathers_buckets(layout, settings) && owned != slice;
+  if (cut) gather_slice(plan, layout, meta, settings.gathered());
   plan.work(phases::tp_gather, meta.shape, 0, &meta);
-  plan.take(slice, "slice");
+  if (!cut) plan.take(slice, "slice");
   if (travels) {
     // Slices of rows lie as the whole matrix does. Slices of columns are laid side by side, which takes a copy.
     const bool by_rows = meta.tp_split_dim == SplitDim::rows;
-    gather(plan, "tp", by_rows ? "matrix" : "slices", slice, full, settings.precision);
+    gather(plan, "tp", by_rows ? "matrix" : "slices", slice, full, settings.gathered());
     if (!by_rows) {
       plan.take(full, "matrix");
       plan.give_back(full, "slices");
@@ -43,11 +82,14 @@ void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const M
   }
   plan.give_back(slice, "slice");
 
-  plan.work(phases::orthogonalize, meta.full_shape,
-            newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, settings.ns_steps), &meta);
-  const Index working = newton_schulz_elements(meta.full_shape, settings.precision);
-  plan.take(working, "X, A, B");
-  plan.give_back(working, "X, A, B");
+  if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
+    for (const Piece& piece : fused->second) {
+      const Shape shape{piece.count(), meta.full_shape.cols};
+      plan_newton_schulz(plan, meta, shape, shape.size(), settings);  // besides the matrix, the piece's own rows
+    }
+  } else {
+    plan_newton_schulz(plan, meta, meta.full_shape, 0, settings);
+  }
 
   plan.work(phases::tp_shard, meta.shape, 0, &meta);
   plan.take(slice, "slice");
@@ -56,7 +98,7 @@ void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const M
   plan.work(phases::dp_shard, {1, owned}, 0, &meta);
   plan.take(owned, "owned");
 
-  plan.work(phases::apply, {1, owned}, 3.0 * static_cast<double>(owned), &meta);
+  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
   plan.give_back(owned, "owned");
   plan.give_back(slice, "slice");
 }
@@ -82,10 +124,11 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
       plan.take(own, "update");
       plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
 
-      plan.work(phases::momentum, {1, own}, (settings.nesterov ? 4.0 : 2.0) * static_cast<double>(own));
-      if (!layout.whole_matrices()) {
+      plan.work(phases::momentum, {1, own}, momentum_flops(settings) * static_cast<double>(own));
+      const bool gathers = gathers_buckets(layout, settings);
+      if (gathers) {
         plan.work(phases::dp_gather, {1, whole});
-        gather(plan, "dp", "bucket", own, whole, settings.precision);
+        gather(plan, "dp", "bucket", own, whole, settings.gathered());
         plan.give_back(own, "update");
       }
 
@@ -95,10 +138,10 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
 
       plan.work(phases::gather_weights, {1, whole});
       plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
-      if (layout.whole_matrices())
-        plan.give_back(own, "update");
-      else
+      if (gathers)
         plan.give_back(whole, "bucket");
+      else
+        plan.give_back(own, "update");
     }
   }
   return plan;

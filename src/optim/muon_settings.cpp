@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -11,7 +12,17 @@ void require(bool sensible, const char* option, double value, const char* takes)
   if (!sensible) throw UsageError(fmt::format("{} {:g} makes no sense for Muon; it takes {}", option, value, takes));
 }
 
+constexpr const char* kScaleNames[] = {"matched", "largest", "tall", "ratio", "none"};
+
 }  // namespace
+
+const char* scale_name(Scale scale) { return kScaleNames[static_cast<int>(scale)]; }
+
+Scale parse_scale(const std::string& word) {
+  for (const Scale scale : {Scale::matched_rms, Scale::largest, Scale::tall, Scale::ratio, Scale::none})
+    if (word == scale_name(scale)) return scale;
+  throw UsageError("--scale " + in_quotes(word) + " is not known; it takes matched, largest, tall, ratio or none");
+}
 
 void require_sensible(const MuonSettings& settings) {
   constexpr float kMost = 1e6f;  // larger than any that was ever meant, and no infinity

@@ -1,16 +1,46 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "src/layout/parameter.hpp"
 #include "src/numerics/newton_schulz.hpp"
+#include "src/optim/fused_matrix.hpp"
 
 namespace muonwalk {
 
-/// The knobs of Muon. The defaults are those of the proof of concept's own test.
+/// What a DP gather brings together before Newton–Schulz. Ranks that own whole matrices need none.
+enum class Gather {
+  buckets,      ///< all of a bucket, on every rank: as the proof of concept does
+  cut_matrices  ///< a matrix with several owners, on its owners alone
+};
+
+/// What the orthogonal matrix is multiplied by, besides the learning rate, by the shape of the whole matrix.
+enum class Scale {
+  matched_rms,  ///< rms · √max(rows, cols): updates of AdamW's size (Liu et al., 2025)
+  largest,      ///< √max(rows, cols): a root mean square of 1
+  tall,         ///< √max(1, rows / cols) (Keller Jordan)
+  ratio,        ///< √(rows / cols) (Bernstein, "Deriving Muon", 2025)
+  none          ///< 1
+};
+/// "matched", "largest", "tall", "ratio", "none"; the opposite throws UsageError for any other word.
+/// @{
+const char* scale_name(Scale scale);
+Scale parse_scale(const std::string& word);
+/// @}
+
+/// In how many multiplications, each of which rounds.
+enum class Scaling {
+  once,   ///< w − (lr · scale) · O
+  twice,  ///< w − lr · (scale · O)
+  thrice  ///< w − lr · (rms · (root · O)), where rms is 1 unless the scale is matched_rms
+};
+
+/// The knobs of Muon. The defaults are those of the proof of concept's own test. Those below `threads` are where
+/// implementations differ; recipes.hpp has the choices of each.
 struct MuonSettings {
   float lr = 0.1f;                        ///< learning rate
   float momentum = 0.9f;                  ///< μ: m ← μ m + g
@@ -20,7 +50,24 @@ struct MuonSettings {
   int ns_steps = 5;                       ///< Newton–Schulz steps
   Precision precision = Precision::fp32;  ///< of Newton–Schulz and of what is gathered for it
   Products products = Products::eigen;    ///< what computes the products of Newton–Schulz
+  Gather gather = Gather::buckets;        ///< what the DP gather brings together
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
+
+  bool lerp = false;                   ///< a mean of gradients in place of a sum: m ← m + (1 − μ)(g − m)
+  bool decay_subtracts = false;        ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay)
+  Scale scale = Scale::matched_rms;    ///< of the update
+  Scaling scaling = Scaling::once;     ///< how it is multiplied
+  bool round_scaled = false;           ///< in bf16: the first product of O with a factor is rounded again
+  std::vector<Quintic> schedule = {};  ///< of Newton–Schulz, a polynomial for each step; empty: the usual one
+  Normalization normalization = {};    ///< of Newton–Schulz
+  bool product_first = false;          ///< of Newton–Schulz: B = b A + c (A A)
+  bool from_the_right = false;         ///< of Newton–Schulz: tall matrices are not transposed
+  FusedMatrices fused = {};            ///< what is orthogonalized in pieces
+
+  /// The type in which updates are gathered: bf16 where Newton–Schulz rounds its input anyway, before its norm.
+  Precision gathered() const {
+    return precision == Precision::bf16 && normalization.round_first ? Precision::bf16 : Precision::fp32;
+  }
 };
 
 /// The defaults in a precision, with this many threads and these products.
@@ -39,6 +86,10 @@ inline NewtonSchulzSettings of_newton_schulz(const MuonSettings& settings) {
   chosen.precision = settings.precision;
   chosen.products = settings.products;
   chosen.threads = settings.threads;
+  chosen.schedule = settings.schedule;
+  chosen.normalization = settings.normalization;
+  chosen.product_first = settings.product_first;
+  chosen.from_the_right = settings.from_the_right;
   return chosen;
 }
 
@@ -47,13 +98,33 @@ inline NewtonSchulzSettings of_newton_schulz(const MuonSettings& settings) {
 /// [0, 1), or Newton–Schulz steps outside of 0 to 100.
 void require_sensible(const MuonSettings& settings);
 
+/// The part of the scale that is of the shape alone: a root, or 1.
+inline float shape_scale(Shape full, Scale scale) {
+  const float rows = static_cast<float>(full.rows), cols = static_cast<float>(full.cols);
+  if (scale == Scale::none) return 1;
+  if (scale == Scale::tall) return std::sqrt(std::max(1.0f, rows / cols));
+  if (scale == Scale::ratio) return std::sqrt(rows / cols);
+  return std::sqrt(std::max(rows, cols));
+}
+
 /// What the orthogonal matrix is multiplied by before it is taken from the weights: lr · rms · √max(rows, cols), for
-/// the matrix's `full` shape, before TP. A matrix with orthonormal rows or columns has a root mean square of 1 /
-/// √max(rows, cols), so the update's becomes lr · rms ("Muon is Scalable for LLM Training", Liu et al. 2025,
-/// section 2.2). The distributed step and the serial reference share this one line and no other, so that both round it
-/// alike.
+/// the matrix's `full` shape, before TP, or another Scale. A matrix with orthonormal rows or columns has a root mean
+/// square of 1 / √max(rows, cols), so the update's becomes lr · rms ("Muon is Scalable for LLM Training", Liu et al.
+/// 2025, section 2.2). The distributed step and the serial reference share this line and the next and no other, so that
+/// both round them alike.
 inline float update_scale(Shape full, const MuonSettings& settings) {
-  return settings.lr * settings.rms * std::sqrt(static_cast<float>(std::max(full.rows, full.cols)));
+  const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;
+  return settings.lr * rms * shape_scale(full, settings.scale);
+}
+
+/// The same as the factors by which each element of O is multiplied, one after the other; a 1 at the end changes
+/// nothing.
+inline std::array<float, 3> update_factors(Shape full, const MuonSettings& settings) {
+  const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;
+  const float root = shape_scale(full, settings.scale);
+  if (settings.scaling == Scaling::twice) return {rms * root, settings.lr, 1};
+  if (settings.scaling == Scaling::thrice) return {root, rms, settings.lr};
+  return {update_scale(full, settings), 1, 1};
 }
 
 /// A matrix with the name of its parameter. Where it is a piece of a larger matrix, `first_row` and `first_col` say

@@ -9,6 +9,7 @@
 #include "src/comm/communicator.hpp"
 #include "src/optim/buckets.hpp"
 #include "src/optim/plan.hpp"
+#include "src/optim/rms_monitor.hpp"
 #include "src/optim/serial_optimizer.hpp"
 
 namespace muonwalk {
@@ -19,11 +20,12 @@ using StepObserver = std::function<void(Phase phase, const DistMeta* parameter)>
 
 /// What a step needs to know of the rank that takes it, besides what the rank holds.
 struct StepContext {
-  const Layout& layout;        ///< who owns what
-  Place place;                 ///< this rank's number and coordinates in the layout's grid
-  Communicator& dp;            ///< its data-parallel group
-  Communicator& tp;            ///< its tensor-parallel group
-  StepObserver observer = {};  ///< may be empty
+  const Layout& layout;           ///< who owns what
+  Place place;                    ///< this rank's number and coordinates in the layout's grid
+  Communicator& dp;               ///< its data-parallel group
+  Communicator& tp;               ///< its tensor-parallel group
+  StepObserver observer = {};     ///< may be empty
+  RmsMonitor* monitor = nullptr;  ///< may be null; Muon tells it of new weights and updates
 
   /// Tells the observer that a phase begins.
   void begin(Phase phase, const DistMeta* parameter = nullptr) const {
@@ -33,9 +35,9 @@ struct StepContext {
 
 /// Something that a step is handed, for require_fitting: whole buckets, or this rank's shards of them.
 struct HandedBuckets {
-  const char* what;        ///< "gradients"
-  const Buckets& buckets;  ///< themselves
-  bool whole = true;       ///< false: what this rank owns of each bucket
+  const char* what;     ///< "gradients"
+  BucketsView buckets;  ///< themselves
+  bool whole = true;    ///< false: what this rank owns of each bucket
 };
 
 /// Refuses what a step could not make sense of, before anything is sent: groups whose size is not the grid's, a
@@ -61,11 +63,11 @@ class Optimizer {
   virtual void start(const Layout& layout, const Place& place, Buckets weights) = 0;
   /// One step with this rank's own gradients: whole buckets, whose sum over DP ranks is what counts. The context is of
   /// the rank and the layout that it was started with. It does what its plan lists, call by call.
-  virtual void step(const StepContext& context, const Buckets& gradients) = 0;
+  virtual void step(const StepContext& context, const BucketsView& gradients) = 0;
   /// What the rank at `place` does in a step. Runs nothing, and does not ask whether it was started.
   virtual Plan plan(const Layout& layout, const Place& place) const = 0;
   /// This rank's TP slices of all weights: whole buckets, the same on every DP rank.
-  virtual const Buckets& weights() const = 0;
+  virtual BucketsView weights() const = 0;
   /// What it keeps besides them.
   virtual std::vector<Kept> keeps() const = 0;
   /// The elements of all that.

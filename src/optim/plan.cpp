@@ -101,6 +101,13 @@ double flops(const Plan& plan, Phase phase) {
   return sum;
 }
 
+Index count(const Plan& plan, Phase phase) {
+  Index times = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Work* work = std::get_if<Work>(&operation); work != nullptr && work->phase == phase) ++times;
+  return times;
+}
+
 std::vector<PlanKind> plan_kinds(const std::vector<Layout>& stages,
                                  const std::function<Plan(const Layout&, const Place&)>& plan) {
   std::vector<PlanKind> kinds;

@@ -71,6 +71,9 @@ double flops(const Plan& plan);
 double flops(const Plan& plan, Phase phase);
 /// @}
 
+/// How often a phase comes: of phases::orthogonalize, the calls of Newton–Schulz.
+Index count(const Plan& plan, Phase phase);
+
 /// Ranks that do the same: their plans differ at most in which matrices of the same shape they are about.
 struct PlanKind {
   Plan plan;               ///< of the first of them

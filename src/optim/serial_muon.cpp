@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/optim/serial_recipe.hpp"
+
 namespace muonwalk {
 
 SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings)
@@ -42,8 +44,8 @@ void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settin
 void SerialMuon::step(const std::vector<std::vector<Matrix>>& gradients) {
   require_gradients(parameters_, gradients);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    muon_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), settings_,
-              parameters_[p].name);
+    recipe_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), settings_,
+                parameters_[p].name);
   }
 }
 

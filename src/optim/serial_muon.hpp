@@ -7,12 +7,14 @@
 
 namespace muonwalk {
 
-/// One step of Muon for one matrix, in one process and in plain loops. Changes the weights `w` and the momentum `m`,
+/// One step of Muon for one matrix, in one process and in plain loops, as the proof of concept takes it: it reads no
+/// setting that is another recipe's. Changes the weights `w` and the momentum `m`,
 /// with the gradient `g`; all three are rows × cols. Throws UsageError, naming the parameter `name`, when the update
 /// holds a NaN or an infinity.
 void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name);
 
-/// The reference: muon_step for every matrix of a model, in one process. It knows nothing of ranks or layouts.
+/// The reference: a step for every matrix of a model, in one process: that of muon_step, or of another recipe
+/// (recipe_step). It knows nothing of ranks or layouts.
 class SerialMuon : public SerialOptimizer {
  public:
   /// Starts from these weights with zero momentum.

@@ -1,10 +1,13 @@
 #include "src/optim/steps.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
 #include "src/layout/slicing.hpp"
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
@@ -36,15 +39,50 @@ Flat gather(Communicator& group, const Flat& shard, Precision precision) {
   return gather(group, shard, std::vector<Index>(group.size(), static_cast<Index>(shard.size())), precision);
 }
 
+/// Sends this rank's part of a slice to the slice's other owners, and puts theirs in place.
+template <class T>
+void exchange_parts(Communicator& dp, const Layout& layout, const DistMeta& meta, T* slice) {
+  const Range own = layout.owned_range(meta, dp.rank());
+  std::vector<Transfer> under_way;
+  for (const int owner : layout.owners(meta)) {
+    if (owner == dp.rank()) continue;
+    const Range theirs = layout.owned_range(meta, owner);
+    under_way.push_back(dp.isend(slice + (own.begin - meta.global_range.begin), own.size(), owner));
+    under_way.push_back(dp.irecv(slice + (theirs.begin - meta.global_range.begin), theirs.size(), owner));
+  }
+  for (Transfer& each : under_way) each.wait();
+}
+
+// From `start` to `end` by `weight`, as torch.lerp rounds it: from the nearer end.
+float lerp(float start, float end, float weight) {
+  return weight < 0.5f ? start + weight * (end - start) : end - (end - start) * (1 - weight);
+}
+
+// What is taken from a weight for an element of O.
+class Scaler {
+ public:
+  Scaler(Shape full, const MuonSettings& settings)
+      : factors_(update_factors(full, settings)),
+        rounds_(settings.round_scaled && settings.precision == Precision::bf16) {}
+  float operator()(float orthogonal) const {
+    const float first = factors_[0] * orthogonal;
+    return (rounds_ ? nearest_bf16(first) : first) * factors_[1] * factors_[2];
+  }
+
+ private:
+  std::array<float, 3> factors_;
+  bool rounds_;
+};
+
 }  // namespace
 
 void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update) {
   const float mu = settings.momentum;
   for (Index i = 0; i < count; ++i) {
     const float g = gradient[i];
-    const float m = mu * momentum_buffer[i] + g;
+    const float m = settings.lerp ? lerp(momentum_buffer[i], g, 1 - mu) : mu * momentum_buffer[i] + g;
     momentum_buffer[i] = m;
-    update[i] = settings.nesterov ? g + mu * m : m;
+    update[i] = !settings.nesterov ? m : settings.lerp ? lerp(g, m, mu) : g + mu * m;
   }
 }
 
@@ -62,6 +100,26 @@ Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& co
 
 void all_gather_weights(Communicator& dp, Flat& weights, const std::vector<Index>& counts) {
   dp.all_gather_v(weights.data() + own_begin(dp, counts), counts, weights.data());
+}
+
+Matrix gather_from_owners(Communicator& dp, const Flat& shard, const Layout& layout, const DistMeta& meta,
+                          Precision precision) {
+  const Index shard_begin = layout.dp_slice(meta.buffer_idx, meta.bucket_idx, dp.rank()).begin;
+  const Range own = layout.owned_range(meta, dp.rank());
+  if (own == meta.global_range) return view_parameter(shard, shard_begin, meta);
+  const float* mine = shard.data() + (own.begin - shard_begin);
+  const Index place = own.begin - meta.global_range.begin;  // of my part in the slice
+  Matrix slice(meta.shape.rows, meta.shape.cols);
+  if (precision == Precision::fp32) {
+    std::copy_n(mine, own.size(), slice.data() + place);
+    exchange_parts(dp, layout, meta, slice.data());
+    return slice;
+  }
+  FlatOf<bfloat16> travelling(static_cast<std::size_t>(slice.size()));
+  to_bf16(mine, own.size(), travelling.data() + place);
+  exchange_parts(dp, layout, meta, travelling.data());
+  from_bf16(travelling.data(), slice.size(), slice.data());
+  return slice;
 }
 
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta) {
@@ -87,6 +145,13 @@ Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const st
   return newton_schulz(whole, of_newton_schulz(settings), parameter);
 }
 
+void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& settings,
+                         const std::string& parameter) {
+  Matrix rows = take_rows(whole, piece);
+  rows = orthogonalize(rows, settings, parameter);
+  put_rows(rows, piece, whole);
+}
+
 Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank) { return tp_slice(whole, dim, tp, tp_rank); }
 
 Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, int dp_rank) {
@@ -97,12 +162,19 @@ Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, i
 }
 
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {
-  const float keep = 1.0f - settings.lr * settings.weight_decay;
-  const float scale = update_scale(full_shape, settings);
+  const float decay = settings.lr * settings.weight_decay, keep = 1.0f - decay;
+  const Scaler scaled(full_shape, settings);
   for (Index i = 0; i < count; ++i) {
-    const float decayed = weights[i] * keep;
-    weights[i] = decayed - scale * orthogonal[i];
+    const float decayed = settings.decay_subtracts ? weights[i] - decay * weights[i] : weights[i] * keep;
+    weights[i] = decayed - scaled(orthogonal[i]);
   }
+}
+
+double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {
+  const Scaler scaled(full_shape, settings);
+  double squares = 0;
+  for (Index i = 0; i < count; ++i) squares += std::pow(static_cast<double>(scaled(orthogonal[i])), 2);
+  return squares;
 }
 
 }  // namespace muonwalk

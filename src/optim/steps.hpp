@@ -9,7 +9,8 @@ namespace muonwalk {
 // The journey of one matrix, one function per step: DP gather → TP gather → Newton–Schulz → TP shard → DP shard.
 // Lessons 04 to 08 look at one of them each; full_step.hpp calls them in order.
 
-/// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m.
+/// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m. With settings.lerp,
+/// m ← lerp(m, g, 1 − μ) and update ← lerp(g, m, μ) or m.
 /// `gradient`, `momentum_buffer` and `update` hold `count` floats each; `update` may be `gradient`, which it then
 /// replaces.
 void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update);
@@ -24,6 +25,15 @@ Flat dp_gather(Communicator& dp, const Flat& shard, Precision precision);
 /// The same where ranks own ranges of different sizes.
 Flat dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts, Precision precision);
 
+/// A parameter's TP slice on a DP rank that owns a part of it: its own part is taken out of `shard`, what it owns of
+/// the bucket, and the others of Layout::owners send it theirs, a message each, as it does to them. Nobody else takes
+/// part, and nothing travels where the rank owns all of it. In bf16 2-byte elements travel.
+///
+/// Two ranks have at most one matrix of a bucket in common, the one that lies over the end of the first one's range, so
+/// a message for each matrix is already one for each pair of ranks.
+Matrix gather_from_owners(Communicator& dp, const Flat& shard, const Layout& layout, const DistMeta& meta,
+                          Precision precision);
+
 /// A parameter's TP slice, copied out of the gathered bucket and viewed as `meta.shape`. `bucket_begin` is the place of
 /// bucket[0] in the buffer. Throws std::invalid_argument where the bucket does not hold all of it.
 Matrix view_parameter(const Flat& bucket, Index bucket_begin, const DistMeta& meta);
@@ -36,6 +46,10 @@ Matrix tp_gather(Communicator& tp, const Matrix& slice, SplitDim dim, Precision 
 /// infinity.
 Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const std::string& parameter);
 
+/// Newton–Schulz on the rows of one piece of the whole matrix, in their place: a fused matrix takes one call for each
+/// of its pieces. Throws as orthogonalize does.
+void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& settings, const std::string& parameter);
+
 /// The opposite of tp_gather, without talking: this rank's slice of the orthogonal matrix.
 Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank);
 
@@ -44,8 +58,12 @@ Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank);
 Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, int dp_rank);
 
 /// The elementwise end, on `count` elements of one parameter: w ← w (1 − lr · weight_decay), then
-/// w ← w − lr · rms · √max(rows, cols) · O, with `full_shape`, the matrix's shape before TP.
+/// w ← w − lr · rms · √max(rows, cols) · O, with `full_shape`, the shape before TP of the matrix, or of the piece of a
+/// fused matrix. The settings have variants of both lines.
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
+
+/// The sum of squares of what `apply` takes from these weights for the update, decay not counted.
+double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
 
 /// Gives every DP rank the weights that the others have changed: `weights` is a whole bucket, and of it this rank's own
 /// range goes out and all others come in. They travel as they are kept, in float32.

@@ -1,8 +1,5 @@
 #include "src/train/models.hpp"
 
-#include "src/errors.hpp"
-#include "src/text/names.hpp"
-
 namespace muonwalk {
 
 std::vector<Parameter> proof_of_concept_parameters() {
@@ -22,24 +19,6 @@ std::vector<Parameter> small_parameters() {
 
 Range stage_parameters(int parameters, int stages, int stage) {
   return {Index{parameters} * stage / stages, Index{parameters} * (stage + 1) / stages};
-}
-
-std::vector<Parameter> model_parameters(const std::string& name) {
-  if (name != "llama-3-70b") throw UsageError("--model " + as_typed(name) + " is not known; it is llama-3-70b");
-  constexpr Index kWidth = 8192, kKeysAndValues = 8 * 128, kFeedForward = 28672;
-  std::vector<Parameter> parameters;
-  for (int layer = 0; layer < 80; ++layer)
-    for (const Parameter& matrix : std::vector<Parameter>{{"wq", {kWidth, kWidth}, SplitDim::rows},
-                                                          {"wk", {kKeysAndValues, kWidth}, SplitDim::rows},
-                                                          {"wv", {kKeysAndValues, kWidth}, SplitDim::rows},
-                                                          {"wo", {kWidth, kWidth}, SplitDim::columns},
-                                                          {"gate", {kFeedForward, kWidth}, SplitDim::rows},
-                                                          {"up", {kFeedForward, kWidth}, SplitDim::rows},
-                                                          {"down", {kWidth, kFeedForward}, SplitDim::columns}}) {
-      parameters.push_back(matrix);
-      parameters.back().name = "layer" + std::to_string(layer) + "." + matrix.name;
-    }
-  return parameters;
 }
 
 }  // namespace muonwalk

@@ -17,12 +17,4 @@ std::vector<Parameter> small_parameters();
 /// The parameters that pipeline stage `stage` of `stages` holds: an equal range of the list, as far as it can be equal.
 Range stage_parameters(int parameters, int stages, int stage);
 
-/// The matrices of a model that is large enough to need a cluster, by name: "llama-3-70b". They are for planning: TP
-/// cuts them as Megatron-LM does, the first of two by rows and the second by columns. Throws UsageError for any other
-/// name. Llama 3 70B has 80 layers of width 8,192, 64 heads and 8 key-value heads of 128, and feed-forward layers of
-/// 28,672
-/// ("The Llama 3 Herd of Models", Meta 2024, table 3): 68.5 of its 70.6 billion parameters; the embedding and the
-/// output layer are left to AdamW.
-std::vector<Parameter> model_parameters(const std::string& name);
-
 }  // namespace muonwalk

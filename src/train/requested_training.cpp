@@ -5,6 +5,7 @@
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
 
 namespace muonwalk {
 

@@ -1,8 +1,12 @@
 #include "tests/bench/multiply_add_peak.hpp"
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
-#include <chrono>
 #include <ctime>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -10,20 +14,45 @@ namespace muonwalk::bench {
 
 namespace {
 
+using Of128Bits = float __attribute__((vector_size(16)));
+using Of256Bits = float __attribute__((vector_size(32)));
+using Of512Bits = float __attribute__((vector_size(64)));
 #if defined(__AVX512F__)
-using Vector = float __attribute__((vector_size(64)));
+using Widest = Of512Bits;
+using WidestOfAVX2 = Of256Bits;
 #elif defined(__AVX__)
-using Vector = float __attribute__((vector_size(32)));
+using Widest = Of256Bits;
+using WidestOfAVX2 = Of256Bits;
 #else
-using Vector = float __attribute__((vector_size(16)));
+using Widest = Of128Bits;
+using WidestOfAVX2 = Of128Bits;
 #endif
 
 constexpr int steps = 1000000;
 constexpr int chains = 12;  // independent sums: more than latency × width of any processor's multiply-add units
-constexpr double flops = 2.0 * steps * chains * sizeof(Vector) / sizeof(float);
 
-// This file alone is compiled with -ffp-contract=fast, so that s · f + t is one instruction.
-void loop() {
+template <class VectorOfFloats>
+struct Floats {
+  using Vector = VectorOfFloats;
+  static constexpr double flops = 2.0 * steps * chains * sizeof(Vector) / sizeof(float);
+  // This file alone is compiled with -ffp-contract=fast, so that this is one instruction.
+  static Vector step(Vector sum, Vector factors, Vector terms) { return sum * factors + terms; }
+};
+
+#ifdef __AVX512BF16__
+struct Pairs {
+  using Vector = Of512Bits;
+  static constexpr double flops = 2 * Floats<Vector>::flops;
+  static Vector step(Vector sum, Vector factors, Vector terms) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(factors), reinterpret_cast<__m512bh>(terms));
+  }
+};
+#endif
+
+// Returns the operations done.
+template <class Kind>
+double loop() {
+  using Vector = typename Kind::Vector;
   volatile float factor = 0.999f;  // unknown to the compiler, which would otherwise work out the end
   volatile float term = 0.001f;
   const Vector factors = factor - Vector{};
@@ -33,38 +62,45 @@ void loop() {
   for (int i = 0; i < chains; ++i) sums[i] = static_cast<float>(i) - Vector{};
   for (int step = 0; step < steps; ++step) {
 #pragma GCC unroll 16
-    for (int i = 0; i < chains; ++i) sums[i] = sums[i] * factors + terms;
+    for (int i = 0; i < chains; ++i) sums[i] = Kind::step(sums[i], factors, terms);
   }
   Vector total = {};
 #pragma GCC unroll 16
   for (int i = 0; i < chains; ++i) total += sums[i];  // unrolled as well, or the sums would live in memory
   volatile float result = total[0];
   static_cast<void>(result);
+  return Kind::flops;
+}
+
+double (*loop_of(MultiplyAdd kind))() {
+  if (kind == MultiplyAdd::widest) return loop<Floats<Widest>>;
+  if (kind == MultiplyAdd::avx2) return loop<Floats<WidestOfAVX2>>;
+#ifdef __AVX512BF16__
+  return loop<Pairs>;
+#else
+  return [] { return 0.0; };
+#endif
 }
 
 }  // namespace
 
-double multiply_add_peak() {
+double multiply_add_peak(MultiplyAdd kind) {
   timespec begin, end;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-  loop();
+  const double flops = loop_of(kind)();
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
   return flops /
          (1e9 * static_cast<double>(end.tv_sec - begin.tv_sec) + static_cast<double>(end.tv_nsec - begin.tv_nsec));
 }
 
-double multiply_add_peak_of(int threads) {
+double multiply_add_peak_of(int threads, MultiplyAdd kind) {
   std::vector<double> peaks;
-  for (int run = 0; run < 5; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
+  for (int run = 0; run < 100; ++run) {
+    std::vector<double> of_each(static_cast<std::size_t>(threads));
     std::vector<std::thread> all;
-    for (int i = 0; i < threads; ++i)
-      all.emplace_back([] {
-        for (int repeat = 0; repeat < 20; ++repeat) loop();
-      });
+    for (double& peak : of_each) all.emplace_back([&peak, kind] { peak = multiply_add_peak(kind); });
     for (std::thread& thread : all) thread.join();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    peaks.push_back(20e-9 * flops * threads / seconds);
+    peaks.push_back(std::accumulate(of_each.begin(), of_each.end(), 0.0));
   }
   std::sort(peaks.begin(), peaks.end());
   return peaks[peaks.size() / 2];

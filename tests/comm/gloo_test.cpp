@@ -67,18 +67,6 @@ std::string only_loopback() {
   return local_addresses("/proc/net/tcp6").empty() ? "" : "a socket is bound to an IPv6 address";
 }
 
-Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
-
-// The text of the RunError that the call ends with; empty when there is none.
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("address_text: an address of either kind with its port, and nothing of what is neither or cut") {
@@ -96,6 +84,68 @@ TEST_CASE("address_text: an address of either kind with its port, and nothing of
   CHECK(sim::address_text(&four, sizeof four - 1) == "");
   four.sin_family = AF_UNIX;
   CHECK(sim::address_text(&four, sizeof four) == "");
+}
+
+TEST_CASE("connects_to: the later of two addresses connects, by address and then by port, of either kind") {
+  const auto four = [](std::uint32_t address, int port) {
+    sockaddr_in of = {};
+    of.sin_family = AF_INET;
+    of.sin_addr.s_addr = htonl(address);
+    of.sin_port = static_cast<in_port_t>(port);
+    return std::vector<char>(reinterpret_cast<const char*>(&of), reinterpret_cast<const char*>(&of + 1));
+  };
+  const auto six = [](const char* address, int port) {
+    sockaddr_in6 of = {};
+    of.sin6_family = AF_INET6;
+    REQUIRE(inet_pton(AF_INET6, address, &of.sin6_addr) == 1);
+    of.sin6_port = static_cast<in_port_t>(port);
+    return std::vector<char>(reinterpret_cast<const char*>(&of), reinterpret_cast<const char*>(&of + 1));
+  };
+  const auto only_first = [](const std::vector<char>& first, const std::vector<char>& second) {
+    return sim::connects_to(first, second) && !sim::connects_to(second, first);
+  };
+  CHECK(only_first(four(0x0a000002, 1), four(0x0a000001, 2)));
+  CHECK(only_first(four(0x0a000001, 2), four(0x0a000001, 1)));
+  CHECK(only_first(four(0x80000001, 1), four(0x0a000001, 1)));  // bytes without a sign
+  CHECK(only_first(six("fd00::2", 1), six("fd00::1", 2)));      // the last byte of the address, against the port
+  CHECK(only_first(six("fe80::1", 1), six("fd00::ffff", 2)));
+  CHECK(only_first(six("::1", 2), six("::1", 1)));
+  CHECK(!sim::connects_to(six("::1", 7), six("::1", 7)));
+}
+
+TEST_CASE("collectives over Gloo at an IPv6 address equal the naive reference") {
+  const int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 loopback = {};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool there = probe >= 0 && bind(probe, reinterpret_cast<sockaddr*>(&loopback), sizeof loopback) == 0;
+  if (probe >= 0) close(probe);
+  if (!there) {
+    MESSAGE("this system has no ::1, so nothing is tried over IPv6");
+    return;
+  }
+  constexpr int kSize = 4;
+  sim::Board board(sim::GlooDevice::board_keys(kSize), sim::GlooDevice::board_value_bytes(kSize));
+  std::vector<std::string> complaints(kSize);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kSize; ++rank)
+    ranks.emplace_back([&, rank] {
+      try {
+        sim::GlooDevice device("::1");
+        const std::unique_ptr<Backend> backend = device.connect("six", rank, kSize, board, patient);
+        Ledger ledger;
+        Communicator communicator("six", rank, kSize, *backend, ledger);
+        RandomCalls calls;
+        calls.seed = 6;
+        calls.calls = 30;
+        calls.largest = 3000;
+        complaints[static_cast<std::size_t>(rank)] = make_random_calls(communicator, calls);
+      } catch (const std::exception& error) {
+        complaints[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  for (std::thread& rank : ranks) rank.join();
+  CHECK(joined(complaints) == "");
 }
 
 TEST_CASE("collectives over Gloo on threads: every kind, element type and world size equals the naive reference") {
@@ -149,23 +199,6 @@ TEST_CASE("a proof holds for its secret, group, ranks and challenges, and for no
     sim::Proof wrong = proof;
     wrong[byte] ^= 1;
     CHECK_FALSE(sim::proves(wrong, secret, "dp 1", 2, 3, theirs, own));
-  }
-}
-
-TEST_CASE("a process that has the addresses and not the secret is turned away, and no rank is blamed") {
-  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
-  const auto run = [&](int rank) {
-    sim::GlooDevice device;
-    const sim::Secret guess = sim::random_bytes();
-    return error_of([&] { device.connect("gloo", rank, 3, board, patient, rank == 1 ? &guess : nullptr); });
-  };
-  const std::vector<ChildEnd> ends = on_processes(3, run);
-  for (int rank = 0; rank < 3; ++rank) {
-    const std::string& complaint = ends[static_cast<std::size_t>(rank)].complaint;
-    CAPTURE(complaint);
-    CHECK(complaint.find("a process that is not a rank") == 0);
-    CHECK(complaint.find("nothing of the run was sent to it") != std::string::npos);
-    if (rank != 1) CHECK(complaint.find("in place of rank 1") != std::string::npos);
   }
 }
 
@@ -405,123 +438,6 @@ TEST_CASE("several groups on one device: each has its own traffic, ledger entry 
     return "";
   };
   CHECK(joined(on_processes(size, run)) == "");
-}
-
-TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
-  const int size = 4;
-  for (const Index count : {Index{10}, Index{300000}}) {
-    CAPTURE(count);
-    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
-    const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
-        c.all_gather(values(count));
-        if (rank == 2) kill(getpid(), SIGKILL);
-        const std::string first = error_of([&] {
-          for (int i = 0; i < 1000; ++i) c.all_gather(values(count));
-        });
-        if (first.find("the rank has died or left") == std::string::npos) return "error: " + first;
-        return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
-      });
-    };
-    // The children's timeout is 20 s; a child that waited for it would say so in its error.
-    const auto ends = on_processes(size, run);
-    for (int rank = 0; rank < size; ++rank) {
-      CAPTURE(rank);
-      CHECK(ends[std::size_t(rank)].complaint == "");
-      CHECK(ends[std::size_t(rank)].signal == (rank == 2 ? SIGKILL : 0));
-    }
-  }
-}
-
-TEST_CASE("a killed rank: the kernel's count is not left out, as where nobody counts; it is an error") {
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  const auto run = [&](int rank) {
-    return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
-      c.barrier();
-      if (rank == 1) kill(getpid(), SIGKILL);
-      if (sim::connected_tcp_sockets().empty()) return "";  // nobody counts on this system
-      for (int i = 0; i < 20000; ++i) {
-        try {
-          if (!c.backend().kernel_traffic().known) return "left out";
-        } catch (const PeerLostError&) {
-          return "";
-        }
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-      return "still counted";
-    });
-  };
-  CHECK(on_processes(2, run)[0].complaint == "");
-}
-
-TEST_CASE("a rank that is killed in the middle of a message: its peer is told long before the timeout") {
-  const Index count = 20000000;
-  for (const bool sends : {true, false}) {
-    CAPTURE(sends);
-    sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-    SharedCounter begun;
-    const auto run = [&](int rank) {
-      return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
-        Flat memory(static_cast<std::size_t>(count), 1.0f);
-        const bool sender = (rank == 1) == sends;
-        if (rank == 1) {
-          const Transfer transfer = sender ? c.isend(memory.data(), count, 0) : c.irecv(memory.data(), count, 0);
-          begun.add();
-          begun.wait_for(2);
-          kill(getpid(), SIGKILL);
-        }
-        const std::string error = error_of([&] {
-          Transfer transfer = sender ? c.isend(memory.data(), count, 1) : c.irecv(memory.data(), count, 1);
-          begun.add();
-          transfer.wait();
-        });
-        return error.find("the rank has died or left") == std::string::npos ? "error: " + error : "";
-      });
-    };
-    CHECK(on_processes(2, run)[0].complaint == "");
-  }
-}
-
-TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  SharedCounter done;
-  const auto run = [&](int rank) {
-    return as_gloo_rank(
-        rank, 2, board,
-        [&](Communicator& c) -> std::string {
-          c.barrier();
-          if (rank == 1) {
-            done.wait_for(1);
-            return "";
-          }
-          const std::string error = error_of([&] { c.all_gather(values(5)); });
-          done.add();
-          return error == "rank 0 waited 300 ms in all_gather for rank 1 of group gloo, which has stopped, makes other "
-                          "calls, or needs a longer timeout"
-                     ? ""
-                     : "error: " + error;
-        },
-        milliseconds(300));
-  };
-  CHECK(joined(on_processes(2, run)) == "");
-}
-
-TEST_CASE("a rank that leaves and a closed backend: errors on both sides") {
-  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
-    c.barrier();
-    if (c.rank() == 1) {
-      c.backend().close("it has been closed");
-      const std::string own = error_of([&] { c.barrier(); });
-      return own.find("it has been closed") == std::string::npos ? "own error: " + own : "";
-    }
-    const std::string error = error_of([&] { c.all_gather(values(5)); });
-    return error == "the connection to rank 1 of group gloo was closed while rank 0 was in all_gather: the rank has "
-                    "died "
-                    "or left"
-               ? ""
-               : "error: " + error;
-  });
-  CHECK(joined(complaints) == "");
 }
 
 TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one number as well") {

@@ -23,8 +23,6 @@ struct Disagreement {
   std::function<void(Communicator&)> calls;
 };
 
-Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
-
 // Rank 1 is always the odd one out. The last call of each is one in which every rank hears from every other.
 std::vector<Disagreement> disagreements() {
   std::vector<Disagreement> all;
@@ -234,4 +232,24 @@ TEST_CASE("abort: wakes every rank that waits over memory with the given reason,
   group.abort("a later reason does not count");
   for (std::thread& thread : threads) thread.join();
   CHECK(woken == 4);
+}
+
+TEST_CASE("two sends that cross: both ranks wait, and that is what they are told, whatever the types of the two are") {
+  std::atomic<int> timeouts{0};
+  on_memory_threads(
+      2,
+      [&](Communicator& c) -> std::string {
+        const Flat floats = values(4);
+        const FlatOf<bfloat16> halves(6);
+        try {
+          if (c.rank() == 0) c.send(floats.data(), 4, 1);
+          if (c.rank() == 1) c.send(halves.data(), 6, 0);
+        } catch (const RunError& error) {
+          const std::string text = error.what();
+          if (text.find("waited 100 ms in send") != std::string::npos) ++timeouts;
+        }
+        return "";
+      },
+      std::chrono::milliseconds(100));
+  CHECK(timeouts == 2);
 }

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/comm/predicted_traffic.hpp"
@@ -68,6 +70,12 @@ class WithAllGather : public Backend {
       to += bytes;
     }
     table_.meet();
+    const int size = static_cast<int>(call.out_counts.size());
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank_) continue;
+      call.moved(true, peer, call.in_counts[0] * element_size(call.type));
+      call.moved(false, peer, call.out_counts[static_cast<std::size_t>(peer)] * element_size(call.type));
+    }
     return all_gather_v_traffic(rank_, call.out_counts, call.type);
   }
 
@@ -78,12 +86,22 @@ class WithAllGather : public Backend {
   std::atomic<int>& calls_;
 };
 
-// Counts the calls that it is told of, and whether somebody waited for all others.
+// Counts the calls that it is told of, whether somebody waited for all others, and what moved.
 struct Witness : CallObserver {
   void begins(const Call& call) override { gathers += call.kind == CollectiveKind::all_gather; }
   void ended(const Call& call) override { ended_gathers += call.kind == CollectiveKind::all_gather; }
   void waits(CollectiveKind kind, int peer) override { waited += kind == CollectiveKind::all_gather && peer == -1; }
+  void moved(const Call&, const Message& message) override {
+    (message.sent ? traffic.bytes_sent : traffic.bytes_received) += message.bytes;
+    (message.sent ? traffic.messages_sent : traffic.messages_received) += 1;
+    // All messages of collectives between two ranks are numbered in one order, be they the backend's or not.
+    if (message.number != numbers[{message.sent, message.from_rank_to_rank, message.peer}]++) in_order = false;
+    if (message.began_ns <= 0) in_order = false;
+  }
   int gathers = 0, ended_gathers = 0, waited = 0;
+  Traffic traffic;
+  bool in_order = true;
+  std::map<std::tuple<bool, bool, int>, std::int64_t> numbers;
 };
 
 }  // namespace
@@ -102,6 +120,8 @@ TEST_CASE("a native collective: is used, counted, observed and right, among othe
       calls.seed = 3;
       const std::string wrong = make_random_calls(c, calls);
       if (witness.gathers != witness.ended_gathers || witness.gathers != witness.waited) return "the observer";
+      if (witness.traffic != c.ledger().total()) return "the observer was told of other messages than the ledger";
+      if (!witness.in_order) return "the messages are not numbered one by one";
       observed += witness.gathers;
       return wrong;
     };

@@ -151,6 +151,17 @@ bool SharedCounter::wait_for(int value) const {
   return this->value() >= value;
 }
 
+Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 std::string joined(const std::vector<std::string>& complaints) {
   std::string text;
   for (std::size_t rank = 0; rank < complaints.size(); ++rank) {

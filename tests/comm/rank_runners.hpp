@@ -75,6 +75,12 @@ class SharedCounter {
   int* shared_;
 };
 
+/// Something to send: `count` ones.
+Flat values(Index count);
+
+/// The text of the RunError that the call ends with; empty when there is none.
+std::string error_of(const std::function<void()>& call);
+
 /// The complaints of all ranks in one string, for doctest's CHECK.
 std::string joined(const std::vector<std::string>& complaints);
 std::string joined(const std::vector<ChildEnd>& ends);

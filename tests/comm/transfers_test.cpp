@@ -38,17 +38,6 @@ std::vector<Place> places() {
 // Below, at and above what travels in an envelope over Gloo.
 const Index sizes[] = {0, 1, 1024, 1025, 200000};
 
-Flat values(Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); }
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string transfers_of(Communicator& c, std::uint64_t seed) {
   RandomTransfers settings;
   settings.seed = seed;
@@ -317,4 +306,53 @@ TEST_CASE("messages of another size or type: both ranks get an error, and it say
         CHECK(joined(place.run(2, run, patient)) == "");
         CHECK(said >= 1);
       }
+}
+
+TEST_CASE("a posted transfer: its time runs from when it is waited for, however long ago it was posted") {
+  for (const Place& place : places()) {
+    CAPTURE(place.name);
+    const milliseconds timeout(1000);
+    std::atomic<bool> waiting{false};
+    const auto run = [&](Communicator& c) -> std::string {
+      Flat memory = values(200000);
+      return error_of([&] {
+        if (c.rank() == 0) {
+          Transfer transfer = c.irecv(memory.data(), Index(memory.size()), 1);
+          std::this_thread::sleep_for(timeout + milliseconds(100));
+          waiting = true;
+          transfer.wait();
+        } else {
+          while (!waiting) std::this_thread::sleep_for(milliseconds(1));
+          std::this_thread::sleep_for(milliseconds(100));
+          c.send(memory.data(), Index(memory.size()), 0);
+        }
+      });
+    };
+    CHECK(joined(place.run(2, run, timeout)) == "");
+  }
+}
+
+TEST_CASE("who waits too long gets a TimeoutError, which nobody takes for a peer that is lost, over every backend") {
+  for (const Place& place : places()) {
+    CAPTURE(place.name);
+    std::atomic<bool> over{false};
+    const auto run = [&](Communicator& c) -> std::string {
+      if (c.rank() == 1) {
+        while (!over) std::this_thread::sleep_for(milliseconds(1));
+        return "";
+      }
+      Flat memory(4);
+      std::string kind = "nothing was thrown";
+      try {
+        c.recv(memory.data(), 4, 1);
+      } catch (const TimeoutError&) {
+        kind = "";
+      } catch (const std::exception& error) {
+        kind = error.what();
+      }
+      over = true;
+      return kind;
+    };
+    CHECK(joined(place.run(2, run, milliseconds(200))) == "");
+  }
 }

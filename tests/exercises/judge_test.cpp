@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "sim/exercise/exercise.hpp"
 #include "src/errors.hpp"
+#include "tests/golden/golden_text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -99,6 +103,21 @@ TEST_CASE("wrong values: the rank, the element, and what they look like") {
   CHECK(own.says("what it looks like: It is my own two."));
 }
 
+TEST_CASE("a count that a float would round is an error of the exercise, and not a verdict") {
+  const auto one_byte_too_many = [](Communicator& dp, const Flat& shard) {
+    const std::vector<std::byte> mine((std::size_t{1} << 24) + 1);
+    std::vector<std::byte> theirs(mine.size());
+    const int peer = dp.rank() ^ 1;
+    Transfer out = dp.isend(mine.data(), Index(mine.size()), peer);
+    dp.recv(theirs.data(), Index(theirs.size()), peer);
+    out.wait();
+    return shard;
+  };
+  const Judged result = judged(+one_byte_too_many);
+  CHECK(result.outcome == Outcome::threw);
+  CHECK(result.says("can't hand over the count 16777217 without rounding it"));
+}
+
 TEST_CASE("a result that another rank should have is recognized") {
   Task task = gather_two([](Communicator& dp, const Flat&) { return two_of((dp.rank() + 1) % dp.size()); });
   task.reference = [](const Seat& seat) { return answer("mine", two_of(seat.place.dp)); };
@@ -164,6 +183,7 @@ TEST_CASE("what never comes to an end, and what throws") {
   const Judged deadlock = judged(gather_two(+all_send_first), 0.3);
   CHECK(deadlock.outcome == Outcome::stood_still);
   CHECK(deadlock.says("every message needs both ends"));
+  CHECK(deadlock.says("\n  Every rank of the group has to make the same collective calls"));
   const Judged thrown = judged([](Communicator&, const Flat&) -> Flat { throw std::runtime_error("not today"); });
   CHECK(thrown.outcome == Outcome::threw);
   CHECK(thrown.says("not today."));
@@ -188,4 +208,57 @@ TEST_CASE("exercises are found by name, and take functions of one type alone") {
       doctest::Contains("does not have the type"), UsageError);
   CHECK_THROWS_WITH_AS(find_exercise("lesson_99_made_up/nothing"),
                        doctest::Contains("there are: lesson_99_made_up/gather_two"), UsageError);
+}
+
+TEST_CASE("the whole verdict on each kind of attempt is the one that is kept") {
+  std::string all;
+  const auto add = [&all](const char* attempt, const Judged& verdict) {
+    all += std::string(attempt) + ": " + outcome_name(verdict.outcome) + "\n" + verdict.words + "\n";
+  };
+  add("right", judged(right));
+  add("one element of one rank", judged([](Communicator& dp, const Flat& shard) {
+        Flat all_of_them = dp.all_gather(shard);
+        if (dp.rank() == 1) all_of_them[3] = 22.000004f;
+        return all_of_them;
+      }));
+  add("two elements, far away", judged([](Communicator& dp, const Flat& shard) {
+        Flat all_of_them = dp.all_gather(shard);
+        if (dp.rank() == 1) all_of_them[0] = -3, all_of_them[2] = 70000;
+        return all_of_them;
+      }));
+  add("its own two", judged([](Communicator& dp, const Flat& shard) {
+        dp.all_gather(shard);
+        return shard;
+      }));
+  add("nothing at all", judged([](Communicator& dp, const Flat& shard) {
+        dp.all_gather(shard);
+        return Flat();
+      }));
+  add("no call", judged([](Communicator& dp, const Flat&) {
+        Flat all_of_them;
+        for (int r = 0; r < dp.size(); ++r)
+          for (const float value : two_of(r)) all_of_them.push_back(value);
+        return all_of_them;
+      }));
+  add("sixteen calls", judged([](Communicator& dp, const Flat& shard) {
+        Flat all_of_them = dp.all_gather(shard);
+        for (int i = 0; i < 15; ++i) dp.barrier();
+        return all_of_them;
+      }));
+  add("one call too many", judged([](Communicator& dp, const Flat& shard) {
+        dp.all_gather(shard);
+        return dp.all_gather(shard);
+      }));
+  add("too much memory", judged([](Communicator& dp, const Flat& shard) {
+        const Flat more(5);
+        return dp.all_gather(shard);
+      }));
+  add("an exception", judged([](Communicator&, const Flat&) -> Flat { throw std::runtime_error("not today"); }));
+  // Where the exercise says nothing of slices, nothing is said of halves that changed places.
+  add("halves that changed places", judged([](Communicator& dp, const Flat& shard) {
+        Flat all_of_them = dp.all_gather(shard);
+        std::rotate(all_of_them.begin(), all_of_them.begin() + dp.size(), all_of_them.end());
+        return all_of_them;
+      }));
+  muonwalk::testing::expect_golden("verdicts.txt", all);
 }

@@ -3,13 +3,19 @@
 #include "sim/exercise/likeness.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "src/layout/slicing.hpp"
+#include "tests/golden/golden_text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::Draws;
 
 namespace {
 
@@ -120,4 +126,171 @@ TEST_CASE("nothing is claimed of what resembles nothing") {
   // Equal numbers can be shifted as one likes.
   const Matrix same(3, 3, Flat(9, 2.0f));
   CHECK(likeness(Matrix(3, 3, Flat(9, 3.0f)), same) == "");
+}
+
+namespace {
+
+// Slice i of n of a matrix, taken and put element by element.
+Matrix with_slice(Matrix into, const Matrix& from, SplitDim dim, Index n, Index to_slice, Index from_slice) {
+  const bool rows = dim == SplitDim::rows;
+  const Index along = (rows ? into.rows() : into.cols()) / n;
+  for (Index i = 0; i < into.rows(); ++i)
+    for (Index j = 0; j < into.cols(); ++j) {
+      const Index at = rows ? i : j;
+      if (at / along != to_slice) continue;
+      const Index there = from_slice * along + at % along;
+      into(i, j) = rows ? from(there, j) : from(i, there);
+    }
+  return into;
+}
+
+std::string place_text(SplitDim dim, Index along, Index i) {
+  const char* one = dim == SplitDim::rows ? "row" : "column";
+  return along == 1 ? fmt::format("{} {}", one, i) : fmt::format("{}s {}–{}", one, i * along, (i + 1) * along - 1);
+}
+
+}  // namespace
+
+TEST_CASE("any shape and any number of slices: what was done to the matrix is said, with its places and numbers") {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    Draws draw(seed);
+    const int n = draw(2, 4);
+    const SplitDim dim = draw(0, 1) == 0 ? SplitDim::rows : SplitDim::columns;
+    const bool rows = dim == SplitDim::rows;
+    // The other dimension does not divide by the number of slices, so that only this one can be meant.
+    const Index along = draw(1, 3), other = n * draw(1, 2) + 1;
+    const Matrix wanted = numbers(rows ? along * n : other, rows ? other : along * n);
+    CAPTURE(wanted.rows());
+    CAPTURE(wanted.cols());
+
+    // One slice where another one belongs, then all of them moved on by one.
+    const Index to = draw(0, n - 1), from = (to + draw(1, n - 1)) % n;
+    CHECK(likeness(with_slice(wanted, wanted, dim, n, to, from), wanted, n) ==
+          fmt::format("Slice {} lies where slice {} belongs ({}).", from, to, place_text(dim, along, to)));
+    Matrix moved_on = wanted;
+    for (Index i = 0; i < n; ++i) moved_on = with_slice(moved_on, wanted, dim, n, i, (i + 1) % n);
+    const std::string first = fmt::format("Slice 1 lies where slice 0 belongs ({})", place_text(dim, along, 0));
+    CHECK(likeness(moved_on, wanted, n) ==
+          first + (n == 2 ? fmt::format(", and slice 0 lies where slice 1 belongs ({}).", place_text(dim, along, 1))
+                          : fmt::format(", and {} more slices are not where they belong.", n - 1)));
+    CHECK(likeness(with_slice(wanted, Matrix(wanted.rows(), wanted.cols()), dim, n, to, 0), wanted, n) ==
+          fmt::format("There are zeros where slice {} belongs ({}).", to, place_text(dim, along, to)));
+
+    // The slices joined along the other dimension, under the right shape and under their own.
+    Flat joined;
+    for (Index i = 0; i < n; ++i)
+      for (Index r = 0; r < (rows ? along : wanted.rows()); ++r)
+        for (Index c = 0; c < (rows ? wanted.cols() : along); ++c)
+          joined.push_back(rows ? wanted(i * along + r, c) : wanted(r, i * along + c));
+    if (!rows && wanted.rows() > 1) {
+      const std::string words =
+          along == 1 ? "It is the transpose."  // columns one below the other
+                     : fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
+      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), joined), wanted, n) == words);
+      CHECK(likeness(Matrix(wanted.rows() * n, along, joined), wanted, n) == words);
+    }
+    if (rows && along > 1) {
+      Flat sideways;
+      for (Index r = 0; r < along; ++r)
+        for (Index i = 0; i < n; ++i)
+          for (Index c = 0; c < wanted.cols(); ++c) sideways.push_back(wanted(i * along + r, c));
+      const std::string words =
+          fmt::format("The {} slices lie side by side, as if they were columns; they are rows.", n);
+      CHECK(likeness(Matrix(along, wanted.cols() * n, sideways), wanted, n) == words);
+    }
+
+    // Where the number of slices divides neither dimension, the same wrong answers get a likeness or none, but no
+    // exception.
+    CHECK_NOTHROW(likeness(moved_on, wanted, 5));
+    CHECK_NOTHROW(likeness(Matrix(1, wanted.size(), joined), wanted, 5));
+    CHECK_NOTHROW(likeness(Matrix(wanted.size(), 1, Flat(static_cast<std::size_t>(wanted.size()), 1.5f)), wanted, n));
+
+    // Some rows or columns are zeros, a shift, and a factor.
+    const Index lines = rows ? wanted.rows() : wanted.cols();
+    const Index begin = draw(0, static_cast<int>(lines) - 1),
+                end = draw(static_cast<int>(begin), static_cast<int>(lines) - 1);
+    if (end - begin + 1 < lines) {
+      Matrix zeros = wanted;
+      for (Index i = 0; i < zeros.rows(); ++i)
+        for (Index j = 0; j < zeros.cols(); ++j)
+          if ((rows ? i : j) >= begin && (rows ? i : j) <= end) zeros(i, j) = 0;
+      const char* one = rows ? "Row" : "Column";
+      CHECK(likeness(zeros, wanted) == (begin == end
+                                            ? fmt::format("{} {} is zero; all else is right.", one, begin)
+                                            : fmt::format("{}s {}–{} are zeros; all else is right.", one, begin, end)));
+    }
+    const auto size = static_cast<std::size_t>(wanted.size());
+    const auto by = static_cast<std::size_t>(draw(1, 8));
+    Flat early(size, -1.0f), late(size, -1.0f);
+    for (std::size_t i = 0; i + by < size; ++i) early[i] = wanted.flat()[i + by], late[i + by] = wanted.flat()[i];
+    const std::string elements = fmt::format("{} element{}", by, by == 1 ? "" : "s");
+    const bool told = 4 * by <= size;
+    const std::string of_early = likeness(Matrix(wanted.rows(), wanted.cols(), early), wanted),
+                      of_late = likeness(Matrix(wanted.rows(), wanted.cols(), late), wanted);
+    CHECK(of_early ==
+          (told ? fmt::format("All values lie {} too early: what should come first is missing.", elements) : ""));
+    CHECK(of_late == (told ? fmt::format("All values lie {} too late.", elements) : ""));
+    const int factor = draw(2, 9);
+    Matrix large = wanted, small = wanted, apart = wanted;
+    for (float& value : large.flat()) value *= static_cast<float>(factor);
+    for (float& value : small.flat()) value /= static_cast<float>(factor);
+    CHECK(likeness(large, wanted) == fmt::format("Every element is {} times too large.", factor));
+    CHECK(likeness(small, wanted) == fmt::format("Every element is {} times too small.", factor));
+    const int ulp = draw(1, 90);
+    for (int k = 0; k < ulp; ++k) apart(0, 0) = std::nextafter(apart(0, 0), 1e9f);
+    CHECK(likeness(apart, wanted) ==
+          (ulp > 64 ? ""
+                    : fmt::format("Only last bits differ, by {} ULP at most: the same numbers, added or multiplied in "
+                                  "another order.",
+                                  ulp)));
+  }
+}
+
+TEST_CASE("a factor is one where there are zeros, too, and none where a zero is anything else") {
+  for (Index at = 0; at < 24; ++at) {
+    Matrix wanted = kWanted;
+    wanted(at / 6, at % 6) = 0;
+    Matrix held = wanted;
+    for (float& value : held.flat()) value *= 3;
+    CHECK(likeness(held, wanted) == "Every element is 3 times too large.");
+    held(at / 6, at % 6) = 1;
+    CHECK(likeness(held, wanted) == "");
+    held(at / 6, at % 6) = 0;
+    held((at + 1) % 24 / 6, (at + 1) % 24 % 6) = 0;
+    CHECK(likeness(held, wanted) == "");
+    held = wanted;
+    for (float& value : held.flat()) value = -value;
+    CHECK(likeness(held, wanted) == "Every element has the wrong sign.");
+  }
+}
+
+TEST_CASE("of lines that are zero, those that follow each other are said, and none where others stand between") {
+  for (unsigned which = 1; which < 63; ++which)  // bit i: line i is zero
+    for (const bool rows : {true, false}) {
+      CAPTURE(which);
+      const Matrix wanted = rows ? numbers(6, 5) : numbers(5, 6);
+      Matrix held = wanted;
+      for (Index i = 0; i < held.rows(); ++i)
+        for (Index j = 0; j < held.cols(); ++j)
+          if ((which >> (rows ? i : j) & 1u) != 0) held(i, j) = 0;
+      int first = 0, last = 5, zeros = 0;
+      while ((which >> first & 1u) == 0) ++first;
+      while ((which >> last & 1u) == 0) --last;
+      for (int i = 0; i < 6; ++i) zeros += static_cast<int>(which >> i & 1u);
+      const char* one = rows ? "Row" : "Column";
+      const std::string expected = zeros == 1 ? fmt::format("{} {} is zero; all else is right.", one, first)
+                                   : zeros == last - first + 1
+                                       ? fmt::format("{}s {}–{} are zeros; all else is right.", one, first, last)
+                                       : "";
+      CHECK(likeness(held, wanted) == expected);
+    }
+}
+
+TEST_CASE("zeros, their signs, and shapes of nothing") {
+  Matrix negative(2, 3, {0.0f, 1, 2, 3, 4, 5}), positive = negative;
+  negative(0, 0) = -0.0f;
+  CHECK(likeness(negative, positive) == "It differs in the sign of a zero alone.");
+  CHECK(likeness(numbers(1, 1), Matrix(1, 1)) == "");
+  CHECK(likeness(Matrix(2, 2), Matrix(3, 3)).empty());
 }

@@ -15,7 +15,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(SOURCE / "tools"))
-import try_exercise  # noqa: E402
+from exercises import MOST_HINTS, Broken, exercises  # noqa: E402
+from judging import judge  # noqa: E402
 
 LEAST_WRONG = 2
 FAILS = re.compile(r"// fails: (.+)\n")
@@ -32,12 +33,12 @@ def faults_of(exercise, build, timeout):
             # Where a line is too long, clang-format goes on with the words of the next one.
             if line.startswith("//     ") and not line.startswith("//      ") and "  " not in line[7:]:
                 faults.append(f"its contract has a line without a name and what it is: {line[2:].strip()}")
-    except try_exercise.Broken as broken:
+    except Broken as broken:
         faults.append(str(broken))
     try:
-        if not 1 <= len([hint for hint in exercise.hints if hint]) <= try_exercise.MOST_HINTS:
-            faults.append(f"it has {len(exercise.hints)} hints, not one to {try_exercise.MOST_HINTS}")
-    except try_exercise.Broken as broken:
+        if not 1 <= len([hint for hint in exercise.hints if hint]) <= MOST_HINTS:
+            faults.append(f"it has {len(exercise.hints)} hints, not one to {MOST_HINTS}")
+    except Broken as broken:
         faults.append(str(broken))
     wrong = sorted(exercise.folder.glob("wrong_*.cpp"))
     if len(wrong) < LEAST_WRONG:
@@ -71,8 +72,8 @@ def attempt(exercise, path, build, timeout):
         mine.write_text(exercise.code(path.name), encoding="utf-8")
         with open(Path(folder) / "said", "w+", encoding="utf-8") as said:
             try:
-                result = try_exercise.judge(exercise, mine, build, timeout, said)
-            except try_exercise.Broken as broken:
+                result = judge(exercise, mine, build, timeout, said)
+            except Broken as broken:
                 return "the judge broke", str(broken)
             said.seek(0)
             return result.outcome, said.read() + result.words
@@ -85,7 +86,7 @@ def main():
     parser.add_argument("--root", type=Path, default=SOURCE)
     parser.add_argument("--timeout", type=float, default=1)
     options = parser.parse_args()
-    found = [each for each in try_exercise.exercises(options.root) if each.name == options.exercise]
+    found = [each for each in exercises(options.root) if each.name == options.exercise]
     faults = faults_of(found[0], options.build.resolve(), options.timeout) if found else ["there is no such exercise"]
     for fault in faults:
         print(f"FAILED  {options.exercise}: {fault}")

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ HEAD = "Matrix join_columns(const Flat& gathered, Shape slice, int tp) "
 RIGHT = "{ return join_slices(gathered, slice, SplitDim::columns, tp); }\n"
 
 
-class Desk(unittest.TestCase):
+class OwnFolder(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -47,7 +48,7 @@ class Desk(unittest.TestCase):
         self.assertEqual(self.out, "")
 
 
-class Requests(Desk):
+class Requests(OwnFolder):
     def test_the_list(self):
         lines = self.ask().splitlines()
         self.assertEqual(self.code, 0)
@@ -157,7 +158,7 @@ class Requests(Desk):
             self.assertNotIn("Traceback", self.err)
 
 
-class Attempts(Desk):
+class Attempts(OwnFolder):
     def expect(self, outcome, words, text):
         said = self.judge(text)
         self.assertEqual(self.code, 1, said + self.err)
@@ -195,6 +196,23 @@ class Attempts(Desk):
         include = "#include <cstdlib>\n" + INCLUDE
         self.expect("it ends the program", "code 0", include + HEAD + "{ std::exit(0); }\n")
         self.expect("it ends the program", "code 0", include + "int early = (std::exit(0), 1);\n" + HEAD + RIGHT)
+
+    def test_an_interrupt_says_so_and_leaves_the_file(self):
+        self.folder.mkdir()
+        text = INCLUDE + HEAD + "{ for (;;) std::printf(\"\"); }\n"
+        self.file.write_text("#include <cstdio>\n" + text, encoding="utf-8")
+        program = subprocess.Popen(
+            [sys.executable, str(SOURCE / "tools/try_exercise.py"), "05", "--judge", "--folder", str(self.folder), "--build",
+             str(BUILD)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=SOURCE, start_new_session=True)
+        self.assertIn("Try 05", program.stdout.readline())
+        os.killpg(program.pid, signal.SIGINT)  # as a terminal does on Ctrl-C
+        _, said = program.communicate(timeout=60)
+        self.assertEqual(program.returncode, 128 + signal.SIGINT)
+        self.assertIn("walk: interrupted; your files are as they were", said)
+        self.assertNotIn("Traceback", said)
+        self.assertEqual(self.file.read_text(encoding="utf-8"), "#include <cstdio>\n" + text)
+        self.ask()
+        self.assertIn("0 of 12 solved", self.out)
 
     def test_loops_that_never_end(self):
         self.expect("it never ends", "loop that never ends", INCLUDE + HEAD

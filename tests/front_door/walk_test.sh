@@ -396,6 +396,30 @@ test_moved_project() {
   expect_err "has moved"
 }
 
+test_cuda() {
+  : "test turns CUDA on where there is an nvcc, off where there is none any more, and says so in one line; others leave it"
+  local option="MUONWALK_CUDA:UNINITIALIZED" cache=$project/build/CMakeCache.txt
+  printf '%s\n' 'add_test(NAME holds COMMAND true)' 'add_custom_target(docs)' >"$project/tests/tests.cmake"
+  stub nvcc
+  walk test
+  expect_status 0
+  grep -qxF "$option=ON" "$cache" || fail "CUDA should be on"
+  [[ $err != *nvcc* ]] || fail "there is nothing to say of nvcc"
+  walk 05
+  [[ -z $err ]] || fail "a lesson should not configure again"
+  walk test
+  [[ $err != *Configuring* ]] || fail "a second time should not configure again"
+  # This machine's programs, without an nvcc.
+  rm "$machine/nvcc"
+  mkdir "$scratch/no_nvcc"
+  cp -s /usr/bin/* "$scratch/no_nvcc" 2>/dev/null || true
+  rm -f "$scratch/no_nvcc/nvcc"
+  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH= "$project/walk" test
+  expect_status 0
+  [[ $(grep -c "There is no nvcc on PATH" <<<"$err") == 1 ]] || fail "expected one line on nvcc"
+  grep -qxF "$option=OFF" "$cache" || fail "CUDA should be off"
+}
+
 test_broken_source() {
   : "a lesson that does not compile ends in one sentence after the compiler's own, exit 3, and does not run"
   walk 05

@@ -77,7 +77,7 @@ for room in sees:
             check(folder(other).startswith("src/"), f"{room} of src sees {other} of sim")
 
 # An include with the arrow builds; the same against it does not.
-for inner, outer in (("layout", "optim"), ("comm", "transport"), ("recording", "cluster"), ("cluster", "analyser")):
+for inner, outer in (("layout", "optim"), ("comm", "transport"), ("recording", "world"), ("world", "cluster"), ("cluster", "analyser")):
     check(inner in sees and outer in sees, f"there is no room {inner} or {outer}: name others in this test")
     if inner not in sees or outer not in sees:
         continue

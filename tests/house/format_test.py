@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every C++ file of the project is laid out as .clang-format says, and clang-format can tell.
+"""Every C++ and CUDA file of the project is laid out as .clang-format says, and clang-format can tell.
 
     format_test.py SOURCE CLANG_FORMAT
 """
@@ -21,7 +21,7 @@ def laid_out_otherwise(paths):
     return [path for path in paths if str(path) in named]
 
 
-files = [path for folder in FOLDERS for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cpp", ".hpp")]
+files = [path for folder in FOLDERS for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cpp", ".hpp", ".cu")]
 assert len(files) > 100, f"only {len(files)} files were found"
 wrong = [str(path.relative_to(SOURCE)) for path in laid_out_otherwise(files)]
 

@@ -260,3 +260,32 @@ TEST_CASE("read_safetensors: 2000 random corruptions: each file reads, or is ref
   CHECK(refused > 500);
   CHECK(read > 50);
 }
+
+TEST_CASE(
+    "read_safetensors: a tensor says its type, its shape and where it lies, in any order, and each of them once") {
+  const std::vector<std::string> members = {R"("dtype":"F32")", R"("shape":[])", R"("data_offsets":[0,4])"};
+  std::vector<std::size_t> order = {0, 1, 2};
+  do {
+    for (std::size_t left_out = 0; left_out <= 3; ++left_out)
+      for (std::size_t twice = 0; twice <= 3; ++twice) {
+        std::vector<std::string> said;
+        for (const std::size_t which : order)
+          for (int times = which == left_out ? 0 : which == twice ? 2 : 1; times > 0; --times)
+            said.push_back(members[which]);
+        std::string header = "{\"w\":{";
+        for (const std::string& member : said) header += (header.back() == '{' ? "" : ",") + member;
+        header += "}}";
+        CAPTURE(header);
+        const bool good = left_out == 3 && twice == 3;
+        if (good) {
+          const TemporaryFolder folder;
+          write_text(folder.file("good"), whole(header, 4));
+          CHECK(read_safetensors(folder.file("good")).tensors.size() == 1);
+        } else {
+          const std::string sentence = refusal(whole(header, 4));
+          CHECK(contains(sentence, "\"w\""));
+          CHECK(!contains(sentence, "\n"));
+        }
+      }
+  } while (std::next_permutation(order.begin(), order.end()));
+}

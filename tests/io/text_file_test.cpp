@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include "src/errors.hpp"
+#include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
 #include "tests/io/temporary_folder.hpp"
 
@@ -62,4 +65,15 @@ TEST_CASE("write_text_file: where nothing can be written, a sentence that names 
   CHECK(refusal(in_no_folder).find("can't write \"" + in_no_folder + "\": ") == 0);
   CHECK(refusal(folder.file("")).find("can't write ") == 0);
   CHECK(refusal("").find("can't write ") == 0);
+}
+
+TEST_CASE("remedy_for: each error of the system has the remedy that can help, and no other") {
+  const std::string folder = "create its folder first", rights = "choose a place where you may write",
+                    room = "make room or choose another disk", other = "choose another path";
+  const std::map<int, std::string> expected = {{ENOENT, folder}, {ENOTDIR, folder}, {EACCES, rights}, {EPERM, rights},
+                                               {EROFS, rights},  {ENOSPC, room},    {EDQUOT, room},   {EFBIG, room}};
+  for (int error = 0; error < 140; ++error) {
+    CAPTURE(error);
+    CHECK(remedy_for(error) == (expected.count(error) > 0 ? expected.at(error) : other));
+  }
 }

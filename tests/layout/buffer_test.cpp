@@ -449,3 +449,20 @@ TEST_CASE("Layout::text: a line per parameter, in at most 100 columns") {
         "w3         676 × 876   columns  676 × 438  0       0       81632–377719   0–3\n"
         "w4         128 × 128   rows     64 × 128   0       0       377720–385911  3\n");
 }
+
+TEST_CASE("meta: a parameter is found by its number and by its name, in whichever buffer it lies") {
+  const std::vector<Parameter> parameters = {{"a", {4, 6}, SplitDim::rows, 1},
+                                             {"b", {2, 2}, SplitDim::none, 0},
+                                             {"c", {6, 4}, SplitDim::columns, 1},
+                                             {"d", {8, 2}, SplitDim::none, 2}};
+  const Layout layout = plan_layout(parameters, Grid().dp(2).tp(2));
+  for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CHECK(layout.meta(i).parameter == i);
+    CHECK(layout.meta(i).name == parameters[std::size_t(i)].name);
+    CHECK(&layout.meta(i) == &layout.meta(parameters[std::size_t(i)].name));
+  }
+  CHECK_THROWS_AS(layout.meta(4), std::out_of_range);
+  CHECK_THROWS_AS(layout.meta(-1), std::out_of_range);
+  CHECK_THROWS_AS(layout.meta("e"), std::out_of_range);
+}

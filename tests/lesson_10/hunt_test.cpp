@@ -5,9 +5,11 @@
 #include <set>
 
 #include "src/text/text.hpp"
+#include "tests/golden/golden_text.hpp"
 #include "tests/sim/run_program.hpp"
 
 using muonwalk::text_width;
+using muonwalk::testing::expect_golden;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
 using muonwalk::testing::run_program;
@@ -39,6 +41,7 @@ bool contains(const std::string& text, const std::string& words) { return text.f
 }  // namespace
 
 TEST_CASE("the hunt: symptoms alone name no culprit, and where it trains to the end the loss falls") {
+  std::string screens;
   for (const Case& c : kCases) {
     const Outcome outcome = lesson({"--mystery", c.number});
     CAPTURE(outcome.out);
@@ -51,10 +54,13 @@ TEST_CASE("the hunt: symptoms alone name no culprit, and where it trains to the 
     CHECK_FALSE(contains(outcome.out, "reveal  "));
     CHECK(contains(outcome.out, "lesson_10_bug_hunt: mystery " + c.number + " is open\n"));
     for (const std::string& line : lines_of(outcome.out)) CHECK(text_width(line) <= 100);
+    screens += outcome.out + "\n";
   }
+  expect_golden("hunt_symptoms.txt", screens);
 }
 
 TEST_CASE("the hunt: of the eight suspects one did it; why the others did not is said without naming it") {
+  std::string verdicts;
   for (const Case& c : kCases)
     for (const Case& other : kCases) {
       // All pairs of bugs that train to the end; each of the others with itself and with the first of them.
@@ -70,10 +76,16 @@ TEST_CASE("the hunt: of the eight suspects one did it; why the others did not is
       CHECK(contains(outcome.out, "reveal    " + c.culprit + ": ") == right);
       CHECK(contains(outcome.out, "mystery " + c.number + (right ? " is solved\n" : " is not solved")));
       for (const std::string& line : lines_of(outcome.out)) CHECK(text_width(line) <= 100);
+      verdicts += "mystery " + c.number + ", suspect " + other.culprit + "\n";
+      const std::size_t begin = outcome.out.find("suspect   "), next = outcome.out.find("\nnext  ");
+      REQUIRE(begin < outcome.out.size());
+      verdicts += outcome.out.substr(begin, next == std::string::npos ? next : next - begin) + "\n";
     }
+  expect_golden("hunt_verdicts.txt", verdicts);
 }
 
 TEST_CASE("the hunt: each kind of evidence shows what it should, of each bug that trains to the end") {
+  std::string evidence;
   for (const Case& c : kCases)
     for (const std::string& kind : kKinds) {
       if (c.suspicious.empty() && kind != "bytes") continue;  // there is none of any kind
@@ -83,7 +95,11 @@ TEST_CASE("the hunt: each kind of evidence shows what it should, of each bug tha
       CHECK(contains(outcome.out, "evidence  " + kind + ": "));
       CHECK(contains(outcome.out, "✘") == (c.suspicious.count(kind) > 0));
       CHECK(contains(outcome.out, "there is none: the program ended") == c.suspicious.empty());
+      const std::size_t begin = outcome.out.find("evidence  ");
+      REQUIRE(begin < outcome.out.size());
+      evidence += "mystery " + c.number + "\n" + outcome.out.substr(begin) + "\n";
     }
+  expect_golden("hunt_evidence.txt", evidence);
   // What gave each of them away.
   const auto row = [](const char* number, const char* kind, const std::string& name) {
     for (const std::string& line : lines_of(lesson({"--mystery", number, "--evidence", kind}).out))

@@ -10,9 +10,11 @@
 #include "sim/lesson_18/published_claims.hpp"
 #include "sim/lesson_18/two_readings.hpp"
 #include "src/text/text.hpp"
+#include "tests/golden/golden_text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::expect_golden;
 
 // Reading traces by name and honestly: made-up traces with known answers, and a recorded run against its ledger.
 
@@ -211,6 +213,27 @@ TEST_CASE("claims table: of a folder it says whether the traces in it are those 
   CHECK(of_same.find("/a/folder\\n") != std::string::npos);
   CHECK(of_other.find("the same four traces") == std::string::npos);
   CHECK(of_other.find("other traces") != std::string::npos);
+}
+
+TEST_CASE("claims table and runs beside it: every word is the one that is kept") {
+  OwnRuns own;
+  own.bytes_ratio = 0.5;
+  own.equal_grid_ratio = 0.75;
+  own.state_ratio = 0.5;
+  ReadAgain same = read_by_us(), other = read_by_us();
+  same.folder = "traces";
+  other.folder = "traces of another day";
+  other.digest = "0000000000000000";
+  ComparedRun run;
+  run.optimizer = "Muon";
+  run.grid = Grid().dp(2).tp(2);
+  run.totals.calls = 1234;
+  run.totals.events_by_name = 5678;
+  run.totals.sent_bytes = 1'000'000;
+  run.state_elements = 4096;
+  expect_golden("claims.txt", joined(published_claims_table(read_by_us(), OwnRuns())) + "\n\n" +
+                                  joined(published_claims_table(read_by_us(), own)) + "\n\n" +
+                                  compared_runs_text({run}, same) + "\n\n" + compared_runs_text({run}, other) + "\n");
 }
 
 TEST_CASE("claims table: the verdict follows the figure") {

@@ -6,7 +6,8 @@
 //
 // The arguments are handed to the lesson in all checks but `expected`, so that a lesson that works long can be checked
 // in a smaller size. With BLESS=1 in the environment, `expected` and `bugs` write their file instead of comparing with
-// it: NAME.expected is what the lesson prints, NAME.bugs.expected what each planted bug changes in that.
+// it: NAME.expected is what the lesson prints, NAME.bugs.expected what each planted bug changes in that. `nccl` does
+// the same with NAME.nccl.expected, where the lesson has one.
 
 #include <algorithm>
 #include <cstdlib>
@@ -396,6 +397,44 @@ void check_threads(const Lesson& lesson) {
   expect_same_in(lesson, expected.str(), world);
 }
 
+// A lesson that says something else where ranks have GPUs has a NAME.nccl.expected. Everything that is checked or
+// counted has to be the same nevertheless.
+void check_own_nccl(const Lesson& lesson, const std::string& file) {
+  const Outcome here = lesson.run({}), there = lesson.run({"--transport", "nccl"});
+  if (!expect_code("", here, 0) || !expect_code("--transport nccl: ", there, 0)) return;
+  expect_readable("--transport nccl: ", there.out);
+  const std::size_t lines = lines_of(there.out).size();
+  if (lines > kMostLines) fail("--transport nccl: it prints " + std::to_string(lines) + " lines; the limit is 80");
+  const auto checked = [](const std::string& text) {
+    std::string kept;
+    for (const std::string& line : lines_of(without_world(text)))
+      if (line.find("✔") != std::string::npos) kept += line + "\n";
+    return kept;
+  };
+  if (checked(here.out).empty()) fail("it checks nothing");
+  expect_same("--transport nccl: ", "over Gloo", checked(here.out), "over NCCL", checked(there.out));
+  if (failures > 0 || blessed(file, there.out)) return;
+  const std::string expected = read_or_fail(file);
+  if (failures == 0 && !expect_same("", "expected", expected, "printed", there.out)) std::cout << kBlessIfRight;
+}
+
+// Over NCCL, for which the environment names stand-ins of two libraries: with everything staged through their devices,
+// the lesson prints the same. With chains, Newton–Schulz runs there too.
+void check_nccl(const Lesson& lesson) {
+  const std::filesystem::path own = std::filesystem::path(lesson.expected).replace_extension(".nccl.expected");
+  if (std::filesystem::exists(own)) return check_own_nccl(lesson, own.string());
+  for (std::vector<std::string> options : {std::vector<std::string>{}, {"--products", "chain"}}) {
+    const Outcome here = lesson.run(options);
+    if (here.exit_code == 2 && !options.empty()) continue;  // it multiplies nothing, which another check looks at
+    if (!expect_code("", here, 0)) return;
+    options.insert(options.end(), {"--transport", "nccl"});
+    const Outcome there = lesson.run(options);
+    if (!expect_code(lesson.said(options), there, 0)) return;
+    if (there.out.find(" over NCCL · ") == std::string::npos) fail("--transport nccl: the first line does not say so");
+    expect_same(lesson.said(options), "over Gloo", without_world(here.out), "over NCCL", without_world(there.out));
+  }
+}
+
 void check_options(const Lesson& lesson) {
   const std::vector<std::vector<std::string>> refused = {{"--no-such-option"},
                                                          {"--dp", "0"},
@@ -452,21 +491,17 @@ void check_options(const Lesson& lesson) {
     expect_same("--threads 2: ", "default", plain.out, "--threads 2", threaded.out);
 
   const std::vector<std::vector<std::string>> works_or_is_refused = {
-      {"--precision", "bf16"},
-      {"--seed", "7"},
-      {"--dp", "2"},
-      {"--tp", "2"},
-      {"--pp", "2"},
-      {"--dp", "3"},
-      {"--tp", "3"},
-      {"--dp", "1", "--tp", "1"},
-      {"--dp", "2", "--tp", "2", "--pp", "2", "--verbose", "2"}};
+      {"--precision", "bf16"}, {"--seed", "7"},
+      {"--dp", "2"},           {"--tp", "2"},
+      {"--pp", "2"},           {"--dp", "3"},
+      {"--tp", "3"},           {"--dp", "1", "--tp", "1"},
+      {"--transport", "nccl"}, {"--dp", "2", "--tp", "2", "--pp", "2", "--verbose", "2"}};
   for (const auto& options : works_or_is_refused) expect_works_or_is_refused(lesson, options);
 }
 
 int usage(const std::string& wrong) {
   std::cerr << "check_lesson: " << wrong
-            << "; it takes anatomy, expected, bugs, threads, worlds or options, a program and its "
+            << "; it takes anatomy, expected, bugs, threads, worlds, nccl or options, a program and its "
                ".expected\n";
   return 2;
 }
@@ -489,6 +524,8 @@ int main(int argc, char** argv) {
     check_threads(lesson);
   else if (what == "worlds")
     check_worlds(lesson);
+  else if (what == "nccl")
+    check_nccl(lesson);
   else if (what == "options")
     check_options(lesson);
   else

@@ -117,7 +117,7 @@ TEST_CASE("--plan, --model and --ownership: what can't work is one sentence, and
   };
   for (const Case& c : std::vector<Case>{
            {{"--model", "llama-3-70b"}, "--model llama-3-70b is too large to run here; add --plan"},
-           {{"--plan", "--model", "gpt-2"}, "--model gpt-2 is not known; it is llama-3-70b"},
+           {{"--plan", "--model", "gpt-2"}, "--model gpt-2 is not known; it is gpt2, llama-7b"},
            {{"--plan", "--model", "llama-3-70b", "--small"}, "leave out --small"},
            {{"--plan", "--model", "llama-3-70b", "--tp", "3", "--dp", "1"}, "--tp 3 does not divide the 8192 rows"},
            {{"--plan", "--model", "llama-3-70b", "--pp", "600", "--dp", "1", "--tp", "1"}, "--pp 600"},

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 from make_notebooks import attempt  # noqa: E402
 from run_notebook import CellFailed, Interpreter, environment_for  # noqa: E402
-from try_exercise import exercises  # noqa: E402
+from exercises import exercises  # noqa: E402
 
 COMMAND, LIMIT = "clang-repl-19", 120
 

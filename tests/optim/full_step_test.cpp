@@ -2,13 +2,17 @@
 #include "src/optim/full_step.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <stdexcept>
 
 #include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "tests/optim/against_serial.hpp"
 
@@ -226,3 +230,24 @@ TEST_CASE("full_step: buckets or groups that do not fit the layout are refused b
                        doctest::Contains("tp group of 1, but in the layout's grid it is tp 0 of 2"),
                        std::invalid_argument);
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_THREAD__)  // which does not follow a fork
+TEST_CASE("Muon: the reference starts no thread, however many its ranks have: the process that compares forks again") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(60);  // threads of a forked process may hang
+    MuonSettings settings;
+    settings.threads = 3;
+    const auto reference = Muon(settings).reference({{"w", Matrix(300, 200)}});
+    reference->step({{random_matrix({3, 0}, 300, 200)}});
+    int threads = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      threads += task.path().empty() ? 0 : 1;
+    _exit(threads == 1 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+#endif

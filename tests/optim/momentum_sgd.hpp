@@ -51,7 +51,7 @@ class Distributed : public Optimizer {
     momentum_ = zero_shards(layout, place.dp);
   }
 
-  void step(const StepContext& context, const Buckets& gradients) override {
+  void step(const StepContext& context, const BucketsView& gradients) override {
     require_fitting("momentum SGD", context, {{"gradients", gradients}, {"momentum", momentum_, false}});
     for (int b = 0; b < static_cast<int>(gradients.size()); ++b)
       for (int k = 0; k < static_cast<int>(gradients[b].size()); ++k) {
@@ -86,7 +86,7 @@ class Distributed : public Optimizer {
     return plan;
   }
 
-  const Buckets& weights() const override { return weights_; }
+  BucketsView weights() const override { return weights_; }
   std::vector<Kept> keeps() const override { return {{"momentum", element_count(momentum_)}}; }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
     return std::make_unique<Serial>(std::move(parameters));

@@ -8,9 +8,12 @@
 #include <set>
 #include <stdexcept>
 
+#include "src/layout/sharding.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/optim/serial_adamw.hpp"
+#include "src/optim/zero1_adamw.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
@@ -21,8 +24,55 @@ using namespace muonwalk::test;
 namespace {
 
 std::vector<MakeOptimizer> all_optimizers(const Case& c) {
-  return {[c] { return std::make_unique<Muon>(c.settings); }, [] { return std::make_unique<AdamW>(AdamWSettings()); },
-          [] { return std::make_unique<momentum_sgd::Distributed>(); }};
+  AdamWSettings torch{0.02f, 0.8f, 0.95f, 1e-6f, 0.0f, Epsilon::outside_corrected_root};
+  const MakeOptimizer muon = [c] { return std::make_unique<Muon>(c.settings); };
+  const MakeOptimizer cut_only = [settings = c.settings]() mutable {
+    settings.gather = Gather::cut_matrices;
+    return std::make_unique<Muon>(settings);
+  };
+  const MakeOptimizer adamw = [] { return std::make_unique<AdamW>(AdamWSettings()); };
+  const MakeOptimizer zero1 = [torch] { return std::make_unique<Zero1AdamW>(torch); };
+  // The parameters of a random case are in up to three groups.
+  const std::vector<ParameterGroup> groups = {{"a", {}, muon}, {"b", {}, zero1}, {"c", {}, adamw}};
+  return {muon,
+          cut_only,
+          adamw,
+          zero1,
+          [] { return std::make_unique<momentum_sgd::Distributed>(); },
+          [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
+}
+
+// What the rank at `place` has to keep: one or two numbers for each element, of its own or of all.
+Index expected_state(const std::string& optimizer, const Layout& layout, const Place& place) {
+  if (optimizer == "AdamW") return 2 * element_count(zero_buckets(layout));
+  if (optimizer == "ZeRO-1 AdamW") return 2 * layout.shard_elements(place.dp);
+  if (optimizer.find('+') == std::string::npos) return layout.shard_elements(place.dp);
+  return expected_state("Muon", layout.of_group(0), place) + expected_state("ZeRO-1 AdamW", layout.of_group(1), place) +
+         expected_state("AdamW", layout.of_group(2), place);
+}
+
+// Where the figures of a layout (sharding.hpp) are not the sums over the plans of its ranks; else empty.
+std::string first_difference(const Layout& layout, MuonSettings settings) {
+  settings.gather = Gather::cut_matrices;
+  const Sharding sharding = sharding_of(layout, settings.ns_steps);
+  double all = 0;
+  for (int rank = 0; rank < layout.grid.size(); ++rank) {
+    const Place place = layout.grid.place(rank);
+    const Plan plan = muon_plan(layout, place, settings);
+    Index received = 0, owned = 0;
+    for (const Operation& operation : plan.operations) {
+      const Call* call = std::get_if<Call>(&operation);
+      if (call != nullptr && call->kind == CollectiveKind::recv) received += call->elements_out;
+      const Work* work = std::get_if<Work>(&operation);
+      if (work != nullptr && work->phase == phases::apply) owned += work->shape.size();
+    }
+    const std::size_t dp = static_cast<std::size_t>(place.dp);
+    all += flops(plan, phases::orthogonalize);
+    if (sharding.gathered[dp] != received) return "gathered";
+    if (sharding.elements[dp] != owned) return "elements";
+    if (sharding.flops[dp] != flops(plan, phases::orthogonalize)) return "flops";
+  }
+  return sharding.redundancy(layout.grid.tp()) == doctest::Approx(all / sharding.flops_once) ? "" : "redundancy";
 }
 
 // A case whose matrices lie on several ranks, with every kind of TP.
@@ -37,15 +87,29 @@ Case clear_case() {
 
 }  // namespace
 
+TEST_CASE("kept_elements: the sum of all that an optimizer keeps, and nothing where it keeps nothing") {
+  struct Keeper : Muon {
+    explicit Keeper(std::vector<Kept> kept) : Muon(MuonSettings()), kept_(std::move(kept)) {}
+    std::vector<Kept> keeps() const override { return kept_; }
+    std::vector<Kept> kept_;
+  };
+  CHECK(Keeper({}).kept_elements() == 0);
+  CHECK(Keeper({{"a", 3}}).kept_elements() == 3);
+  CHECK(Keeper({{"a", 3}, {"b", 40}, {"c", 500}}).kept_elements() == 543);
+}
+
 TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference's bits, and the plan call by call") {
   int calls = 0, own_nothing = 0;
   for (std::uint64_t seed = 1; seed <= 80; ++seed)
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
+      if (seed % 3 == 1) c.options.owners = round_robin_owners(c.parameters, c.grid.dp());
+      if (seed % 3 == 2) c.options.owners = balanced_owners(c.parameters, c.grid.dp(), Load::elements);
       c.settings.threads = 1;
       INFO(c.text());
       const Layout layout = c.layout();
+      REQUIRE(first_difference(layout, c.settings) == "");
       for (const MakeOptimizer& make : all_optimizers(c)) {
         const auto optimizer = make();
         CAPTURE(optimizer->name());
@@ -63,7 +127,7 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
           Index kept = 0;
           for (const Kept& each : ranks[r][0].kept) kept += each.elements;
           own_nothing += layout.shard_elements(place.dp) == 0;
-          if (optimizer->name() != "AdamW") REQUIRE(kept == layout.shard_elements(place.dp));
+          REQUIRE(kept == expected_state(optimizer->name(), layout, place));
           // What is handed first: weights, gradients and what is kept.
           Index handed = 0;
           for (const Operation& operation : plan.operations) {

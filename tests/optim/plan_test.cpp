@@ -1,6 +1,7 @@
 // What is known of a step from the layout alone.
 #include <doctest/doctest.h>
 
+#include <random>
 #include <sstream>
 
 #include "src/errors.hpp"
@@ -8,6 +9,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
 
 using namespace muonwalk;
 
@@ -159,6 +161,43 @@ TEST_CASE("plan_kinds: ranks that do the same are one kind, whichever matrices o
         4 * newton_schulz_flops(64, 2, 5));
 }
 
+TEST_CASE("plan_kinds: a rank whose plan differs in anything but the matrix is of another kind") {
+  const Grid grid = Grid().dp(3);
+  const Layout layout = main_layout(grid);
+  const Work work{phases::apply, 0, {2, 3}, 12};
+  const Call call{"dp", CollectiveKind::all_gather, ElementType::float32, 4, 12};
+  const Memory memory{8, "a bucket"};
+  const std::vector<Operation> usual = {work, call, memory};
+  const auto kinds_with = [&](const std::vector<Operation>& of_rank_1) {
+    return plan_kinds({layout},
+                      [&](const Layout&, const Place& place) {
+                        return Plan{grid, place, place.rank == 1 ? of_rank_1 : usual};
+                      })
+        .size();
+  };
+  CHECK(kinds_with(usual) == 1);
+  Work other = work;
+  other.parameter = 1;
+  CHECK(kinds_with({other, call, memory}) == 1);
+  other = work, other.phase = phases::momentum;
+  CHECK(kinds_with({other, call, memory}) == 2);
+  other = work, other.shape = {3, 2};
+  CHECK(kinds_with({other, call, memory}) == 2);
+  other = work, other.flops = 13;
+  CHECK(kinds_with({other, call, memory}) == 2);
+  for (const Operation& instead :
+       std::vector<Operation>{memory, work, Call{"tp", call.kind, call.type, 4, 12},
+                              Call{"dp", CollectiveKind::reduce_scatter, call.type, 4, 12},
+                              Call{"dp", call.kind, ElementType::bfloat16, 4, 12},
+                              Call{"dp", call.kind, call.type, 5, 12}, Call{"dp", call.kind, call.type, 4, 13}})
+    CHECK(kinds_with({work, instead, memory}) == 2);
+  for (const Operation& instead : std::vector<Operation>{call, work, Memory{9, "a bucket"}, Memory{8, "another"}})
+    CHECK(kinds_with({work, call, instead}) == 2);
+  CHECK(kinds_with({call, work, memory}) == 2);
+  CHECK(kinds_with({work, call}) == 2);
+  CHECK(kinds_with({work, call, memory, memory}) == 2);
+}
+
 TEST_CASE("ledger_of: whole matrices spare the gather of updates, and every matrix is orthogonalized by tp ranks") {
   const Grid grid = Grid().dp(4).tp(2);
   LayoutOptions options;
@@ -217,6 +256,66 @@ TEST_CASE("plan_text: of one bucket and one matrix, letter for letter") {
 )");
 }
 
+TEST_CASE(
+    "plan_text: of any plan: each fold stands for what it says, saves the most that can be saved, and nothing is "
+    "lost") {
+  const Grid grid = Grid();
+  const Layout layout = main_layout(grid);
+  int folds = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const auto draw = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+    Plan plan{grid, grid.place(0), {}};
+    std::vector<int> kinds;  // of the operations: all that is printed but for the matrix
+    while (kinds.size() < 40) {
+      std::vector<int> block(static_cast<std::size_t>(draw(1, 5)));
+      for (int& kind : block) kind = draw(1, 3);
+      for (int times = draw(1, 6); times > 0; --times)
+        for (int kind : block) {
+          kinds.push_back(kind);
+          plan.operations.push_back(Work{phases::apply, draw(0, 4), {1, kind}, 1});
+        }
+    }
+    const auto matrix = [&](std::size_t operation) {
+      return "w" + std::to_string(std::get<Work>(plan.operations[operation]).parameter);
+    };
+    const std::vector<std::string> lines = lines_of(plan_text(plan, layout));
+    std::size_t line = 0;
+    for (std::size_t at = 0; at < kinds.size();) {
+      std::size_t best = 1, saved = 0;
+      for (std::size_t block = 1; at + 2 * block <= kinds.size(); ++block) {
+        std::size_t end = at + block;
+        while (end + block <= kinds.size() &&
+               std::equal(kinds.begin() + long(end), kinds.begin() + long(end + block), kinds.begin() + long(at)))
+          end += block;
+        const std::size_t these = end - at - block;
+        if (these > saved && these >= 6) best = block, saved = these;
+      }
+      for (std::size_t i = at; i < at + best; ++i, ++line) {
+        REQUIRE(line < lines.size());
+        std::istringstream words(lines[line]);
+        std::size_t number = 0;
+        std::string what, name, rows, times, cols;
+        words >> number >> what >> name >> rows >> times >> cols;
+        CHECK(number == i + 1);
+        CHECK(name == matrix(i));
+        CHECK(cols == std::to_string(kinds[i]));
+      }
+      at += best + saved;
+      if (saved == 0) continue;
+      ++folds;
+      REQUIRE(line < lines.size());
+      const std::size_t times = saved / best;
+      CHECK(lines[line++].find(std::to_string(times) + (times == 1 ? " time" : " times") + " more, as the " +
+                               count_text(static_cast<Index>(best), "operation") + " above, up to " + matrix(at - 1)) !=
+            std::string::npos);
+    }
+    CHECK(line == lines.size());
+  }
+  CHECK(folds > 100);
+}
+
 TEST_CASE("plan_text: of a large model: at most 100 columns, and what repeats stands once") {
   for (const Grid& grid : {Grid(), Grid().dp(512).tp(8), Grid().dp(64).tp(8).pp(8)}) {
     std::vector<Layout> stages;
@@ -237,11 +336,4 @@ TEST_CASE("plan_text: of a large model: at most 100 columns, and what repeats st
   const std::string text = plan_text(muon_plan(alone, Place(), {}), alone);
   CHECK(text.find("79 times more") != std::string::npos);
   CHECK(text.find("up to layer79.down") != std::string::npos);
-}
-
-TEST_CASE("model_parameters: the matrices of Llama 3 70B, and no other name") {
-  Index elements = 0;
-  for (const Parameter& each : model_parameters("llama-3-70b")) elements += each.shape.size();
-  CHECK(elements == 80 * (2 * Index{8192} * 8192 + 2 * Index{1024} * 8192 + 3 * Index{28672} * 8192));
-  CHECK_THROWS_WITH_AS(model_parameters("gpt"), "--model gpt is not known; it is llama-3-70b", UsageError);
 }

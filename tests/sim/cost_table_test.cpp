@@ -66,6 +66,18 @@ void expect_difference(const std::string& what, const std::function<void(std::ve
 
 }  // namespace
 
+TEST_CASE(
+    "cost_table: where nobody could ask the kernel a line says why, if there is anything to say; a known count stays") {
+  std::vector<RankCost> ranks = exact();
+  CHECK(text_of(cost_table(ranks, "of something")).find("of something") == std::string::npos);
+  ranks[2].kernel_known = false;
+  const CostTable table = cost_table(ranks, "of something");
+  CHECK(table.equal);
+  CHECK(text_of(table).find("  kernel: not asked, because of something\n") != std::string::npos);
+  CHECK(table.lines.size() == 4);
+  CHECK(cost_table(ranks).lines.size() == 3);
+}
+
 TEST_CASE("cost_table: what was predicted exactly is equal, and equal ranks share a line") {
   const CostTable table = cost_table(exact());
   const std::string text = text_of(table);

@@ -157,10 +157,13 @@ bool dies_at_the_end = false;  // only the culprit's process knows
 void part(Rank& rank, Local&) {
   dies_at_the_end = mode == "dies_at_the_end" && rank.rank() == culprit;
   if (mode != "stray_receive") talk_everywhere(rank, 8);
+  if (mode == "slow_reference")  // far more than any pipe or socket holds
+    for (int line = 0; line < 40000; ++line) rank.say(std::string(100, 'x'));
 }
 
 Flat reference(const Seat& seat) {
   if (mode == "reference_throws_int") throw 42;
+  if (mode == "slow_reference" && seat.place.rank == 0) sleep(static_cast<unsigned>(seconds));
   if (mode == "reference_throws") throw std::runtime_error("the reference can't be computed");
   return Flat(6, static_cast<float>(seat.grid.dp()));
 }

@@ -1,6 +1,6 @@
 // The command line of a lesson: what every option does, and what is refused in which words.
 
-#include "sim/cluster/options.hpp"
+#include "sim/world/options.hpp"
 
 #include <doctest/doctest.h>
 

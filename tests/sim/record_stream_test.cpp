@@ -1,6 +1,6 @@
 // Records on their way through a pipe, which may cut them anywhere.
 
-#include "sim/cluster/record_stream.hpp"
+#include "sim/world/record_stream.hpp"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -62,6 +62,7 @@ std::vector<Record> samples(std::size_t values = 3) {
     traced.batch.spans.push_back(span);
   }
   all.push_back(std::move(traced));
+  all.push_back(Posted{"a key", std::vector<char>(values, 'v')});
   all.push_back(Failed{Failed::Kind::peer_lost, "it broke", 1.5});
   all.push_back(EndOfStep());
   return all;
@@ -156,7 +157,10 @@ TEST_CASE("records: every field of every kind comes back") {
   REQUIRE(traced.batch.spans.size() == 3);
   CHECK(traced.batch.spans[2].begin_ns == 2);
   CHECK(first_difference(ledger(), traced.ledger).empty());
-  const auto& failed = std::get<Failed>(back[8]);
+  const auto& posted = std::get<Posted>(back[8]);
+  CHECK(posted.key == "a key");
+  CHECK(posted.value == std::vector<char>{'v', 'v', 'v'});
+  const auto& failed = std::get<Failed>(back[9]);
   CHECK(failed.kind == Failed::Kind::peer_lost);
   CHECK(failed.message == "it broke");
   CHECK(failed.at == 1.5);

@@ -1,6 +1,7 @@
 // The recording of a run, called from code as a notebook does, and its JSON and strips on recordings made by hand.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -197,6 +198,30 @@ TEST_CASE("Rank::recorded: on while a step is recorded, off in hand-overs, later
     CHECK(run(true) == "rrr--r");
     CHECK(run(false) == "------");
   });
+}
+
+TEST_CASE("Recorder: what the recording says of the lesson, its grid, its ranks and its precision is the run's") {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    Options options;
+    options.grid = Grid().dp(2).tp(3);
+    options.precision = precision;
+    const Recorder recorder(info(), options);
+    const json about = recorded_json(recorder);
+    CHECK(
+        about["lesson"] ==
+        json{{"name", "lesson_77_recording"}, {"number", "77"}, {"title", "A recording"}, {"question", "is it kept?"}});
+    CHECK(about["precision"] == (precision == Precision::fp32 ? "fp32" : "bf16"));
+    CHECK(about["grid"] == json{{"dp", 2}, {"tp", 3}, {"pp", 1}});
+    REQUIRE(about["ranks"].size() == 6);
+    for (int rank = 0; rank < 6; ++rank) {
+      const json expected = {{"rank", rank},
+                             {"label", fmt::format("rank {}  dp {} tp {}", rank, rank / 3, rank % 3)},
+                             {"dp", rank / 3},
+                             {"tp", rank % 3},
+                             {"pp", 0}};
+      CHECK(about["ranks"][static_cast<std::size_t>(rank)] == expected);
+    }
+  }
 }
 
 TEST_CASE("Recorder: values of up to 1024 elements are kept, of more their digest, of none nothing") {

@@ -1,25 +1,34 @@
 // The clock that stands still while the process itself is stopped, and the watch that tells idle ranks from starved
 // ones.
 
-#include "sim/cluster/standstill.hpp"
+#include "sim/world/standstill.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "sim/world/rank_process.hpp"
+
+using muonwalk::CollectiveKind;
 using muonwalk::sim::AwakeClock;
 using muonwalk::sim::ComputeWatch;
 using muonwalk::sim::monotonic_seconds;
 using muonwalk::sim::ProgressBoard;
 using muonwalk::sim::RankProcess;
 using muonwalk::sim::StandstillWatch;
+using muonwalk::sim::WatchedRanks;
 
 TEST_CASE("AwakeClock: runs as other clocks do while somebody looks") {
   const double began = monotonic_seconds();
@@ -74,7 +83,7 @@ TEST_CASE("RankProcess: owns its process and its pipe: what it was moved from en
     last.observe();
     CHECK_FALSE(last.ended());
     CHECK(kill(pid, 0) == 0);
-    CHECK(last.pipe() == ends[0]);
+    CHECK(last.file() == ends[0]);
   }
   CHECK(waitpid(pid, nullptr, WNOHANG) == -1);  // it has been waited for
   CHECK(fcntl(ends[0], F_GETFD) == -1);
@@ -161,8 +170,8 @@ void sleep_on() {
 // For how long the watch thinks that one process has stood still, after a second and a half. It sees that process as a
 // rank.
 double seconds_still(pid_t pid) {
-  std::vector<RankProcess> ranks;
-  ranks.emplace_back(pid, -1);
+  WatchedRanks ranks;
+  ranks.push_back(std::make_unique<RankProcess>(pid, -1));
   StandstillWatch watch;
   AwakeClock clock;
   double now = 0, still = 0;
@@ -171,7 +180,7 @@ double seconds_still(pid_t pid) {
     still = watch.seconds(ranks, now);
     usleep(10000);
   }
-  ranks[0].leave_to_parent();
+  ranks[0]->leave_to_parent();
   return still;
 }
 
@@ -210,8 +219,8 @@ TEST_CASE("ComputeWatch: what counts is the processor time per thread since the 
     }
   }
   close(ends[1]);
-  std::vector<RankProcess> ranks;
-  ranks.emplace_back(pid, ends[0]);
+  WatchedRanks ranks;
+  ranks.push_back(std::make_unique<RankProcess>(pid, ends[0]));
   ProgressBoard progress(1);
   progress.slot(0).waits_for = muonwalk::sim::ProgressSlot::kNobody;
   ComputeWatch of_one(progress, 1), of_four(progress, 4);
@@ -220,17 +229,90 @@ TEST_CASE("ComputeWatch: what counts is the processor time per thread since the 
   CHECK(of_one.rank_beyond(limit, ranks, now) == -1);
   CHECK(of_four.rank_beyond(limit, ranks, now) == -1);
   const auto look_until_used = [&](double seconds) {
-    while (ranks[0].cpu_seconds() < seconds) usleep(1000);
+    while (ranks[0]->cpu_seconds() < seconds) usleep(1000);
     now += 100;  // an AwakeClock's seconds decide only how often the watch looks
   };
-  const double before = ranks[0].cpu_seconds();
+  const double before = ranks[0]->cpu_seconds();
   look_until_used(before + 1.5 * limit);
   CHECK(of_one.rank_beyond(limit, ranks, now) == 0);
-  if (ranks[0].cpu_seconds() < before + 3.5 * limit) CHECK(of_four.rank_beyond(limit, ranks, now) == -1);
+  if (ranks[0]->cpu_seconds() < before + 3.5 * limit) CHECK(of_four.rank_beyond(limit, ranks, now) == -1);
   look_until_used(before + 4.5 * limit);
   CHECK(of_four.rank_beyond(limit, ranks, now) == 0);
   ++progress.slot(0).signs;  // a sign: all begins anew
   now += 100;
   CHECK(of_one.rank_beyond(1000, ranks, now) == -1);
   CHECK(of_four.rank_beyond(1000, ranks, now) == -1);
+}
+
+namespace {
+
+// What ProgressBoard::cycle has to say, found by following every rank for as many steps as there are ranks.
+std::string expected_cycle(const std::vector<int>& waits_for, const std::vector<CollectiveKind>& waits_in,
+                           bool hopeless) {
+  const int ranks = static_cast<int>(waits_for.size());
+  for (int first = 0; first < ranks; ++first) {
+    std::vector<int> members = {first};
+    int at = waits_for[static_cast<std::size_t>(first)];
+    for (int steps = 0; steps < ranks && at >= 0 && at != first; ++steps) {
+      members.push_back(at);
+      at = waits_for[static_cast<std::size_t>(at)];
+    }
+    if (at != first || members.size() < 2 || *std::min_element(members.begin(), members.end()) != first) continue;
+    int sends = 0, receives = 0;
+    for (const int rank : members) {
+      sends += waits_in[static_cast<std::size_t>(rank)] == CollectiveKind::send;
+      receives += waits_in[static_cast<std::size_t>(rank)] == CollectiveKind::recv;
+    }
+    const int count = static_cast<int>(members.size()), collectives = count - sends - receives;
+    const bool mixed = collectives > 0 && collectives < count;
+    if (hopeless && sends == 0 && !mixed) continue;
+    std::string text = mixed ? "the ranks do not make the same calls: " : "";
+    for (int i = 0; i < std::min(count, 8); ++i) {
+      const int rank = members[static_cast<std::size_t>(i)];
+      text += fmt::format("{} {} for rank {}", i == 0 ? fmt::format("rank {} waits in", rank) : ", which waits in",
+                          muonwalk::collective_name(waits_in[static_cast<std::size_t>(rank)]),
+                          members[static_cast<std::size_t>((i + 1) % count)]);
+    }
+    if (count > 8) text += fmt::format(", and so on around {} ranks", count);
+    if (sends > 0 && !mixed)
+      text +=
+          "; a send returns when its receiver has taken the message, so ranks that send to each other post it with "
+          "isend, call recv, and then wait for the isend";
+    return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE(
+    "ProgressBoard: of ranks that wait for each other in a circle it says who, in which calls, and what is wrong") {
+  const CollectiveKind kinds[] = {CollectiveKind::send, CollectiveKind::recv, CollectiveKind::all_gather,
+                                  CollectiveKind::barrier};
+  int cycles = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const int ranks = 2 + static_cast<int>(random() % 11), some_kinds = 1 + static_cast<int>(random() % 4);
+    ProgressBoard board(ranks);
+    std::vector<int> waits_for;
+    std::vector<CollectiveKind> waits_in;
+    for (int rank = 0; rank < ranks; ++rank) {
+      // Around the circle, now and then elsewhere, to itself never, and sometimes for nobody.
+      const unsigned drawn = random() % 12;
+      int peer = (rank + 1) % ranks;
+      if (drawn < 2) peer = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      if (peer == rank || drawn == 2) peer = muonwalk::sim::ProgressSlot::kNobody;
+      waits_for.push_back(peer);
+      waits_in.push_back(kinds[random() % static_cast<unsigned>(some_kinds)]);
+      board.slot(rank).waits_for = peer;
+      board.slot(rank).waits_in = waits_in.back();
+    }
+    for (const bool hopeless : {false, true}) {
+      const std::string expected = expected_cycle(waits_for, waits_in, hopeless);
+      cycles += expected.empty() ? 0 : 1;
+      CHECK(board.cycle(hopeless) == expected);
+    }
+  }
+  CHECK(cycles > 500);
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/private_network.hpp"
+#include "sim/world/private_network.hpp"
 #include "tests/sim/fault_cases.hpp"
 #include "tests/sim/left_behind.hpp"
 

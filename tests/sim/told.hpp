@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/cluster/records.hpp"
+#include "sim/world/records.hpp"
 
 namespace muonwalk::testing {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sim/cluster/lesson.hpp"
-#include "sim/cluster/world.hpp"
 #include "sim/transport/tcp_sockets.hpp"
+#include "sim/world/world.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/sim/printed.hpp"

@@ -150,7 +150,8 @@ class Site:
                 self.say(name, "lacks its .expected or its .bugs.expected; BLESS=1 in the environment of its tests writes them")
                 continue
             expected, bugs = (file.read_text(encoding="utf-8") for file in files)
-            self.check_words(page, expected)
+            on_gpus = root / "lessons" / name / f"{name}.nccl.expected"
+            self.check_words(page, expected, on_gpus.read_text(encoding="utf-8") if on_gpus.exists() else None)
             self.check_bugs(page, name, bugs)
             self.check_pictures(page, name, expected)
             self.check_neighbours(page, names, at)
@@ -164,7 +165,7 @@ class Site:
             return None
         return squeezed(match.group(1))
 
-    def check_words(self, page, expected):
+    def check_words(self, page, expected, nccl=None):
         for label, cls in (("Question", "mw-question"), ("Answer", "mw-answer")):
             wanted = self.paragraph(page, expected, label)
             shown = [squeezed(element.text).removeprefix(label + " ") for element in page.root.find(cls=cls)]
@@ -175,6 +176,9 @@ class Site:
                    if element.attributes.get("aria-label") == "What the lesson prints"]
         if outputs != [expected]:
             self.say(page.name, "does not show the .expected as the lesson's output")
+        on_gpus = [element.find("pre", cls="mw-output")[0].text for element in page.root.find("details", cls="mw-nccl")]
+        if on_gpus != ([] if nccl is None else [nccl]):
+            self.say(page.name, "does not show its .nccl.expected as the output over NCCL")
         for kind, cls, wanted in (("hint", "mw-hint", 3), ("answer", "mw-reply", 3)):
             folds = page.root.find("details", cls=cls)
             if len(folds) != wanted or any(len(squeezed(fold.text)) < len(kind) + 10 for fold in folds):

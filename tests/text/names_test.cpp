@@ -1,9 +1,11 @@
 #include "src/text/names.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <random>
 #include <string>
+#include <vector>
 
 #include "src/text/text.hpp"
 
@@ -89,4 +91,129 @@ TEST_CASE("names: no cell of CSV is a formula, and numbers stay numbers") {
   for (const char* formula : {"=1+1", "+cmd", "-cmd", "@sum", "\t=1", "-", "-1+1|x", "=\"a\"", "-0x10", "-inf", "+nan"})
     CHECK(csv_cell(formula).find('\'') <= 1);
   for (const char* number : {"-1", "+2.5", "-1e-3", "-0.25"}) CHECK(csv_cell(number) == number);
+}
+
+namespace {
+
+// A character as UTF-8, by the table of RFC 3629.
+std::string utf8(unsigned code) {
+  std::string text;
+  const auto add = [&text](unsigned byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return std::string(1, static_cast<char>(code));
+  if (code < 0x800) {
+    add(0xC0 + code / 64);
+  } else if (code < 0x10000) {
+    add(0xE0 + code / 4096), add(0x80 + code / 64 % 64);
+  } else {
+    add(0xF0 + code / 262144), add(0x80 + code / 4096 % 64), add(0x80 + code / 64 % 64);
+  }
+  add(0x80 + code % 64);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("names: of all characters of Unicode, these and no others are written as escapes") {
+  std::string hidden;
+  unsigned begin = 0;
+  bool inside = false;
+  for (unsigned code = 0; code <= 0x110000; ++code) {
+    bool escaped = false;
+    if (code < 0x110000 && (code < 0xD800 || code > 0xDFFF)) {
+      const std::string bytes = utf8(code), shown = visible_name(bytes);
+      escaped = shown != bytes;
+      const bool short_form = code == 9 || code == 10 || code == 13;
+      if (escaped && !short_form && shown != fmt::format(code < 0x80 ? "\\x{:02x}" : "\\u{{{:x}}}", code))
+        FAIL(shown << " for the character " << code);
+    }
+    if (escaped && !inside) begin = code;
+    if (!escaped && inside) hidden += fmt::format("{:x}-{:x} ", begin, code - 1);
+    inside = escaped;
+  }
+  CHECK(hidden ==
+        "0-1f 7f-9f ad-ad 34f-34f 61c-61c 115f-1160 17b4-17b5 180b-180f 200b-200f 2028-202e 2060-206f 3164-3164 "
+        "feff-feff ffa0-ffa0 fff0-fffb fffe-ffff e0000-e0fff ");
+}
+
+TEST_CASE("names: a byte needs quotes behind an option unless a shell takes it as it is") {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=+,@%";
+  for (int byte = 0; byte < 256; ++byte) {
+    CAPTURE(byte);
+    const std::string value = "v" + std::string(1, static_cast<char>(byte));
+    const bool bare = plain.find(static_cast<char>(byte)) != std::string::npos;
+    CHECK(as_typed(value) == (bare ? value : in_quotes(value)));
+  }
+  CHECK(as_typed(std::string(80, 'a')) == std::string(80, 'a'));
+  CHECK(as_typed(std::string(81, 'a')) == in_quotes(std::string(81, 'a')));
+}
+
+TEST_CASE("names: of any name the two ends that are shown are as long as there is room for whole characters") {
+  const std::vector<std::string> alphabet = {"a", "é", "重", "\n", "\x1b", "\xff", "\"", "\\", "\u200b", "🚀"};
+  std::mt19937 random(2);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<std::string> pieces;
+    std::string name;
+    int width = 0;
+    for (unsigned length = random() % 60; length > 0; --length) {
+      const std::string& one = alphabet[random() % alphabet.size()];
+      name += one;
+      pieces.push_back(visible_name(one));
+      width += text_width(pieces.back());
+    }
+    const int most = 3 + static_cast<int>(random() % 40);
+    CAPTURE(name);
+    CAPTURE(most);
+    const int head_room = (most - 1) / 2, tail_room = most - 1 - head_room;
+    std::string head, tail, all;
+    for (const std::string& piece : pieces) all += piece;
+    for (std::size_t k = 0; k < pieces.size() && text_width(head + pieces[k]) <= head_room; ++k) head += pieces[k];
+    for (std::size_t k = pieces.size(); k > 0 && text_width(pieces[k - 1] + tail) <= tail_room; --k)
+      tail.insert(0, pieces[k - 1]);
+    CHECK(visible_name(name, most) == (width <= most ? all : head + "…" + tail));
+  }
+}
+
+TEST_CASE("names: what a reader of CSV gets back is the text, with a quote before what would be a formula") {
+  const std::string alphabet = "=+-@\t\r\n,\"'a1.eE ";
+  std::mt19937 random(3);
+  for (int i = 0; i < 5000; ++i) {
+    std::string text;
+    for (unsigned length = random() % 6; length > 0; --length) text += alphabet[random() % alphabet.size()];
+    const std::string cell = csv_cell(text);
+    CAPTURE(text);
+    std::string read = cell;
+    const bool quoted = !cell.empty() && cell[0] == '"';
+    CHECK(quoted == (text.find_first_of(",\"\r\n") != std::string::npos));
+    if (quoted) {
+      REQUIRE(cell.size() >= 2);
+      CHECK(cell.back() == '"');
+      read.clear();
+      for (std::size_t k = 1; k + 1 < cell.size(); ++k) {
+        if (cell[k] == '"') {
+          ++k;
+          REQUIRE((k + 1 < cell.size() && cell[k] == '"'));
+        }
+        read += cell[k];
+      }
+    }
+    const bool number = [&text] {  // [+-]digits[.digits][e[+-]digits], with a digit before or behind the point
+      std::size_t at = text.find_first_of("+-") == 0 ? 1 : 0;
+      const auto digits = [&] {
+        const std::size_t from = at;
+        while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+        return at - from;
+      };
+      std::size_t some = digits();
+      if (at < text.size() && text[at] == '.') ++at, some += digits();
+      if (some == 0) return false;
+      if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+        ++at;
+        if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+        if (digits() == 0) return false;
+      }
+      return at == text.size();
+    }();
+    const bool formula = !text.empty() && std::string("=+-@\t\r\n").find(text[0]) != std::string::npos && !number;
+    CHECK(read == (formula ? "'" + text : text));
+  }
 }

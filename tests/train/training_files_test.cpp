@@ -157,6 +157,15 @@ TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle o
   CHECK(sentence().find(path) != std::string::npos);
   CHECK(sentence().find('\n') == std::string::npos);
 
+  // One bit of one element of any tensor is another gradient.
+  for (std::size_t tensor : {0, 1})
+    for (std::size_t byte : {0, 2400, 4799}) {
+      SafetensorsFile changed = file_of(2);
+      changed.tensors[tensor].bytes[byte] ^= std::byte{1};
+      write_safetensors(path, changed);
+      CHECK(sentence().find("\"" + path + "\" holds other gradients than at the start") == 0);
+    }
+
   write_safetensors(path, file_of(2));  // back as it was
   CHECK(sentence() == "");
 }

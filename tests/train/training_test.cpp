@@ -256,25 +256,6 @@ TEST_CASE("requested_training: what can't be done is refused in a sentence, at b
   CHECK(requested_training({}, 1, 1)->parameters()[3].shape == proof_of_concept_parameters()[3].shape);
 }
 
-TEST_CASE(
-    "model_parameters: each of the 80 layers of Llama 3 70B, with the cuts of Megatron: columns where rows went "
-    "before") {
-  const std::vector<Parameter> matrices = {
-      {"wq", {8192, 8192}, SplitDim::rows},      {"wk", {1024, 8192}, SplitDim::rows},
-      {"wv", {1024, 8192}, SplitDim::rows},      {"wo", {8192, 8192}, SplitDim::columns},
-      {"gate", {28672, 8192}, SplitDim::rows},   {"up", {28672, 8192}, SplitDim::rows},
-      {"down", {8192, 28672}, SplitDim::columns}};
-  const std::vector<Parameter> all = model_parameters("llama-3-70b");
-  REQUIRE(all.size() == 80 * matrices.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Parameter& expected = matrices[i % matrices.size()];
-    CAPTURE(all[i].name);
-    CHECK(all[i].name == "layer" + std::to_string(i / matrices.size()) + "." + expected.name);
-    CHECK(all[i].shape == expected.shape);
-    CHECK(all[i].tp_split_dim == expected.tp_split_dim);
-  }
-}
-
 TEST_CASE("stage_parameters: every parameter belongs to one stage, and stages differ by at most one parameter") {
   for (int parameters = 1; parameters <= 20; ++parameters)
     for (int stages = 1; stages <= parameters; ++stages) {

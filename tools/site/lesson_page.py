@@ -12,7 +12,7 @@ import lesson_text  # noqa: E402
 from doxygen_filter import fragments, section_id  # noqa: E402
 from lesson_graph import builds_on, lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
-from try_exercise import Broken, exercises  # noqa: E402
+from exercises import Broken, exercises  # noqa: E402
 
 _FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.DOTALL)
 _SECTION = re.compile(r'<h1><a class="anchor" id="(\w+)"></a>\s*(.*?)</h1>', re.DOTALL)
@@ -118,8 +118,15 @@ def bugs_section(lesson):
 def output_section(lesson):
     intro = (f"<p><code>./walk {lesson.number}</code> prints this. A test compares it with the program's output, byte by "
              "byte.</p>")
-    return section(f"{lesson.name}_output", "What it prints",
-                   intro + "\n" + output_block(lesson_text.expected_text(lesson), "What the lesson prints"))
+    content = intro + "\n" + output_block(lesson_text.expected_text(lesson), "What the lesson prints")
+    on_gpus = lesson_text.expected_on_gpus(lesson)
+    if on_gpus is not None:
+        content += (f'\n<details class="mw-nccl"><summary><code>./walk {lesson.number} --transport nccl</code> prints this.</summary>\n'
+                    "<p>A test compares it as well, on machines without a GPU: there, stand-ins for CUDA's driver and for NCCL run "
+                    "the kernels' own source on the processor, with memory that the host can't look into. They move the same "
+                    "bytes in the same order, and say nothing of speed.</p>\n"
+                    f'{output_block(on_gpus, "What the lesson prints over NCCL")}</details>')
+    return section(f"{lesson.name}_output", "What it prints", content)
 
 
 _EXERCISE_END = re.compile(r"Hint: (?P<hint>.*?)(?:\s*Answer: (?P<answer>.*?))?(?P<end>(?:</p>)?\s*</li>)", re.DOTALL)

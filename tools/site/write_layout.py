@@ -25,6 +25,7 @@ def navigation(lessons):
     <tab type="usergroup" url="@ref {lessons[0].name}" title="Lessons">
 {pages}
     </tab>
+{tab("On your cluster", "md_docs_on_your_cluster")[2:]}
 {tab("Glossary", "md_docs_glossary")[2:]}
     <tab type="usergroup" url="@ref md_docs_design" title="For those who build">
 {tab("The design", "md_docs_design")}

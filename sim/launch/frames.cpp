@@ -1,0 +1,149 @@
+#include "sim/launch/frames.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace muonwalk::sim {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kHeaderBytes = 5;
+constexpr std::size_t kReadBytes = 64 << 10;
+
+std::size_t announced_bytes(const char* header) {
+  std::size_t bytes = 0;
+  for (int i = 3; i >= 0; --i) bytes = bytes << 8 | static_cast<unsigned char>(header[i]);
+  return bytes;
+}
+
+// Forgets what was dealt with at the beginning, once it is worth moving the rest.
+void drop_front(std::vector<char>& bytes, std::size_t& begin) {
+  if (begin < bytes.size() && begin < kReadBytes) return;
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+  begin = 0;
+}
+
+// Waits until `events` can be done; false when the deadline has passed.
+bool wait_for(int descriptor, short events, steady_clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+  pollfd polled = {descriptor, events, 0};
+  if (left > 0) poll(&polled, 1, static_cast<int>(std::min<long>(left, 1000)));  // a signal only makes it look sooner
+  return left > 0;
+}
+
+}  // namespace
+
+FramedConnection::FramedConnection(Socket socket) : socket_(std::move(socket)) {
+  fcntl(socket_.descriptor(), F_SETFL, fcntl(socket_.descriptor(), F_GETFL) | O_NONBLOCK);
+}
+
+std::size_t FramedConnection::room() const {
+  const std::size_t taken = queued_.size() - sent_ + kHeaderBytes;
+  return taken >= most_queued_bytes ? 0 : std::min(most_frame_bytes, most_queued_bytes - taken);
+}
+
+bool FramedConnection::send(std::uint8_t type, const void* bytes, std::size_t count) {
+  if (count > most_frame_bytes) throw std::logic_error("a frame of more than the most bytes that one may have");
+  if (ended_) return true;
+  if (count > room()) flush();
+  if (ended_) return true;
+  if (queued_.size() - sent_ + kHeaderBytes + count > most_queued_bytes) return false;
+  for (int i = 0; i < 4; ++i) queued_.push_back(static_cast<char>(count >> 8 * i & 0xff));
+  queued_.push_back(static_cast<char>(type));
+  const char* begin = static_cast<const char*>(bytes);
+  if (count > 0) queued_.insert(queued_.end(), begin, begin + count);
+  flush();
+  return true;
+}
+
+void FramedConnection::flush() {
+  while (!ended_ && sent_ < queued_.size()) {
+    const ssize_t sent = ::send(socket_.descriptor(), queued_.data() + sent_, queued_.size() - sent_, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (sent < 0) {
+      // What the other end said before it went is read first.
+      const std::string reason = std::strerror(errno);
+      read_more();
+      return end(reason);
+    }
+    sent_ += static_cast<std::size_t>(sent);
+  }
+  drop_front(queued_, sent_);
+}
+
+bool FramedConnection::flush_within(milliseconds time) {
+  const auto deadline = steady_clock::now() + time;
+  for (flush(); !ended_ && sent_ < queued_.size(); flush())
+    if (!wait_for(descriptor(), POLLOUT, deadline)) return false;
+  return !ended_;
+}
+
+void FramedConnection::read_more() {
+  std::array<char, kReadBytes> chunk;
+  while (!ended_) {
+    // A whole frame is enough for now: what has not been read holds the sender back.
+    if (arrived_.size() - begin_ >= kHeaderBytes + most_frame_bytes) return;
+    const ssize_t count = recv(socket_.descriptor(), chunk.data(), chunk.size(), 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (count < 0) return end(std::strerror(errno));
+    if (count == 0) return end("closed by the other end");
+    arrived_.insert(arrived_.end(), chunk.data(), chunk.data() + count);
+  }
+}
+
+std::optional<Frame> FramedConnection::receive() {
+  read_more();
+  if (arrived_.size() - begin_ < kHeaderBytes) return std::nullopt;
+  const char* header = arrived_.data() + begin_;
+  const std::size_t count = announced_bytes(header);
+  if (count > most_frame_bytes) {
+    arrived_.clear();
+    begin_ = 0;
+    end("a frame is longer than any may be");
+    return std::nullopt;
+  }
+  if (arrived_.size() - begin_ - kHeaderBytes < count) return std::nullopt;
+  Frame frame;
+  frame.type = static_cast<std::uint8_t>(header[4]);
+  frame.bytes.assign(header + kHeaderBytes, header + kHeaderBytes + count);
+  begin_ += kHeaderBytes + count;
+  drop_front(arrived_, begin_);
+  return frame;
+}
+
+std::optional<Frame> FramedConnection::receive_within(milliseconds time) {
+  const auto deadline = steady_clock::now() + time;
+  for (;;) {
+    if (std::optional<Frame> frame = receive()) return frame;
+    flush();
+    if (ended_ || !wait_for(descriptor(), events(), deadline)) return receive();
+  }
+}
+
+short FramedConnection::events() const {
+  return static_cast<short>(sent_ < queued_.size() ? POLLIN | POLLOUT : POLLIN);
+}
+
+void FramedConnection::end(const std::string& reason) {
+  if (ended_) return;
+  ended_ = true;
+  reason_ = reason;
+  socket_.close();
+  queued_.clear();
+  sent_ = 0;
+}
+
+}  // namespace muonwalk::sim

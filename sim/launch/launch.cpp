@@ -1,0 +1,168 @@
+#include "sim/launch/launch.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "sim/launch/interface.hpp"
+#include "sim/launch/seat.hpp"
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// "HOST:PORT", an IPv6 address in brackets.
+HostAndPort parse_meeting(const std::string& text, const std::string& from) {
+  const std::size_t colon = text.rfind(':');
+  HostAndPort meeting;
+  if (colon != std::string::npos) {
+    meeting.host = text.substr(0, colon);
+    meeting.port = whole_number(text.substr(colon + 1), 1, kMostPort).value_or(0);
+    if (meeting.host.size() > 2 && meeting.host.front() == '[' && meeting.host.back() == ']')
+      meeting.host = meeting.host.substr(1, meeting.host.size() - 2);
+    else if (meeting.host.find_first_of(":[]") != std::string::npos)
+      meeting.host.clear();
+  }
+  if (meeting.host.empty() || meeting.port == 0)
+    throw UsageError(
+        fmt::format("{} {} does not say where to meet; it takes HOST:PORT with a port from 1 to {}, for example "
+                    "10.0.0.1:29500 or [fd00::1]:29500",
+                    from, as_typed(text), kMostPort));
+  return meeting;
+}
+
+bool is_numeric(const std::string& host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 || inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+std::string who_started(const Seat& seat) {
+  return seat.launcher == "hand" ? fmt::format("the {} ranks of --world-size", seat.world_size)
+                                 : fmt::format("the {} processes of {}", seat.world_size, seat.launcher);
+}
+
+void choose_meeting(const Seat& seat, const LaunchOptions& options, const Environment& environment, Launch& launch) {
+  std::optional<HostAndPort> meeting = seat.meeting;
+  const std::optional<std::string> in_environment = environment("MUONWALK_RENDEZVOUS");
+  if (in_environment) meeting = parse_meeting(*in_environment, "MUONWALK_RENDEZVOUS");
+  if (!options.rendezvous.empty()) meeting = parse_meeting(options.rendezvous, "--rendezvous");
+  if (meeting) {
+    launch.rendezvous_host = meeting->host;
+    launch.rendezvous_port = meeting->port;
+  }
+}
+
+void choose_address(const Seat& seat, const LaunchOptions& options, Launch& launch) {
+  const bool known = seat.local_size.has_value();
+  const bool several_hosts = known && *seat.local_size < seat.world_size;
+  if (!options.interface.empty()) {
+    launch.address = interface_address(options.interface);
+    launch.one_host = known ? !several_hosts : is_loopback(launch.address);
+    if (launch.rank == 0 && is_numeric(launch.rendezvous_host) && launch.rendezvous_host != launch.address)
+      throw UsageError(
+          fmt::format("rank 0 can't listen at {}, where the ranks are to meet, because --interface {} has "
+                      "the address {}; give one of the two for both",
+                      launch.rendezvous_host, as_typed(options.interface), launch.address));
+    if (launch.rendezvous_host.empty() && launch.one_host) launch.rendezvous_host = launch.address;
+    return;
+  }
+  // Without --interface nothing but the loopback is opened.
+  if (several_hosts)
+    throw UsageError(
+        fmt::format("{} are on several hosts, but without --interface nothing but the loopback of each is "
+                    "opened; add --interface and the network that joins them (this host has {})",
+                    who_started(seat), interface_names()));
+  if (!known && !launch.rendezvous_host.empty() && !is_loopback(launch.rendezvous_host))
+    throw UsageError(
+        fmt::format("the ranks are to meet at {}, but without --interface nothing but the loopback of this "
+                    "host is opened; add --interface and the network that joins them (this host has {})",
+                    visible_name(launch.rendezvous_host), interface_names()));
+  launch.address = launch.rendezvous_host == "::1" ? "::1" : "127.0.0.1";
+  launch.rendezvous_host = launch.address;
+}
+
+void choose_secret(const Seat& seat, const LaunchOptions& options, const Environment& environment, Launch& launch) {
+  const std::optional<std::string> in_environment = environment("MUONWALK_SECRET");
+  if (!options.secret_file.empty())
+    launch.secret = secret_from_file(options.secret_file);
+  else if (in_environment)
+    launch.secret = secret_from_text(*in_environment, "MUONWALK_SECRET");
+  const bool complete = launch.secret && launch.rendezvous_port != 0;
+  if (!complete && launch.one_host && !seat.session_file.empty()) {
+    launch.session_file = seat.session_file;
+    return;
+  }
+  if (!launch.secret)
+    throw UsageError(
+        fmt::format("{} need a secret to know each other by, and there is none; give every rank the same "
+                    "one with --secret-file FILE or in MUONWALK_SECRET, made for example with: (umask 077; "
+                    "head -c 32 /dev/urandom | base64 > secret)",
+                    who_started(seat)));
+  if (launch.rendezvous_port == 0)
+    throw UsageError(
+        fmt::format("{} don't know where to meet; add --rendezvous HOST:PORT, or "
+                    "MUONWALK_RENDEZVOUS in the environment, with rank 0's host and a free port of it",
+                    who_started(seat)));
+}
+
+}  // namespace
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+std::optional<Launch> find_launch(const LaunchOptions& options, const Environment& environment) {
+  const std::optional<Seat> seat = find_seat(options, environment);
+  if (!seat) {
+    const std::vector<std::pair<std::string, const std::string*>> left = {{"--rendezvous", &options.rendezvous},
+                                                                          {"--interface", &options.interface},
+                                                                          {"--secret-file", &options.secret_file}};
+    for (const auto& [name, value] : left)
+      if (!value->empty())
+        throw UsageError(
+            fmt::format("{} {} is for ranks that are started one by one, and nothing says that this is one; "
+                        "start it with mpirun, srun or torchrun, or add --rank and --world-size",
+                        name, as_typed(*value)));
+    return std::nullopt;
+  }
+  Launch launch;
+  launch.rank = seat->rank;
+  launch.world_size = seat->world_size;
+  launch.local_rank = seat->local_rank.value_or(seat->rank);
+  launch.local_size = seat->local_size.value_or(seat->world_size);
+  launch.by_hand = seat->launcher == "hand";
+  launch.launcher = seat->launcher;
+  launch.told_by = seat->told_by;
+  choose_meeting(*seat, options, environment, launch);
+  if (launch.world_size == 1 && options.interface.empty()) launch.rendezvous_host.clear();  // it meets nobody
+  choose_address(*seat, options, launch);
+  if (launch.world_size > 1) choose_secret(*seat, options, environment, launch);
+  return launch;
+}
+
+std::string launch_text(const Launch& launch) {
+  return fmt::format("started by {}: rank {} of {} ({})", launch.launcher, launch.rank, launch.world_size,
+                     launch.told_by);
+}
+
+RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& environment) {
+  RefusalDuty duty;
+  try {
+    const std::optional<Seat> seat = find_seat(options, environment);
+    if (!seat) return duty;
+    duty.of_run = seat->rank == 0;
+    duty.of_host = seat->launcher == "hand" || seat->local_rank.value_or(seat->rank) == 0;
+  } catch (const UsageError&) {
+    // Who this process is can't be told, so nobody else may be relied on to print it.
+  }
+  return duty;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace muonwalk::sim {
+
+/// An open socket that closes itself.
+class Socket {
+ public:
+  Socket() = default;
+  /// Takes over the descriptor.
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  /// Hands it over; what was moved from has none.
+  /// @{
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  /// @}
+  ~Socket() { close(); }
+
+  /// −1 for none.
+  int descriptor() const { return descriptor_; }
+  /// True when there is one.
+  explicit operator bool() const { return descriptor_ >= 0; }
+  /// Closes it now.
+  void close();
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Lets the kernel end this connection when the other end's kernel has not answered for `timeout`, whether something is
+/// on its way or not. A process at the other end that computes, or is stopped, makes no difference: its kernel answers.
+void end_when_host_is_silent(const Socket& socket, std::chrono::milliseconds timeout);
+
+/// False when the kernel at the other end has not answered lately, though ours has sent it something, or asks
+/// (end_when_host_is_silent): its host is gone, or cannot be reached. True where that can't be told.
+bool host_answers(const Socket& socket);
+
+/// The two ends of a connection as text, "10.0.0.1:4711"; empty where it has none any more.
+/// @{
+std::string local_end(const Socket& socket);
+std::string peer_end(const Socket& socket);
+/// @}
+
+}  // namespace muonwalk::sim

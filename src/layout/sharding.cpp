@@ -1,0 +1,51 @@
+#include "src/layout/sharding.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/numerics/newton_schulz.hpp"
+
+namespace muonwalk {
+
+double most_over_mean(const std::vector<double>& loads) {
+  const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
+  return sum == 0 ? 1 : *std::max_element(loads.begin(), loads.end()) * static_cast<double>(loads.size()) / sum;
+}
+
+double most_over_mean(const std::vector<Index>& loads) {
+  return most_over_mean(std::vector<double>(loads.begin(), loads.end()));
+}
+
+double Sharding::redundancy(int tp) const {
+  return flops_once == 0 ? 1 : std::accumulate(flops.begin(), flops.end(), 0.0) * tp / flops_once;
+}
+
+double Sharding::slowdown() const {
+  if (flops_once == 0) return 1;
+  return *std::max_element(flops.begin(), flops.end()) * static_cast<double>(flops.size()) / flops_once;
+}
+
+Sharding sharding_of(const Layout& layout, int steps) {
+  const std::size_t dp = static_cast<std::size_t>(layout.grid.dp());
+  Sharding sharding;
+  sharding.elements.resize(dp);
+  sharding.gathered.resize(dp);
+  sharding.flops.resize(dp);
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) {
+      const std::vector<int> owners = layout.owners(meta);
+      const double work = newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, steps);
+      ++sharding.matrices;
+      sharding.cut += owners.size() > 1;
+      sharding.flops_once += work;
+      for (const int rank : owners) {
+        const Index owned = layout.owned_range(meta, rank).size();
+        sharding.elements[static_cast<std::size_t>(rank)] += owned;
+        sharding.gathered[static_cast<std::size_t>(rank)] += meta.shape.size() - owned;
+        sharding.flops[static_cast<std::size_t>(rank)] += work;
+      }
+    }
+  return sharding;
+}
+
+}  // namespace muonwalk

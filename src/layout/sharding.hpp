@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "src/layout/buffer.hpp"
+
+namespace muonwalk {
+
+/// What a layout means for Muon, if matrices that lie on one DP rank stay there, and each owner of a part of a cut one
+/// gets the rest of it and orthogonalizes all of it. Indexed by DP rank; the ranks of a TP group are alike. Worked out
+/// from where the cuts are, without a plan for each rank, so it takes milliseconds for a model with a cluster's worth
+/// of ranks.
+struct Sharding {
+  int matrices = 0;             ///< how many there are
+  int cut = 0;                  ///< those with more than one owner in dp
+  double flops_once = 0;        ///< Newton–Schulz of each matrix once
+  std::vector<Index> elements;  ///< of TP slices that the rank owns, padding not counted
+  std::vector<Index> gathered;  ///< elements that come to the rank to make its cut slices whole
+  std::vector<double> flops;    ///< Newton–Schulz of all matrices of which the rank owns an element
+
+  /// All ranks' Newton–Schulz over that of one process; at least the size of TP.
+  double redundancy(int tp) const;
+  /// The Newton–Schulz of the rank that has most of it over an equal share for each DP rank of what has to be done
+  /// once: how much longer than need be it takes.
+  double slowdown() const;
+};
+
+/// That of a layout, with `steps` steps of Newton–Schulz.
+Sharding sharding_of(const Layout& layout, int steps = 5);
+
+/// The largest of the loads over their mean; 1: all are equal.
+/// @{
+double most_over_mean(const std::vector<double>& loads);
+double most_over_mean(const std::vector<Index>& loads);
+/// @}
+
+}  // namespace muonwalk

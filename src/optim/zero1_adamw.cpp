@@ -1,0 +1,59 @@
+#include "src/optim/zero1_adamw.hpp"
+
+#include <utility>
+
+#include "src/optim/full_step.hpp"
+
+namespace muonwalk {
+
+void Zero1AdamW::start(const Layout& layout, const Place& place, Buckets weights) {
+  state_ = {std::move(weights), zero_shards(layout, place.dp), zero_shards(layout, place.dp)};
+}
+
+void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) {
+  require_fitting("Zero1AdamW", context,
+                  {{"weights", state_.weights},
+                   {"first moments", state_.first_moment, /*whole=*/false},
+                   {"second moments", state_.second_moment, /*whole=*/false},
+                   {"gradients", gradients}});
+  ++state_.steps;
+  for (int b = 0; b < static_cast<int>(gradients.size()); ++b)
+    for (int k = 0; k < static_cast<int>(gradients[b].size()); ++k) {
+      const std::vector<Index> counts = context.layout.dp_counts(b, k);
+      const Range own = context.layout.dp_slice(b, k, context.place.dp);
+      Flat& weights = state_.weights[b][k];
+
+      context.begin(phases::reduce_gradients);
+      const Flat sum = reduce_gradients(context.dp, gradients[b][k], counts);
+
+      context.begin(phases::adamw);
+      adamw(weights.data() + (own.begin - context.layout.buffers[b].buckets[k].range.begin), sum.data(),
+            state_.first_moment[b][k].data(), state_.second_moment[b][k].data(), own.size(), state_.steps, settings_);
+
+      context.begin(phases::gather_weights);
+      all_gather_weights(context.dp, weights, counts);
+    }
+}
+
+Plan Zero1AdamW::plan(const Layout& layout, const Place& place) const {
+  Plan plan{layout.grid, place, {}};
+  Index all = 0;
+  for (const Buffer& buffer : layout.buffers) all += buffer.size;
+  for (const char* what : {"weights", "gradients"}) plan.take(all, what);
+  for (const char* what : {"first moments", "second moments"}) plan.take(layout.shard_elements(place.dp), what);
+  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
+    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
+      const Index whole = layout.buffers[b].buckets[k].range.size();
+      const Index own = layout.dp_slice(b, k, place.dp).size();
+      plan.work(phases::reduce_gradients, {1, whole});
+      plan.take(own, "sum");
+      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+      plan.work(phases::adamw, {1, own}, kAdamWFlops * static_cast<double>(own));
+      plan.work(phases::gather_weights, {1, whole});
+      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
+      plan.give_back(own, "sum");
+    }
+  return plan;
+}
+
+}  // namespace muonwalk

@@ -1,0 +1,150 @@
+// Connections over Gloo when ranks die, stop or leave, and when a stranger comes: who is told what, and when.
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "sim/transport/secret.hpp"
+#include "sim/transport/tcp_sockets.hpp"
+#include "src/errors.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+using std::chrono::milliseconds;
+
+TEST_CASE("a process that has the addresses and not the secret is turned away, and no rank is blamed") {
+  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
+  const auto run = [&](int rank) {
+    sim::GlooDevice device;
+    const sim::Secret guess = sim::random_bytes();
+    return error_of([&] { device.connect("gloo", rank, 3, board, patient, rank == 1 ? &guess : nullptr); });
+  };
+  const std::vector<ChildEnd> ends = on_processes(3, run);
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string& complaint = ends[static_cast<std::size_t>(rank)].complaint;
+    CAPTURE(complaint);
+    CHECK(complaint.find("a process that is not a rank") == 0);
+    CHECK(complaint.find("nothing of the run was sent to it") != std::string::npos);
+    if (rank != 1) CHECK(complaint.find("in place of rank 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
+  const int size = 4;
+  for (const Index count : {Index{10}, Index{300000}}) {
+    CAPTURE(count);
+    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+        c.all_gather(values(count));
+        if (rank == 2) kill(getpid(), SIGKILL);
+        const std::string first = error_of([&] {
+          for (int i = 0; i < 1000; ++i) c.all_gather(values(count));
+        });
+        if (first.find("the rank has died or left") == std::string::npos) return "error: " + first;
+        return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
+      });
+    };
+    // The children's timeout is 20 s; a child that waited for it would say so in its error.
+    const auto ends = on_processes(size, run);
+    for (int rank = 0; rank < size; ++rank) {
+      CAPTURE(rank);
+      CHECK(ends[std::size_t(rank)].complaint == "");
+      CHECK(ends[std::size_t(rank)].signal == (rank == 2 ? SIGKILL : 0));
+    }
+  }
+}
+
+TEST_CASE("a killed rank: the kernel's count is not left out, as where nobody counts; it is an error") {
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  const auto run = [&](int rank) {
+    return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+      c.barrier();
+      if (rank == 1) kill(getpid(), SIGKILL);
+      if (sim::connected_tcp_sockets().empty()) return "";  // nobody counts on this system
+      for (int i = 0; i < 20000; ++i) {
+        try {
+          if (!c.backend().kernel_traffic().known) return "left out";
+        } catch (const PeerLostError&) {
+          return "";
+        }
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return "still counted";
+    });
+  };
+  CHECK(on_processes(2, run)[0].complaint == "");
+}
+
+TEST_CASE("a rank that is killed in the middle of a message: its peer is told long before the timeout") {
+  const Index count = 20000000;
+  for (const bool sends : {true, false}) {
+    CAPTURE(sends);
+    sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+    SharedCounter begun;
+    const auto run = [&](int rank) {
+      return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+        Flat memory(static_cast<std::size_t>(count), 1.0f);
+        const bool sender = (rank == 1) == sends;
+        if (rank == 1) {
+          const Transfer transfer = sender ? c.isend(memory.data(), count, 0) : c.irecv(memory.data(), count, 0);
+          begun.add();
+          begun.wait_for(2);
+          kill(getpid(), SIGKILL);
+        }
+        const std::string error = error_of([&] {
+          Transfer transfer = sender ? c.isend(memory.data(), count, 1) : c.irecv(memory.data(), count, 1);
+          begun.add();
+          transfer.wait();
+        });
+        return error.find("the rank has died or left") == std::string::npos ? "error: " + error : "";
+      });
+    };
+    CHECK(on_processes(2, run)[0].complaint == "");
+  }
+}
+
+TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  SharedCounter done;
+  const auto run = [&](int rank) {
+    return as_gloo_rank(
+        rank, 2, board,
+        [&](Communicator& c) -> std::string {
+          c.barrier();
+          if (rank == 1) {
+            done.wait_for(1);
+            return "";
+          }
+          const std::string error = error_of([&] { c.all_gather(values(5)); });
+          done.add();
+          return error == "rank 0 waited 300 ms in all_gather for rank 1 of group gloo, which has stopped, makes other "
+                          "calls, or needs a longer timeout"
+                     ? ""
+                     : "error: " + error;
+        },
+        milliseconds(300));
+  };
+  CHECK(joined(on_processes(2, run)) == "");
+}
+
+TEST_CASE("a rank that leaves and a closed backend: errors on both sides") {
+  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
+    c.barrier();
+    if (c.rank() == 1) {
+      c.backend().close("it has been closed");
+      const std::string own = error_of([&] { c.barrier(); });
+      return own.find("it has been closed") == std::string::npos ? "own error: " + own : "";
+    }
+    const std::string error = error_of([&] { c.all_gather(values(5)); });
+    return error == "the connection to rank 1 of group gloo was closed while rank 0 was in all_gather: the rank has "
+                    "died or left"
+               ? ""
+               : "error: " + error;
+  });
+  CHECK(joined(complaints) == "");
+}

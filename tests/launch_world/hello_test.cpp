@@ -1,0 +1,111 @@
+// What launched processes say of themselves before a rank starts, and who is refused for it.
+
+#include "sim/world/hello.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+Launch launch_of(int rank, int world_size) {
+  Launch launch;
+  launch.rank = rank;
+  launch.world_size = world_size;
+  return launch;
+}
+
+const std::vector<std::string> kWords = {"path/of/lesson",  "--rank",    "3", "--dp", "4",
+                                         "--secret-file=s", "--timeout", "2"};
+
+Hello hello_of(int rank) { return own_hello(launch_of(rank, 4), "lesson_07", kWords); }
+
+std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+// The sentence for a rank 1 that does not say the same as rank 0.
+template <class Change>
+std::string refused(const Change& change, Products products = Products::eigen) {
+  Hello own = hello_of(0), theirs = hello_of(1);
+  own.host = "ada";
+  theirs.host = "babbage";
+  change(theirs);
+  return refusal_of(own, theirs, products);
+}
+
+bool has(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words)
+    if (text.find(word) == std::string::npos) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("Hello: every field arrives, and what is not a Hello is none") {
+  Hello hello = hello_of(2);
+  hello.boot = "a boot";
+  const std::optional<Hello> back = Hello::from(bytes_of(hello.text()));
+  REQUIRE(back);
+  CHECK(back->text() == hello.text());
+  CHECK(back->rank == 2);
+  CHECK(back->world_size == 4);
+  CHECK(back->program == "lesson_07");
+  CHECK(back->arguments == "--dp 4 --timeout 2");
+  CHECK(back->boot == "a boot");
+  CHECK(back->pid == getpid());
+  for (const std::string& other : {std::string(), std::string("hello"), hello.text() + "more", hello.text().substr(1),
+                                   hello.text().substr(0, hello.text().size() - 1)})
+    CHECK_FALSE(Hello::from(bytes_of(other)));
+}
+
+TEST_CASE("Hello: a processor has one digest per engine, the same each time, and a build one of its own") {
+  const Hello first = hello_of(0), second = hello_of(1);
+  CHECK(first.with_eigen == second.with_eigen);
+  CHECK(first.with_chain == second.with_chain);
+  CHECK(first.with_eigen != first.with_chain);
+  CHECK(first.with_eigen.size() == 32);  // fp32 and bf16
+  CHECK(first.with_eigen.substr(0, 16) != first.with_eigen.substr(16));
+  CHECK(first.build == second.build);
+  CHECK(first.build.size() == 16);
+}
+
+TEST_CASE("a process that would compute something else is refused, with both ranks and hosts and what would work") {
+  CHECK(refused([](Hello&) {}).empty());
+  CHECK(
+      has(refused([](Hello& h) { h.world_size = 6; }), {"rank 1 on babbage", "6", "rank 0 on ada", "4", "world size"}));
+  for (const int rank : {0, 4, -1})
+    CHECK(has(refused([&](Hello& h) { h.rank = rank; }), {"babbage", "ada", "ranks 1 to 3", "each rank once"}));
+  CHECK(has(refused([](Hello& h) { h.program = "lesson_08"; }),
+            {"rank 1 on babbage runs lesson_08", "rank 0 on ada runs"}));
+  CHECK(has(refused([](Hello& h) { h.arguments = "--dp 2"; }),
+            {"rank 1 on babbage", "--dp 2", "rank 0 on ada", "--dp 4 --timeout 2", "same options"}));
+  CHECK(has(refused([](Hello& h) { h.arguments = ""; }), {"no options"}));
+  CHECK(has(refused([](Hello& h) { h.with_eigen = "other"; }),
+            {"rank 1 on babbage", "rank 0 on ada", "--products eigen", "other", "--products chain"}));
+  CHECK(has(refused([](Hello& h) { h.with_chain = "other"; }, Products::chain), {"--products chain", "other"}));
+}
+
+TEST_CASE(
+    "what does not decide over bits refuses nobody: the other engine, another kernel, another build, which is said") {
+  CHECK(refused([](Hello& h) { h.with_chain = "other"; }).empty());
+  CHECK(refused([](Hello& h) { h.with_eigen = "other"; }, Products::chain).empty());
+  CHECK(refused([](Hello& h) { h.chain = "plain"; }, Products::chain).empty());
+  Hello own = hello_of(0), theirs = hello_of(1);
+  CHECK(oddity_of(own, theirs).empty());
+  theirs.build = "another";
+  CHECK(refusal_of(own, theirs, Products::eigen).empty());
+  CHECK(has(oddity_of(own, theirs), {"rank 1 on", "another", "rank 0 on", own.build.c_str()}));
+}
+
+TEST_CASE("options that may differ from rank to rank are not compared, all others are") {
+  CHECK(common_arguments({"a", "--rank", "1", "--dp", "2"}) == "--dp 2");
+  CHECK(common_arguments({"b", "--dp", "2", "--rank=7", "--interface=lo"}) == "--dp 2");
+  CHECK(common_arguments({"b", "--rendezvous", "h:1", "--dp", "2", "--secret-file", "f"}) == "--dp 2");
+  CHECK(common_arguments({"b", "--rankle", "1"}) == "--rankle 1");
+  CHECK(common_arguments({"b", "--world-size", "2", "--bug", "x"}) == "--world-size 2 --bug x");
+  CHECK(common_arguments({"b", "--rank"}).empty());
+}

@@ -1,0 +1,248 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/transport/nccl_api.hpp"
+#include "src/cuda/device.hpp"
+#include "src/errors.hpp"
+#include "tests/comm/random_calls.hpp"
+#include "tests/cuda/stand_in.hpp"
+#include "tests/nccl/nccl_ranks.hpp"
+#include "tests/nccl/stand_in_nccl.hpp"
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+
+// The NCCL backend over the stand-ins for both libraries; ranks are threads, each with a device of its own.
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+
+namespace {
+
+void check_nothing_leaked() {
+  CHECK(live_communicators() == 0);
+  CHECK(muonwalk_stand_in_live_bytes() == 0);
+  CHECK(muonwalk_stand_in_live_objects() == 0);
+}
+
+// What a rank's observers are told of, added up.
+struct Witness : CallObserver {
+  void moved(const Call&, const Message& message) override {
+    (message.sent ? traffic.bytes_sent : traffic.bytes_received) += message.bytes;
+    (message.sent ? traffic.messages_sent : traffic.messages_received) += 1;
+  }
+  Traffic traffic;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "collectives over NCCL: every kind, element type and world size equals the naive reference, in host memory and in "
+    "device memory, and ledger and observers have the bytes that are predicted for messages") {
+  for (const int size : {1, 2, 3, 4, 5, 8}) {
+    for (const bool on_device : {false, true}) {
+      RandomCalls calls;
+      calls.seed = std::uint64_t(100 * size + (on_device ? 1 : 0));
+      calls.calls = size > 4 ? 25 : 60;
+      calls.largest = size % 2 ? 40 : 3000;
+      const auto run = [&](Communicator& c) -> std::string {
+        Witness witness;
+        c.observe(witness);
+        const std::string wrong = make_random_calls(c, calls);
+        if (!wrong.empty()) return wrong;
+        return witness.traffic == c.ledger().total() ? "" : "the observer was told of other messages than the ledger";
+      };
+      CAPTURE(size);
+      CAPTURE(on_device);
+      const Wrapper wrapper = on_device ? Wrapper(with_device_pointers) : nullptr;
+      CHECK(joined(on_nccl_threads(size, run, patient, wrapper)) == "");
+    }
+  }
+  CHECK(calls_of_nccl("ncclAllGather") > 0);
+  CHECK(calls_of_nccl("ncclBroadcast") > 0);
+  CHECK(calls_of_nccl("ncclSend") > 0);
+  CHECK(calls_of_nccl("ncclSend") == calls_of_nccl("ncclRecv"));
+  check_nothing_leaked();
+}
+
+TEST_CASE("transfers over NCCL: any number under way, mixed with collectives, equals the serial oracle") {
+  for (const bool on_device : {false, true}) {
+    const auto run = [](Communicator& c) {
+      RandomTransfers settings;
+      settings.seed = 7;
+      settings.largest = 3000;
+      settings.rounds = 4;
+      return make_random_transfers(c, settings);
+    };
+    CAPTURE(on_device);
+    CHECK(joined(on_nccl_threads(3, run, patient, on_device ? Wrapper(with_device_pointers) : nullptr)) == "");
+  }
+  check_nothing_leaked();
+}
+
+TEST_CASE("device memory: a call between two arrays, without a copy in the host's memory") {
+  const auto run = [](Communicator& c) -> std::string {
+    const cuda::Device device(c.rank());
+    const cuda::Stream stream(device);
+    cuda::DeviceArray<float> shard(device, 3), whole(device, 3 * c.size());
+    const float r = static_cast<float>(c.rank());
+    const std::vector<float> mine = {r, r + 10, r + 20};
+    cuda::copy(stream, shard.data(), mine.data(), 3);
+    stream.wait();
+    c.all_gather(shard.data(), 3, whole.data());
+    c.all_reduce(whole.data(), whole.size());
+    std::vector<float> got(static_cast<std::size_t>(whole.size()));
+    cuda::copy(stream, got.data(), whole.data(), whole.size());
+    stream.wait();
+    const float n = static_cast<float>(c.size());
+    for (int rank = 0; rank < c.size(); ++rank)
+      for (int i = 0; i < 3; ++i)
+        if (got[static_cast<std::size_t>(3 * rank + i)] != n * static_cast<float>(rank + 10 * i)) return "it differs";
+    return "";
+  };
+  CHECK(joined(on_nccl_threads(4, run)) == "");
+  check_nothing_leaked();
+}
+
+TEST_CASE("host memory: a shard that lies at its place in the whole, in the first call of a group") {
+  const auto run = [](Communicator& c) -> std::string {
+    const Index count = 3000;  // more than there is room for behind an allocation of one shard
+    Flat whole(static_cast<std::size_t>(count * c.size()), -1.0f);
+    float* const own = whole.data() + c.rank() * count;
+    std::fill(own, own + count, static_cast<float>(c.rank()));
+    c.all_gather(own, count, whole.data());
+    for (Index i = 0; i < count * c.size(); ++i)
+      if (whole[static_cast<std::size_t>(i)] != static_cast<float>(i / count)) return "it differs";
+    return "";
+  };
+  CHECK(joined(on_nccl_threads(3, run)) == "");
+  check_nothing_leaked();
+}
+
+TEST_CASE("ranks that disagree over NCCL: every rank has a sentence, one says what differs, and nobody waits for it") {
+  struct Disagreement {
+    std::string words;
+    std::function<void(Communicator&)> calls;
+  };
+  const auto values = [](Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); };
+  const std::vector<Disagreement> all = {
+      {"all_gather of float32 with 20 bytes", [&](Communicator& c) { c.all_gather(values(c.rank() == 1 ? 8 : 5)); }},
+      {"all_reduce of float32 with 28 bytes", [&](Communicator& c) { c.all_reduce(values(c.rank() == 1 ? 8 : 7)); }},
+      {"reduce_scatter of float32",
+       [&](Communicator& c) {
+         if (c.rank() == 1) {
+           c.reduce_scatter(values(4 * c.size()));
+         } else {
+           c.all_gather(values(4));
+         }
+       }},
+      {"bfloat16",
+       [&](Communicator& c) {
+         if (c.rank() == 1) {
+           c.all_gather(FlatOf<bfloat16>(8));
+         } else {
+           c.all_gather(values(4));
+         }
+       }},
+      {"barrier",
+       [&](Communicator& c) {
+         if (c.rank() == 1) c.barrier();
+         c.all_gather(values(1));
+       }},
+      {"with 16 bytes (after 1 collectives)",
+       [&](Communicator& c) {
+         if (c.rank() != 1) c.all_gather(values(3));
+         c.all_gather(values(3));
+         c.all_gather(values(4));
+       }},
+      // Of these, one rank alone can tell: the last and the first.
+      {"rank 2 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 0",
+       [&](Communicator& c) {
+         c.all_gather_v(values(9).data(), {c.rank() == 2 ? 3 : 2, 2, 2}, values(9).data());
+       }},
+      {"rank 0 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 2",
+       [&](Communicator& c) {
+         c.all_gather_v(values(9).data(), {2, 2, c.rank() == 0 ? 3 : 2}, values(9).data());
+       }},
+      {"broadcast from root 1", [&](Communicator& c) {
+         Flat v = values(3);
+         c.broadcast(v.data(), 3, c.rank() == 1 ? 1 : 0);
+       }}};
+  for (const Disagreement& disagreement : all) {
+    CAPTURE(disagreement.words);
+    std::atomic<int> with_words{0};
+    const auto run = [&](Communicator& c) -> std::string {
+      const std::string error = error_of([&] { disagreement.calls(c); });
+      if (error.empty()) return "not noticed";
+      if (error.find(disagreement.words) != std::string::npos) ++with_words;
+      if (error.find("waited") != std::string::npos) return "noticed by a timeout only: " + error;
+      return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
+    };
+    CHECK(joined(on_nccl_threads(3, run)) == "");
+    CHECK(with_words >= 1);
+  }
+  check_nothing_leaked();
+}
+
+TEST_CASE("counts: those whose bytes no number can hold are refused before anything moves, and zeros move nothing") {
+  const auto run = [](Communicator& c) -> std::string {
+    const Index many = Index{1} << 61;
+    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
+                                      CollectiveKind::all_to_all, CollectiveKind::all_reduce}) {
+      NativeCall call;
+      call.kind = kind;
+      call.type = ElementType::float32;
+      call.in_counts = call.out_counts = {many, many, many};
+      std::string refusal;
+      try {
+        c.backend().run_native(call);
+      } catch (const std::invalid_argument& error) {
+        refusal = error.what();
+      }
+      if (refusal.find("more bytes than a 64-bit number") == std::string::npos)
+        return std::string(collective_name(kind)) + " was not refused";
+    }
+    float nothing = 0;
+    c.all_gather(&nothing, 0, static_cast<float*>(nullptr));
+    c.all_reduce(static_cast<float*>(nullptr), 0);
+    c.broadcast(static_cast<float*>(nullptr), 0, 2);
+    c.reduce_scatter_v(static_cast<const float*>(nullptr), {0, 0, 0}, static_cast<float*>(nullptr));
+    c.all_to_all_v(static_cast<const float*>(nullptr), {0, 0, 0}, static_cast<float*>(nullptr), {0, 0, 0});
+    return c.ledger().total().bytes_sent == 0 ? "" : "zeros were sent";
+  };
+  const long long before = calls_of_nccl("ncclSend") + calls_of_nccl("ncclAllGather") + calls_of_nccl("ncclBroadcast");
+  CHECK(joined(on_nccl_threads(3, run)) == "");
+  CHECK(calls_of_nccl("ncclSend") + calls_of_nccl("ncclAllGather") + calls_of_nccl("ncclBroadcast") == before);
+  check_nothing_leaked();
+}
+
+#if __has_include(<nccl.h>)
+TEST_CASE("NCCL's interface, as it is written down here, is that of its own header") {
+  namespace nccl = sim::nccl;
+  CHECK(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId));
+  CHECK(int{nccl::kSuccess} == int{ncclSuccess});
+  CHECK(int{nccl::kUnhandledCudaError} == int{ncclUnhandledCudaError});
+  CHECK(int{nccl::kSystemError} == int{ncclSystemError});
+  CHECK(int{nccl::kInternalError} == int{ncclInternalError});
+  CHECK(int{nccl::kInvalidArgument} == int{ncclInvalidArgument});
+  CHECK(int{nccl::kInvalidUsage} == int{ncclInvalidUsage});
+  CHECK(int{nccl::kRemoteError} == int{ncclRemoteError});
+  CHECK(int{nccl::kInProgress} == int{ncclInProgress});
+  CHECK(int{nccl::kUint8} == int{ncclUint8});
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  const nccl::Config ours;
+  CHECK(ours.magic == theirs.magic);
+  CHECK(ours.version <= theirs.version);
+  CHECK(ours.size <= theirs.size);
+  CHECK(offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic));
+  CHECK(offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version));
+  CHECK(offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
+  CHECK(ours.room == theirs.cgaClusterSize);
+}
+#endif

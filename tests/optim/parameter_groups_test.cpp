@@ -1,0 +1,148 @@
+// Who steps which parameter, and what an optimizer made of several is. That its bits and its plan are right on any
+// layout is tested with all other optimizers (optimizer_test.cpp).
+#include "src/optim/parameter_groups.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "src/optim/full_step.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/optim/random_case.hpp"
+#include "tests/optim/rank_threads.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::test;
+
+namespace {
+
+Parameter matrix(const std::string& name) { return {name, {8, 4}}; }
+Parameter vector(const std::string& name) { return {name, {1, 4}, SplitDim::none, 0, 1}; }
+
+ParameterGroup group(const std::string& name, const Claim& claim) {
+  return {name, claim, [] { return std::make_unique<Muon>(MuonSettings()); }};
+}
+
+std::vector<int> groups_of(const std::vector<Parameter>& parameters, const std::vector<ParameterGroup>& groups) {
+  std::vector<int> numbers;
+  for (const Parameter& each : route(parameters, groups)) numbers.push_back(each.group);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("usual_groups: the tensors of GPT-2, Llama, its first code and BERT go where people send them") {
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
+  for (const char* name : {"h.0.attn.c_attn.weight", "h.11.mlp.c_proj.weight", "model.layers.0.self_attn.q_proj.weight",
+                           "model.layers.0.mlp.down_proj.weight", "layers.3.attention.wo.weight", "w0",
+                           "bert.encoder.layer.0.attention.output.dense.weight", "layers.0.feed_forward.w2.weight"}) {
+    CAPTURE(std::string(name));
+    CHECK(groups_of({matrix(name)}, groups) == std::vector<int>{0});
+    CHECK(groups_of({vector(name)}, groups) == std::vector<int>{2});
+  }
+  for (const char* name : {"wte.weight", "transformer.wpe.weight", "model.embed_tokens.weight", "tok_embeddings.weight",
+                           "output.weight", "lm_head.weight", "bert.embeddings.word_embeddings.weight"}) {
+    CAPTURE(std::string(name));
+    CHECK(groups_of({matrix(name)}, groups) == std::vector<int>{1});
+    CHECK(groups_of({vector(name)}, groups) == std::vector<int>{2});
+  }
+  CHECK(groups_of({matrix("wte"), matrix("q")}, usual_groups(MuonSettings(), AdamWSettings(), {"q"})) ==
+        std::vector<int>{0, 1});
+  CHECK(groups_of({matrix("wte")}, usual_groups(MuonSettings(), AdamWSettings(), {"none"})) == std::vector<int>{0});
+}
+
+TEST_CASE("usual_groups: each group has settings of its own; vectors do not decay") {
+  AdamWSettings adamw;
+  adamw.lr = 0.5f;
+  adamw.weight_decay = 1.0f;
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), adamw);
+  const std::vector<Parameter> parameters = route({matrix("wte"), vector("norm")}, groups);
+  const auto serial =
+      GroupedOptimizer(groups, parameters).reference({{"wte", Matrix(1, 1, Flat{8})}, {"norm", Matrix(1, 1, Flat{8})}});
+  serial->step({{Matrix(1, 1), Matrix(1, 1)}});  // without a gradient, decay alone is left
+  CHECK(serial->parameters()[0].matrix(0, 0) == 4);
+  CHECK(serial->parameters()[1].matrix(0, 0) == 8);
+}
+
+TEST_CASE("route: a parameter that no group claims, or two do, is refused by name") {
+  const ParameterGroup a = group("a", {2, {"q*", "k"}, {"qk"}}), b = group("b", {0, {"*k"}, {}});
+  CHECK(groups_of({matrix("q"), matrix("qk"), vector("k")}, {a, b}) == std::vector<int>{0, 1, 1});
+  CHECK(
+      usage_error([&] {
+        route({matrix("q"), matrix("v")}, {a, b});
+      }) ==
+      "parameter \"v\" with 2 dimensions is claimed by no group, so nothing would ever train it; let the claim of one "
+      "hold for it");
+  CHECK(usage_error([&] {
+          route({vector("q")}, {a, b});
+        }).rfind("parameter \"q\" with 1 dimension is claimed by", 0) == 0);
+  CHECK(
+      usage_error([&] {
+        route({matrix("q"), matrix("k")}, {a, b});
+      }) ==
+      "parameter \"k\" is claimed by the groups \"a\" and \"b\", but one optimizer has to step it; except it from one "
+      "of them");
+  CHECK(usage_error([&] { route({matrix("q")}, {}); }).find("no group") != std::string::npos);
+}
+
+TEST_CASE(
+    "Layout::of_group: the group's own buffer, with everything where it was; and none for a group that is not there") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Case c = random_case(seed);
+    INFO(c.text());
+    const Layout layout = c.layout();
+    std::set<int> parameters;
+    for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
+      const Layout part = layout.of_group(layout.buffers[b].group);
+      REQUIRE(part.buffers.size() == 1);
+      CHECK(part.grid.size() == layout.grid.size());
+      CHECK(part.whole_matrices() == layout.whole_matrices());
+      CHECK(part.buffers[0].size == layout.buffers[b].size);
+      for (std::size_t k = 0; k < part.buffers[0].buckets.size(); ++k)
+        CHECK(part.dp_counts(0, static_cast<int>(k)) == layout.dp_counts(static_cast<int>(b), static_cast<int>(k)));
+      for (const DistMeta& meta : part.buffers[0].parameters) {
+        parameters.insert(meta.parameter);
+        for (int dp = 0; dp < c.grid.dp(); ++dp)
+          CHECK(part.owned_range(meta, dp) == layout.owned_range(layout.meta(meta.parameter), dp));
+      }
+    }
+    CHECK(parameters.size() == c.parameters.size());
+    CHECK(layout.of_group(3).buffers.empty());
+  }
+}
+
+TEST_CASE("GroupedOptimizer: Newton–Schulz calls are in its plan, and a shard's shape would leave none of them") {
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
+  const std::vector<Parameter> whole = {matrix("wte"), matrix("up"), matrix("down"), vector("norm")};
+  std::vector<Parameter> shards = whole;
+  for (Parameter& each : shards) each.dims = 1;
+  const Grid grid = Grid().dp(2);
+  const auto calls = [&](const std::vector<Parameter>& parameters) {
+    const Layout layout = plan_layout(route(parameters, groups), grid);
+    const Plan plan = GroupedOptimizer(groups, route(parameters, groups)).plan(layout, grid.place(0));
+    return count(plan, phases::orthogonalize);
+  };
+  CHECK(calls(whole) == 1);  // rank 0 owns all of up, rank 1 all of down
+  CHECK(calls(shards) == 0);
+}
+
+TEST_CASE("GroupedOptimizer: a group that is not there, a stranger's gradients and an unknown parameter are refused") {
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
+  GroupedOptimizer optimizer(groups, route({matrix("w")}, groups));
+  CHECK(optimizer.name() == "Muon + ZeRO-1 AdamW");
+  CHECK_THROWS_AS(optimizer.reference({{"v", Matrix(8, 4)}}), std::invalid_argument);
+  const Layout layout = plan_layout({{"w", {8, 4}, SplitDim::none, 3}}, Grid());
+  CHECK_THROWS_AS(optimizer.start(layout, Grid().place(0), zero_buckets(layout)), std::invalid_argument);
+  run_ranks(Grid(), [&](TestRank& rank) {
+    const Layout right = plan_layout({matrix("w")}, Grid());
+    optimizer.start(right, rank.place, zero_buckets(right));
+    std::string sentence;
+    try {
+      optimizer.step({right, rank.place, rank.dp, rank.tp}, Buckets{});
+    } catch (const std::invalid_argument& error) {
+      sentence = error.what();
+    }
+    if (sentence.find("gradients for 0 buffers") == std::string::npos) throw std::logic_error("was taken: " + sentence);
+  });
+}
