@@ -121,12 +121,12 @@ def dedented(lines):
     return [line[2:] if line.startswith("  ") else line for line in lines]
 
 
-_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> \w+\(info, )(.+)(, argc, argv\);)$")
+_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> \w+\(info, )(.+)(, argc, argv\);)(\s+//.*)?$")
 
 
 def for_notebook(lines):
     """The one line in which a notebook differs from the program: what a lesson is made from."""
-    return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));", line) for line in lines]
+    return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));\4", line) for line in lines]
 
 
 _CHECK = re.compile(r"^\s*lesson\.(?:check|check_numbers|cost)\(", re.MULTILINE)

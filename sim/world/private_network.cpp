@@ -129,10 +129,13 @@ void make_networks(int channel, int hosts) {
 // How long a child may take: whoever stops it must not stop the run.
 constexpr auto kChildLimit = std::chrono::seconds(2);
 
-// Runs `work` in a child process; true when it ended with 0 in time. The child hears no interrupt, which is for the
-// program, and dies with it.
+// How the work of a child process ended.
+enum class ChildEnd { well, badly, killed };
+
+// Runs `work` in a child process: `well` when it ended with 0 in time, `killed` when somebody else's signal ended it.
+// The child hears no interrupt, which is for the program, and dies with it.
 template <class Work>
-bool in_child(const Work& work) {
+ChildEnd run_in_child(const Work& work) {
   const InterruptHold hold;
   const pid_t child = fork();
   if (child == 0) {
@@ -140,7 +143,7 @@ bool in_child(const Work& work) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     _exit(work() ? 0 : 1);
   }
-  if (child < 0) return false;
+  if (child < 0) return ChildEnd::badly;
   const auto deadline = std::chrono::steady_clock::now() + kChildLimit;
   int status = 1;
   pid_t ended = 0;
@@ -149,9 +152,18 @@ bool in_child(const Work& work) {
     kill(child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    return false;
+    return ChildEnd::badly;
   }
-  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (ended == child && WIFSIGNALED(status)) return ChildEnd::killed;
+  return ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? ChildEnd::well : ChildEnd::badly;
+}
+
+// True when it ended well. A child that somebody kills says nothing of what the system allows, so another one is tried.
+template <class Work>
+bool in_child(const Work& work) {
+  ChildEnd end = ChildEnd::killed;
+  for (int child = 0; child < 3 && end == ChildEnd::killed; ++child) end = run_in_child(work);
+  return end == ChildEnd::well;
 }
 
 }  // namespace

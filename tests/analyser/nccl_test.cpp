@@ -159,6 +159,17 @@ TEST_CASE(
   CHECK(host.notes[0].find("NCCL_PROFILE_EVENT_MASK=70") != std::string::npos);
 }
 
+TEST_CASE("nccl: an end that has the name of the call that is open, and another number, ends nothing") {
+  NcclTrace trace(0);
+  const std::string call = "\"CommHash\": 5, \"Rank\": 0, \"Count\": 8, \"Datatype\": \"ncclInt8\"";
+  trace.event("COLL", "Broadcast", "b", 4, 10, call).event("COLL", "Broadcast", "e", 3, 20, "");
+  trace.event("COLL", "Broadcast", "e", 4, 40, "");
+  const TraceFile file = read_trace_text("made up", trace.text());
+  REQUIRE(file.events.size() == 1);
+  CHECK(file.events[0].duration_ns == 30000);
+  CHECK(file.left_out.at("damaged: the end of a call that did not begin") == 1);
+}
+
 TEST_CASE("nccl: what lesson 22 plans is what its trace would say, call by call and byte by byte") {
   const TemporaryFolder folder;
   constexpr int kRanks = 3, kSteps = 2;

@@ -1,11 +1,16 @@
 // Connections over Gloo when ranks die, stop or leave, and when a stranger comes: who is told what, and when.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
@@ -31,6 +36,43 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
     CHECK(complaint.find("nothing of the run was sent to it") != std::string::npos);
     if (rank != 1) CHECK(complaint.find("in place of rank 1") != std::string::npos);
   }
+}
+
+TEST_CASE("a stranger that always takes the place of one rank: the sentence says at whose port it is, and for whom") {
+  // As soon as both ranks have opened their ports, somebody connects to the one where a rank will listen.
+  struct Opened {
+    int rank;
+    std::vector<char> address;
+  };
+  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  std::mutex mutex;
+  std::vector<Opened> opened;
+  std::vector<int> strangers, listeners;
+  board.on_set([&](const std::string& key, const std::vector<char>& value) {
+    if (key.find("/address/") == std::string::npos) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    opened.push_back({key.back() - '0', value});
+    if (opened.size() < 2) return;
+    const Opened& listener = sim::connects_to(opened[0].address, opened[1].address) ? opened[1] : opened[0];
+    listeners.push_back(listener.rank);
+    strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    connect(strangers.back(), reinterpret_cast<const sockaddr*>(listener.address.data()), sizeof(sockaddr_in));
+    opened.clear();
+  });
+  std::string errors[2];
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      sim::GlooDevice device;
+      errors[rank] = error_of([&] { device.connect("pair", rank, 2, board, patient); });
+    });
+  for (std::thread& rank : ranks) rank.join();
+  for (const int stranger : strangers) close(stranger);
+  REQUIRE(!listeners.empty());
+  const std::string who =
+      fmt::format("a process that is not a rank is connected to rank {} of group pair in place of rank {}",
+                  listeners.back(), 1 - listeners.back());
+  for (const std::string& error : errors) CHECK_MESSAGE(error.find(who) == 0, error);
 }
 
 TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {

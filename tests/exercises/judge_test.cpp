@@ -253,7 +253,11 @@ TEST_CASE("the whole verdict on each kind of attempt is the one that is kept") {
         const Flat more(5);
         return dp.all_gather(shard);
       }));
-  add("an exception", judged([](Communicator&, const Flat&) -> Flat { throw std::runtime_error("not today"); }));
+  // Only one rank, since of two that fail at once either may be the first.
+  add("an exception", judged([](Communicator& dp, const Flat& shard) -> Flat {
+        if (dp.rank() == 0) throw std::runtime_error("not today");
+        return shard;
+      }));
   // Where the exercise says nothing of slices, nothing is said of halves that changed places.
   add("halves that changed places", judged([](Communicator& dp, const Flat& shard) {
         Flat all_of_them = dp.all_gather(shard);

@@ -70,8 +70,11 @@ expect "step 8 · queued"
 ! grep -q "does not hold" "$scratch/report.md" || fail "all should hold"
 
 # On two GPUs, with a profiler of NCCL's that somebody has built.
+# shellcheck disable=SC2016
 program "$machine/nvidia-smi" '[[ $1 == -L ]] && printf "GPU 0: stand-in\nGPU 1: stand-in\n" || echo "0, stand-in, 580.1, 9.0"'
+# shellcheck disable=SC2016
 program "$project/build/gpu/bin/muonwalk-trace" '[[ $1 == summary && $(ls "$2") == nccl_5_0.json ]]'
+# shellcheck disable=SC2016
 program "$project/build/gpu/bin/lesson_22_nccl" 'echo "step 8 · queued"; [[ -z ${NCCL_PROFILE_DUMP_FILE-} ]] || touch "${NCCL_PROFILE_DUMP_FILE}_5_0.json"'
 NCCL_PROFILER_PLUGIN=/some/plugin.so whole 0
 expect "- holds: lesson 22, --dp 2 --tp 1 --real-sizes"
@@ -79,6 +82,7 @@ expect "- holds: NCCL's own trace, read by muonwalk-trace"
 program "$project/build/gpu/bin/muonwalk-trace" 'exit 2'
 NCCL_PROFILER_PLUGIN=/some/plugin.so whole 1
 expect "- **does not hold**: NCCL's own trace, read by muonwalk-trace (exit 2):"
+# shellcheck disable=SC2016
 program "$machine/nvidia-smi" '[[ $1 == -L ]] && echo "GPU 0: stand-in" || echo "0, stand-in, 580.1, 9.0"'
 
 echo 1 >"$scratch/newton"

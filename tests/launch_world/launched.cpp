@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 namespace muonwalk::testing {
 
@@ -55,6 +57,22 @@ int free_port() {
   REQUIRE(getsockname(file, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   close(file);
   return ntohs(address.sin_port);
+}
+
+bool somebody_is_connected_to(int port) {
+  // Of a line of the table: "0: 0100007F:1F90 0100007F:C350 01 …", where 01 is an established connection.
+  const std::string local = fmt::format(":{:04X}", port);
+  for (double waited = 0; waited < kFaultLimitSeconds; waited += 0.01) {
+    std::ifstream table("/proc/net/tcp");
+    for (std::string line; std::getline(table, line);) {
+      std::istringstream words(line);
+      std::string number, own, theirs, state;
+      words >> number >> own >> theirs >> state;
+      if (own.size() > 8 && own.substr(8) == local && state == "01") return true;
+    }
+    usleep(10000);
+  }
+  return false;
 }
 
 Program& ByHand::start(int rank, std::vector<std::string> command, int world_size) {

@@ -125,6 +125,9 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(cells["about-main"], "Here it begins.")
         self.assertEqual(cells["lesson"], "Lesson<Local> lesson(info, nb::options(info, Grid().dp(2), argc, argv));")
         self.assertEqual(cells["constant"], "const Layout layout = plan(lesson.seat());")
+        # A comment behind that line changes nothing: a notebook that takes the program's words would fork its kernel.
+        remarked = self.cells(LESSON.replace("argc, argv);", "argc, argv);  // two ranks"))
+        self.assertEqual(remarked["lesson"], cells["lesson"] + "  // two ranks")
 
     def test_a_picture_of_the_lesson_is_shown(self):
         self.assertEqual(self.cells()["show-map"], "nb::show_svg(draw_map(lesson.seat()));")

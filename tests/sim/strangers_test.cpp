@@ -184,3 +184,32 @@ TEST_CASE("whoever stops the process that makes the network does not stop the ru
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 42);
 }
+
+TEST_CASE("whoever kills the process that makes the network does not take the network from the run: another makes it") {
+  if (!PrivateNetwork(2).exists()) {
+    MESSAGE("left out: this system lets a process have no two networks with a cable between them");
+    return;
+  }
+  constexpr int kNetworks = 40;
+  const pid_t run = fork();
+  if (run == 0) {
+    for (int network = 0; network < kNetworks; ++network)
+      if (!PrivateNetwork(2).exists()) _exit(42);
+    _exit(0);
+  }
+  // Of the children that are seen every other one is killed: whoever takes its place may go on.
+  int seen = 0, killed = 0, status = 0;
+  pid_t last = 0;
+  for (int waited = 0; waitpid(run, &status, WNOHANG) == 0; ++waited) {
+    REQUIRE(waited < 600000);
+    for (const pid_t child : children_of(run)) {
+      if (child == last) continue;
+      last = child;
+      if (++seen % 2 == 1) killed += kill(child, SIGKILL) == 0 ? 1 : 0;
+    }
+    usleep(100);
+  }
+  CHECK(killed > 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
