@@ -241,8 +241,9 @@ std::string strategies_on_links(const Seat& seat, const std::vector<NamedLink>& 
                     links, false);
 }
 
-// Before any rank is started: refuse what can't work, such as a rank too many for two hosts, and make what all ranks
-// share.
+// Before any rank is started: refuse what can't work, such as a rank too many for two hosts, or a link that is not one,
+// and make what all ranks share: weights, gradients, and the reference that knows nothing of hosts. A lesson that finds
+// out later would have to end ranks that are already running.
 void prepare(const Seat& seat) {
   hosts_of(seat.grid);
   if (!own_link.empty()) parse_link(own_link);

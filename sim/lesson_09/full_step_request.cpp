@@ -10,7 +10,7 @@ namespace muonwalk::sim {
 
 std::vector<LessonOption> FullStepRequest::options() {
   return {{"--plan", "print what a rank of each kind does in a step, and start none", &training.plan},
-          {"--model", "with --plan: the matrices of a published model, for example llama-3-70b", &training.model},
+          {"--model", "with --plan: the matrices of a published model,\nfor example llama-3-70b", &training.model},
           {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
           {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
           {"--lr", "learning rate (default 0.1)", &muon.lr},
