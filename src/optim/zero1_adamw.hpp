@@ -9,7 +9,8 @@ namespace muonwalk {
 /// bits of AdamW that shards nothing, and keeps as many moments as it owns elements.
 class Zero1AdamW : public AdamW {
  public:
-  using AdamW::AdamW;
+  /// Takes nothing yet.
+  explicit Zero1AdamW(const AdamWSettings& settings) : AdamW(settings) {}
 
   std::string name() const override { return "ZeRO-1 AdamW"; }
   void start(const Layout& layout, const Place& place, Buckets weights) override;
