@@ -15,8 +15,9 @@ namespace {
 const char* const kUsualGroups[] = {"dp", "tp", "pp"};
 
 // A rank leaves it to the reporter to say who is to blame for a wait. It gives up by itself this many times --timeout
-// after all have agreed on a call of NCCL's, whose own threads may look as if they computed.
-constexpr int kNcclTimeouts = 2;
+// after all have agreed on a call of NCCL's, whose own threads may look as if they computed. Where the reporter is
+// late, because the machine is busy, it still comes first.
+constexpr int kNcclTimeouts = 4;
 
 // Every group of this name, be it one that grids have or one that the lesson has listed.
 std::vector<Group> groups_named(const Options& options, const std::string& name) {

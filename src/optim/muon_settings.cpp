@@ -8,7 +8,7 @@
 namespace muonwalk {
 namespace {
 
-void require(bool sensible, const char* option, double value, const char* takes) {
+void require_option(bool sensible, const char* option, double value, const char* takes) {
   if (!sensible) throw UsageError(fmt::format("{} {:g} makes no sense for Muon; it takes {}", option, value, takes));
 }
 
@@ -27,13 +27,13 @@ Scale parse_scale(const std::string& word) {
 void require_sensible(const MuonSettings& settings) {
   constexpr float kMost = 1e6f;  // larger than any that was ever meant, and no infinity
   const auto from_zero = [](float value) { return value >= 0 && value <= kMost; };
-  require(from_zero(settings.lr), "--lr", settings.lr, "a number of at least 0, for example 0.1");
-  require(settings.momentum >= 0 && settings.momentum < 1, "--momentum", settings.momentum,
-          "a number from 0 to below 1");
-  require(from_zero(settings.weight_decay), "--weight-decay", settings.weight_decay, "a number of at least 0");
-  require(from_zero(settings.rms), "--rms", settings.rms, "a number of at least 0, for example 0.2");
-  require(settings.ns_steps >= 0 && settings.ns_steps <= 100, "--ns-steps", settings.ns_steps,
-          "a whole number from 0 to 100");
+  require_option(from_zero(settings.lr), "--lr", settings.lr, "a number of at least 0, for example 0.1");
+  require_option(settings.momentum >= 0 && settings.momentum < 1, "--momentum", settings.momentum,
+                 "a number from 0 to below 1");
+  require_option(from_zero(settings.weight_decay), "--weight-decay", settings.weight_decay, "a number of at least 0");
+  require_option(from_zero(settings.rms), "--rms", settings.rms, "a number of at least 0, for example 0.2");
+  require_option(settings.ns_steps >= 0 && settings.ns_steps <= 100, "--ns-steps", settings.ns_steps,
+                 "a whole number from 0 to 100");
 }
 
 }  // namespace muonwalk
