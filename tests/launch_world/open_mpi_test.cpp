@@ -58,7 +58,7 @@ void run_four(const std::vector<Case>& cases) {
     for (std::size_t i = first; i < last; ++i) {
       std::vector<std::string> words = cases[i].words;
       if (std::count(words.begin(), words.end(), "--dp") == 0) words.insert(words.end(), {"--dp", "2", "--tp", "2"});
-      words.insert(words.end(), {"--timeout", "2"});
+      words.insert(words.end(), {"--timeout", "4"});
       running.push_back(mpirun(4, fault_program(), words));
     }
     for (std::size_t i = first; i < last; ++i) {
@@ -76,7 +76,7 @@ void run_four(const std::vector<Case>& cases) {
 // A run of four that talks for a minute, unless something ends it.
 std::unique_ptr<Program> looping() {
   auto run =
-      mpirun(4, fault_program(), {"--dp", "2", "--tp", "2", "--mode", "loop", "--seconds", "60", "--timeout", "2"});
+      mpirun(4, fault_program(), {"--dp", "2", "--tp", "2", "--mode", "loop", "--seconds", "60", "--timeout", "4"});
   REQUIRE(run->wait_for_output("step 1", kFaultLimitSeconds));
   return run;
 }
@@ -164,11 +164,11 @@ TEST_CASE(
   REQUIRE(gethostname(host, sizeof host - 1) == 0);
   const std::string first = std::string("rank 0 on ") + host, third = std::string("rank 3 on ") + host;
   run_four(
-      {{{"--fault", "stop:3:2"}, 3, {third + " was stopped by signal 19 (SIGSTOP) in step 'trouble'", "within 2 s"}},
-       {{"--fault", "hang:3:2"}, 3, {third + " did nothing in step 'trouble' for 2 s"}},
-       {{"--fault", "hang:0:1"}, 3, {first + " did nothing in step 'meet' for 2 s"}},
+      {{{"--fault", "stop:3:2"}, 3, {third + " was stopped by signal 19 (SIGSTOP) in step 'trouble'", "within 4 s"}},
+       {{"--fault", "hang:3:2"}, 3, {third + " did nothing in step 'trouble' for 4 s"}},
+       {{"--fault", "hang:0:1"}, 3, {first + " did nothing in step 'meet' for 4 s"}},
        {{"--fault", "never-connect:3"}, 3, {third + " never connected", "'rendezvous'"}},
-       {{"--mode", "deadlock"}, 3, {"nothing moved in step 'trouble' for 2 s"}},
+       {{"--mode", "deadlock"}, 3, {"nothing moved in step 'trouble' for 4 s"}},
        {{"--fault", "stop:0:3"}, 3, {first + " was stopped by signal 19 (SIGSTOP) in step 'part'"}},
        {{"--fault", "kill:3:0"}, 3, {third + " was killed by signal 9 (SIGKILL) in step 'rendezvous'"}},
        {{"--fault", "kill:0:2"}, 3, {first + " was killed by signal 9 (SIGKILL) in step 'trouble'"}},

@@ -130,6 +130,15 @@ std::vector<std::string> still_open(const std::set<long>& sockets) {
   return open;
 }
 
+std::vector<std::string> left_open(const std::set<long>& sockets, double limit_seconds) {
+  std::vector<std::string> open = still_open(sockets);
+  for (double waited = 0; !open.empty() && waited <= limit_seconds; waited += 0.005) {
+    usleep(5000);
+    open = still_open(sockets);
+  }
+  return open;
+}
+
 bool wait_until_gone(pid_t session, double limit_seconds) {
   for (double waited = 0; !processes_of_session(session).empty(); waited += 0.005) {
     if (waited > limit_seconds) return false;

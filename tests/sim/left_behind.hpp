@@ -25,6 +25,10 @@ Belongings belongings_of_session(pid_t session);
 /// Those of the sockets that still listen or are connected, as lines of /proc/net/tcp and tcp6.
 std::vector<std::string> still_open(const std::set<long>& sockets);
 
+/// Those that do so even after a while, at most `limit_seconds`: the system closes the sockets of a process that has
+/// ended, and on a busy machine it does so a moment later.
+std::vector<std::string> left_open(const std::set<long>& sockets, double limit_seconds);
+
 /// Waits until no process of the session is left, at most `limit_seconds`; true when none is.
 bool wait_until_gone(pid_t session, double limit_seconds);
 

@@ -190,7 +190,7 @@ TEST_CASE("while the ranks connect, they listen on the loopback address and nowh
   CHECK(held.listening >= 7);  // or else this test looked at nothing
   CHECK_MESSAGE(held.not_loopback.empty(), held.not_loopback[0]);
   CHECK(program.wait(kFaultLimitSeconds).exit_code == 3);
-  const std::vector<std::string> left = still_open(held.sockets);
+  const std::vector<std::string> left = left_open(held.sockets, 5);
   CHECK_MESSAGE(left.empty(), left[0]);
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("while it runs, it talks over the loopback address only; afterwards no
     if (number != 0) kill(program.pid(), number);
     program.wait(kFaultLimitSeconds);
     CHECK(wait_until_gone(program.pid(), kFaultLimitSeconds));
-    const std::vector<std::string> left = still_open(held.sockets);
+    const std::vector<std::string> left = left_open(held.sockets, 5);
     CHECK_MESSAGE(left.empty(), left[0]);
     CHECK(folder.names().empty());
   }
