@@ -132,8 +132,8 @@ Matrix planned_by_rank(const Seat& seat) {
   return matrix_of(all);
 }
 
-// And the table of costs: all contenders together, line by line of the ledger. It knows calls, and not what they are for:
-// that Muon's float32 gathers and everybody's weights share a line does not matter to it.
+// And the table of costs: all contenders together, line by line of the ledger. It knows calls, and not what they are
+// for: that Muon's float32 gathers and everybody's weights share a line does not matter to it.
 Prediction predict(const Seat& seat) {
   Prediction prediction;
   for (const Contender& contender : contenders()) {
