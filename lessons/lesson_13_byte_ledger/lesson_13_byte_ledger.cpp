@@ -109,11 +109,12 @@ void one_step(Rank& rank, Local& local) {
 // is as quiet as that: its bytes are in its table.
 void take_steps(Lesson<Local>& lesson, bool quiet) {
   for (std::size_t i = 0; i < contenders().size(); ++i) {
+    const std::string name = contenders()[i].name;
     if (quiet)
-      lesson.quiet_step(contenders()[i].name, one_step);
+      lesson.quiet_step(fmt::format("a step of {}", name), one_step);
     else
-      lesson.step(contenders()[i].name, one_step);
-    lesson.quiet_check("weights after a step of " + contenders()[i].name, held_slices,
+      lesson.step(fmt::format("a step of {}", name), one_step);
+    lesson.quiet_check("weights after a step of " + name, held_slices,
                        [i](const Seat& seat) { return references[i]->slices_after(1, seat.grid, seat.place); });
   }
   lesson.sum_up_checks("after one step of each");

@@ -26,10 +26,9 @@ namespace {
 std::vector<MakeOptimizer> all_optimizers(const Case& c) {
   AdamWSettings torch{0.02f, 0.8f, 0.95f, 1e-6f, 0.0f, Epsilon::outside_corrected_root};
   const MakeOptimizer muon = [c] { return std::make_unique<Muon>(c.settings); };
-  const MakeOptimizer cut_only = [settings = c.settings]() mutable {
-    settings.gather = Gather::cut_matrices;
-    return std::make_unique<Muon>(settings);
-  };
+  MuonSettings gathers_less = c.settings;
+  gathers_less.gather = Gather::cut_matrices;
+  const MakeOptimizer cut_only = [gathers_less] { return std::make_unique<Muon>(gathers_less); };
   const MakeOptimizer adamw = [] { return std::make_unique<AdamW>(AdamWSettings()); };
   const MakeOptimizer zero1 = [torch] { return std::make_unique<Zero1AdamW>(torch); };
   // The parameters of a random case are in up to three groups.
