@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/shown_phases.hpp"
 #include "sim/lesson_09/full_step_request.hpp"
@@ -43,8 +45,10 @@ std::unique_ptr<Training> data;
 // What one rank holds.
 struct Local {
   Layout layout;    // who owns what of the parameters of this rank's pipeline stage
-  MuonState state;  // weights: whole buckets; momentum: my DP shards
-  int step = 0;     // optimizer steps done
+  Layout hidden;    // the same of the hidden matrices alone, which Muon steps
+  MuonState state;  // of the hidden matrices; weights: whole buckets; momentum: my DP shards
+  std::map<int, std::unique_ptr<Optimizer>> others;  // by group: AdamW, with all that is not a hidden matrix
+  int step = 0;                                      // optimizer steps done
 };
 
 // The blueprint of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With pipeline
@@ -64,7 +68,9 @@ std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
 
 // What the rank does hold: the same slices, taken out of its buckets.
 std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.state.weights, seat.place.tp);
+  BucketsView weights = local.state.weights;
+  for (const auto& [group, optimizer] : local.others) weights.append(optimizer->weights());
+  return unpack_buckets(local.layout, weights, seat.place.tp);
 }
 
 // ## The steps
@@ -74,10 +80,18 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 // The planted bug `slice_shape` will scale updates with the shape of the TP slice in place of that of the full matrix.
 void start(Rank& rank, Local& local) {
   local.layout = layout_of(rank);
-  local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
+  local.hidden = local.layout.of_group(kHiddenMatrices);
+  local.state = {first_buckets(local.hidden, *data, rank.place.tp), zero_shards(local.hidden, rank.place.dp)};
+  for (const Buffer& buffer : local.layout.buffers) {
+    if (buffer.group == kHiddenMatrices) continue;
+    const Layout part = local.layout.of_group(buffer.group);
+    local.others[buffer.group] = request.groups()[buffer.group].make();
+    local.others[buffer.group]->start(part, rank.place, first_buckets(part, *data, rank.place.tp));
+  }
   if (rank.bug("slice_shape"))
-    for (DistMeta& meta : local.layout.buffers[0].parameters) meta.full_shape = meta.shape;
-  show_state(rank, local.layout, local.state);
+    for (Buffer& buffer : local.hidden.buffers)
+      for (DistMeta& meta : buffer.parameters) meta.full_shape = meta.shape;
+  show_state(rank, local.hidden, local.state);
 }
 
 // The gradients that this rank computed itself: of its own data, and for its own TP slices alone. A real model would
@@ -100,7 +114,7 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 // Step 1 of rank 0 is printed as a table: what goes into each phase, what comes out, and what is sent. Look for the
 // matrix w3: rank 0 owns a small part of it, and needs the whole of it to update that part.
 void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buckets& gradients) {
-  const Layout& layout = local.layout;
+  const Layout& layout = local.hidden;
   ShownPhases begin(rank, layout);  // told of each phase: for its time, and for the pictures
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
@@ -157,6 +171,20 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
   }
 }
 
+// ### What is not a hidden matrix
+//
+// The random numbers of this lesson are for hidden matrices. A file of yours has embeddings and vectors as well, and
+// AdamW steps them, each group in buckets of its own. All of it is elementwise, so a DP shard is enough
+// (\ref lesson_11_zero1_adamw).
+void step_others(Rank& rank, Local& local, const Buckets& gradients) {
+  std::size_t b = local.hidden.buffers.size();  // their buffers lie behind that of the hidden matrices
+  for (const auto& [group, optimizer] : local.others) {
+    const Layout part = local.layout.of_group(group);
+    const StepObserver begin = [&](Phase phase, const DistMeta*) { rank.phase(std::string(phase)); };
+    optimizer->step({part, rank.place, rank.dp(), rank.tp(), begin}, gradients[b++]);
+  }
+}
+
 // One optimizer step: gradients, and the loop.
 //
 // The planted bug `forgotten_momentum` starts every step without a memory of the last one. The planted bug
@@ -165,22 +193,24 @@ void optimizer_step(Rank& rank, Local& local) {
   rank.phase("gradients (random numbers)");
   const Buckets gradients = own_gradients(rank, local);
   const Buckets before = rank.bug("stale_weights") && rank.place.dp == 0 ? local.state.weights : Buckets();
-  if (rank.bug("forgotten_momentum")) local.state.momentum = zero_shards(local.layout, rank.place.dp);
+  if (rank.bug("forgotten_momentum")) local.state.momentum = zero_shards(local.hidden, rank.place.dp);
 
   rank.memory().restart_peak();  // what is counted from here on is the step itself
   MuonSettings settings = request.muon;
   settings.threads = rank.threads;
   full_step(rank, local, settings, gradients);
+  step_others(rank, local, gradients);
   if (!before.empty()) local.state.weights = before;
   ++local.step;
 }
 
 // ## The plan
 //
-// What a rank will do in a step is settled by the layout: \ref muon_plan lists it, call by call, with the memory that
-// is taken and given back. `--plan` prints that list for one rank of each kind and starts none, so you can ask it about
-// more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
-Plan plan_of(const Layout& layout, const Place& place) { return muon_plan(layout, place, request.muon); }
+// What a rank will do in a step is settled by the layout: the optimizer's plan lists it, call by call, with the memory
+// that is taken and given back. `--plan` prints that list for one rank of each kind and starts none, so you can ask it
+// about more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
+std::unique_ptr<GroupedOptimizer> optimizer;
+Plan plan_of(const Layout& layout, const Place& place) { return optimizer->plan(layout, place); }
 std::vector<Layout> layouts_of(const Seat& seat) { return request.layouts(data->parameters(), seat.grid); }
 
 // ## The cost
@@ -203,7 +233,7 @@ Prediction predict(const Seat& seat) {
 // work goes to its upper bound. The last table puts both side by side. With `--ownership matrices` each matrix has one
 // owner in dp, and the factor is tp. Lesson 16 looks at layouts that divide the work further.
 std::string redundant_work(const Seat& seat) {
-  const Plan alone = plan_of(plan_layout(data->parameters(), Grid()), Place());
+  const Plan alone = plan_of(request.layout(data->parameters(), Grid(), 0), Place());
   std::vector<WorkOfLayout> layouts;
   for (const FullStepRequest& asked : {request, request.with_other_buckets()}) {
     const std::vector<Layout> stages = asked.layouts(data->parameters(), seat.grid);
@@ -217,9 +247,10 @@ std::string redundant_work(const Seat& seat) {
 void prepare(const Seat& seat) {
   request.settle(seat);
   if (data == nullptr) data = request.data(seat);
+  optimizer = request.optimizer(data->parameters());
   layouts_of(seat);  // one that works for a stage may not work for another
   // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
-  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(request.muon));
+  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, request.optimizer(data->parameters()));
 }
 
 // ## One layout, all steps
@@ -274,6 +305,7 @@ int main(int argc, char** argv) {
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.seat()), plan_of), layouts_of(lesson.seat())));
   lesson.trains(data->parameters());
   lesson.say(layout_of(lesson.seat()).text());
+  if (request.own_files()) lesson.say(request.groups_text(data->parameters()));
   lesson.say(step_table(plan_of(layout_of(lesson.seat()), lesson.seat().place), layout_of(lesson.seat())) + "\n");
   lesson.quiet_step("lay out the parameters", start);
   take_steps(lesson);

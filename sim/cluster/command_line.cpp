@@ -144,7 +144,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   const auto sizes = {app.add_option("--dp", dp, fmt::format("data-parallel ranks (default {})", dp)),
                       app.add_option("--tp", tp, fmt::format("tensor-parallel ranks (default {})", tp)),
                       app.add_option("--pp", pp, fmt::format("pipeline-parallel ranks (default {})", pp))};
-  const int most_ranks = info.plans_only != nullptr ? kMostPlannedRanks : kMostRanks;
+  const int most_ranks = may_plan_only(info) ? kMostPlannedRanks : kMostRanks;
   for (CLI::Option* size : sizes) size->check(whole_number(1, most_ranks));
   app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
       ->check(whole_number(1, kMostThreads));
@@ -250,8 +250,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
         "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);
   options.arguments.assign(argv, argv + argc);
-  const bool plans_only = info.plans_only != nullptr && *info.plans_only;
-  if (!plans_only) options.launch = launch_of_this_process(launch);
+  if (!plans_only(info)) options.launch = launch_of_this_process(launch);
   if (options.launch && network->count() > 0 && options.network == NetworkKind::own)
     throw UsageError(fmt::format(
         "--network private is for ranks that this program starts itself, but this one is rank {} of {} ({}); "

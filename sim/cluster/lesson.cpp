@@ -187,7 +187,7 @@ void LessonCore::say(const std::string& text) {
 }
 
 void LessonCore::plan(const std::string& text) {
-  if (info_.plans_only == nullptr || !*info_.plans_only) {
+  if (!plans_only(info_)) {
     if (options_.verbose > 1) say(text);
     return;
   }

@@ -47,8 +47,8 @@ class LessonCore {
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
 
-  /// What the ranks are going to do. Prints it with --verbose 2; with the option LessonInfo::plans_only it is all that
-  /// the program prints, which then ends with exit code 0 and without having started a rank.
+  /// What the ranks are going to do. Prints it with --verbose 2; with the option LessonInfo::plans_only or plans_of it
+  /// is all that the program prints, which then ends with exit code 0 and without having started a rank.
   void plan(const std::string& text);
 
   /// Does something else in place of the lesson, before any of its ranks is started. A program then ends with the exit

@@ -46,9 +46,9 @@ class Variables {
 };
 
 // Rank and size from two variables, and the same on this host where there are variables for it.
-Seat seat_of(const Variables& variables, const std::string& launcher, const std::string& rank, const std::string& size,
-             const std::string& local_rank, const std::string& local_size) {
-  Seat seat;
+LaunchSeat seat_of(const Variables& variables, const std::string& launcher, const std::string& rank,
+                   const std::string& size, const std::string& local_rank, const std::string& local_size) {
+  LaunchSeat seat;
   seat.launcher = launcher;
   seat.told_by = rank;
   seat.world_size = variables.number(size, 1, kMostProcesses, "a number of processes");
@@ -62,9 +62,9 @@ Seat seat_of(const Variables& variables, const std::string& launcher, const std:
   return seat;
 }
 
-Seat torchrun_seat(const Environment& environment) {
+LaunchSeat torchrun_seat(const Environment& environment) {
   const Variables variables(environment, "torchrun");
-  Seat seat = seat_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  LaunchSeat seat = seat_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (variables.has("MASTER_ADDR") || variables.has("MASTER_PORT")) {
     // torchrun's own store listens at this port, so ours takes the next one.
     const int port = variables.number("MASTER_PORT", 1, kMostPort - 1, "a port that has one after it");
@@ -75,10 +75,10 @@ Seat torchrun_seat(const Environment& environment) {
   return seat;
 }
 
-Seat open_mpi_seat(const Environment& environment) {
+LaunchSeat open_mpi_seat(const Environment& environment) {
   const Variables variables(environment, "Open MPI");
-  Seat seat = seat_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  LaunchSeat seat = seat_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   if (const std::string folder = variables.text("PMIX_SERVER_TMPDIR"); !folder.empty()) {
     std::string job = variables.text("PMIX_NAMESPACE");
     for (char& c : job)
@@ -88,7 +88,7 @@ Seat open_mpi_seat(const Environment& environment) {
   return seat;
 }
 
-Seat pmi_seat(const Environment& environment) {
+LaunchSeat pmi_seat(const Environment& environment) {
   return seat_of(Variables(environment, "PMI"), "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
 }
 
@@ -122,9 +122,9 @@ std::string first_host(const std::string& list) {
   return list.substr(0, end) + list.substr(end + 1, first - end - 1) + list.substr(close + 1, rest - close - 1);
 }
 
-Seat slurm_seat(const Environment& environment) {
+LaunchSeat slurm_seat(const Environment& environment) {
   const Variables variables(environment, "Slurm");
-  Seat seat = seat_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+  LaunchSeat seat = seat_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   const int node = whole_number(variables.text("SLURM_NODEID"), 0, kMostProcesses).value_or(0);
   seat.local_size = variables.text("SLURM_STEP_NUM_NODES") == "1"
                         ? seat.world_size
@@ -140,12 +140,12 @@ Seat slurm_seat(const Environment& environment) {
   return seat;
 }
 
-Seat seat_by_hand(const LaunchOptions& options) {
+LaunchSeat seat_by_hand(const LaunchOptions& options) {
   if (!options.rank || !options.world_size)
     throw UsageError(fmt::format("{} {} says only half of who this process is; --rank R and --world-size N go together",
                                  options.rank ? "--rank" : "--world-size",
                                  options.rank ? *options.rank : *options.world_size));
-  Seat seat;
+  LaunchSeat seat;
   seat.rank = *options.rank;
   seat.world_size = *options.world_size;
   seat.launcher = "hand";
@@ -169,7 +169,7 @@ std::optional<int> whole_number(const std::string& text, int least, int most) {
   return number;
 }
 
-std::optional<Seat> find_seat(const LaunchOptions& options, const Environment& environment) {
+std::optional<LaunchSeat> find_seat(const LaunchOptions& options, const Environment& environment) {
   const auto has = [&](const char* name) { return environment(name).has_value(); };
   if (options.rank || options.world_size) return seat_by_hand(options);
   // RANK and WORLD_SIZE alone may be left over from anything.

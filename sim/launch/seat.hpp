@@ -19,7 +19,7 @@ struct HostAndPort {
 };
 
 /// Who this process is, by one launcher or by hand, and what that launcher knows of the meeting.
-struct Seat {
+struct LaunchSeat {
   int rank = 0;                        ///< among all
   int world_size = 1;                  ///< how many there are
   std::optional<int> local_rank;       ///< among those on this host, where it is known
@@ -32,7 +32,7 @@ struct Seat {
 
 /// Looks for the launcher that started this process: options first, then the environment. Nothing where none did.
 /// Throws UsageError, one sentence, where what it says makes no sense.
-std::optional<Seat> find_seat(const LaunchOptions& options, const Environment& environment);
+std::optional<LaunchSeat> find_seat(const LaunchOptions& options, const Environment& environment);
 
 /// The whole of `text` as a decimal number from `least` to `most`; nothing where it is none.
 std::optional<int> whole_number(const std::string& text, int least, int most);

@@ -6,7 +6,7 @@
 
 #include "sim/world/options.hpp"
 #include "src/layout/buffer.hpp"
-#include "src/optim/muon_settings.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/train/requested_training.hpp"
 
 namespace muonwalk::sim {
@@ -14,12 +14,14 @@ namespace muonwalk::sim {
 /// What lesson 09 can be asked for besides the options of every lesson. The defaults are those of the proof of
 /// concept's own test.
 struct FullStepRequest {
-  MuonSettings muon;                  ///< --lr, --momentum, --weight-decay, --rms, --ns-steps
-  bool no_nesterov = false;           ///< --no-nesterov
-  int bucket_capacity = 0;            ///< --bucket-capacity; 0: one bucket
-  int alignment = 1;                  ///< --alignment; 1: no padding
-  std::string ownership = "buckets";  ///< --ownership: who owns what of a bucket
-  TrainingRequest training;           ///< all others: sizes, steps, the reader's own files
+  MuonSettings muon;                   ///< --lr, --momentum, --weight-decay, --rms, --ns-steps
+  AdamWSettings adamw;                 ///< --adamw-lr and so on: for what is not a hidden matrix
+  std::vector<std::string> adamw_for;  ///< --adamw-for: matrices that it steps besides those with a usual name
+  bool no_nesterov = false;            ///< --no-nesterov
+  int bucket_capacity = 0;             ///< --bucket-capacity; 0: one bucket
+  int alignment = 1;                   ///< --alignment; 1: no padding
+  std::string ownership = "buckets";   ///< --ownership: who owns what of a bucket
+  TrainingRequest training;            ///< all others: sizes, steps, the reader's own files
 
   /// These options, for LessonInfo::options. They write into this struct.
   std::vector<LessonOption> options();
@@ -32,8 +34,16 @@ struct FullStepRequest {
   /// Where weights and gradients come from. Throws UsageError for what requested_training refuses.
   std::unique_ptr<Training> data(const Seat& seat) const;
 
-  /// The layout of a pipeline stage, and those of all stages. Throws UsageError for what plan_layout refuses, and where
-  /// there are more stages than parameters.
+  /// Who steps what: usual_groups with the settings that were asked for.
+  std::vector<ParameterGroup> groups() const;
+  /// The optimizer of all groups, for the parameters of the whole model. Throws UsageError for an --adamw-for that
+  /// names no matrix among them.
+  std::unique_ptr<GroupedOptimizer> optimizer(const std::vector<Parameter>& parameters) const;
+  /// A line or more for each group: which parameters its optimizer steps.
+  std::string groups_text(const std::vector<Parameter>& parameters) const;
+
+  /// The layout of a pipeline stage, and those of all stages; each group has a buffer. Throws UsageError for what
+  /// plan_layout refuses, and where there are more stages than parameters.
   /// @{
   Layout layout(const std::vector<Parameter>& parameters, const Grid& grid, int stage) const;
   std::vector<Layout> layouts(const std::vector<Parameter>& parameters, const Grid& grid) const;

@@ -16,9 +16,10 @@ void write_weights(LessonCore& lesson, const FileTraining& files, const std::str
       const InterruptHold hold;  // Ctrl-C waits until the file is whole
       files.write(whole);
     }
-    lesson.say(fmt::format("wrote   {} new matrices to {}", files.parameters().size(), visible_name(out)));
-    if (!files.left_to_adamw().empty())
-      lesson.say(fmt::format("        left to AdamW and written unchanged: {}", visible_names(files.left_to_adamw())));
+    lesson.say(fmt::format("wrote   {} new {} to {}", files.parameters().size(),
+                           files.parameters().size() == 1 ? "tensor" : "tensors", visible_name(out)));
+    if (!files.unchanged().empty())
+      lesson.say(fmt::format("        not trained and written unchanged: {}", visible_names(files.unchanged())));
   });
 }
 

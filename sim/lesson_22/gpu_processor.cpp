@@ -88,25 +88,27 @@ class GpuProcessor : public Processor, private cuda::QueueObserver {
     cuda::DeviceMemory memory;
     std::shared_ptr<Retired> retired;
     MemoryMeter* meter;
-    Index elements;
-    Held(cuda::DeviceMemory its_memory, std::shared_ptr<Retired> where, Index its_elements)
+    Index elements, bytes;
+    Held(cuda::DeviceMemory its_memory, std::shared_ptr<Retired> where, Index its_elements, Index its_bytes)
         : memory(std::move(its_memory)),
           retired(std::move(where)),
           meter(MemoryMeter::current()),
-          elements(its_elements) {
-      if (meter != nullptr) meter->add(elements);
+          elements(its_elements),
+          bytes(its_bytes) {
+      if (meter != nullptr) meter->add(elements, bytes);
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
     ~Held() {
-      if (meter != nullptr) meter->remove(elements);
+      if (meter != nullptr) meter->remove(elements, bytes);
       retired->push_back(std::move(memory));
     }
   };
 
   template <class T>
   ArrayOf<T> make(Index size) {
-    auto held = std::make_shared<Held>(cuda::DeviceMemory(device_, size * Index{sizeof(T)}), retired_, size);
+    const Index bytes = size * Index{sizeof(T)};
+    auto held = std::make_shared<Held>(cuda::DeviceMemory(device_, bytes), retired_, size, bytes);
     T* const data = static_cast<T*>(held->memory.address());
     return {std::move(held), data, size};
   }

@@ -29,8 +29,6 @@ std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& option
   return paths;
 }
 
-bool plans_only(const LessonInfo& info) { return info.plans_only != nullptr && *info.plans_only; }
-
 void require_bearable(const LessonInfo& info, const Options& options) {
   const Grid& grid = options.grid;
   const long ranks = long{grid.dp()} * grid.tp() * grid.pp();
@@ -85,6 +83,12 @@ void require_launched_grid(const LessonInfo& info, const Options& options) {
 }
 
 }  // namespace
+
+bool may_plan_only(const LessonInfo& info) { return info.plans_only != nullptr || info.plans_of != nullptr; }
+
+bool plans_only(const LessonInfo& info) {
+  return (info.plans_only != nullptr && *info.plans_only) || (info.plans_of != nullptr && !info.plans_of->empty());
+}
 
 const char* transport_name(TransportKind transport) {
   switch (transport) {

@@ -131,11 +131,17 @@ struct LessonInfo {
   Products products = Products::eigen;  ///< what --products is unless asked for
   bool traced = false;                  ///< it reads the trace of its own run (LessonCore::trace)
   const bool* plans_only = nullptr;  ///< an option of its own with which no rank is started, so more can be asked for
+  const std::string* plans_of = nullptr;  ///< the same of an option that takes a name: of what plans are made
   /// Groups that its ranks need besides dp, tp and pp: by name alone, {"dp × pp", {}}, where the grid has groups of
   /// this name (Grid::group), or with the ranks of the world that are in it, {"the corners", {0, 3, 4, 7}}. Several of
   /// the latter may have one name.
   std::vector<Group> groups = {};
 };
+
+/// The lesson has an option with which no rank is started.
+bool may_plan_only(const LessonInfo& info);
+/// That option was given.
+bool plans_only(const LessonInfo& info);
 
 /// The "05" of "lesson_05_tp_gather".
 std::string lesson_number(const LessonInfo& info);

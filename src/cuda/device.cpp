@@ -138,7 +138,7 @@ void Stream::drain() const noexcept {
 }
 
 DeviceMemory::DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter, Index elements)
-    : meter_(meter), elements_(elements) {
+    : meter_(meter), elements_(elements), bytes_(bytes) {
   if (bytes < 0) device.fail(fmt::format("cuMemAlloc of {} bytes", bytes), "no size of memory is negative");
   if (bytes > 0) {
     device.make_current();
@@ -153,11 +153,11 @@ DeviceMemory::DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter
     device_ = std::make_shared<const Device>(device);
     address_ = reinterpret_cast<void*>(address);
   }
-  if (meter_ != nullptr) meter_->add(elements_);
+  if (meter_ != nullptr) meter_->add(elements_, bytes_);
 }
 
 void DeviceMemory::release() noexcept {
-  if (meter_ != nullptr) meter_->remove(elements_);
+  if (meter_ != nullptr) meter_->remove(elements_, bytes_);
   meter_ = nullptr;
   if (address_ == nullptr) return;
   // A failure here is an older one's echo: after an asynchronous error every call fails, and the wait has told it.
@@ -171,6 +171,7 @@ void DeviceMemory::swap(DeviceMemory& other) noexcept {
   std::swap(address_, other.address_);
   std::swap(meter_, other.meter_);
   std::swap(elements_, other.elements_);
+  std::swap(bytes_, other.bytes_);
 }
 
 void copy_bytes(const Stream& stream, void* to, const void* from, Index bytes) {

@@ -94,7 +94,7 @@ class DeviceMemory {
  public:
   /// No memory.
   DeviceMemory() = default;
-  /// Bytes with no definite content; none for 0. `meter`, where given, counts `elements` of them as held by a rank, and
+  /// Bytes with no definite content; none for 0. `meter`, where given, counts them as `elements` held by a rank, and
   /// must outlive this. Throws RunError where the device has no room.
   DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter = nullptr, Index elements = 0);
   ~DeviceMemory() { release(); }
@@ -118,6 +118,7 @@ class DeviceMemory {
   void* address_ = nullptr;
   MemoryMeter* meter_ = nullptr;
   Index elements_ = 0;
+  Index bytes_ = 0;
 };
 
 /// An array on a device, which owns it. It is freed when the array goes; work on a stream that uses it must be done by

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "src/errors.hpp"
 #include "src/io/float16.hpp"
@@ -51,11 +52,17 @@ void from_float(StoredType type, float value, std::byte* to) {
 
 Index element_bytes(StoredType type) { return type == StoredType::f32 ? 4 : 2; }
 
-void require_matrix(const StoredTensor& tensor) {
-  if (tensor.is_matrix()) return;
+void require_trainable(const StoredTensor& tensor) {
+  if (tensor.can_be_trained()) return;
   throw UsageError("tensor " + in_quotes(tensor.name) + " has " + std::to_string(tensor.shape.size()) +
                    (tensor.shape.size() == 1 ? " dimension" : " dimensions") + " and type " + tensor.dtype +
-                   ", but Muon steps 2-D tensors of F32, BF16 or F16; leave it to AdamW");
+                   ", but what is trained has at most 2 dimensions and is of F32, BF16 or F16");
+}
+
+// Rows and columns: a vector, or a single number, is one row.
+std::pair<Index, Index> matrix_shape(const StoredTensor& tensor) {
+  if (tensor.shape.size() == 2) return {tensor.shape[0], tensor.shape[1]};
+  return {1, tensor.elements()};
 }
 
 }  // namespace
@@ -79,6 +86,8 @@ std::int64_t stored_bytes(const Dtype& dtype, const std::vector<std::int64_t>& s
 
 bool StoredTensor::is_matrix() const { return shape.size() == 2 && type != StoredType::other; }
 
+bool StoredTensor::can_be_trained() const { return shape.size() <= 2 && type != StoredType::other; }
+
 std::int64_t StoredTensor::elements() const {
   std::int64_t product = 1;
   for (const std::int64_t length : shape) product *= length;
@@ -86,8 +95,9 @@ std::int64_t StoredTensor::elements() const {
 }
 
 Matrix StoredTensor::matrix() const {
-  require_matrix(*this);
-  Matrix values(shape[0], shape[1]);
+  require_trainable(*this);
+  const auto [rows, cols] = matrix_shape(*this);
+  Matrix values(rows, cols);
   const Index step = element_bytes(type);
   if (static_cast<Index>(bytes.size()) != values.size() * step) {
     throw std::invalid_argument("tensor " + in_quotes(name) + " holds " + std::to_string(bytes.size()) +
@@ -98,10 +108,11 @@ Matrix StoredTensor::matrix() const {
 }
 
 void StoredTensor::store(const Matrix& values) {
-  require_matrix(*this);
-  if (values.rows() != shape[0] || values.cols() != shape[1]) {
-    throw std::invalid_argument("tensor " + in_quotes(name) + " is " + shape_text(shape[0], shape[1]) +
-                                " and can't store " + shape_text(values.rows(), values.cols()));
+  require_trainable(*this);
+  const auto [rows, cols] = matrix_shape(*this);
+  if (values.rows() != rows || values.cols() != cols) {
+    throw std::invalid_argument("tensor " + in_quotes(name) + " is " + shape_text(rows, cols) + " and can't store " +
+                                shape_text(values.rows(), values.cols()));
   }
   const Index step = element_bytes(type);
   bytes.resize(static_cast<std::size_t>(values.size() * step));

@@ -23,13 +23,16 @@ struct StoredTensor {
   std::vector<std::int64_t> shape;      ///< empty for a scalar
   std::vector<std::byte> bytes;         ///< row-major, little-endian
 
-  /// True for a 2-D tensor of a type Muon can step: F32, BF16 or F16.
+  /// True for a 2-D tensor of a type that can be trained: F32, BF16 or F16.
   bool is_matrix() const;
+  /// The same for a tensor of one of these types with at most two dimensions: a matrix, a vector or a single number.
+  bool can_be_trained() const;
   /// The number of elements: the product of the shape.
   std::int64_t elements() const;
-  /// The values as float32 (exact for all three types). Throws UsageError when !is_matrix().
+  /// The values as float32 (exact for all three types), a vector or a single number as one row. Throws UsageError when
+  /// !can_be_trained().
   Matrix matrix() const;
-  /// Stores float32 values in the tensor's own type (round to nearest even). The shape must match.
+  /// Stores float32 values in the tensor's own type (round to nearest even). The shape must be that of matrix().
   void store(const Matrix& values);
 };
 

@@ -58,13 +58,15 @@ void* metered_allocate(std::size_t elements, std::size_t element_size) {
   if (elements > std::numeric_limits<std::size_t>::max() / 2 / element_size) throw OutOfMemory(elements, element_size);
   void* memory = ::operator new(elements* element_size, alignment, std::nothrow);
   if (memory == nullptr) throw OutOfMemory(elements, element_size);
-  if (current_meter) current_meter->add(static_cast<std::int64_t>(elements));
+  if (current_meter)
+    current_meter->add(static_cast<std::int64_t>(elements), static_cast<std::int64_t>(elements * element_size));
   return memory;
 }
 
-void metered_free(void* memory, std::size_t elements) noexcept {
+void metered_free(void* memory, std::size_t elements, std::size_t element_size) noexcept {
   if (!memory) return;
-  if (current_meter) current_meter->remove(static_cast<std::int64_t>(elements));
+  if (current_meter)
+    current_meter->remove(static_cast<std::int64_t>(elements), static_cast<std::int64_t>(elements * element_size));
   ::operator delete(memory, alignment);
 }
 

@@ -6,17 +6,22 @@
 
 namespace muonwalk {
 
-/// Counts the elements that one rank's matrices and flat buffers hold now, and the most they ever held. It is how a
-/// lesson shows "peak elements on a rank" as a counted number and not as an opinion.
+/// Counts the elements that one rank's matrices and flat buffers hold now, and the most they ever held; and the same in
+/// bytes. It is how a lesson shows "peak elements on a rank" as a counted number and not as an opinion.
 class MemoryMeter {
  public:
-  /// So many elements more are held.
-  void add(std::int64_t elements) {
+  /// This many elements more are held, which take this many bytes.
+  void add(std::int64_t elements, std::int64_t bytes) {
     live_ += elements;
+    live_bytes_ += bytes;
     if (live_ > peak_) peak_ = live_;
+    if (live_bytes_ > peak_bytes_) peak_bytes_ = live_bytes_;
   }
-  /// So many elements fewer are held.
-  void remove(std::int64_t elements) { live_ -= elements; }
+  /// This many fewer are held.
+  void remove(std::int64_t elements, std::int64_t bytes) {
+    live_ -= elements;
+    live_bytes_ -= bytes;
+  }
 
   /// Elements held now.
   std::int64_t live() const { return live_; }
@@ -25,6 +30,14 @@ class MemoryMeter {
   /// Forgets the peak: counting starts again from what is held now.
   void restart_peak() { peak_ = live_; }
 
+  /// The same in bytes, with a peak that is forgotten by itself: so a step can be looked at phase by phase while the
+  /// elements are counted to its end.
+  /// @{
+  std::int64_t live_bytes() const { return live_bytes_; }
+  std::int64_t peak_bytes() const { return peak_bytes_; }
+  void restart_peak_bytes() { peak_bytes_ = live_bytes_; }
+  /// @}
+
   /// The meter of the calling thread; null where nobody counts.
   static MemoryMeter* current();
 
@@ -32,6 +45,8 @@ class MemoryMeter {
   friend class MeterScope;
   std::int64_t live_ = 0;
   std::int64_t peak_ = 0;
+  std::int64_t live_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
 };
 
 /// While it lives, what the calling thread allocates and frees is counted by `meter`.
@@ -49,8 +64,8 @@ class MeterScope {
 
 /// Memory aligned to 64 bytes, counted by the calling thread's MemoryMeter. Throws std::bad_alloc.
 void* metered_allocate(std::size_t elements, std::size_t element_size);
-/// Frees what metered_allocate gave for as many elements.
-void metered_free(void* memory, std::size_t elements) noexcept;
+/// Frees what metered_allocate gave for as many elements of that size.
+void metered_free(void* memory, std::size_t elements, std::size_t element_size) noexcept;
 
 /// The allocator behind Flat and Matrix.
 template <class T>
@@ -62,7 +77,7 @@ struct MeteredAllocator {
   template <class U>
   MeteredAllocator(const MeteredAllocator<U>&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(metered_allocate(n, sizeof(T))); }
-  void deallocate(T* memory, std::size_t n) noexcept { metered_free(memory, n); }
+  void deallocate(T* memory, std::size_t n) noexcept { metered_free(memory, n, sizeof(T)); }
   friend bool operator==(const MeteredAllocator&, const MeteredAllocator&) { return true; }
   friend bool operator!=(const MeteredAllocator&, const MeteredAllocator&) { return false; }
   /// @}

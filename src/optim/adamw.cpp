@@ -18,8 +18,8 @@ double one_minus_power(float beta, int step) {
   return 1 - power;
 }
 
-void require_knob(bool sensible, const char* knob, float value, const char* takes) {
-  if (!sensible) throw UsageError(fmt::format("{} of {:g} makes no sense for AdamW; it takes {}", knob, value, takes));
+void require_knob(bool sensible, const char* option, float value, const char* takes) {
+  if (!sensible) throw UsageError(fmt::format("{} {:g} makes no sense for AdamW; it takes {}", option, value, takes));
 }
 
 }  // namespace
@@ -28,11 +28,11 @@ void require_sensible(const AdamWSettings& settings) {
   constexpr float kMost = 1e6f;  // larger than any that was ever meant, and no infinity
   const auto from_zero = [](float value) { return value >= 0 && value <= kMost; };
   const auto beta = [](float value) { return value >= 0 && value < 1; };
-  require_knob(from_zero(settings.lr), "a learning rate", settings.lr, "a number of at least 0, for example 0.001");
-  require_knob(from_zero(settings.weight_decay), "a weight decay", settings.weight_decay, "a number of at least 0");
-  require_knob(beta(settings.beta1), "a first beta", settings.beta1, "a number from 0 to below 1");
-  require_knob(beta(settings.beta2), "a second beta", settings.beta2, "a number from 0 to below 1");
-  require_knob(settings.epsilon > 0 && settings.epsilon <= kMost, "an epsilon", settings.epsilon,
+  require_knob(from_zero(settings.lr), "--adamw-lr", settings.lr, "a number of at least 0, for example 0.001");
+  require_knob(from_zero(settings.weight_decay), "--adamw-decay", settings.weight_decay, "a number of at least 0");
+  require_knob(beta(settings.beta1), "--adamw-beta1", settings.beta1, "a number from 0 to below 1");
+  require_knob(beta(settings.beta2), "--adamw-beta2", settings.beta2, "a number from 0 to below 1");
+  require_knob(settings.epsilon > 0 && settings.epsilon <= kMost, "--adamw-epsilon", settings.epsilon,
                "a number above 0, for example 1e-08");
 }
 

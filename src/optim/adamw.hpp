@@ -21,9 +21,9 @@ struct AdamWSettings {
   Epsilon epsilon_stands = Epsilon::on_uncorrected_root;  ///< in which of the two forms
 };
 
-/// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob, its value and
-/// what works: a negative or infinite learning rate or decay, betas outside of [0, 1), or an ε that is not above 0,
-/// with which padding would be 0 / 0.
+/// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the option
+/// ("--adamw-lr"), its value and what works: a negative or infinite learning rate or decay, betas outside of [0, 1), or
+/// an ε that is not above 0, with which padding would be 0 / 0.
 void require_sensible(const AdamWSettings& settings);
 
 /// One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place, on `count`

@@ -10,9 +10,9 @@ namespace {
 void gather(Plan& plan, const char* group, const char* what, Index shard, Index whole, Precision precision) {
   const bool bf16 = precision == Precision::bf16;
   plan.take(whole, what);
-  if (bf16) plan.take(whole, "2-byte elements");
+  if (bf16) plan.take(whole, "2-byte elements", ElementType::bfloat16);
   plan.call(group, CollectiveKind::all_gather, bf16 ? ElementType::bfloat16 : ElementType::float32, shard, whole);
-  if (bf16) plan.give_back(whole, "2-byte elements");
+  if (bf16) plan.give_back(whole, "2-byte elements", ElementType::bfloat16);
 }
 
 // What Newton–Schulz holds besides its input: the matrix's wide copy X and the next X; and A and B, each m × m with the
@@ -29,7 +29,7 @@ void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precis
   const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
   plan.work(phases::dp_gather, meta.shape, 0, &meta);
   plan.take(slice, "slice");
-  if (bf16) plan.take(slice, "2-byte elements");
+  if (bf16) plan.take(slice, "2-byte elements", ElementType::bfloat16);
   std::vector<Call> waits;
   for (const int owner : layout.owners(meta)) {
     if (owner == plan.place.dp) continue;
@@ -38,7 +38,7 @@ void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precis
     waits.insert(waits.end(), 2, Call{"dp", CollectiveKind::wait, type, 0, 0, owner});
   }
   plan.operations.insert(plan.operations.end(), waits.begin(), waits.end());
-  if (bf16) plan.give_back(slice, "2-byte elements");
+  if (bf16) plan.give_back(slice, "2-byte elements", ElementType::bfloat16);
 }
 
 void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index copied, const MuonSettings& settings) {

@@ -126,6 +126,7 @@ void GroupedOptimizer::step(const StepContext& context, const BucketsView& gradi
 }
 
 Plan GroupedOptimizer::plan(const Layout& layout, const Place& place) const {
+  if (layout.buffers.size() == 1) return optimizers_.at(layout.buffers[0].group)->plan(layout, place);
   Plan plan{layout.grid, place, {}};
   std::vector<Operation> steps;
   for (const Buffer& buffer : layout.buffers) {

@@ -36,6 +36,9 @@ std::vector<Parameter> route(std::vector<Parameter> parameters, const std::vecto
 /// Names of embeddings and output layers in use: matrices by their shape, but tables of vectors, one per token.
 std::vector<std::string> usual_outer_layers();
 
+/// The number of the first of the usual groups, that of Muon's.
+constexpr int kHiddenMatrices = 0;
+
 /// The groups that are usual: "hidden matrices" to Muon; "embeddings and output", the matrices with one of the names of
 /// `outer_layers`, to AdamW (ZeRO-1); and "vectors", biases and gains of norms, to AdamW without weight decay.
 std::vector<ParameterGroup> usual_groups(const MuonSettings& muon, const AdamWSettings& adamw,

@@ -87,6 +87,13 @@ Index peak_elements(const Plan& plan) {
   return peak;
 }
 
+Index peak_bytes(const Plan& plan) {
+  Index held = 0, peak = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Memory* memory = std::get_if<Memory>(&operation)) peak = std::max(peak, held += memory->bytes());
+  return peak;
+}
+
 double flops(const Plan& plan) {
   double sum = 0;
   for (const Operation& operation : plan.operations)

@@ -32,11 +32,16 @@ struct Work {
 /// Elements that this rank holds from here on, or, below 0, holds no more. An element counts as one whatever its type,
 /// as a MemoryMeter counts it.
 struct Memory {
-  Index elements = 0;     ///< how many
-  std::string_view what;  ///< of what: "momentum"; a text that lives as long as the program
+  Index elements = 0;                       ///< how many
+  std::string_view what;                    ///< of what: "momentum"; a text that lives as long as the program
+  ElementType type = ElementType::float32;  ///< of each, which says how many bytes they take
 
+  /// Their bytes; below 0 where they are given back.
+  Index bytes() const { return elements * element_size(type); }
   /// All members are equal.
-  friend bool operator==(const Memory& a, const Memory& b) { return a.elements == b.elements && a.what == b.what; }
+  friend bool operator==(const Memory& a, const Memory& b) {
+    return a.elements == b.elements && a.what == b.what && a.type == b.type;
+  }
 };
 
 /// One thing that a rank does in a step.
@@ -54,16 +59,23 @@ struct Plan {
   /// @{
   void work(Phase phase, Shape shape, double flops = 0, const DistMeta* parameter = nullptr);
   void call(const std::string& group, CollectiveKind kind, ElementType type, Index in, Index out);
-  void take(Index elements, std::string_view what) { operations.push_back(Memory{elements, what}); }
-  void give_back(Index elements, std::string_view what) { operations.push_back(Memory{-elements, what}); }
+  void take(Index elements, std::string_view what, ElementType type = ElementType::float32) {
+    operations.push_back(Memory{elements, what, type});
+  }
+  void give_back(Index elements, std::string_view what, ElementType type = ElementType::float32) {
+    operations.push_back(Memory{-elements, what, type});
+  }
   /// @}
 };
 
 /// What this rank sends and receives: a line for each group, kind and element type, in the order of their first calls.
 Ledger ledger_of(const Plan& plan);
 
-/// The most elements that this rank holds at one time.
+/// The most elements that this rank holds at one time, and the most bytes.
+/// @{
 Index peak_elements(const Plan& plan);
+Index peak_bytes(const Plan& plan);
+/// @}
 
 /// Floating point operations of all phases, or of one of them.
 /// @{

@@ -31,6 +31,30 @@ std::vector<Parameter> small_published_run_parameters() {
   return in_shapes({{256, 256}, {64, 20}, {28, 64}, {42, 54}, {8, 8}});
 }
 
+std::vector<Parameter> tiny_gpt_parameters() {
+  return {{"embed", {12, 8}, SplitDim::rows},   {"q", {8, 8}, SplitDim::rows},
+          {"o", {8, 8}, SplitDim::columns},     {"up", {16, 8}, SplitDim::rows},
+          {"down", {8, 16}, SplitDim::columns}, {"norm", {1, 8}, SplitDim::none, 0, /*dims=*/1},
+          {"lm_head", {12, 8}, SplitDim::rows}};
+}
+
+std::vector<Parameter> expert_layers() {
+  std::vector<Parameter> layers;
+  for (const char* layer : {"0.", "1."}) {
+    const auto add = [&](const char* name, Shape shape, SplitDim split) {
+      layers.push_back({std::string(layer) + name, shape, split, 0});
+    };
+    add("wq", {32, 32}, SplitDim::rows);
+    add("wk", {16, 32}, SplitDim::rows);
+    add("wv", {16, 32}, SplitDim::rows);
+    add("wo", {32, 32}, SplitDim::columns);
+    add("router", {4, 32}, SplitDim::none);
+    add("up", {16, 32}, SplitDim::none);
+    add("down", {32, 16}, SplitDim::none);
+  }
+  return layers;
+}
+
 Range stage_parameters(int parameters, int stages, int stage) {
   return {Index{parameters} * stage / stages, Index{parameters} * (stage + 1) / stages};
 }

@@ -20,9 +20,9 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
     throw UsageError(fmt::format("--model {} is too large to run here; add --plan, to see what its ranks would do",
                                  as_typed(request.model)));
   if (!files.params.empty()) return std::make_unique<FileTraining>(files, tp, parse_tp_dims(request.tp_dims));
-  if (!files.grads.empty() || !files.out.empty() || !request.tp_dims.empty())
+  if (!files.grads.empty() || !files.out.empty() || !files.frozen.empty() || !request.tp_dims.empty())
     throw UsageError(
-        "--grads, --out and --tp-dim go with --params, which was not given; add --params FILE.safetensors");
+        "--grads, --out, --frozen and --tp-dim go with --params, which was not given; add --params FILE.safetensors");
   return std::make_unique<RandomTraining>(!request.model.empty() ? model_parameters(request.model)
                                           : request.small        ? small_parameters()
                                                                  : proof_of_concept_parameters(),

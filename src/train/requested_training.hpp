@@ -15,7 +15,7 @@ struct TrainingRequest {
   bool small = false;                ///< --small: matrices of an eighth of the size
   std::string model;                 ///< --model: matrices of a large model, to be planned and not run
   bool plan = false;                 ///< --plan: nothing will run
-  TrainingFileNames files;           ///< --params, --grads, --out: the reader's own
+  TrainingFileNames files;           ///< --params, --grads, --out, --frozen: the reader's own
   std::vector<std::string> tp_dims;  ///< --tp-dim: how TP cuts a matrix of theirs
 };
 

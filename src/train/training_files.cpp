@@ -8,6 +8,7 @@
 
 #include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
@@ -17,7 +18,24 @@ std::string shape_of(const StoredTensor& tensor) {
   return visible_name(fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
 }
 
-bool is_trained(const StoredTensor& tensor) { return tensor.is_matrix() && tensor.elements() > 0; }
+// Whether a tensor of this name is one of those that a name or a pattern stands for.
+bool is_named(const std::vector<std::string>& patterns, const std::string& name) {
+  return !patterns.empty() && Claim{0, patterns, {}}.holds(Parameter{name, {}});
+}
+
+// Whether it is trained. Throws for one that should be and can't.
+bool is_trained(const StoredTensor& tensor, const TrainingFileNames& names) {
+  if (tensor.type == StoredType::other || tensor.elements() == 0 || is_named(names.frozen, tensor.name)) return false;
+  if (!tensor.can_be_trained())
+    throw UsageError(
+        fmt::format("{}: tensor {} is {}, but only matrices and vectors are trained; with --frozen {} it is "
+                    "written unchanged",
+                    in_quotes(names.params), in_quotes(tensor.name), shape_of(tensor), as_typed(tensor.name)));
+  return true;
+}
+
+// "matrix" or "vector".
+const char* kind_of(const Parameter& parameter) { return parameter.dims == 2 ? "matrix" : "vector"; }
 
 // Rows if tp divides them, else columns, else none.
 SplitDim chosen_split(Shape shape, int tp) {
@@ -26,13 +44,14 @@ SplitDim chosen_split(Shape shape, int tp) {
   return shape.cols % tp == 0 ? SplitDim::columns : SplitDim::none;
 }
 
-void require_finite(const Matrix& values, const std::string& file, const std::string& name) {
+void require_finite(const Matrix& values, const std::string& file, const Parameter& parameter) {
   for (Index i = 0; i < values.rows(); ++i)
     for (Index j = 0; j < values.cols(); ++j)
       if (!std::isfinite(values(i, j)))
-        throw UsageError(fmt::format("{}: tensor {} holds {} at row {}, column {}; Muon needs finite numbers",
-                                     in_quotes(file), in_quotes(name),
-                                     std::isnan(values(i, j)) ? "a NaN" : "an infinity", i, j));
+        throw UsageError(
+            fmt::format("{}: tensor {} holds {} at {}; a step needs finite numbers", in_quotes(file),
+                        in_quotes(parameter.name), std::isnan(values(i, j)) ? "a NaN" : "an infinity",
+                        parameter.dims == 2 ? fmt::format("row {}, column {}", i, j) : fmt::format("element {}", j)));
 }
 
 // The gradients of one file, in the order of the parameters.
@@ -55,13 +74,14 @@ std::vector<Matrix> read_gradients(const std::string& path, const std::string& p
     const StoredTensor* tensor = gradients_of.find(parameter.name);
     if (tensor == nullptr)
       throw UsageError(
-          fmt::format("{}: there is no gradient for matrix {} of {}; each file of gradients must hold all of them",
-                      in_quotes(path), in_quotes(parameter.name), in_quotes(params_path)));
-    if (!tensor->is_matrix())
+          fmt::format("{}: there is no gradient for {} {} of {}; each file of gradients must hold all of them, but for "
+                      "what is named with --frozen",
+                      in_quotes(path), kind_of(parameter), in_quotes(parameter.name), in_quotes(params_path)));
+    if (!tensor->can_be_trained())
       throw UsageError(fmt::format("{}: the gradient {} is of type {}; it must be F32, BF16 or F16", in_quotes(path),
                                    in_quotes(parameter.name), tensor->dtype));
     gradients.push_back(tensor->matrix());
-    require_finite(gradients.back(), path, parameter.name);
+    require_finite(gradients.back(), path, parameter);
   }
   return gradients;
 }
@@ -84,29 +104,44 @@ FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::ma
     throw UsageError(fmt::format("--params {} was given without --out; name the file that the new weights go to",
                                  as_typed(names.params)));
   require_writable(names.out);
+  for (const std::string& frozen : names.frozen)
+    if (std::none_of(file_.tensors.begin(), file_.tensors.end(),
+                     [&frozen](const StoredTensor& tensor) { return is_named({frozen}, tensor.name); }))
+      throw UsageError(fmt::format("--frozen {} names no tensor of {}", as_typed(frozen), in_quotes(names.params)));
   for (const StoredTensor& tensor : file_.tensors) {
-    if (!is_trained(tensor)) {
-      left_to_adamw_.push_back(tensor.name);
+    if (!is_trained(tensor, names)) {
+      unchanged_.push_back(tensor.name);
       continue;
     }
     weights_.push_back(tensor.matrix());
-    require_finite(weights_.back(), names.params, tensor.name);
     const Shape shape = {weights_.back().rows(), weights_.back().cols()};
     const auto given = tp_dims.find(tensor.name);
-    parameters_.push_back({tensor.name, shape, given != tp_dims.end() ? given->second : chosen_split(shape, tp), 0});
+    const SplitDim split = !tensor.is_matrix()      ? SplitDim::none
+                           : given != tp_dims.end() ? given->second
+                                                    : chosen_split(shape, tp);
+    parameters_.push_back({tensor.name, shape, split, 0, tensor.is_matrix() ? 2 : 1});
+    require_finite(weights_.back(), names.params, parameters_.back());
     tp_shape(parameters_.back(), tp);  // refuses a dimension that tp does not divide
   }
   if (parameters_.empty())
-    throw UsageError(
-        fmt::format("{}: there is no 2-D tensor of type F32, BF16 or F16 in it, and Muon steps nothing else",
-                    in_quotes(names.params)));
-  for (const auto& [name, dim] : tp_dims)
-    if (std::none_of(parameters_.begin(), parameters_.end(), [n = name](const Parameter& p) { return p.name == n; }))
-      throw UsageError(fmt::format("--tp-dim {} names no matrix of {}; its matrices begin with {}",
-                                   as_typed(fmt::format("{}={}", name, split_name(dim))), in_quotes(names.params),
-                                   in_quotes(parameters_[0].name)));
+    throw UsageError(fmt::format("{}: there is no tensor of type F32, BF16 or F16 in it that could be trained",
+                                 in_quotes(names.params)));
+  for (const auto& [name, dim] : tp_dims) require_matrix(name, dim);
   for (const std::string& path : names.grads)
     digests_.push_back(digest_of(read_gradients(path, names.params, file_, parameters_)));
+}
+
+// That there is a matrix of this name.
+void FileTraining::require_matrix(const std::string& name, SplitDim dim) const {
+  const Parameter* first = nullptr;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.dims != 2) continue;
+    if (parameter.name == name) return;
+    if (first == nullptr) first = &parameter;
+  }
+  throw UsageError(fmt::format("--tp-dim {} names no matrix of {}; {}",
+                               as_typed(fmt::format("{}={}", name, split_name(dim))), in_quotes(names_.params),
+                               first == nullptr ? "it has none" : "its matrices begin with " + in_quotes(first->name)));
 }
 
 std::vector<Matrix> FileTraining::gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const {

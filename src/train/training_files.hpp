@@ -12,23 +12,26 @@ namespace muonwalk {
 
 /// What the reader gave on the command line.
 struct TrainingFileNames {
-  std::string params;              ///< a safetensors file of weights
-  std::vector<std::string> grads;  ///< one safetensors file of gradients per step
-  std::string out;                 ///< where the new weights go
+  std::string params;                    ///< a safetensors file of weights
+  std::vector<std::string> grads;        ///< one safetensors file of gradients per step
+  std::string out;                       ///< where the new weights go
+  std::vector<std::string> frozen = {};  ///< names of tensors that are not trained, or patterns ("*inv_freq")
 };
 
-/// Training data from the reader's own files. Every 2-D tensor of type F32, BF16 or F16 is trained, in float32;
-/// everything else is left to AdamW and written unchanged. The gradient in a file is that of the whole batch: leaf 0
-/// holds it and the other leaves are zero, so that the sum over DP ranks is exact and the result is the same in every
-/// layout. The gradients of one step are held at a time, however many files there are.
+/// Training data from the reader's own files. Every matrix, vector and single number of type F32, BF16 or F16 is
+/// trained, in float32, but for those that are frozen. They and tensors of other types, or without an element, are
+/// written unchanged. The gradient in a file is that of the whole batch: leaf 0 holds it and the other leaves are zero,
+/// so that the sum over DP ranks is exact and the result is the same in every layout. The gradients of one step are
+/// held at a time, however many files there are.
 class FileTraining : public Training {
  public:
   /// Reads all files once, one after the other, so that whatever is wrong with them is found before any rank starts.
   /// The dimension that TP cuts is the one of `tp_dims` for the matrices named there; for the others rows if `tp`
-  /// divides them, else columns, else none. Throws UsageError, one sentence that names the file, for everything
-  /// read_safetensors refuses; for names or shapes that differ between the files; a gradient that is missing or holds a
-  /// NaN or an infinity; a file without a matrix; a tp_dims entry for a matrix that is not there or that tp can't cut
-  /// so; an output path that can't be written.
+  /// divides them, else columns, else none; vectors are not cut. Throws UsageError, one sentence that names the file,
+  /// for everything read_safetensors refuses; for names or shapes that differ between the files; a tensor of one of the
+  /// three types with more than two dimensions that is not frozen; a gradient that is missing or holds a NaN or an
+  /// infinity; a file in which nothing is trained; a tp_dims entry for a matrix that is not there or that tp can't cut
+  /// so; a frozen name that no tensor has; an output path that can't be written.
   FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims);
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
@@ -39,20 +42,21 @@ class FileTraining : public Training {
   /// there any more or has changed since the start.
   std::vector<Matrix> gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const override;
 
-  /// The names of the tensors that are left to AdamW, in the order of the file.
-  const std::vector<std::string>& left_to_adamw() const { return left_to_adamw_; }
+  /// The names of the tensors that are not trained, in the order of the file.
+  const std::vector<std::string>& unchanged() const { return unchanged_; }
 
   /// Writes the file of weights anew with `weights` (in the order of parameters()) in place of the old ones, each in
   /// the type it had; either whole or not at all. Throws UsageError as write_safetensors does.
   void write(const std::vector<Matrix>& weights) const;
 
  private:
+  void require_matrix(const std::string& name, SplitDim dim) const;
   std::vector<Matrix> read_again(int step) const;
 
   TrainingFileNames names_;
   SafetensorsFile file_;
   std::vector<Parameter> parameters_;
-  std::vector<std::string> left_to_adamw_;
+  std::vector<std::string> unchanged_;
   std::vector<Matrix> weights_;
   std::vector<std::uint64_t> digests_;  // of the gradients of each step, as they were at the start
 };

@@ -170,15 +170,29 @@ TEST_CASE("StoredTensor: only 2-D tensors of F32, BF16 and F16 are matrices") {
   CHECK_FALSE(tensor("F32", {6}).is_matrix());
   CHECK_FALSE(tensor("F32", {}).is_matrix());
   CHECK_FALSE(tensor("F32", {1, 2, 3}).is_matrix());
+  for (const char* dtype : {"F32", "BF16", "F16"}) {
+    for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{{2, 3}, {6}, {}, {0}, {0, 3}})
+      CHECK(tensor(dtype, shape).can_be_trained());
+    CHECK_FALSE(tensor(dtype, {1, 2, 3}).can_be_trained());
+  }
+  for (const char* dtype : {"F64", "I32", "BOOL", "F8_E4M3"}) CHECK_FALSE(tensor(dtype, {6}).can_be_trained());
   CHECK(tensor("F32", {}).elements() == 1);
   CHECK(tensor("F32", {4, 0, 2}).elements() == 0);
   CHECK(tensor("F32", {4, 3}).elements() == 12);
-  CHECK(
-      usage_error([] {
-        tensor("I64", {2, 3}).matrix();
-      }) ==
-      "tensor \"w\" has 2 dimensions and type I64, but Muon steps 2-D tensors of F32, BF16 or F16; leave it to AdamW");
-  CHECK(usage_error([] { tensor("F32", {3}).store(Matrix(1, 3)); }).find("tensor \"w\" has 1 dimension and") == 0);
+  CHECK(usage_error([] {
+          tensor("I64", {2, 3}).matrix();
+        }) ==
+        "tensor \"w\" has 2 dimensions and type I64, but what is trained has at most 2 dimensions and is of F32, BF16 "
+        "or F16");
+  CHECK(usage_error([] { tensor("I64", {3}).store(Matrix(1, 3)); }).find("tensor \"w\" has 1 dimension and") == 0);
+  CHECK(usage_error([] { tensor("F32", {1, 2, 3}).matrix(); }).find("tensor \"w\" has 3 dimensions and") == 0);
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{{3}, {}}) {
+    StoredTensor row = tensor("F32", shape);  // a vector, or a single number, is one row
+    const Matrix values = Matrix(1, row.elements(), Flat(static_cast<std::size_t>(row.elements()), 1.5f));
+    row.store(values);
+    CHECK(same_bits(row.matrix(), values));
+    CHECK_THROWS_AS(row.store(Matrix(row.elements(), 2)), std::invalid_argument);
+  }
   CHECK_THROWS_AS(tensor("F32", {2, 3}).store(Matrix(3, 2)), std::invalid_argument);
   StoredTensor short_one = tensor("F32", {2, 3});
   short_one.bytes.pop_back();

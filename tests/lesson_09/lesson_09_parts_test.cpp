@@ -152,7 +152,7 @@ TEST_CASE("redundant work: with buckets nearly every matrix is cut, and the work
   MuonSettings none;
   none.ns_steps = 0;
   const Layout alone = plan_layout(proof_of_concept_parameters(), Grid());
-  CHECK(work_table(muon_plan(alone, Place(), none), {}) == "work    no Newton–Schulz step was asked for");
+  CHECK(work_table(muon_plan(alone, Place(), none), {}) == "work    there is no Newton–Schulz in a step");
 }
 
 TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stages that there must be matrices for") {
@@ -169,7 +169,7 @@ TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stage
   REQUIRE(stages.size() == 2);
   CHECK(stages[0].buffers[0].parameters.size() + stages[1].buffers[0].parameters.size() == 5);
   CHECK_THROWS_WITH_AS(FullStepRequest().layouts(many_parameters(2), Grid().pp(3)),
-                       "--pp 3 asks for more stages than there are matrices; try --pp 2", UsageError);
+                       "--pp 3 asks for more stages than there are parameters; try --pp 2", UsageError);
   request.ownership = "rows";
   CHECK_THROWS_AS(request.layout(many_parameters(2), Grid(), 0), UsageError);
 

@@ -9,6 +9,7 @@
 #include "src/io/safetensors.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/philox.hpp"
+#include "src/optim/serial_adamw.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
@@ -21,6 +22,7 @@ using muonwalk::testing::run_program;
 namespace {
 
 const std::string kLesson = LESSON_09;
+const std::string kEmbedding = "model.embed_tokens.weight";
 
 StoredTensor tensor(const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape,
                     std::uint64_t number) {
@@ -34,47 +36,70 @@ StoredTensor tensor(const std::string& name, const std::string& dtype, std::vect
   stored.shape = shape;
   const std::int64_t size = dtype == "F32" ? 4 : dtype == "I64" ? 8 : 2;
   stored.bytes.resize(static_cast<std::size_t>(stored.elements() * size));
-  if (stored.is_matrix()) {
-    stored.store(random_matrix({7, number}, shape[0], shape[1]));
+  if (stored.can_be_trained()) {
+    const bool matrix = stored.is_matrix();
+    stored.store(random_matrix({7, number}, matrix ? shape[0] : 1, matrix ? shape[1] : stored.elements()));
   } else {
     for (std::size_t i = 0; i < stored.bytes.size(); ++i) stored.bytes[i] = static_cast<std::byte>(i % 120);
   }
   return stored;
 }
 
-// Weights of every type that can be stepped, and two tensors that can't.
+// Hidden matrices of every type that can be trained; an embedding, vectors and a single number; tensors that nothing
+// trains.
 SafetensorsFile weights() {
   SafetensorsFile file;
-  file.tensors = {tensor("q", "F32", {12, 20}, 1),       tensor("norm", "F32", {20}, 2),
-                  tensor("k", "BF16", {9, 16}, 3),       tensor("up", "F16", {30, 8}, 4),
-                  tensor("tokens", "I64", {2, 3, 4}, 5), tensor("odd", "F32", {7, 5}, 6)};
+  file.tensors = {tensor("q", "F32", {12, 20}, 1),        tensor("norm", "F32", {20}, 2),
+                  tensor("k", "BF16", {9, 16}, 3),        tensor("up", "F16", {30, 8}, 4),
+                  tensor("tokens", "I64", {2, 3, 4}, 5),  tensor("odd", "F32", {7, 5}, 6),
+                  tensor(kEmbedding, "BF16", {16, 6}, 7), tensor("up.bias", "F16", {30}, 8),
+                  tensor("none", "F32", {0, 4}, 9),       tensor("scale", "F32", {}, 10)};
   file.metadata = {{"format", "pt"}};
   return file;
 }
 
 SafetensorsFile gradients(std::uint64_t step) {
   SafetensorsFile file;
-  file.tensors = {tensor("odd", "F32", {7, 5}, 10 * step + 1), tensor("q", "BF16", {12, 20}, 10 * step + 2),
-                  tensor("up", "F32", {30, 8}, 10 * step + 3), tensor("k", "F16", {9, 16}, 10 * step + 4),
-                  tensor("norm", "F32", {20}, 10 * step + 5)};
+  file.tensors = {tensor("odd", "F32", {7, 5}, 10 * step + 1),   tensor("q", "BF16", {12, 20}, 10 * step + 2),
+                  tensor("up", "F32", {30, 8}, 10 * step + 3),   tensor("k", "F16", {9, 16}, 10 * step + 4),
+                  tensor("norm", "F32", {20}, 10 * step + 5),    tensor("scale", "BF16", {}, 10 * step + 6),
+                  tensor("up.bias", "F32", {30}, 10 * step + 7), tensor(kEmbedding, "F32", {16, 6}, 10 * step + 8)};
   return file;
 }
 
-// What one process makes of the files: SerialMuon in float32, stored back in each tensor's type.
-SafetensorsFile serial_result(const std::vector<SafetensorsFile>& grads, const MuonSettings& settings) {
-  SafetensorsFile file = weights();
+using Names = std::vector<std::string>;
+
+// Steps some tensors of the file with a serial optimizer in float32, and stores them back in their own types.
+template <class Optimizer, class Settings>
+void take_serial_steps(SafetensorsFile& file, const std::vector<SafetensorsFile>& grads, const Names& names,
+                       const Settings& settings) {
   std::vector<NamedMatrix> parameters;
-  for (const StoredTensor& stored : file.tensors)
-    if (stored.is_matrix()) parameters.push_back({stored.name, stored.matrix()});
-  SerialMuon muon(parameters, settings);
+  for (const std::string& name : names) parameters.push_back({name, file.find(name)->matrix()});
+  Optimizer optimizer(parameters, settings);
   for (const SafetensorsFile& grad : grads) {
     std::vector<Matrix> leaf;
-    for (const NamedMatrix& parameter : parameters) leaf.push_back(grad.find(parameter.name)->matrix());
-    muon.step({leaf});
+    for (const std::string& name : names) leaf.push_back(grad.find(name)->matrix());
+    optimizer.step({leaf});
   }
-  for (const NamedMatrix& parameter : muon.parameters())
+  for (const NamedMatrix& parameter : optimizer.parameters())
     for (StoredTensor& stored : file.tensors)
       if (stored.name == parameter.name) stored.store(parameter.matrix);
+}
+
+// Who steps what, unless asked for otherwise.
+struct Routes {
+  Names muon = {"q", "k", "up", "odd"};
+  Names adamw = {kEmbedding};
+  Names without_decay = {"norm", "up.bias", "scale"};
+};
+
+// What one process makes of the files.
+SafetensorsFile serial_result(const std::vector<SafetensorsFile>& grads, const MuonSettings& settings,
+                              AdamWSettings adamw = {}, const Routes& routes = {}, SafetensorsFile file = weights()) {
+  take_serial_steps<SerialMuon>(file, grads, routes.muon, settings);
+  take_serial_steps<SerialAdamW>(file, grads, routes.adamw, adamw);
+  adamw.weight_decay = 0;
+  take_serial_steps<SerialAdamW>(file, grads, routes.without_decay, adamw);
   return file;
 }
 
@@ -118,19 +143,83 @@ TEST_CASE("lesson 09 on files: every layout writes the bytes that one process wo
       {"--dp", "1", "--tp", "4"},
       {"--tp", "5", "--dp", "1"},
       {"--pp", "2", "--dp", "2", "--tp", "1"},
+      {"--pp", "8", "--dp", "1", "--tp", "1"},  // stages that have no hidden matrix, and stages that have nothing else
+      {"--dp", "2", "--tp", "2", "--ownership", "matrices"},
+      {"--dp", "3", "--tp", "2", "--ownership", "buffer", "--bucket-capacity", "60"},
       {"--dp", "2", "--tp", "2", "--bucket-capacity", "100", "--alignment", "64"},
       {"--dp", "2", "--tp", "2", "--world", "threads", "--transport", "memory"}};
-  const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, MuonSettings());
-  for (const auto& layout : layouts) {
-    CAPTURE(layout);
-    const Files files;
-    const Outcome outcome = files.run(layout);
-    INFO(outcome.out, outcome.err);
-    REQUIRE(outcome.exit_code == 0);
-    require_same(files.folder.file("O"), expected);
-    CHECK(files.folder.names() == std::vector<std::string>{"G0", "G1", "O", "P"});
-    CHECK(outcome.out.find("left to AdamW and written unchanged: norm, tokens") != std::string::npos);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    MuonSettings settings;
+    settings.precision = precision;
+    const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, settings);
+    for (std::vector<std::string> layout : layouts) {
+      layout.insert(layout.end(), {"--precision", precision_name(precision)});
+      CAPTURE(layout);
+      const Files files;
+      const Outcome outcome = files.run(layout);
+      INFO(outcome.out, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      require_same(files.folder.file("O"), expected);
+      CHECK(files.folder.names() == std::vector<std::string>{"G0", "G1", "O", "P"});
+      for (const char* line : {"Muon steps the hidden matrices: q, k, up, odd\n",
+                               "ZeRO-1 AdamW steps the embeddings and output: model.embed_tokens.weight\n",
+                               "ZeRO-1 AdamW steps the vectors: norm, up.bias, scale\n", "wrote   8 new tensors to ",
+                               "not trained and written unchanged: tokens, none\n"}) {
+        CAPTURE(line);
+        CHECK(outcome.out.find(line) != std::string::npos);
+      }
+    }
   }
+}
+
+TEST_CASE("lesson 09 on files: what is frozen is written unchanged, and --adamw-for gives a matrix to AdamW") {
+  SafetensorsFile with_more = weights();
+  with_more.tensors.push_back(tensor("conv", "F32", {2, 3, 4}, 11));  // can be written, but not trained
+  Routes routes;
+  routes.muon = {"q", "up"};
+  routes.adamw = {kEmbedding, "k", "odd"};
+  routes.without_decay = {"up.bias", "scale"};
+  const SafetensorsFile expected =
+      serial_result({gradients(1), gradients(2)}, MuonSettings(), AdamWSettings(), routes, with_more);
+  const Files files;
+  write_safetensors(files.folder.file("P"), with_more);
+  const Outcome outcome = files.run(
+      {"--dp", "2", "--tp", "2", "--frozen", "c*", "--frozen", "norm", "--adamw-for", "k", "--adamw-for", "o*d"});
+  INFO(outcome.out, outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  require_same(files.folder.file("O"), expected);
+  CHECK(outcome.out.find("written unchanged: norm, tokens, none, conv\n") != std::string::npos);
+}
+
+TEST_CASE("lesson 09 on files: with vectors alone there is no Newton–Schulz, and the output says so") {
+  const auto vectors_of = [](SafetensorsFile file) {
+    SafetensorsFile some;
+    for (StoredTensor& stored : file.tensors)
+      if (stored.name == "norm" || stored.name == "up.bias") some.tensors.push_back(stored);
+    return some;
+  };
+  Routes routes;
+  routes.muon = routes.adamw = {};
+  routes.without_decay = {"norm", "up.bias"};
+  const Files files;
+  for (const auto& [name, file] : {std::pair("P", weights()), {"G0", gradients(1)}, {"G1", gradients(2)}})
+    write_safetensors(files.folder.file(name), vectors_of(file));
+  const Outcome outcome = files.run({"--dp", "3", "--tp", "2"});
+  INFO(outcome.out, outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, MuonSettings(), AdamWSettings(),
+                                                     routes, vectors_of(weights())));
+  CHECK(outcome.out.find("there is no Newton–Schulz in a step") != std::string::npos);
+}
+
+TEST_CASE("lesson 09 on files: a plan is printed for all that the file holds, and no rank is started") {
+  const Files files;
+  const Outcome outcome = files.run({"--plan", "--dp", "2", "--tp", "2"});
+  INFO(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  for (const char* phase : {"Newton–Schulz", "AdamW", "second moments"})
+    CHECK(outcome.out.find(phase) != std::string::npos);
+  CHECK(files.folder.names() == std::vector<std::string>{"G0", "G1", "P"});
 }
 
 TEST_CASE("lesson 09 on files: the settings of the command line reach the step") {
@@ -142,12 +231,38 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
   settings.ns_steps = 3;
   settings.nesterov = false;
   settings.precision = Precision::bf16;
+  const AdamWSettings adamw{0.25f, 0.5f, 0.75f, 0.125f, 0.0625f};
   const Files files;
-  const Outcome outcome = files.run({"--dp", "2", "--tp", "2", "--lr", "0.02", "--momentum", "0.5", "--weight-decay",
-                                     "0", "--rms", "0.3", "--ns-steps", "3", "--no-nesterov", "--precision", "bf16"});
+  const Outcome outcome = files.run({"--dp",
+                                     "2",
+                                     "--tp",
+                                     "2",
+                                     "--lr",
+                                     "0.02",
+                                     "--momentum",
+                                     "0.5",
+                                     "--weight-decay",
+                                     "0",
+                                     "--rms",
+                                     "0.3",
+                                     "--ns-steps",
+                                     "3",
+                                     "--no-nesterov",
+                                     "--precision",
+                                     "bf16",
+                                     "--adamw-lr",
+                                     "0.25",
+                                     "--adamw-beta1",
+                                     "0.5",
+                                     "--adamw-beta2",
+                                     "0.75",
+                                     "--adamw-epsilon",
+                                     "0.125",
+                                     "--adamw-decay",
+                                     "0.0625"});
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings));
+  require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings, adamw));
 }
 
 TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the code for any processor") {
@@ -227,8 +342,19 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
     values(1, 2) = std::numeric_limits<float>::quiet_NaN();
     f.tensors[0].store(values);
   });
-  SafetensorsFile vectors;
-  vectors.tensors = {tensor("norm", "F32", {20}, 2)};
+  SafetensorsFile whole_numbers;
+  whole_numbers.tensors = {tensor("tokens", "I64", {2, 3, 4}, 5)};
+  const auto cube = edited(weights(), [](SafetensorsFile& f) {
+    f.tensors.push_back(tensor("cube", "BF16", {2, 3, 4}, 11));
+  });
+  const auto no_bias = edited(gradients(2), [](SafetensorsFile& f) {
+    f.tensors[6].name = "none", f.tensors[6].shape = {0, 4}, f.tensors[6].bytes.clear();
+  });
+  const auto infinite_bias = edited(gradients(1), [](SafetensorsFile& f) {
+    Matrix values = f.tensors[6].matrix();
+    values(0, 29) = std::numeric_limits<float>::infinity();
+    f.tensors[6].store(values);
+  });
   const Case cases[] = {
       {"missing weights", [](const Files& f) { std::filesystem::remove(f.folder.file("P")); }, {}, "/P"},
       {"missing gradients", [](const Files& f) { std::filesystem::remove(f.folder.file("G1")); }, {}, "/G1"},
@@ -254,7 +380,16 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
        {},
        "\"odd\" is [5, 7] here but [7, 5]"},
       {"a NaN", with("G1", nan_gradient), {}, "holds a NaN at row 1, column 2"},
-      {"no matrix", with("P", vectors), {}, "no 2-D tensor"},
+      {"nothing to train", with("P", whole_numbers), {}, "no tensor of type F32, BF16 or F16 in it"},
+      {"three dimensions", with("P", cube), {}, "tensor \"cube\" is [2, 3, 4], but only matrices and vectors"},
+      {"a vector's gradient is missing", with("G1", no_bias), {}, "no gradient for vector \"up.bias\""},
+      {"an infinity in a vector", with("G0", infinite_bias), {}, "holds an infinity at element 29"},
+      {"nothing of this name to freeze", nullptr, {"--frozen", "nobody"}, "--frozen nobody names no tensor"},
+      {"nothing of this name for AdamW", nullptr, {"--adamw-for", "norm"}, "--adamw-for norm names no matrix"},
+      {"a vector for --tp-dim", nullptr, {"--tp-dim", "norm=columns"}, "names no matrix"},
+      {"a negative learning rate of AdamW", nullptr, {"--adamw-lr", "-1"}, "--adamw-lr -1"},
+      {"a beta of one", nullptr, {"--adamw-beta2", "1"}, "--adamw-beta2 1"},
+      {"no epsilon", nullptr, {"--adamw-epsilon", "0"}, "--adamw-epsilon 0"},
       {"unknown matrix for --tp-dim", nullptr, {"--tp-dim", "nobody=rows"}, "nobody"},
       {"a dimension that tp does not divide",
        nullptr,
@@ -265,7 +400,7 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
       {"a momentum of one", nullptr, {"--momentum", "1"}, "--momentum 1"},
       {"no number", nullptr, {"--lr", "fast"}, "--lr"},
       {"a folder that is not there", nullptr, {"--out", "/no/such/folder/O"}, "/no/such/folder"},
-      {"more stages than matrices", nullptr, {"--pp", "5", "--dp", "1", "--tp", "1"}, "--pp 5"},
+      {"more stages than parameters", nullptr, {"--pp", "9", "--dp", "1", "--tp", "1"}, "--pp 9"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.what);
@@ -325,7 +460,8 @@ TEST_CASE("lesson 09 on files: no output is an input or another output, whatever
 
 TEST_CASE("lesson 09 on files: an empty value is refused, and not taken for 0 or for none") {
   for (const char* option : {"--lr", "--momentum", "--weight-decay", "--rms", "--ns-steps", "--steps", "--params",
-                             "--grads", "--out", "--tp-dim", "--model", "--ownership", "--alignment"}) {
+                             "--grads", "--out", "--tp-dim", "--model", "--ownership", "--alignment", "--adamw-lr",
+                             "--adamw-epsilon", "--adamw-for", "--frozen"}) {
     CAPTURE(option);
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{kLesson, option, ""}, {kLesson, std::string(option) + "="}}) {
@@ -341,8 +477,15 @@ TEST_CASE("lesson 09 on files: an empty value is refused, and not taken for 0 or
 TEST_CASE("lesson 09 on files: --params alone, --grads alone and --out alone are refused") {
   const Files files;
   const std::string p = files.folder.file("P"), g = files.folder.file("G0"), o = files.folder.file("O");
-  for (const auto& options : std::vector<std::vector<std::string>>{
-           {"--params", p}, {"--grads", g}, {"--out", o}, {"--params", p, "--grads", g}, {"--params", p, "--out", o}}) {
+  for (const auto& options : std::vector<std::vector<std::string>>{{"--params", p},
+                                                                   {"--grads", g},
+                                                                   {"--out", o},
+                                                                   {"--params", p, "--grads", g},
+                                                                   {"--params", p, "--out", o},
+                                                                   {"--frozen", "q"},
+                                                                   {"--adamw-lr", "0.5"},
+                                                                   {"--adamw-for", "q"},
+                                                                   {"--small", "--adamw-decay", "0"}}) {
     CAPTURE(options);
     std::vector<std::string> command = {kLesson};
     command.insert(command.end(), options.begin(), options.end());

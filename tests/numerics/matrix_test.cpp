@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -94,6 +95,30 @@ TEST_CASE("MemoryMeter: counts what is held now and the most that ever was") {
   CHECK(meter.peak() == 100);
 }
 
+TEST_CASE("MemoryMeter: bytes are those of the element's type, and their peak starts anew by itself") {
+  MemoryMeter meter;
+  const MeterScope scope(meter);
+  FlatOf<float> floats(10);
+  CHECK(meter.live_bytes() == 40);
+  {
+    FlatOf<std::uint16_t> halves(7);
+    CHECK(meter.live_bytes() == 54);
+    CHECK(meter.live() == 17);
+    FlatOf<std::byte> bytes(3);
+    CHECK(meter.live_bytes() == 57);
+  }
+  CHECK(meter.live_bytes() == 40);
+  CHECK(meter.peak_bytes() == 57);
+  meter.restart_peak_bytes();
+  CHECK(meter.peak_bytes() == 40);
+  CHECK(meter.peak() == 20);
+  meter.restart_peak();
+  floats = FlatOf<float>(2);
+  CHECK(meter.live_bytes() == 8);
+  CHECK(meter.peak_bytes() == 48);
+  CHECK(meter.peak() == 12);
+}
+
 TEST_CASE("MemoryMeter: scopes nest, belong to their thread, and nobody needs one") {
   CHECK(MemoryMeter::current() == nullptr);
   const Matrix uncounted(5, 5);
@@ -125,5 +150,5 @@ TEST_CASE("metered_allocate: more than can be addressed is refused") {
   MeterScope scope(meter);
   CHECK_THROWS_AS(metered_allocate(std::size_t{1} << 61, 4), std::bad_alloc);
   CHECK(meter.live() == 0);
-  metered_free(nullptr, 0);
+  metered_free(nullptr, 0, 4);
 }

@@ -78,14 +78,14 @@ TEST_CASE("adamw: settings that make no sense are refused by name") {
   require_sensible(AdamWSettings());
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (const float value : {-1.0f, nan, infinity}) {
-    refused(&AdamWSettings::lr, value, "a learning rate of ");
-    refused(&AdamWSettings::weight_decay, value, "a weight decay of ");
+    refused(&AdamWSettings::lr, value, "--adamw-lr ");
+    refused(&AdamWSettings::weight_decay, value, "--adamw-decay ");
   }
   for (const float value : {-0.1f, 1.0f, nan}) {
-    refused(&AdamWSettings::beta1, value, "a first beta of ");
-    refused(&AdamWSettings::beta2, value, "a second beta of ");
+    refused(&AdamWSettings::beta1, value, "--adamw-beta1 ");
+    refused(&AdamWSettings::beta2, value, "--adamw-beta2 ");
   }
-  for (const float value : {0.0f, -1e-8f, nan, infinity}) refused(&AdamWSettings::epsilon, value, "an epsilon of ");
+  for (const float value : {0.0f, -1e-8f, nan, infinity}) refused(&AdamWSettings::epsilon, value, "--adamw-epsilon ");
 }
 
 TEST_CASE("adamw: ten steps follow the formula of the paper, computed in double precision") {

@@ -11,7 +11,7 @@ namespace {
 class CallRecorder : public CallObserver {
  public:
   explicit CallRecorder(std::vector<Seen>& seen) : seen_(seen) {}
-  void begins(const Call& call) override { seen_.push_back({"", -1, call, 0}); }
+  void begins(const Call& call) override { seen_.push_back({"", -1, call, 0, 0}); }
 
  private:
   std::vector<Seen>& seen_;
@@ -35,7 +35,8 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
     const auto optimizer = make();
     optimizer->start(layout, rank.place, pack_buckets(layout, pointers(weights), rank.place.tp));
     const auto observer = [&](Phase phase, const DistMeta* meta) {
-      seen.push_back({std::string(phase), meta == nullptr ? -1 : meta->parameter, {}, rank.meter.live()});
+      seen.push_back(
+          {std::string(phase), meta == nullptr ? -1 : meta->parameter, {}, rank.meter.live(), rank.meter.live_bytes()});
     };
     for (int step = 0; step < c.steps; ++step) {
       const Buckets gradients = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
@@ -43,9 +44,12 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
       rank.ledger.clear();
       seen.clear();
       recorded.held_before = rank.meter.live();
+      recorded.bytes_before = rank.meter.live_bytes();
       rank.meter.restart_peak();
+      rank.meter.restart_peak_bytes();
       optimizer->step({layout, rank.place, rank.dp, rank.tp, observer}, gradients);
       recorded.peak = rank.meter.peak();
+      recorded.peak_bytes = rank.meter.peak_bytes();
       recorded.held_after = rank.meter.live();
       recorded.seen = seen;
       recorded.counted = rank.ledger;
@@ -60,16 +64,19 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
 }
 
 std::string first_difference(const Plan& plan, const RecordedStep& recorded) {
-  std::int64_t held = 0;
+  std::int64_t held = 0, held_bytes = 0;
   std::size_t next = 0;
   bool begun = false;  // the memory before the first phase is what the step is handed
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
     if (const Memory* memory = std::get_if<Memory>(&plan.operations[i])) {
       held += memory->elements;
+      held_bytes += memory->bytes();
       continue;
     }
     if (!begun && held != recorded.held_before)
       return fmt::format("the plan begins with {} elements, the rank with {}", held, recorded.held_before);
+    if (!begun && held_bytes != recorded.bytes_before)
+      return fmt::format("the plan begins with {} bytes, the rank with {}", held_bytes, recorded.bytes_before);
     begun = true;
     if (next == recorded.seen.size()) return fmt::format("operation {} was planned, but the step had ended", i);
     const Seen& seen = recorded.seen[next++];
@@ -85,6 +92,9 @@ std::string first_difference(const Plan& plan, const RecordedStep& recorded) {
     if (seen.held != held)
       return fmt::format("as operation {} begins, {} elements are held by the plan and {} by the rank", i, held,
                          seen.held);
+    if (seen.held_bytes != held_bytes)
+      return fmt::format("as operation {} begins, {} bytes are held by the plan and {} by the rank", i, held_bytes,
+                         seen.held_bytes);
   }
   if (next < recorded.seen.size()) return "was not planned: " + text_of(recorded.seen[next]);
   if (held != recorded.held_after)
@@ -92,6 +102,8 @@ std::string first_difference(const Plan& plan, const RecordedStep& recorded) {
   if (held != recorded.held_before) return "the step left something over";
   if (peak_elements(plan) != recorded.peak)
     return fmt::format("a peak of {} elements was planned, {} were held", peak_elements(plan), recorded.peak);
+  if (peak_bytes(plan) != recorded.peak_bytes)
+    return fmt::format("a peak of {} bytes was planned, {} were held", peak_bytes(plan), recorded.peak_bytes);
   return muonwalk::first_difference(ledger_of(plan), recorded.counted);
 }
 

@@ -12,10 +12,11 @@ namespace muonwalk::test {
 
 /// A phase that began, or a call that was made; with what the rank held then.
 struct Seen {
-  std::string phase;      ///< empty for a call
-  int parameter = -1;     ///< of the phase
-  Call call;              ///< where it is one
-  std::int64_t held = 0;  ///< elements, when the phase began; not looked at for a call
+  std::string phase;            ///< empty for a call
+  int parameter = -1;           ///< of the phase
+  Call call;                    ///< where it is one
+  std::int64_t held = 0;        ///< elements, when the phase began; not looked at for a call
+  std::int64_t held_bytes = 0;  ///< the same in bytes
 };
 
 /// What one rank did in a step, as its observers were told and its meter counted.
@@ -25,6 +26,8 @@ struct RecordedStep {
   std::int64_t held_before = 0;     ///< weights, state and gradients
   std::int64_t held_after = 0;      ///< the same, if the step gave back what it took
   std::int64_t peak = 0;            ///< the most in between
+  std::int64_t bytes_before = 0;    ///< held_before in bytes
+  std::int64_t peak_bytes = 0;      ///< the most in between, in bytes
   std::vector<NamedMatrix> slices;  ///< the weights after the step
   std::vector<Kept> kept;           ///< what the optimizer said that it keeps
 };
@@ -36,8 +39,8 @@ using MakeOptimizer = std::function<std::unique_ptr<Optimizer>()>;
 std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make);
 
 /// Where what was recorded is not what the plan lists, one by one: the first difference in a sentence; else empty.
-/// Phases and calls in their order, elements held as each phase begins, the peak, the ledger, and that nothing is left
-/// over.
+/// Phases and calls in their order, elements and bytes held as each phase begins, both peaks, the ledger, and that
+/// nothing is left over.
 std::string first_difference(const Plan& plan, const RecordedStep& recorded);
 
 /// The weights of a reference after each step of the case, [step]; as many leaves as DP ranks.

@@ -96,7 +96,7 @@ TEST_CASE(
       file.tensors[1].store(values);
       write_safetensors(path, file);
       CHECK(usage_error([&] { FileTraining(files.names, 1, {}); }) ==
-            "\"" + path + "\": tensor \"b\" holds " + word + " at row 3, column 5; Muon needs finite numbers");
+            "\"" + path + "\": tensor \"b\" holds " + word + " at row 3, column 5; a step needs finite numbers");
     }
 }
 

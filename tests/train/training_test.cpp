@@ -236,10 +236,11 @@ TEST_CASE("requested_training: what can't be done is refused in a sentence, at b
     CHECK(refusal([=](TrainingRequest& r) { r.steps = steps; }) ==
           "--steps " + std::to_string(steps) + " makes no sense; it takes a whole number from 1 to 1000");
   const std::string alone =
-      "--grads, --out and --tp-dim go with --params, which was not given; add --params FILE.safetensors";
+      "--grads, --out, --frozen and --tp-dim go with --params, which was not given; add --params FILE.safetensors";
   CHECK(refusal([](TrainingRequest& r) { r.files.grads = {"G"}; }) == alone);
   CHECK(refusal([](TrainingRequest& r) { r.files.out = "O"; }) == alone);
   CHECK(refusal([](TrainingRequest& r) { r.tp_dims = {"w0=rows"}; }) == alone);
+  CHECK(refusal([](TrainingRequest& r) { r.files.frozen = {"w0"}; }) == alone);
   const auto model = [](TrainingRequest& r) { r.model = "llama-3-70b"; };
   CHECK(refusal(model).find("too large to run here; add --plan") != std::string::npos);
   CHECK(refusal([&](TrainingRequest& r) { model(r), r.plan = true; }) == none);

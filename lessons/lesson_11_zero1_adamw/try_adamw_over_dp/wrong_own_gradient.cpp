@@ -1,0 +1,14 @@
+// fails: It is stepped with own gradients, not with their sum
+#include <numeric>
+
+#include "lessons/lesson_11_zero1_adamw/try_adamw_over_dp/contract.hpp"
+
+using namespace muonwalk;
+
+void adamw_over_dp(Communicator& dp, Flat& weights, const Flat& gradients, const std::vector<Index>& counts,
+                   Flat& first_moment, Flat& second_moment, int step, const AdamWSettings& settings) {
+  const Index begin = std::accumulate(counts.begin(), counts.begin() + dp.rank(), Index{0});
+  adamw(weights.data() + begin, gradients.data() + begin, first_moment.data(), second_moment.data(), counts[dp.rank()],
+        step, settings);
+  dp.all_gather_v(weights.data() + begin, counts, weights.data());
+}

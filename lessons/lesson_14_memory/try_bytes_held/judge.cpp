@@ -1,0 +1,72 @@
+#include "lesson_14_memory.hpp"
+#include "lessons/lesson_14_memory/try_bytes_held/contract.hpp"
+#include "sim/exercise/exercise.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+const char* const kKeptKinds[] = {"weights", "gradients", "master weights", "state"};
+
+// A number each, in a matrix of one element.
+std::vector<NamedMatrix> as_answer(const HeldBytes& held) {
+  MemoryMeter uncounted;  // for the comparison
+  const MeterScope scope(uncounted);
+  std::vector<NamedMatrix> all;
+  const Index bytes[] = {held.weights, held.gradients, held.masters, held.state};
+  for (std::size_t i = 0; i < std::size(bytes); ++i)
+    all.push_back({kKeptKinds[i], Matrix(1, 1, {static_cast<float>(bytes[i])}), 0, 0});
+  return all;
+}
+
+const Way& zero1_muon() { return lesson_14::kWays.back(); }
+
+// What the lesson's own plan says.
+HeldBytes planned_bytes(const Seat& seat) {
+  std::map<std::string, Index> kept = lesson_14::planned(seat, zero1_muon()).kept;
+  return {kept["weights"], kept["gradients"], kept["master weights"],
+          kept["momentum"] + kept["first moments"] + kept["second moments"]};
+}
+
+// What it would be of the parameters alone.
+HeldBytes without_padding(const Seat& seat) {
+  HeldBytes held;
+  const Layout layout = lesson_14::layout(seat, zero1_muon());
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) {
+      const Index own = layout.owned_range(meta, seat.place.dp).size();
+      held.weights += 2 * meta.shape.size();
+      held.gradients += 4 * meta.shape.size();
+      held.masters += 4 * own;
+      held.state += (buffer.group == 0 ? 4 : 8) * own;
+    }
+  return held;
+}
+
+Matrix number(Index bytes) { return Matrix(1, 1, {static_cast<float>(bytes)}); }
+
+Task bytes_held(BytesHeld* yours) {
+  Task task;
+  task.grids = {Grid().dp(2).tp(2), Grid().dp(5), Grid().dp(1)};  // with dp 5 there is padding
+  task.prepare = [yours](Rank& rank) -> Answer {
+    const Layout layout = lesson_14::layout(rank, zero1_muon());
+    const int dp_rank = rank.place.dp;
+    return [=] { return as_answer(yours(layout, dp_rank, 0)); };
+  };
+  task.reference = [](const Seat& seat) { return as_answer(planned_bytes(seat)); };
+  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
+  task.looks = [](const Seat& seat) {
+    const HeldBytes right = planned_bytes(seat), bare = without_padding(seat);
+    std::vector<Look> looks;
+    looks.push_back({"half of what the masters take, so it is sharded over the ranks", number(right.masters / 2)});
+    looks.push_back({"as many bytes as the masters take", number(right.masters)});
+    for (const Index bytes : {bare.weights, bare.gradients, bare.masters, bare.state})
+      looks.push_back({"without the padding", number(bytes)});
+    return looks;
+  };
+  return task;
+}
+
+const bool bytes_held_added = add_exercise("lesson_14_memory", "bytes_held", bytes_held);
+
+}  // namespace
+}  // namespace muonwalk::sim
