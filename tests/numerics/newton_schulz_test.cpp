@@ -200,6 +200,21 @@ TEST_CASE("newton_schulz: any number of steps, other coefficients") {
   }
 }
 
+TEST_CASE("newton_schulz: of a schedule each step takes its own polynomial, and further steps repeat the last one") {
+  const Quintic first, second{3.0f, -3.5f, 1.4f};
+  const Matrix x = random_matrix({3, 1}, 5, 9);
+  const auto by = [&](const std::vector<Quintic>& schedule, int steps) {
+    NewtonSchulzSettings settings;
+    settings.schedule = schedule;
+    settings.steps = steps;
+    return newton_schulz(x, settings);
+  };
+  CHECK(same_bits(by({first, second}, 4), by({first, second, second, second}, 4)));
+  CHECK(!same_bits(by({first, second}, 4), by({first, second, first, second}, 4)));
+  CHECK(!same_bits(by({first, second}, 2), by({second, first}, 2)));
+  CHECK(same_bits(by({first}, 3), by({}, 3)));
+}
+
 TEST_CASE("newton_schulz: a tall matrix gives the transpose of what its transpose gives, bit for bit") {
   for (const auto& settings : all_settings) {
     for (const Shape& shape : shapes) {

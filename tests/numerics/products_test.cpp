@@ -161,6 +161,8 @@ TEST_CASE("products: factors that do not fit, or a result over a factor, are ref
       "cannot multiply 3 × 4 by 3 × 4: the left factor needs as many columns as the right one has rows",
       std::invalid_argument);
   CHECK_THROWS_AS(symmetric_product(x, Matrix(4, 3), out), std::invalid_argument);
+  CHECK_THROWS_AS(symmetric_product(x, Matrix(2, 4), out), std::invalid_argument);
+  CHECK_THROWS_AS(symmetric_product(x, Matrix(3, 5), out), std::invalid_argument);
   Matrix square(3, 3);
   CHECK_THROWS_AS(multiply(square, y, square), std::invalid_argument);
   CHECK_THROWS_AS(multiply(x, square, square), std::invalid_argument);
