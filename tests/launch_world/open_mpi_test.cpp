@@ -76,7 +76,7 @@ void run_four(const std::vector<Case>& cases) {
 // A run of four that talks for a minute, unless something ends it.
 std::unique_ptr<Program> looping() {
   auto run =
-      mpirun(4, fault_program(), {"--dp", "2", "--tp", "2", "--mode", "loop", "--seconds", "60", "--timeout", "4"});
+      mpirun(4, fault_program(), {"--dp", "2", "--tp", "2", "--mode", "loop", "--seconds", "60", "--timeout", "20"});
   REQUIRE(run->wait_for_output("step 1", kFaultLimitSeconds));
   return run;
 }
@@ -189,12 +189,14 @@ TEST_CASE("Open MPI: a launcher that ends, or is killed, leaves nothing behind, 
     int signal;
     int of;  // the rank whose process gets it; −1: mpirun
   };
+  // Each gets its blow before the next one starts, and all of them end at the same time.
   std::vector<Blow> blows;
-  for (const int number : {SIGTERM, SIGINT, SIGKILL}) blows.push_back({looping(), number, -1});
-  for (const int rank : {0, 3}) blows.push_back({looping(), SIGKILL, rank});
-  for (const Blow& blow : blows) {
-    kill(blow.of < 0 ? blow.run->pid() : launched(*blow.run, blow.of), blow.signal);
-  }
+  const auto add = [&](int number, int of) {
+    blows.push_back({looping(), number, of});
+    kill(of < 0 ? blows.back().run->pid() : launched(*blows.back().run, of), number);
+  };
+  for (const int number : {SIGTERM, SIGINT, SIGKILL}) add(number, -1);
+  for (const int rank : {0, 3}) add(SIGKILL, rank);
   for (const Blow& blow : blows) {
     CAPTURE(blow.signal);
     CAPTURE(blow.of);
