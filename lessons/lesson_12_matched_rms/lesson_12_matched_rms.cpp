@@ -288,15 +288,15 @@ int main(int argc, char** argv) {
   //    decayed stop growing? Hint: what is the sum of steps that know nothing of each other? Answer: the squares of
   //    such steps add up, so after four times the steps the RMS is twice as large. With decay each step also takes a
   //    part of the weights, lr · weight_decay, and that part grows with them until it takes as much as the step adds.
-  // 3. Of an input of norm 1e-10 the first line of *norms* leaves 0.48 and the last one 1.65; published were 1.67 of
-  //    an expected 45. Where do the numbers come from, and how large was that matrix? Hint: for small singular values a
-  //    step of Newton–Schulz is a multiplication by its first coefficient. Answer: dividing by 1e-10 + 1e-7 leaves a
-  //    norm of about 0.001. Five steps make 3.4445⁵ = 485 of each small singular value, and six make 1670, so it looks
-  //    as if six steps were taken there. The larger the matrix, the smaller is each singular value and the nearer the
-  //    norm to 1.67. The norm of an orthogonal matrix is the root of its shorter side, and 45² is about 2048.
+  // 3. Look at the last column of *norms*, in its first line and in its last one. Published were 1.67 of an expected
+  //    45. Where do such numbers come from, and how large was that matrix? Hint: for small singular values a step of
+  //    Newton–Schulz is a multiplication by its first coefficient. Answer: dividing by 1e-10 + 1e-7 leaves a norm of
+  //    about 0.001. Five steps make 3.4445⁵ = 485 of each small singular value, and six make 1670, so it looks as if
+  //    six steps were taken there. The larger the matrix, the smaller is each singular value and the nearer the norm to
+  //    1.67. The norm of an orthogonal matrix is the root of its shorter side, and 45² is about 2048.
   return lesson.answer(
       "an orthogonal matrix has a root mean square of 1 / √max(rows, cols), so the scale decides: 0.2 · √max(rows, "
-      "cols) "
-      "makes a step as large as AdamW's for every shape. Implementations differ in ten lines; scale, coefficients and "
-      "Nesterov move the weights far, others only round differently, so each needs a reference of its own.");
+      "cols) makes a step as large as AdamW's for every shape. Implementations differ in ten lines; scale, "
+      "coefficients and Nesterov move the weights far, others only round differently, so each needs a reference of "
+      "its own.");
 }

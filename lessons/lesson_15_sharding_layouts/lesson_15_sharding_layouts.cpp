@@ -64,12 +64,13 @@ std::vector<int> by_work(const std::vector<Parameter>& matrices, const Grid& gri
 }
 
 // The five layouts. The collectives are the same in all of them; only the sizes of the ranks' parts differ.
-const std::vector<LayoutWay> kWays = {{"per bucket", Ownership::buckets},         // an equal part of each bucket
-                                      {"contiguous", Ownership::buffer},          // an equal part of all
-                                      {"in turn", Ownership::matrices, in_turn},  // and three times whole matrices
-                                      {"by elements", Ownership::matrices, by_elements},
-                                      {"by work", Ownership::matrices, by_work}};
-Layout layout_of(const Seat& seat, const LayoutWay& way) { return lay_out(kMatrices, seat.grid, way, kBucket); }
+const std::vector<OwnershipPolicy> kWays = {
+    {"per bucket", Ownership::buckets},         // an equal part of each bucket
+    {"contiguous", Ownership::buffer},          // an equal part of all
+    {"in turn", Ownership::matrices, in_turn},  // and three times whole matrices
+    {"by elements", Ownership::matrices, by_elements},
+    {"by work", Ownership::matrices, by_work}};
+Layout layout_of(const Seat& seat, const OwnershipPolicy& way) { return lay_out(kMatrices, seat.grid, way, kBucket); }
 
 // What one rank holds.
 struct Local {
@@ -96,14 +97,14 @@ std::unique_ptr<ReferenceRun> reference;
 // What each rank should hold, once for each layout: always the same.
 std::vector<NamedMatrix> new_weights(const Seat& seat) {
   std::vector<NamedMatrix> all;
-  for (const LayoutWay& way : kWays) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
+  for (const OwnershipPolicy& way : kWays) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
   return all;
 }
 
 // What each rank should gather and orthogonalize, from the places of the cuts alone (\ref sharding_of).
 std::vector<NamedMatrix> planned_counts(const Seat& seat) {
   std::vector<NamedMatrix> counts;
-  for (const LayoutWay& way : kWays) {
+  for (const OwnershipPolicy& way : kWays) {
     const Sharding sharding = sharding_of(layout_of(seat, way));
     const std::size_t dp = static_cast<std::size_t>(seat.place.dp);
     counts.push_back({way.name, Matrix(1, 2, {float(sharding.gathered[dp]), float(sharding.flops[dp])})});
@@ -128,7 +129,7 @@ void start(Rank& rank, Local& local) {
 // that sorts by size alone may find either one first. All counts fit, so no call fails, and only the bits tell. With
 // `slice_work` the cost of Newton–Schulz is worked out for TP slices, and the experts, which TP does not cut, weigh too
 // much. (What Megatron-LM counted before were the elements of local shards.)
-Layout my_layout(const Rank& rank, const LayoutWay& way) {
+Layout my_layout(const Rank& rank, const OwnershipPolicy& way) {
   LayoutOptions options = layout_of(rank, way).options;
   if (rank.bug("ties") && rank.place.dp == 1 && way.owners != nullptr)
     std::swap(options.owners[1], options.owners[2]);  // of 0.wk and 0.wv
@@ -161,7 +162,7 @@ Matrix slice_of(Rank& rank, const Layout& layout, const DistMeta& meta, const Fl
 // and of these only its own.
 //
 // What it gathers and computes is counted on the way, from the matrices that it really has in hand.
-void take_step(Rank& rank, Local& local, const LayoutWay& way) {
+void take_step(Rank& rank, Local& local, const OwnershipPolicy& way) {
   const Layout layout = my_layout(rank, way);
   const MuonSettings settings = settings_of(rank);
   // What it starts from: my TP slices in whole buckets, and momentum for what I own.
@@ -203,7 +204,7 @@ void take_step(Rank& rank, Local& local, const LayoutWay& way) {
 // number in each column: everybody waits for that rank. With buckets cut, all ranks have the most that there is to do.
 // Dealt out by elements, two ranks have more than three times as much to do as the two others.
 void take_steps(Rank& rank, Local& local) {
-  for (const LayoutWay& way : kWays) take_step(rank, local, way);
+  for (const OwnershipPolicy& way : kWays) take_step(rank, local, way);
   std::string numbers;
   for (const NamedMatrix& each : local.counted) numbers += pad_left(fmt::format("{:.2f}", each.matrix(0, 1) / 1e6), 13);
   if (rank.place.tp == 0) rank.say(numbers);  // the ranks of a TP group do the same
@@ -234,7 +235,7 @@ Prediction predict(const Seat& seat) {
   Index slices = 0;  // elements of my TP slices
   for (const Parameter& each : tp_slices(kMatrices, seat.grid.tp())) slices += each.shape.size();
   Index kept = slices;  // first the gradients
-  for (const LayoutWay& way : kWays) {
+  for (const OwnershipPolicy& way : kWays) {
     const Plan plan = muon_plan(layout_of(seat, way), seat.place, settings_of(seat));
     prediction.ledger.add(ledger_of(plan), 1);
     prediction.peak_elements = std::max(prediction.peak_elements, kept + peak_elements(plan));

@@ -307,8 +307,7 @@ int main(int argc, char** argv) {
   //    matrix two norms go to the host, one before and one after it was rounded.
   return lesson.answer(
       "no bit changes, no byte of what ranks send, and no line of the journey. What changes is where arrays lie and "
-      "who "
-      "waits: of all that a step needs, only gradients that the host has made and a few norms cross between host and "
-      "GPU; calls queue work and return before it is done; and where one queue needs what another has made, somebody "
-      "has to wait.");
+      "who waits: of all that a step needs, only gradients that the host has made and a few norms cross between host "
+      "and GPU; calls queue work and return before it is done; and where one queue needs what another has made, "
+      "somebody has to wait.");
 }

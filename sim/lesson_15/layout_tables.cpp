@@ -58,7 +58,7 @@ std::string joined(const std::vector<std::string>& lines) { return fmt::format("
 
 }  // namespace
 
-Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutWay& way, Index bucket) {
+Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const OwnershipPolicy& way, Index bucket) {
   constexpr Index kMegatronAlignment = 64;
   return plan_layout(parameters, grid,
                      {bucket, kMegatronAlignment, 1, way.ownership,
@@ -66,9 +66,9 @@ Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const
 }
 
 std::vector<NamedLayout> layouts_of(const std::vector<Parameter>& parameters, const Grid& grid,
-                                    const std::vector<LayoutWay>& ways, Index bucket) {
+                                    const std::vector<OwnershipPolicy>& ways, Index bucket) {
   std::vector<NamedLayout> layouts;
-  for (const LayoutWay& way : ways) layouts.emplace_back(way.name, lay_out(parameters, grid, way, bucket));
+  for (const OwnershipPolicy& way : ways) layouts.emplace_back(way.name, lay_out(parameters, grid, way, bucket));
   return layouts;
 }
 
@@ -140,14 +140,14 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
 }
 
 std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
-                          const std::vector<LayoutWay>& ways) {
+                          const std::vector<OwnershipPolicy>& ways) {
   std::vector<std::vector<std::string>> rows = {{"slowest on " + grid.text()}};
-  for (const LayoutWay& way : ways) rows[0].push_back(way.name);
+  for (const OwnershipPolicy& way : ways) rows[0].push_back(way.name);
   rows[0].emplace_back("whole, at best");
   for (const std::string& model : models) {
     rows.push_back({model});
     const std::vector<Parameter> parameters = with_whole_experts(model);
-    for (const LayoutWay& way : ways)
+    for (const OwnershipPolicy& way : ways)
       rows.back().push_back(
           fmt::format("{:.2f}", sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown()));
     rows.back().push_back(fmt::format("{:.2f}", least_slowdown(plan_layout(parameters, grid))));

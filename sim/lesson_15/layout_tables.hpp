@@ -13,7 +13,7 @@ namespace muonwalk::sim {
 using NamedLayout = std::pair<std::string, Layout>;
 
 /// A way to share out matrices among data-parallel ranks.
-struct LayoutWay {
+struct OwnershipPolicy {
   std::string name;     ///< "per bucket"
   Ownership ownership;  ///< what it cuts
   /// With Ownership::matrices, who owns which: one DP rank for each parameter.
@@ -23,9 +23,9 @@ struct LayoutWay {
 /// The layout of the parameters in one of these ways, or in each of them. A bucket is full at `bucket` elements, and
 /// parameters begin at multiples of 64 elements, as with Megatron-LM. Throws as plan_layout does.
 /// @{
-Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutWay& way, Index bucket);
+Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const OwnershipPolicy& way, Index bucket);
 std::vector<NamedLayout> layouts_of(const std::vector<Parameter>& parameters, const Grid& grid,
-                                    const std::vector<LayoutWay>& ways, Index bucket);
+                                    const std::vector<OwnershipPolicy>& ways, Index bucket);
 /// @}
 
 /// Who orthogonalizes what: a line per matrix, in the order of the parameters, with its shape, the dimension that TP
@@ -43,7 +43,8 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
 
 /// The slowdown() of published models (with_whole_experts) in each of these ways, in buckets of megatron_bucket, and
 /// the least that whole matrices allow: a line per model. Throws as lay_out does.
-std::string slowest_table(const std::vector<std::string>& models, const Grid& grid, const std::vector<LayoutWay>& ways);
+std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
+                          const std::vector<OwnershipPolicy>& ways);
 
 /// The slowdown() that no layout of whole matrices can go below: 1, or the largest matrix's work over an equal share.
 double least_slowdown(const Layout& layout);

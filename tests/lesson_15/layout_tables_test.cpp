@@ -78,10 +78,10 @@ std::vector<int> in_turn(const std::vector<Parameter>& parameters, const Grid& g
 std::vector<int> by_work(const std::vector<Parameter>& parameters, const Grid& grid) {
   return balanced_owners(parameters, grid.dp());
 }
-const std::vector<LayoutWay> kWays = {{"per bucket", Ownership::buckets},
-                                      {"contiguous", Ownership::buffer},
-                                      {"in turn", Ownership::matrices, in_turn},
-                                      {"by work", Ownership::matrices, by_work}};
+const std::vector<OwnershipPolicy> kWays = {{"per bucket", Ownership::buckets},
+                                            {"contiguous", Ownership::buffer},
+                                            {"in turn", Ownership::matrices, in_turn},
+                                            {"by work", Ownership::matrices, by_work}};
 
 }  // namespace
 
