@@ -220,8 +220,7 @@ class Comparing {
   Verdict traffic(std::size_t r) const {
     const Plan plan = task_.plan(seat(r));
     std::vector<Call> planned;
-    for (const Operation& operation : plan.operations)
-      if (const Call* call = std::get_if<Call>(&operation)) planned.push_back(*call);
+    for (const PlannedCall& each : calls_of(plan)) planned.push_back(each.call);
     const long long bytes = ledger_of(plan).total().bytes_sent;
     const bool too_many = made_[r].bytes > bytes;
     if (!too_many && (task_.own_design || planned == made_[r].calls)) return {};

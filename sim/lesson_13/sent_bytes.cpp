@@ -34,12 +34,7 @@ void add(SentBytes& sent, Phase phase, std::int64_t bytes) {
 
 SentBytes sent_bytes(const Plan& plan) {
   SentBytes sent;
-  Phase phase;
-  for (const Operation& operation : plan.operations) {
-    if (const Work* work = std::get_if<Work>(&operation)) phase = work->phase;
-    if (std::holds_alternative<Call>(operation))
-      add(sent, phase, ledger_of({plan.grid, plan.place, {operation}}).total().bytes_sent);
-  }
+  for (const PlannedCall& each : calls_of(plan)) add(sent, each.phase, each.traffic.bytes_sent);
   return sent;
 }
 

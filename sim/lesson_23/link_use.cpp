@@ -15,19 +15,10 @@ namespace muonwalk::sim {
 
 namespace {
 
-struct PlannedCall {
-  Phase phase;
-  Call call;
-};
-
 // The calls of a plan, by group and in order: the n-th of a group is the same call on all of its ranks.
-std::map<std::string, std::vector<PlannedCall>> calls_of(const Plan& plan) {
+std::map<std::string, std::vector<PlannedCall>> calls_by_group(const Plan& plan) {
   std::map<std::string, std::vector<PlannedCall>> calls;
-  Phase phase;
-  for (const Operation& operation : plan.operations) {
-    if (const Work* work = std::get_if<Work>(&operation)) phase = work->phase;
-    if (const Call* call = std::get_if<Call>(&operation)) calls[call->group].push_back({phase, *call});
-  }
+  for (const PlannedCall& each : calls_of(plan)) calls[each.call.group].push_back(each);
   return calls;
 }
 
@@ -76,7 +67,7 @@ PhaseOnLink LinkUse::total() const {
 
 LinkUse link_use(const std::vector<Plan>& plans, const HostOfRank& host_of) {
   std::vector<std::map<std::string, std::vector<PlannedCall>>> calls;
-  for (const Plan& plan : plans) calls.push_back(calls_of(plan));
+  for (const Plan& plan : plans) calls.push_back(calls_by_group(plan));
   LinkUse use;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     std::map<Phase, int> waits;

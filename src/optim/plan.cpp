@@ -72,6 +72,16 @@ void Plan::call(const std::string& group, CollectiveKind kind, ElementType type,
   operations.push_back(Call{group, kind, type, in, out});
 }
 
+std::vector<PlannedCall> calls_of(const Plan& plan) {
+  std::vector<PlannedCall> calls;
+  Phase phase;
+  for (const Operation& operation : plan.operations) {
+    if (const Work* work = std::get_if<Work>(&operation)) phase = work->phase;
+    if (const Call* call = std::get_if<Call>(&operation)) calls.push_back({phase, *call, traffic_of(*call, plan)});
+  }
+  return calls;
+}
+
 Ledger ledger_of(const Plan& plan) {
   Ledger ledger;
   for (const Operation& operation : plan.operations)

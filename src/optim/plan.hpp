@@ -68,6 +68,16 @@ struct Plan {
   /// @}
 };
 
+/// A call of a plan, the phase in which it is made, and what this rank sends and receives in it.
+struct PlannedCall {
+  Phase phase;      ///< empty before the first one
+  Call call;        ///< as it is listed
+  Traffic traffic;  ///< without headers
+};
+
+/// The calls of a plan, in order.
+std::vector<PlannedCall> calls_of(const Plan& plan);
+
 /// What this rank sends and receives: a line for each group, kind and element type, in the order of their first calls.
 Ledger ledger_of(const Plan& plan);
 

@@ -112,6 +112,30 @@ TEST_CASE("ledger_of: a call over any group is counted with the size of that gro
     }
 }
 
+TEST_CASE("calls_of: every call in order, with the phase that began last, and bytes that add up to the ledger's") {
+  Plan plan{Grid().dp(4), Grid().dp(4).place(1), {}};
+  plan.call("dp", CollectiveKind::barrier, ElementType::bytes, 0, 0);
+  plan.work(phases::dp_gather, {1, 6});
+  plan.call("dp", CollectiveKind::all_gather, ElementType::bfloat16, 6, 24);
+  plan.take(24, "bucket");
+  plan.call("tp", CollectiveKind::all_gather, ElementType::float32, 6, 6);
+  plan.work(phases::apply, {1, 6});
+  plan.work(phases::gather_weights, {1, 6});
+  plan.call("dp", CollectiveKind::all_gather, ElementType::float32, 6, 24);
+  const std::vector<PlannedCall> calls = calls_of(plan);
+  REQUIRE(calls.size() == 4);
+  const Phase expected[] = {"", phases::dp_gather, phases::dp_gather, phases::gather_weights};
+  const std::int64_t bytes[] = {0, 6 * 2 * 3, 0, 6 * 4 * 3};
+  Traffic all;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    CHECK(calls[i].phase == expected[i]);
+    CHECK(calls[i].traffic.bytes_sent == bytes[i]);
+    all += calls[i].traffic;
+  }
+  CHECK(calls[2].call.group == "tp");
+  CHECK(all == ledger_of(plan).total());
+}
+
 TEST_CASE("ledger_of: bf16 halves the bytes of the gathers of updates, and of nothing else") {
   const Grid grid = Grid().dp(2).tp(2);
   const Layout layout = main_layout(grid);
