@@ -20,8 +20,10 @@
 #include "sim/pictures/sharding_map.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/named_slice.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;

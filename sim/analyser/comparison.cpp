@@ -149,8 +149,9 @@ class Warner {
           "the end.",
           name, percent_text(run.overlap_share().value_or(0)), ms_text(run.overlap_ns), ms_text(run.communication_ns));
     if (run.communication_sum_ns > run.communication_ns)
-      warn("{} runs collectives at the same time: their times add up to {} ms, of {} ms that passed.", name,
-           ms_text(run.communication_sum_ns), ms_text(run.communication_ns));
+      warn("{} runs {} at the same time: their times add up to {} ms, of {} ms that passed.", name,
+           run.transfers > 0 ? "calls and posted messages" : "collectives", ms_text(run.communication_sum_ns),
+           ms_text(run.communication_ns));
   }
 
   void optimizer(const OptimizerShare& a, const OptimizerShare& b) {

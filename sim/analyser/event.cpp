@@ -28,6 +28,7 @@ EventClass classify_muonwalk(const std::string& category) {
   if (category == "computation") return EventClass::computation;
   if (category == "communication") return EventClass::communication;
   if (category == "step") return EventClass::step;
+  if (category == "transfer") return EventClass::transfer;
   if (category == "phase") return EventClass::host_range;
   return EventClass::other;
 }
@@ -53,7 +54,7 @@ const char* dialect_name(TraceDialect dialect) {
 const char* event_class_name(EventClass event_class) {
   constexpr std::array<const char*, kEventClasses> kNames = {
       "computation",   "communication", "copy", "device range", "host collective",
-      "host operator", "host range",    "step", "other"};
+      "host operator", "host range",    "step", "transfer",     "other"};
   return kNames[static_cast<std::size_t>(event_class)];
 }
 

@@ -48,7 +48,8 @@ namespace muonwalk::sim {
 ///   what the recording had no room for. (In PyTorch's dialect, lessons write that into "recorded_by".)
 ///
 ///   A process is a rank: metadata "process_name" with args {"name": "rank 3 (dp 1, tp 1)"}; "pid" may be any number.
-///   Two threads in each, by metadata "thread_name": "computation" and "communication".
+///   Threads in each, by metadata "thread_name": "computation", "communication", and where messages were posted,
+///   "transfers", "transfers 2" and so on.
 ///
 ///   cat             on thread        counts as
 ///   step            computation      a step of the optimizer: what a figure "per step" divides by
@@ -56,6 +57,9 @@ namespace muonwalk::sim {
 ///                                    "optimizer"
 ///   computation     computation      computation; no waiting for another rank, which would then look overlapped
 ///   communication   communication    communication: one collective, from the rank's call until it returns
+///   transfer        transfers        communication, in times: a message to this rank that it has posted (irecv), from
+///                                    then until the wait for it has returned. The calls that post it and wait for it
+///                                    are events of their own, so it is not another call
 ///
 ///   Slices of a thread nest: computation in phases in steps. Arguments of a communication event:
 ///     "collective"     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send", "recv",
@@ -101,10 +105,11 @@ enum class EventClass : std::uint8_t {
   host_operator,    ///< a call of an operator: where there is a device, the time to start its kernels
   host_range,       ///< a named range of the program; in traces of lessons, a step or a phase
   step,             ///< in traces of lessons: one step of the optimizer
+  transfer,         ///< in traces of lessons: a posted message, until the wait for it has returned
   other,            ///< runtime calls, the profiler's own overhead, Python functions: in no figure
 };
 /// How many classes there are.
-constexpr int kEventClasses = 9;
+constexpr int kEventClasses = 10;
 
 /// "computation kernel", "host range", …: a class in the words of the output.
 const char* event_class_name(EventClass event_class);

@@ -158,6 +158,8 @@ const char* use_text(EventClass event_class, TimeBasis basis) {
       (basis == TimeBasis::host && event_class == EventClass::host_operator))
     return "counted as time";
   if (event_class == EventClass::step) return "counted as steps";
+  if (event_class == EventClass::transfer)
+    return "counted as time: from the post until the wait for it has returned; the calls for that are counted as well";
   return event_class == EventClass::device_range || event_class == EventClass::host_range
              ? "the optimizer and steps only: around other events, whose time they repeat"
              : "in no time: they start work, which is there itself";

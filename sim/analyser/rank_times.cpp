@@ -67,6 +67,7 @@ TimeBasis time_basis(const TraceFile& file, int rank) {
 CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
   if (basis == TimeBasis::none) return CountedAs::nothing;
   if (event.event_class == communication_class(basis)) return CountedAs::communication;
+  if (event.event_class == EventClass::transfer) return CountedAs::communication;
   if (event.event_class == EventClass::copy) return CountedAs::copy;
   if (basis != TimeBasis::host)
     return event.event_class == EventClass::computation ? CountedAs::computation : CountedAs::nothing;

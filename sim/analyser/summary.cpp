@@ -125,6 +125,10 @@ RankSummary summarize_rank(const TraceFile& file, int rank) {
   for (const TraceEvent& event : file.events) {
     if (file.rank_of(event) != rank) continue;
     if (event.event_class == computing) ++summary.kernels;
+    if (event.event_class == EventClass::transfer) {
+      ++summary.transfers;
+      summary.communication_sum_ns += event.duration_ns;
+    }
     if (event.event_class != communication_class(times.basis)) continue;
     ++summary.collective_calls;
     summary.communication_sum_ns += event.duration_ns;
@@ -216,6 +220,7 @@ void add_rank(RankSummary& sum, const RankSummary& rank) {
   for (const RankTime& time : kRankTimes) sum.*time.ns += rank.*time.ns;
   sum.kernels += rank.kernels;
   sum.collective_calls += rank.collective_calls;
+  sum.transfers += rank.transfers;
   add_share(sum.optimizer_device, rank.optimizer_device);
   add_share(sum.optimizer_host, rank.optimizer_host);
   sum.waiting.matched_calls += rank.waiting.matched_calls;
@@ -247,9 +252,9 @@ void add_notes_on_rank(const RankSummary& rank, std::vector<std::string>& notes)
     notes.push_back(fmt::format("{} has no communication: there is no overlap to speak of.", visible_name(rank.label)));
   if (rank.communication_sum_ns != rank.communication_ns)
     notes.push_back(fmt::format(
-        "{}: collectives run at the same time as others; their times add up to {:.2f} ms in {:.2f} ms of union.",
-        visible_name(rank.label), static_cast<double>(rank.communication_sum_ns) / 1e6,
-        static_cast<double>(rank.communication_ns) / 1e6));
+        "{}: {} run at the same time as others; their times add up to {:.2f} ms in {:.2f} ms of union.",
+        visible_name(rank.label), rank.transfers > 0 ? "calls and posted messages" : "collectives",
+        static_cast<double>(rank.communication_sum_ns) / 1e6, static_cast<double>(rank.communication_ns) / 1e6));
   std::int64_t unsized = 0;
   for (const CollectiveLine& line : rank.collectives)
     if (!line.message_bytes && line.collective != Collective::barrier) unsized += line.calls;

@@ -71,12 +71,13 @@ struct RankSummary {
   std::int64_t span_ns = 0;                 ///< from the first to the last event that counts
   std::int64_t computation_ns = 0;          ///< union
   std::int64_t communication_ns = 0;        ///< union
-  std::int64_t communication_sum_ns = 0;    ///< sum: more than the union where calls ran at the same time
+  std::int64_t communication_sum_ns = 0;    ///< sum: more than the union where calls or messages ran at the same time
   std::int64_t overlap_ns = 0;              ///< |communication ∩ computation|
   std::int64_t copies_ns = 0;               ///< union
   std::int64_t idle_ns = 0;                 ///< of the span, what none of the three covers
   std::int64_t kernels = 0;                 ///< events of class computation, or host operators without a device
   std::int64_t collective_calls = 0;        ///< of all lines
+  std::int64_t transfers = 0;               ///< posted messages, until they were waited for: in the times, no calls
   OptimizerShare optimizer_device;          ///< by ranges on the device
   OptimizerShare optimizer_host;            ///< by ranges on the host
   WaitingTimes waiting;                     ///< against the other ranks

@@ -264,6 +264,14 @@ void LessonCore::on_hosts(std::vector<int> host_of_rank) {
   if (!options_.launch && options_.transport == TransportKind::gloo) options_.host_of_rank = std::move(host_of_rank);
 }
 
+void LessonCore::over_link(const LinkSpeed& link) {
+  guarded([&] {
+    if (options_.transport == TransportKind::nccl)
+      throw UsageError("a slower link can't be made of NCCL, which moves bytes by itself; leave --transport nccl out");
+    options_.link = link;
+  });
+}
+
 void LessonCore::in_parent(const std::function<void()>& work) {
   if (reporting()) guarded(work);
 }

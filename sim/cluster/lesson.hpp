@@ -84,6 +84,10 @@ class LessonCore {
   /// those that are threads, live where they are.
   void on_hosts(std::vector<int> host_of_rank);
 
+  /// Makes every rank's link to the others as slow as this (slow_link.hpp), over Gloo or memory. Before any rank is
+  /// started. Throws UsageError with NCCL, whose own collectives can't be slowed.
+  void over_link(const LinkSpeed& link);
+
   /// Says which matrices the run trains, for its trace.
   void trains(const std::vector<Parameter>& parameters);
 

@@ -174,13 +174,4 @@ std::vector<Parameter> with_whole_experts(const std::string& model) {
   return parameters;
 }
 
-void append_of(const std::string& layout, std::vector<NamedMatrix> slices, std::vector<NamedMatrix>& all) {
-  for (NamedMatrix& slice : slices) {
-    slice.name = layout + ": " + slice.name;
-    all.push_back(std::move(slice));
-  }
-}
-
-Index megatron_bucket(int dp) { return std::max<Index>(40000000, Index{1000000} * dp); }
-
 }  // namespace muonwalk::sim

@@ -57,11 +57,4 @@ std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int t
 /// frameworks do that give experts to the ranks of TP instead. Throws UsageError for a name that is not known.
 std::vector<Parameter> with_whole_experts(const std::string& model);
 
-/// Adds `slices` to `all`, each with the name of its layout before its own: "per bucket: 0.wq".
-void append_of(const std::string& layout, std::vector<NamedMatrix> slices, std::vector<NamedMatrix>& all);
-
-/// The elements at which Megatron-LM closes a bucket unless told otherwise: max(40,000,000, 1,000,000 · dp)
-/// (megatron/core/distributed/distributed_data_parallel.py).
-Index megatron_bucket(int dp);
-
 }  // namespace muonwalk::sim

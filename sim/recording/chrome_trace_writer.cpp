@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kComputation = 1;  // the threads of a rank
 constexpr int kCommunication = 2;
+constexpr int kTransfers = 3;  // and so on, as many as there are messages under way at a time
 
 using Json = nlohmann::ordered_json;
 
@@ -68,6 +69,7 @@ class Writer {
       names();
       steps_and_phases();
       calls();
+      transfers();
       held();
     }
     arrows();
@@ -160,10 +162,33 @@ class Writer {
   // it.
   void message(const Span& span) {
     const bool posted = span.collective == CollectiveKind::send;
+    if (posted && span.kind == SpanKind::received && span.begin_ns < call_->begin_ns) transfers_.push_back(&span);
     if (span.kind == SpanKind::sent)
       arrows_[{span.group, posted, rank_, span.peer, span.number}].leaves = span.begin_ns;
     else
       arrows_[{span.group, posted, span.peer, rank_, span.number}].arrives = std::min(span.end_ns, call_->end_ns - 1);
+  }
+
+  // What was received by irecv, from the post until the wait for it had returned. They begin and end in any order, and
+  // slices of a thread nest, so those that are under way at the same time are on threads of their own.
+  void transfers() {
+    std::stable_sort(transfers_.begin(), transfers_.end(),
+                     [](const Span* a, const Span* b) { return a->begin_ns < b->begin_ns; });
+    std::vector<std::int64_t> ends;  // of the last one on each thread
+    for (const Span* span : transfers_) {
+      const auto free = std::find_if(ends.begin(), ends.end(), [&](std::int64_t end) { return end <= span->begin_ns; });
+      const int thread = kTransfers + static_cast<int>(free - ends.begin());
+      if (free == ends.end()) {
+        const std::string number = ends.empty() ? "" : fmt::format(" {}", ends.size() + 1);
+        file_.name("thread", rank_, thread, "transfers" + number, thread);
+        ends.push_back(span->end_ns);
+      } else {
+        *free = span->end_ns;
+      }
+      slice(thread, "transfer", fmt::format("message from rank {}", span->peer), span->begin_ns, span->end_ns,
+            fmt::format(R"("bytes":{})", span->bytes));
+    }
+    transfers_.clear();
   }
 
   void arrows() {
@@ -185,7 +210,8 @@ class Writer {
   TraceFileWriter file_;
   int rank_ = 0;
   const RankTrace* of_rank_ = nullptr;
-  const Span* call_ = nullptr;  // the last one that was written
+  const Span* call_ = nullptr;          // the last one that was written
+  std::vector<const Span*> transfers_;  // of the rank, as they ended
   // By group, whether from rank to rank or of collectives, sender, receiver and number.
   std::map<std::tuple<int, bool, int, int, std::int32_t>, Arrow> arrows_;
 };

@@ -8,6 +8,7 @@
 
 #include "sim/launch/launch.hpp"
 #include "sim/recording/span_buffer.hpp"
+#include "sim/transport/slow_link.hpp"
 #include "src/io/file_identity.hpp"
 #include "src/layout/grid.hpp"
 #include "src/numerics/bfloat16.hpp"
@@ -87,6 +88,8 @@ struct Options {
   /// On which of two hosts each rank lives, where a lesson makes hosts of its own (LessonCore::on_hosts); empty: all on
   /// this one.
   std::vector<int> host_of_rank;
+  /// How slow each rank's link is made to be (LessonCore::over_link); nothing: as fast as it is.
+  std::optional<LinkSpeed> link;
   bool recorded = false;  ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.

@@ -130,9 +130,11 @@ class RankGroups::Member : public CallObserver {
 };
 
 RankGroups::RankGroups(const Options& options, int rank, ProgressSlot& slot, const MakeBackend& backend) : rank_(rank) {
+  const auto link = options.link ? std::make_shared<RankLink>(*options.link) : nullptr;
   for (Group& group : groups_of_rank(options, rank)) {
     const std::size_t index = members_.size();
     auto moves = group.size() == 0 ? nullptr : backend(own_name(options, group), group, group.number_of(rank));
+    if (moves != nullptr && link != nullptr) moves = over_slow_link(std::move(moves), link);
     members_.push_back(std::make_unique<Member>(*this, slot, index, std::move(group), std::move(moves)));
   }
 }

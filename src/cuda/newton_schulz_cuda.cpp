@@ -25,7 +25,7 @@ double norm_of(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory&
   refuse_what_is_not_finite(wide, memory.tall, after_rounding, parameter);
 }
 
-// normalize() of newton_schulz.cpp.
+// squares_of_norm() and divide_by_norm() of newton_schulz.cpp.
 void normalize(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory& memory, Precision precision,
                const std::string& parameter) {
   const Index count = memory.m * memory.n;
@@ -39,7 +39,7 @@ void normalize(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory&
   kernels.divide(stream, memory.x.data(), count, newton_schulz_denominator(norm, precision), precision);
 }
 
-// chain_step() of newton_schulz_chain.cpp.
+// chain_gram() and chain_update() of newton_schulz_chain.cpp.
 void chain_step(const Kernels& kernels, const Stream& stream, NewtonSchulzMemory& memory,
                 const NewtonSchulzSettings& settings) {
   const Index m = memory.m, n = memory.n;

@@ -5,8 +5,9 @@
 #include <map>
 #include <numeric>
 #include <queue>
-#include <set>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_set>
 
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
@@ -51,7 +52,7 @@ void require_sensible(const Parameter& parameter) {
 }
 
 void require_distinct_names(const std::vector<Parameter>& parameters) {
-  std::set<std::string> names;
+  std::unordered_set<std::string_view> names;
   for (const Parameter& parameter : parameters) {
     if (names.insert(parameter.name).second) continue;
     throw UsageError("two parameters are named " + in_quotes(parameter.name) +
@@ -305,6 +306,21 @@ std::vector<int> Layout::owners(const DistMeta& meta) const {
     if (*end > end[-1]) ranks.push_back(static_cast<int>(end - cuts.begin()) - 1);
   }
   return ranks;
+}
+
+std::vector<int> Layout::owned_parameters(int buffer_idx, int bucket_idx, int dp_rank) const {
+  const Range own = dp_slice(buffer_idx, bucket_idx, dp_rank);
+  if (own.empty()) return {};
+  const Buffer& buffer = buffers[static_cast<std::size_t>(buffer_idx)];
+  const std::vector<int>& all = buffer.buckets[static_cast<std::size_t>(bucket_idx)].parameters;
+  // They lie in the order of their ranges: first those that end before mine begins, at last those that begin behind it.
+  const auto first = std::partition_point(all.begin(), all.end(), [&](int index) {
+    return buffer.parameters[static_cast<std::size_t>(index)].global_range.end <= own.begin;
+  });
+  const auto last = std::partition_point(first, all.end(), [&](int index) {
+    return buffer.parameters[static_cast<std::size_t>(index)].global_range.begin < own.end;
+  });
+  return std::vector<int>(first, last);
 }
 
 Index Layout::shard_elements(int dp_rank) const {

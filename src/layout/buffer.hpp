@@ -114,6 +114,10 @@ struct Layout {
   /// The DP ranks that own at least one element of the parameter, in order.
   std::vector<int> owners(const DistMeta& meta) const;
 
+  /// The parameters of a bucket of which DP rank `dp_rank` owns at least one element, as Bucket::parameters has them,
+  /// in order. They are found by bisection, so it can be asked for every bucket of a large model on every rank.
+  std::vector<int> owned_parameters(int buffer_idx, int bucket_idx, int dp_rank) const;
+
   /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
   Index shard_elements(int dp_rank) const;
 

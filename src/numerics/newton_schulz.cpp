@@ -32,24 +32,8 @@ void divide(Matrix& x, double denominator, int threads) {
   for (Index row = 0; row < x.rows(); ++row) divide(x.data() + row * x.cols(), x.cols(), denominator);
 }
 
-// A sum of squares of floats in double precision is finite exactly if all of its terms are, so that no time goes into
-// looking for a NaN while all is well.
-void normalize(Matrix& wide, bool tall, const NewtonSchulzSettings& settings, const std::string& parameter) {
-  double norm = frobenius_norm(wide);
-  if (!std::isfinite(norm)) refuse_what_is_not_finite(wide, tall, false, parameter);
-  if (settings.precision == Precision::fp32) {
-    divide(wide, newton_schulz_denominator(norm, Precision::fp32, settings.normalization), settings.threads);
-    return;
-  }
-  Precision of_the_norm = Precision::fp32;
-  if (settings.normalization.round_first) {
-    of_the_norm = Precision::bf16;
-    round_to_bf16(wide.data(), wide.size());
-    norm = frobenius_norm(wide);
-    if (!std::isfinite(norm)) refuse_what_is_not_finite(wide, tall, true, parameter);
-  }
-  divide(wide, newton_schulz_denominator(norm, of_the_norm, settings.normalization), settings.threads);
-  round_to_bf16(wide.data(), wide.size());
+bool rounds_before_norm(const NewtonSchulzSettings& settings) {
+  return settings.precision == Precision::bf16 && settings.normalization.round_first;
 }
 
 // Which polynomial step number `step` takes, counted from 1.
@@ -71,11 +55,9 @@ void iterate(Matrix& x, const NewtonSchulzSettings& settings,
              const std::function<void(int step, const Matrix& x)>& after_step) {
   NewtonSchulzBuffers buffers(x.rows(), x.cols(), settings.precision);
   if (after_step) after_step(0, x);
-  NewtonSchulzSettings of_step = settings;
   for (int step = 1; step <= settings.steps; ++step) {
-    of_step.quintic = quintic_of(settings, step);
-    (settings.products == Products::eigen ? eigen_step : chain_step)(x, of_step, buffers);
-    std::swap(x, buffers.next);
+    newton_schulz_gram(x, settings, buffers);
+    newton_schulz_update(x, step, settings, buffers);
     if (after_step) after_step(step, x);
   }
 }
@@ -116,13 +98,42 @@ void refuse_what_is_not_finite(const Matrix& wide, bool tall, bool after_roundin
                    "; Newton–Schulz needs finite numbers, so check the gradients that were passed in");
 }
 
+// A sum of squares of floats in double precision is finite exactly if all of its terms are, so that no time goes into
+// looking for a NaN while all is well.
+double squares_of_norm(Matrix& x, bool turned, const NewtonSchulzSettings& settings, const std::string& parameter) {
+  double squares = pairwise_sum_of_squares(x.data(), x.size());
+  if (!std::isfinite(squares)) refuse_what_is_not_finite(x, turned, false, parameter);
+  if (!rounds_before_norm(settings)) return squares;
+  round_to_bf16(x.data(), x.size());
+  squares = pairwise_sum_of_squares(x.data(), x.size());
+  if (!std::isfinite(squares)) refuse_what_is_not_finite(x, turned, true, parameter);
+  return squares;
+}
+
+void divide_by_norm(Matrix& x, double squares, const NewtonSchulzSettings& settings) {
+  const Precision of_the_norm = rounds_before_norm(settings) ? Precision::bf16 : Precision::fp32;
+  divide(x, newton_schulz_denominator(std::sqrt(squares), of_the_norm, settings.normalization), settings.threads);
+  if (settings.precision == Precision::bf16) round_to_bf16(x.data(), x.size());
+}
+
+void newton_schulz_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  (settings.products == Products::eigen ? eigen_gram : chain_gram)(x, settings, buffers);
+}
+
+void newton_schulz_update(Matrix& x, int step, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  NewtonSchulzSettings of_step = settings;
+  of_step.quintic = quintic_of(settings, step);
+  (settings.products == Products::eigen ? eigen_update : chain_update)(x, of_step, buffers);
+  std::swap(x, buffers.next);
+}
+
 Matrix newton_schulz(const Matrix& x, const NewtonSchulzSettings& settings, const std::string& parameter,
                      const std::function<void(int step, const Matrix& x)>& after_step) {
   if (settings.products == Products::chain && chain_engine != nullptr && !after_step && is_plain(settings))
     return (*chain_engine)(x, settings, parameter);
   const bool tall = x.rows() > x.cols();
   Matrix wide = tall ? x.transposed() : x;
-  normalize(wide, tall, settings, parameter);
+  divide_by_norm(wide, squares_of_norm(wide, tall, settings, parameter), settings);
   NewtonSchulzSettings chosen = settings;
   chosen.from_the_right = settings.from_the_right && tall;
   iterate(wide, chosen, after_step);
@@ -131,8 +142,12 @@ Matrix newton_schulz(const Matrix& x, const NewtonSchulzSettings& settings, cons
 }
 
 double newton_schulz_flops(Index rows, Index cols, int steps) {
-  const double m = static_cast<double>(std::min(rows, cols));
-  const double n = static_cast<double>(std::max(rows, cols));
+  return newton_schulz_flops_of_piece(std::min(rows, cols), std::max(rows, cols), steps);
+}
+
+double newton_schulz_flops_of_piece(Index rows, Index cols, int steps) {
+  const double m = static_cast<double>(rows);
+  const double n = static_cast<double>(cols);
   return steps * (4 * m * m * n + 2 * m * m * m);
 }
 

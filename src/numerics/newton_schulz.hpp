@@ -74,6 +74,10 @@ class ChainEngineScope {
 /// steps · (4 m²n + 2 m³) with m = min(rows, cols), n = max(rows, cols); 20 m²n + 10 m³ for five steps.
 double newton_schulz_flops(Index rows, Index cols, int steps = 5);
 
+/// The same for a piece of a matrix, rows × cols, if A is the sum of X Xᵀ over the pieces: A is rows × rows, whichever
+/// side is the longer one.
+double newton_schulz_flops_of_piece(Index rows, Index cols, int steps = 5);
+
 /// What is left of them when half of each symmetric product is mirrored from the other, which is what both engines do:
 /// steps · (3 m²n + m³). In bf16 steps · (3 m²n + 2 m³), because rounding c A leaves (c A) A asymmetric.
 double newton_schulz_flops_by_halves(Index rows, Index cols, Precision precision, int steps = 5);

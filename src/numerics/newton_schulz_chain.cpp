@@ -4,9 +4,7 @@
 
 namespace muonwalk {
 
-void chain_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  const bool in_bf16 = settings.precision == Precision::bf16;
-
+void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   ChainProduct square;  // A = X Xᵀ
   square.rows = square.cols = x.rows();
   square.depth = x.cols();
@@ -16,7 +14,10 @@ void chain_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSch
   square.out = buffers.a.data();
   square.precision = settings.precision;
   compute(square, settings.threads);
+}
 
+void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  const bool in_bf16 = settings.precision == Precision::bf16;
   const Quintic& q = settings.quintic;
   ChainProduct polynomial;  // B = b A + (c A) A, or b A + c (A A)
   polynomial.rows = polynomial.cols = polynomial.depth = x.rows();

@@ -53,15 +53,17 @@ void mirror(View& symmetric, Index top, Index rows) {
     for (Index j = top; j < i; ++j) symmetric(j, i) = symmetric(i, j);
 }
 
-void step_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
-  const Index m = x.rows();
-  const Quintic& q = settings.quintic;
-  const int threads = settings.threads;
-
-  in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
+void gram_in_fp32(ConstView x, View a, int threads) {
+  in_stripes(x.rows(), threads, [&](Index top, Index rows) {  // A = X Xᵀ
     a.block(top, 0, rows, top + rows).noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
     mirror(a, top, rows);
   });
+}
+
+void update_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
+  const Index m = x.rows();
+  const Quintic& q = settings.quintic;
+  const int threads = settings.threads;
 
   in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
     auto stripe = b.block(top, 0, rows, top + rows);
@@ -87,18 +89,21 @@ auto rounded(const Expression& expression) {
   return expression.unaryExpr([](float value) { return nearest_bf16(value); });
 }
 
-// The same with every result rounded. Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
-void step_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonSchulzSettings& settings) {
-  const Index m = x.rows();
-  const Quintic& q = settings.quintic;
-  const int threads = settings.threads;
-
-  in_stripes(m, threads, [&](Index top, Index rows) {  // A = X Xᵀ
+// The same with every result rounded.
+void gram_in_bf16(ConstView x, View a, int threads) {
+  in_stripes(x.rows(), threads, [&](Index top, Index rows) {  // A = X Xᵀ
     auto stripe = a.block(top, 0, rows, top + rows);
     stripe.noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
     stripe = rounded(stripe);
     mirror(a, top, rows);
   });
+}
+
+// Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
+void update_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonSchulzSettings& settings) {
+  const Index m = x.rows();
+  const Quintic& q = settings.quintic;
+  const int threads = settings.threads;
 
   in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
     if (settings.product_first) {
@@ -123,14 +128,21 @@ void step_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonS
 
 }  // namespace
 
-void eigen_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  if (x.empty()) return;
+  fix_cache_sizes();
+  (settings.precision == Precision::fp32 ? gram_in_fp32 : gram_in_bf16)(eigen_view(x), eigen_view(buffers.a),
+                                                                        settings.threads);
+}
+
+void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   if (x.empty()) return;
   fix_cache_sizes();
   View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
   if (settings.precision == Precision::fp32) {
-    step_in_fp32(eigen_view(x), a, b, next, settings);
+    update_in_fp32(eigen_view(x), a, b, next, settings);
   } else {
-    step_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
+    update_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
   }
 }
 

@@ -15,12 +15,32 @@ struct NewtonSchulzBuffers {
   Matrix next;    ///< a X + B X, m × n
 };
 
-/// Computes buffers.next = a X + B X from X, m × n: one step, in Eigen's words or with chains. Both use the settings'
-/// precision, quintic and threads, product_first, and from_the_right, with which it is Bᵀ: X is a tall matrix's
-/// transpose.
+/// A step in two halves, in Eigen's words or with chains: buffers.a = X Xᵀ from X, m × n; then buffers.next = a X + B X
+/// from X and buffers.a. Between them A can be added up over the pieces of a larger matrix. Both use the settings'
+/// precision and threads, and the second their quintic, product_first, and from_the_right, with which it is Bᵀ: X is a
+/// tall matrix's transpose.
 /// @{
-void eigen_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
-void chain_step(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+/// @}
+
+/// What newton_schulz is made of, in this order: the first two once, the others for step 1, 2, …, settings.steps. Each
+/// is given X, or a piece of it, if X = (X₁ … X_T) lies in pieces of m × n/T side by side. The squares, and A, are
+/// those of the piece; whoever adds them up over all pieces before going on has the result's pieces at the end.
+/// @{
+
+/// The sum of squares that the norm is the root of. In bf16, if settings.normalization.round_first, it rounds X before.
+/// Throws UsageError, naming `parameter`, where X holds a NaN or an infinity, or does after rounding; X is that
+/// parameter, or, with `turned`, its transpose.
+double squares_of_norm(Matrix& x, bool turned, const NewtonSchulzSettings& settings, const std::string& parameter);
+/// X ← X / (√squares + 1e-7), with the settings' variants.
+void divide_by_norm(Matrix& x, double squares, const NewtonSchulzSettings& settings);
+/// buffers.a = X Xᵀ, on the settings' engine.
+void newton_schulz_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+/// X ← a X + B X, with B of buffers.a and the polynomial of step number `step`, counted from 1.
+void newton_schulz_update(Matrix& x, int step, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 /// @}
 
 /// What Newton–Schulz divides a matrix by, whose Frobenius norm is `norm`, by default norm + 1e-7; in bf16 with the

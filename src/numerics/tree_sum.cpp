@@ -36,6 +36,19 @@ void add_onto(float* left, const float* right, Index count) {
 }
 
 template <class T>
+T tree_sum_of_leaves(const T* leaves, Index count) {
+  std::array<T, max_depth> stack{};
+  std::size_t depth = 0;
+  for (Index leaf = 0; leaf < count; ++leaf) {
+    stack[depth++] = leaves[leaf];
+    for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
+      stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+  }
+  for (; depth > 1; --depth) stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+  return stack[0];
+}
+
+template <class T>
 void tree_sum_of_parts(const std::vector<const T*>& parts, Index count, T* out) {
   const Index leaves = static_cast<Index>(parts.size());
   int depth_needed = 1;
@@ -60,17 +73,9 @@ void tree_sum_of_parts(const std::vector<const T*>& parts, Index count, T* out) 
 
 }  // namespace
 
-float tree_sum(const float* leaves, Index count) {
-  std::array<float, max_depth> stack{};
-  std::size_t depth = 0;
-  for (Index leaf = 0; leaf < count; ++leaf) {
-    stack[depth++] = leaves[leaf];
-    for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
-      stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
-  }
-  for (; depth > 1; --depth) stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
-  return stack[0];
-}
+float tree_sum(const float* leaves, Index count) { return tree_sum_of_leaves(leaves, count); }
+
+double tree_sum(const double* leaves, Index count) { return tree_sum_of_leaves(leaves, count); }
 
 void tree_sum(const std::vector<const float*>& parts, Index count, float* out) { tree_sum_of_parts(parts, count, out); }
 

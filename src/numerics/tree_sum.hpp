@@ -9,7 +9,10 @@ namespace muonwalk {
 /// Adds the leaves as a balanced binary tree, neighbours first, the odd one carried: ((0+1)+(2+3))+((4+5)+6) for seven.
 /// The order depends on nothing but the number of leaves, which is what makes sums over ranks repeatable. Zero leaves
 /// give 0.
+/// @{
 float tree_sum(const float* leaves, Index count);
+double tree_sum(const double* leaves, Index count);
+/// @}
 
 /// The same tree over whole arrays: out[i] = tree over r of parts[r][i], for i < count. With `parts.size()` a power of
 /// two, grouping the leaves by rank first gives the same bits. `out` may be one of the parts.

@@ -55,9 +55,8 @@ void AdamW::step(const StepContext& context, const BucketsView& gradients) {
   adamw_step(context, settings_, gradients, state_);
 }
 
-std::vector<Kept> AdamW::keeps() const {
-  return {{"first moments", element_count(state_.first_moment)},
-          {"second moments", element_count(state_.second_moment)}};
+Optimizer::Keeping AdamW::keeping() {
+  return {{{"first moments", &state_.first_moment}, {"second moments", &state_.second_moment}}, {&state_.steps}};
 }
 
 std::unique_ptr<SerialOptimizer> AdamW::reference(std::vector<NamedMatrix> parameters) const {

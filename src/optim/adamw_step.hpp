@@ -45,12 +45,13 @@ class AdamW : public Optimizer {
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override { return adamw_plan(layout, place); }
   BucketsView weights() const override { return state_.weights; }
-  std::vector<Kept> keeps() const override;
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
   AdamWSettings settings_;  ///< of every step
   AdamWBuckets state_;      ///< as it is after the last one
+
+  Keeping keeping() override;
 };
 
 }  // namespace muonwalk

@@ -6,8 +6,8 @@
 
 namespace muonwalk {
 
-void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
-               MuonState& state) {
+void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
+               const TpWay& tp_way) {
   const auto& [layout, place, dp, tp, observer, monitor] = context;
   require_fitting(
       "full_step", context,
@@ -46,36 +46,22 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
         const Range owned = layout.owned_range(meta, place.dp);
         if (owned.empty()) continue;
 
-        Matrix matrix;  // my TP slice
+        Matrix slice;  // my TP slice
         const bool cut = !gathers && owned != meta.global_range;
         if (cut) {
           context.begin(phases::dp_gather, &meta);
-          matrix = gather_from_owners(dp, update, layout, meta, settings.gathered());
+          slice = gather_from_owners(dp, update, layout, meta, settings.gathered());
         }
-        context.begin(phases::tp_gather, &meta);
-        if (!cut) matrix = view_parameter(update, held.begin, meta);
-        matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
-
-        // The whole matrix at once; or, where several projections share it, one after the other. It is whole here, so
-        // its pieces are the same on all ranks, wherever TP has cut.
-        if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
-          for (const Piece& piece : fused->second) {
-            context.begin(phases::orthogonalize, &meta);
-            orthogonalize_piece(matrix, piece, settings, meta.name);
-          }
-        } else {
-          context.begin(phases::orthogonalize, &meta);
-          matrix = orthogonalize(matrix, settings, meta.name);
-        }
-
-        context.begin(phases::tp_shard, &meta);
-        matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice
+        // TP gather → Newton–Schulz → TP shard: see below. Afterwards it is my TP slice of the orthogonal matrix.
+        context.begin(tp_way.begins(meta, settings).phase, &meta);
+        if (!cut) slice = view_parameter(update, held.begin, meta);
+        slice = tp_way.orthogonal_slice(context, settings, meta, std::move(slice));
 
         context.begin(phases::dp_shard, &meta);
-        const Flat orthogonal = dp_shard(matrix, layout, meta, place.dp);  // what I own of it
+        const Flat orthogonal = dp_shard(slice, layout, meta, place.dp);  // what I own of it
 
         context.begin(phases::apply, &meta);
-        for (const auto& [range, shape] : by_pieces(meta, place.tp, owned, settings.fused)) {
+        for (const auto& [range, shape] : tp_way.scaled(meta, place.tp, owned, settings)) {
           float* mine = weights.data() + (range.begin - bucket.range.begin);
           const float* of_mine = orthogonal.data() + (range.begin - owned.begin);
           apply(mine, of_mine, range.size(), shape, settings);
@@ -91,16 +77,51 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
   }
 }
 
+Work DuplicatedWay::begins(const DistMeta& meta, const MuonSettings&) const {
+  return {phases::tp_gather, meta.parameter, meta.shape, 0};
+}
+
+// The middle of the journey, as all ranks of a TP group go it together: TP gather → Newton–Schulz → TP shard. `matrix`
+// is my TP slice of the update.
+Matrix DuplicatedWay::orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                                       Matrix matrix) const {
+  Communicator& tp = context.tp;
+  matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
+
+  // The whole matrix at once; or, where several projections share it, one after the other. It is whole here, so its
+  // pieces are the same on all ranks, wherever TP has cut.
+  if (const auto fused = settings.fused.find(meta.name); fused != settings.fused.end()) {
+    for (const Piece& piece : fused->second) {
+      context.begin(phases::orthogonalize, &meta);
+      orthogonalize_piece(matrix, piece, settings, meta.name);
+    }
+  } else {
+    context.begin(phases::orthogonalize, &meta);
+    matrix = orthogonalize(matrix, settings, meta.name);
+  }
+
+  context.begin(phases::tp_shard, &meta);
+  matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice of the orthogonal matrix
+  return matrix;
+}
+
+const TpWay& duplicated_way() {
+  static const DuplicatedWay way;
+  return way;
+}
+
 MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, const Place& place) {
   return MuonState{pack_buckets(layout, full, place.tp), zero_shards(layout, place.dp)};
 }
 
 void Muon::start(const Layout& layout, const Place& place, Buckets weights) {
   state_ = {std::move(weights), zero_shards(layout, place.dp)};
+  steps_ = 0;
 }
 
 void Muon::step(const StepContext& context, const BucketsView& gradients) {
-  full_step(context, settings_, gradients, state_);
+  full_step(context, settings_, gradients, state_, tp_way());
+  ++steps_;
 }
 
 std::unique_ptr<SerialOptimizer> Muon::reference(std::vector<NamedMatrix> parameters) const {

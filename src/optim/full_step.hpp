@@ -2,6 +2,7 @@
 
 #include "src/optim/optimizer.hpp"
 #include "src/optim/steps.hpp"
+#include "src/optim/tp_way.hpp"
 
 namespace muonwalk {
 
@@ -39,15 +40,18 @@ inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) 
 /// bucket: reduce-scatter this rank's own `gradients` (whole buckets; the sum over DP ranks is what counts), momentum
 /// on the DP shard, DP gather of the bucket where gathers_buckets says so; then, for each parameter of which this rank
 /// owns an element: DP gather of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard,
-/// DP shard, apply; then the all-gather of the new weights.
-void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
-               MuonState& state);
+/// DP shard, apply; then the all-gather of the new weights. From TP gather to TP shard it goes another way where
+/// `tp_way` is another one.
+void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
+               const TpWay& tp_way = duplicated_way());
 
 /// What full_step does on the rank at `place`, as a list, from the layout alone. It begins with what the rank holds
 /// when the step begins: weights, gradients and momentum.
-Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings);
+Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings,
+               const TpWay& tp_way = duplicated_way());
 
-/// Muon as an optimizer: full_step with the same settings in every step.
+/// Muon as an optimizer: full_step with the same settings in every step. One whose TP groups go another way is derived
+/// from it, and says which.
 class Muon : public Optimizer {
  public:
   /// Takes nothing yet.
@@ -56,14 +60,21 @@ class Muon : public Optimizer {
   std::string name() const override { return "Muon"; }
   void start(const Layout& layout, const Place& place, Buckets weights) override;
   void step(const StepContext& context, const BucketsView& gradients) override;
-  Plan plan(const Layout& layout, const Place& place) const override { return muon_plan(layout, place, settings_); }
+  Plan plan(const Layout& layout, const Place& place) const override {
+    return muon_plan(layout, place, settings_, tp_way());
+  }
   BucketsView weights() const override { return state_.weights; }
-  std::vector<Kept> keeps() const override { return {{"momentum", element_count(state_.momentum)}}; }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
- private:
-  MuonSettings settings_;
-  MuonState state_;
+ protected:
+  /// The way of the next step.
+  virtual const TpWay& tp_way() const { return duplicated_way(); }
+
+  MuonSettings settings_;  ///< of every step
+  MuonState state_;        ///< as it is after the last one
+  int steps_ = 0;          ///< that were taken
+
+  Keeping keeping() override { return {{{"momentum", &state_.momentum}}, {&steps_}}; }
 };
 
 }  // namespace muonwalk

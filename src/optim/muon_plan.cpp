@@ -15,13 +15,6 @@ void gather(Plan& plan, const char* group, const char* what, Index shard, Index 
   if (bf16) plan.give_back(whole, "2-byte elements", ElementType::bfloat16);
 }
 
-// What Newton–Schulz holds besides its input: the matrix's wide copy X and the next X; and A and B, each m × m with the
-// shorter side m. In bf16 c A is rounded, so it needs a place of its own.
-Index newton_schulz_elements(Shape full, Precision precision) {
-  const Index m = std::min(full.rows, full.cols);
-  return 2 * full.size() + (precision == Precision::bf16 ? 3 : 2) * m * m;
-}
-
 // The same for one slice, among those that own a part of it (gather_from_owners).
 void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precision precision) {
   const bool bf16 = precision == Precision::bf16;
@@ -50,26 +43,37 @@ void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index cop
   if (copied > 0) plan.give_back(copied, "rows");
 }
 
-// Operations per element of the two elementwise ends.
-double momentum_flops(const MuonSettings& settings) {
-  return (settings.lerp ? 3.0 : 2.0) * (settings.nesterov ? 2 : 1);
-}
-double apply_flops(const MuonSettings& settings) {
-  const int multiplications = settings.scaling == Scaling::once ? 1 : settings.scaling == Scaling::twice ? 2 : 3;
-  return (settings.decay_subtracts ? 2 : 1) + multiplications + 1;
-}
-
 // The journey of one matrix, from the gathered bucket, or the shard, to the weights.
-void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const MuonSettings& settings) {
-  const Index slice = meta.shape.size(), full = meta.full_shape.size();
+void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const MuonSettings& settings,
+                 const TpWay& tp_way) {
+  const Index slice = meta.shape.size();
   const Index owned = layout.owned_range(meta, plan.place.dp).size();
-  const bool travels = meta.tp_split_dim != SplitDim::none && layout.grid.tp() > 1;
 
   const bool cut = !gathers_buckets(layout, settings) && owned != slice;
   if (cut) gather_slice(plan, layout, meta, settings.gathered());
-  plan.work(phases::tp_gather, meta.shape, 0, &meta);
+  plan.operations.push_back(tp_way.begins(meta, settings));
   if (!cut) plan.take(slice, "slice");
-  if (travels) {
+  tp_way.plan(plan, meta, settings);
+
+  plan.work(phases::dp_shard, {1, owned}, 0, &meta);
+  plan.take(owned, "owned");
+
+  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
+  plan.give_back(owned, "owned");
+  plan.give_back(slice, "slice");
+}
+
+}  // namespace
+
+Index newton_schulz_elements(Shape full, Precision precision) {
+  const Index m = std::min(full.rows, full.cols);
+  return 2 * full.size() + (precision == Precision::bf16 ? 3 : 2) * m * m;
+}
+
+// TP gather → Newton–Schulz → TP shard.
+void DuplicatedWay::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
+  const Index slice = meta.shape.size(), full = meta.full_shape.size();
+  if (cut_by_tp(meta)) {
     // Slices of rows lie as the whole matrix does. Slices of columns are laid side by side, which takes a copy.
     const bool by_rows = meta.tp_split_dim == SplitDim::rows;
     gather(plan, "tp", by_rows ? "matrix" : "slices", slice, full, settings.gathered());
@@ -94,19 +98,10 @@ void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const M
   plan.work(phases::tp_shard, meta.shape, 0, &meta);
   plan.take(slice, "slice");
   plan.give_back(full, "matrix");
-
-  plan.work(phases::dp_shard, {1, owned}, 0, &meta);
-  plan.take(owned, "owned");
-
-  plan.work(phases::apply, {1, owned}, apply_flops(settings) * static_cast<double>(owned), &meta);
-  plan.give_back(owned, "owned");
-  plan.give_back(slice, "slice");
 }
 
-}  // namespace
-
 // In the order of full_step, phase by phase.
-Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings) {
+Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings, const TpWay& tp_way) {
   Plan plan{layout.grid, place, {}};
   Index all = 0;
   for (const Buffer& buffer : layout.buffers) all += buffer.size;
@@ -132,9 +127,8 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
         plan.give_back(own, "update");
       }
 
-      for (const int index : buffer.buckets[k].parameters)
-        if (!layout.owned_range(buffer.parameters[index], place.dp).empty())
-          plan_matrix(plan, layout, buffer.parameters[index], settings);
+      for (const int index : layout.owned_parameters(static_cast<int>(b), static_cast<int>(k), place.dp))
+        plan_matrix(plan, layout, buffer.parameters[index], settings, tp_way);
 
       plan.work(phases::gather_weights, {1, whole});
       plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);

@@ -52,6 +52,7 @@ struct MuonSettings {
   Products products = Products::eigen;    ///< what computes the products of Newton–Schulz
   Gather gather = Gather::buckets;        ///< what the DP gather brings together
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
+  bool gather_unrounded = false;          ///< gathers in float32 even where bf16 would do
 
   bool lerp = false;                   ///< a mean of gradients in place of a sum: m ← m + (1 − μ)(g − m)
   bool decay_subtracts = false;        ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay)
@@ -66,7 +67,8 @@ struct MuonSettings {
 
   /// The type in which updates are gathered: bf16 where Newton–Schulz rounds its input anyway, before its norm.
   Precision gathered() const {
-    return precision == Precision::bf16 && normalization.round_first ? Precision::bf16 : Precision::fp32;
+    const bool rounds = precision == Precision::bf16 && normalization.round_first && !gather_unrounded;
+    return rounds ? Precision::bf16 : Precision::fp32;
   }
 };
 

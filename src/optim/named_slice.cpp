@@ -28,4 +28,11 @@ NamedMatrix named_slice(const Parameter& parameter, const Matrix& whole, int tp,
   return {parameter.name, std::move(slice), first_row, first_col};
 }
 
+void append_of(const std::string& whose, std::vector<NamedMatrix> slices, std::vector<NamedMatrix>& all) {
+  for (NamedMatrix& slice : slices) {
+    slice.name = whose + ": " + slice.name;
+    all.push_back(std::move(slice));
+  }
+}
+
 }  // namespace muonwalk

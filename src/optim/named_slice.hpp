@@ -10,4 +10,7 @@ namespace muonwalk {
 /// std::invalid_argument when tp does not divide the dimension, the rank is not there, or `whole` has another shape.
 NamedMatrix named_slice(const Parameter& parameter, const Matrix& whole, int tp, int tp_rank);
 
+/// Adds `slices` to `all`, each with the name of what it is of before its own: "per bucket: 0.wq".
+void append_of(const std::string& whose, std::vector<NamedMatrix> slices, std::vector<NamedMatrix>& all);
+
 }  // namespace muonwalk

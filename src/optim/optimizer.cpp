@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
+
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
@@ -15,9 +19,9 @@ void check_group(const char* step, const char* name, const Communicator& group, 
                   step, group.rank(), name, group.size(), name, coordinate, grid_size, name));
 }
 
-void check_buckets(const char* step, const StepContext& context, const HandedBuckets& handed) {
-  const char* const remedy = "pack them with pack_buckets or initial_state.";
-  const std::vector<Buffer>& buffers = context.layout.buffers;
+void check_buckets(const char* step, const Layout& layout, const Place& place, const HandedBuckets& handed,
+                   const char* remedy) {
+  const std::vector<Buffer>& buffers = layout.buffers;
   if (handed.buckets.size() != buffers.size())
     throw std::invalid_argument(fmt::format("{} was given {} for {} buffers, but the layout has {}; {}", step,
                                             handed.what, handed.buckets.size(), buffers.size(), remedy));
@@ -27,9 +31,8 @@ void check_buckets(const char* step, const StepContext& context, const HandedBuc
       throw std::invalid_argument(fmt::format("{} was given {} for {} buckets of buffer {}, but the layout has {}; {}",
                                               step, handed.what, given.size(), b, buffers[b].buckets.size(), remedy));
     for (std::size_t k = 0; k < given.size(); ++k) {
-      const Range expected = handed.whole
-                                 ? buffers[b].buckets[k].range
-                                 : context.layout.dp_slice(static_cast<int>(b), static_cast<int>(k), context.place.dp);
+      const Range expected = handed.whole ? buffers[b].buckets[k].range
+                                          : layout.dp_slice(static_cast<int>(b), static_cast<int>(k), place.dp);
       if (static_cast<Index>(given[k].size()) != expected.size())
         throw std::invalid_argument(
             fmt::format("{} was given {} of {} elements for bucket {} of buffer {}, but the layout says {}; {}", step,
@@ -38,7 +41,73 @@ void check_buckets(const char* step, const StepContext& context, const HandedBuc
   }
 }
 
+constexpr const char* kResumeWith = "resume with the layout, and on the rank, that it was saved with.";
+
+// Refuses saved buckets that are not as many and as large as those in whose place they are to be.
+void check_saved(const SavedBuckets& saved, const char* name, const Buckets& own) {
+  if (saved.name != name)
+    throw std::invalid_argument(
+        fmt::format("resume was given {} where {} are kept; {}", in_quotes(saved.name), in_quotes(name), kResumeWith));
+  if (saved.buckets.size() != own.size())
+    throw std::invalid_argument(fmt::format("resume was given {} for {} buffers, but the rank keeps them for {}; {}",
+                                            name, saved.buckets.size(), own.size(), kResumeWith));
+  for (std::size_t b = 0; b < own.size(); ++b) {
+    if (saved.buckets[b].size() != own[b].size())
+      throw std::invalid_argument(fmt::format("resume was given {} for {} buckets, but the rank keeps them for {}; {}",
+                                              name, saved.buckets[b].size(), own[b].size(), kResumeWith));
+    for (std::size_t k = 0; k < own[b].size(); ++k)
+      if (saved.buckets[b][k].size() != own[b][k].size())
+        throw std::invalid_argument(
+            fmt::format("resume was given {} of {} elements for bucket {}, but the rank keeps {}; {}", name,
+                        saved.buckets[b][k].size(), k, own[b][k].size(), kResumeWith));
+  }
+}
+
 }  // namespace
+
+std::vector<Kept> Optimizer::keeps() const {
+  std::vector<Kept> all;
+  // It only says where things lie, so that asking for it changes nothing.
+  for (const Keeping::Item& item : const_cast<Optimizer*>(this)->keeping().items) {
+    const auto same = std::find_if(all.begin(), all.end(), [&item](const Kept& k) { return k.name == item.name; });
+    if (same == all.end())
+      all.push_back({item.name, element_count(*item.buckets)});
+    else
+      same->elements += element_count(*item.buckets);
+  }
+  return all;
+}
+
+SavedState Optimizer::save() const {
+  SavedState saved;
+  saved.optimizer = name();
+  const BucketsView whole = weights();
+  for (std::size_t b = 0; b < whole.size(); ++b) saved.weights.push_back(whole[b]);
+  const Keeping own = const_cast<Optimizer*>(this)->keeping();  // as in keeps
+  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets});
+  if (!own.steps.empty()) saved.steps = *own.steps.front();
+  return saved;
+}
+
+void Optimizer::resume(const Layout& layout, const Place& place, SavedState saved) {
+  if (saved.optimizer != name())
+    throw std::invalid_argument(
+        fmt::format("a state that {} has saved was given to {}; resume with an optimizer of the same kind.",
+                    in_quotes(saved.optimizer), in_quotes(name())));
+  if (saved.steps < 0)
+    throw std::invalid_argument(
+        fmt::format("resume was given a state after {} steps; there are at least 0.", saved.steps));
+  check_buckets("resume", layout, place, {"weights", saved.weights}, kResumeWith);
+  start(layout, place, std::move(saved.weights));
+  const Keeping own = keeping();
+  if (saved.kept.size() != own.items.size())
+    throw std::invalid_argument(fmt::format("resume was given {} things that are kept, but {} keeps {}; {}",
+                                            saved.kept.size(), in_quotes(name()), own.items.size(), kResumeWith));
+  for (std::size_t i = 0; i < own.items.size(); ++i)
+    check_saved(saved.kept[i], own.items[i].name, *own.items[i].buckets);
+  for (std::size_t i = 0; i < own.items.size(); ++i) *own.items[i].buckets = std::move(saved.kept[i].buckets);
+  for (int* steps : own.steps) *steps = saved.steps;
+}
 
 Index Optimizer::kept_elements() const {
   Index elements = 0;
@@ -49,7 +118,8 @@ Index Optimizer::kept_elements() const {
 void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed) {
   check_group(step, "dp", context.dp, context.layout.grid.dp(), context.place.dp);
   check_group(step, "tp", context.tp, context.layout.grid.tp(), context.place.tp);
-  for (const HandedBuckets& each : handed) check_buckets(step, context, each);
+  for (const HandedBuckets& each : handed)
+    check_buckets(step, context.layout, context.place, each, "pack them with pack_buckets or initial_state.");
 }
 
 }  // namespace muonwalk

@@ -51,6 +51,20 @@ struct Kept {
   Index elements = 0;  ///< how many, padding included
 };
 
+/// The same, with its values.
+struct SavedBuckets {
+  std::string name;  ///< "momentum"
+  Buckets buckets;   ///< whole buckets or shards, as the optimizer keeps them
+};
+
+/// All that an optimizer has on one rank between two steps, but its settings: what a checkpoint has to hold of it.
+struct SavedState {
+  std::string optimizer;           ///< whose it is, Optimizer::name
+  Buckets weights;                 ///< the rank's TP slices of all weights, whole buckets
+  std::vector<SavedBuckets> kept;  ///< what it keeps besides them
+  int steps = 0;                   ///< that were taken
+};
+
 /// An optimizer on one rank: what it keeps, its step, and the plan of it. Muon (full_step.hpp) and AdamW
 /// (adamw_step.hpp) are two; another one, or another way to share out the work of one, is a class of its own in a file
 /// of its own.
@@ -64,16 +78,40 @@ class Optimizer {
   /// One step with this rank's own gradients: whole buckets, whose sum over DP ranks is what counts. The context is of
   /// the rank and the layout that it was started with. It does what its plan lists, call by call.
   virtual void step(const StepContext& context, const BucketsView& gradients) = 0;
-  /// What the rank at `place` does in a step. Runs nothing, and does not ask whether it was started.
+  /// What the rank at `place` does in the next step. For most optimizers that is what it does in every step. Runs
+  /// nothing, and does not ask whether it was started.
   virtual Plan plan(const Layout& layout, const Place& place) const = 0;
   /// This rank's TP slices of all weights: whole buckets, the same on every DP rank.
   virtual BucketsView weights() const = 0;
-  /// What it keeps besides them.
-  virtual std::vector<Kept> keeps() const = 0;
+  /// What it keeps besides them; what is of the same name, added up.
+  std::vector<Kept> keeps() const;
   /// The elements of all that.
   Index kept_elements() const;
+  /// A copy of all that it has, to go on from later.
+  SavedState save() const;
+  /// Goes on, in place of start, on the rank at `place` with what was saved there: it steps as if it had never stopped,
+  /// bit for bit. Throws std::invalid_argument, a sentence, where the state is another optimizer's or its sizes are not
+  /// those that the layout says; then the optimizer has to be started or resumed again. What has the right sizes is
+  /// taken: nobody can tell by looking whether a shard is another rank's.
+  void resume(const Layout& layout, const Place& place, SavedState saved);
   /// The program on one process whose bits it has to have, starting from these weights.
   virtual std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const = 0;
+
+ protected:
+  /// Where an optimizer keeps what, besides the weights.
+  struct Keeping {
+    /// Something that is kept.
+    struct Item {
+      const char* name;  ///< "momentum"
+      Buckets* buckets;  ///< whose sizes do not change from step to step
+    };
+    std::vector<Item> items;  ///< always the same ones, in the same order
+    std::vector<int*> steps;  ///< where it counts the steps that were taken: once, or once for each of its parts
+  };
+  /// All that save, resume and keeps have to know.
+  virtual Keeping keeping() = 0;
+  /// That of another one, for an optimizer that is made of several.
+  static Keeping keeping_of(Optimizer& part) { return part.keeping(); }
 };
 
 }  // namespace muonwalk

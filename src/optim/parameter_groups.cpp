@@ -147,16 +147,13 @@ BucketsView GroupedOptimizer::weights() const {
   return all;
 }
 
-std::vector<Kept> GroupedOptimizer::keeps() const {
-  std::vector<Kept> all;
-  for (const int group : started_)
-    for (const Kept& each : optimizers_[group]->keeps()) {
-      const auto same = std::find_if(all.begin(), all.end(), [&each](const Kept& k) { return k.name == each.name; });
-      if (same == all.end())
-        all.push_back(each);
-      else
-        same->elements += each.elements;
-    }
+Optimizer::Keeping GroupedOptimizer::keeping() {
+  Keeping all;
+  for (const int group : started_) {
+    const Keeping part = keeping_of(*optimizers_[group]);
+    all.items.insert(all.items.end(), part.items.begin(), part.items.end());
+    all.steps.insert(all.steps.end(), part.steps.begin(), part.steps.end());
+  }
   return all;
 }
 

@@ -59,10 +59,12 @@ class GroupedOptimizer : public Optimizer {
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override;
   BucketsView weights() const override;
-  /// What is of the same name, added up.
-  std::vector<Kept> keeps() const override;
   /// Throws std::invalid_argument for a parameter that it was not made with.
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
+
+ protected:
+  /// That of all groups, in the order of the buffers.
+  Keeping keeping() override;
 
  private:
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // [group]

@@ -18,8 +18,19 @@ std::pair<int, int> seat_in(const std::string& group, const Plan& plan) {
   throw std::invalid_argument("a plan calls the group \"" + group + "\", which no grid has");
 }
 
-// What a call makes the plan's rank send and receive. In a gather the others' elements come in and its own go to
-// each of them; in a reduce-scatter it is the other way round.
+// The same operation, whichever matrix it is about.
+bool same_but_for_the_matrix(const Operation& a, const Operation& b) {
+  if (a.index() != b.index()) return false;
+  if (!std::holds_alternative<Work>(a)) return a == b;
+  Work left = std::get<Work>(a);
+  left.parameter = std::get<Work>(b).parameter;
+  return left == std::get<Work>(b);
+}
+
+}  // namespace
+
+// In a gather the others' elements come in and its own go to each of them; in a reduce-scatter it is the other way
+// round.
 Traffic traffic_of(const Call& call, const Plan& plan) {
   const auto [rank, size] = seat_in(call.group, plan);
   const Index in = call.elements_in, out = call.elements_out;
@@ -46,23 +57,13 @@ Traffic traffic_of(const Call& call, const Plan& plan) {
       traffic.bytes_received = (size - 1) * out * element_size(call.type);
       break;
     case CollectiveKind::all_to_all:
-      throw std::invalid_argument(
-          "the traffic of an all_to_all depends on what goes to whom, which its call does not say");
+      traffic.bytes_sent = in * element_size(call.type);
+      traffic.bytes_received = out * element_size(call.type);
+      break;
   }
   traffic.messages_sent = traffic.messages_received = size - 1;
   return traffic;
 }
-
-// The same operation, whichever matrix it is about.
-bool same_but_for_the_matrix(const Operation& a, const Operation& b) {
-  if (a.index() != b.index()) return false;
-  if (!std::holds_alternative<Work>(a)) return a == b;
-  Work left = std::get<Work>(a);
-  left.parameter = std::get<Work>(b).parameter;
-  return left == std::get<Work>(b);
-}
-
-}  // namespace
 
 void Plan::work(Phase phase, Shape shape, double flops, const DistMeta* parameter) {
   operations.push_back(Work{phase, parameter == nullptr ? -1 : parameter->parameter, shape, flops});

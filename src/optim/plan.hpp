@@ -55,7 +55,8 @@ struct Plan {
   Place place;                        ///< of this one
   std::vector<Operation> operations;  ///< in the order in which they happen
 
-  /// Appends an operation; what is given back was taken before.
+  /// Appends an operation; what is given back was taken before. In an all_to_all of a plan no rank has a piece for
+  /// itself, so that its elements in are those that go to others, and those out come from them.
   /// @{
   void work(Phase phase, Shape shape, double flops = 0, const DistMeta* parameter = nullptr);
   void call(const std::string& group, CollectiveKind kind, ElementType type, Index in, Index out);
@@ -67,6 +68,10 @@ struct Plan {
   }
   /// @}
 };
+
+/// What a call of a plan makes the plan's rank send and receive, by formula, without headers. Throws
+/// std::invalid_argument for a group that no grid has.
+Traffic traffic_of(const Call& call, const Plan& plan);
 
 /// A call of a plan, the phase in which it is made, and what this rank sends and receives in it.
 struct PlannedCall {

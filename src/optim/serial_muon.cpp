@@ -7,7 +7,7 @@
 namespace muonwalk {
 
 SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings)
-    : parameters_(std::move(parameters)), settings_(settings) {
+    : settings_(std::move(settings)), parameters_(std::move(parameters)) {
   for (const NamedMatrix& parameter : parameters_) {
     momentum_.push_back({parameter.name, Matrix(parameter.matrix.rows(), parameter.matrix.cols())});
   }
@@ -44,9 +44,12 @@ void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settin
 void SerialMuon::step(const std::vector<std::vector<Matrix>>& gradients) {
   require_gradients(parameters_, gradients);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    recipe_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), settings_,
-                parameters_[p].name);
+    matrix_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), parameters_[p].name);
   }
+}
+
+void SerialMuon::matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name) {
+  recipe_step(w, m, g, settings_, name);
 }
 
 }  // namespace muonwalk

@@ -25,10 +25,15 @@ class SerialMuon : public SerialOptimizer {
   /// The momentum of each, in the same order and of the same shapes.
   const std::vector<NamedMatrix>& momentum() const { return momentum_; }
 
+ protected:
+  /// The step of one matrix, with the sum of its gradient's leaves: recipe_step.
+  virtual void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name);
+
+  MuonSettings settings_;  ///< of every step
+
  private:
   std::vector<NamedMatrix> parameters_;
   std::vector<NamedMatrix> momentum_;
-  MuonSettings settings_;
 };
 
 }  // namespace muonwalk

@@ -12,7 +12,8 @@ float nearest(float value) {
 
 }  // namespace
 
-void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name) {
+void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name,
+                 const Orthogonalize& orthogonalize) {
   const bool bf16 = settings.precision == Precision::bf16;
   const float lr = settings.lr, mu = settings.momentum, decay = settings.lr * settings.weight_decay;
 
@@ -52,7 +53,8 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
     Matrix o(count, w.cols());
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) o(i, j) = u(rows[i], j);
-    o = newton_schulz(o, of_newton_schulz(settings), name);
+    o = orthogonalize ? orthogonalize(o, of_newton_schulz(settings), name)
+                      : newton_schulz(o, of_newton_schulz(settings), name);
 
     // The scale is that of the piece, as if it were a parameter of its own.
     const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;

@@ -86,6 +86,10 @@ void momentum(const float* gradient, float* momentum_buffer, Index count, const 
   }
 }
 
+double momentum_flops(const MuonSettings& settings) {
+  return (settings.lerp ? 3.0 : 2.0) * (settings.nesterov ? 2 : 1);
+}
+
 Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
   Flat sum(counts[static_cast<std::size_t>(dp.rank())]);
   dp.reduce_scatter_v(gradients.data(), counts, sum.data());
@@ -168,6 +172,11 @@ void apply(float* weights, const float* orthogonal, Index count, Shape full_shap
     const float decayed = settings.decay_subtracts ? weights[i] - decay * weights[i] : weights[i] * keep;
     weights[i] = decayed - scaled(orthogonal[i]);
   }
+}
+
+double apply_flops(const MuonSettings& settings) {
+  const int multiplications = settings.scaling == Scaling::once ? 1 : settings.scaling == Scaling::twice ? 2 : 3;
+  return (settings.decay_subtracts ? 2 : 1) + multiplications + 1;
 }
 
 double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {

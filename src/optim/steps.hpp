@@ -15,6 +15,9 @@ namespace muonwalk {
 /// replaces.
 void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update);
 
+/// The floating point operations of that for each element.
+double momentum_flops(const MuonSettings& settings);
+
 /// The sum over the DP ranks of everyone's `gradients` of a bucket, for what this rank owns of it. `counts`: the
 /// elements that each DP rank owns, in rank order (Layout::dp_counts).
 Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts);
@@ -61,6 +64,9 @@ Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, i
 /// w ← w − lr · rms · √max(rows, cols) · O, with `full_shape`, the shape before TP of the matrix, or of the piece of a
 /// fused matrix. The settings have variants of both lines.
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);
+
+/// The floating point operations of that for each element.
+double apply_flops(const MuonSettings& settings);
 
 /// The sum of squares of what `apply` takes from these weights for the update, decay not counted.
 double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings);

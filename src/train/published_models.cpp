@@ -197,4 +197,6 @@ std::vector<Parameter> model_parameters(const std::string& name) {
   return parameters;
 }
 
+Index megatron_bucket(int dp) { return std::max<Index>(40000000, Index{1000000} * dp); }
+
 }  // namespace muonwalk

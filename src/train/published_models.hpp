@@ -35,4 +35,8 @@ std::vector<ModelTensor> model_tensors(const std::string& name);
 /// Those of them that Muon takes: `hidden` and `expert`.
 std::vector<Parameter> model_parameters(const std::string& name);
 
+/// The elements at which Megatron-LM closes a bucket unless told otherwise: max(40,000,000, 1,000,000 · dp)
+/// (megatron/core/distributed/distributed_data_parallel.py).
+Index megatron_bucket(int dp);
+
 }  // namespace muonwalk

@@ -370,3 +370,35 @@ TEST_CASE("summary: of ranks that share a file, each has the time of its own eve
   CHECK(summary.ranks[1].communication_ns == 20 * kUs);
   CHECK(summary.together.communication_ns == 60 * kUs);
 }
+
+TEST_CASE("summary: a message under way is communication in the times, beside the calls that post it and wait for it") {
+  // A lesson's rank: posted at 10 (irecv, 1 µs), computation from 11 to 60, a wait until 80. Another message of the
+  // same length beside it, posted 1 µs later.
+  const std::string event = R"({"ph":"X","pid":1,"tid":%,"cat":"%","name":"%","ts":%,"dur":%,"args":{}},)";
+  const auto with = [&](std::vector<std::string> values) {
+    std::string text = event;
+    for (const std::string& value : values) text.replace(text.find('%'), 1, value);
+    return text;
+  };
+  std::string events = R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"rank 0"}},)";
+  events +=
+      with({"2", "communication", "recv", "10", "1"}) + with({"3", "transfer", "message from rank 1", "10", "70"});
+  events +=
+      with({"2", "communication", "recv", "11", "1"}) + with({"4", "transfer", "message from rank 1", "11", "69"});
+  events += with({"1", "computation", "work", "12", "48"}) + with({"2", "communication", "wait", "60", "20"});
+  events.pop_back();
+  const std::string trace =
+      R"({"traceEvents":[)" + events + R"(],"muonwalk":{"version":1,"name":"lesson_17_overlap","ranks":1}})";
+  const TraceFile file = read_trace_text("lesson.json", trace);
+  const Summary summary = summarize({file});
+  const RankSummary& all = summary.together;
+  CHECK(all.communication_ns == 70 * kUs);  // from 10 to 80, once
+  CHECK(all.communication_sum_ns == (70 + 69 + 1 + 1 + 20) * kUs);
+  CHECK(all.overlap_ns == 48 * kUs);
+  CHECK(all.span_ns == 70 * kUs);
+  CHECK(all.idle_ns == 0);
+  CHECK(all.collective_calls == 3);
+  CHECK(all.transfers == 2);
+  CHECK(summary.counted.of(EventClass::transfer) == 2);
+  CHECK(has_note(summary, "calls and posted messages run at the same time as others"));
+}

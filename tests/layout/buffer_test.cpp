@@ -195,6 +195,10 @@ void check_buckets(const RandomLayout& description, const Layout& layout, int bu
       CHECK(slice.begin == next_slice);
       if (ownership == Ownership::buckets) CHECK(slice.size() * description.grid.dp() == bucket.range.size());
       CHECK(layout.dp_counts(buffer_idx, static_cast<int>(b)).at(static_cast<std::size_t>(rank)) == slice.size());
+      std::vector<int> owned;
+      for (const int p : bucket.parameters)
+        if (!layout.owned_range(buffer.parameters[p], rank).empty()) owned.push_back(p);
+      CHECK(layout.owned_parameters(buffer_idx, static_cast<int>(b), rank) == owned);
       next_slice = slice.end;
     }
     CHECK(next_slice == bucket.range.end);
@@ -437,6 +441,9 @@ TEST_CASE("Layout: a DP rank, buffer or bucket that does not exist throws") {
   CHECK_THROWS_AS(layout.dp_slice(0, 0, -1), std::out_of_range);
   CHECK_THROWS_AS(layout.dp_slice(0, 1, 0), std::out_of_range);
   CHECK_THROWS_AS(layout.dp_slice(1, 0, 0), std::out_of_range);
+  CHECK_THROWS_AS(layout.owned_parameters(0, 0, 2), std::out_of_range);
+  CHECK_THROWS_AS(layout.owned_parameters(0, 1, 0), std::out_of_range);
+  CHECK_THROWS_AS(layout.owned_parameters(1, 0, 0), std::out_of_range);
 }
 
 TEST_CASE("Layout::text: a line per parameter, in at most 100 columns") {

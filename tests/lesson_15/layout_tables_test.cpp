@@ -286,13 +286,3 @@ TEST_CASE("the toy: distinct names, and sizes of TP from 1 to 16") {
   CHECK(names.size() == 14);
   for (const int tp : {1, 2, 4, 8, 16}) CHECK_NOTHROW(tp_slices(expert_layers(), tp));
 }
-
-TEST_CASE("append_of: names with their layout") {
-  std::vector<NamedMatrix> all;
-  append_of("per bucket", {{"0.wq", Matrix(1, 2)}}, all);
-  append_of("in turn", {{"0.wq", Matrix(1, 2)}, {"0.wk", Matrix(2, 1)}}, all);
-  REQUIRE(all.size() == 3);
-  CHECK(all[0].name == "per bucket: 0.wq");
-  CHECK(all[2].name == "in turn: 0.wk");
-  CHECK(all[2].matrix.rows() == 2);
-}

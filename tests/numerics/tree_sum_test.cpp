@@ -17,10 +17,11 @@ using namespace muonwalk;
 namespace {
 
 // The definition, word for word: pair neighbours from the bottom up and carry the odd one.
-float pair_neighbours(std::vector<float> level) {
+template <class T>
+T pair_neighbours(std::vector<T> level) {
   if (level.empty()) return 0;
   while (level.size() > 1) {
-    std::vector<float> above;
+    std::vector<T> above;
     for (std::size_t i = 0; i + 1 < level.size(); i += 2) above.push_back(level[i] + level[i + 1]);
     if (level.size() % 2 == 1) above.push_back(level.back());
     level = above;
@@ -62,6 +63,21 @@ TEST_CASE(
       REQUIRE(bits_of(tree_sum(leaves.data(), count)) == bits_of(pair_neighbours(leaves)));
     }
   }
+}
+
+TEST_CASE("tree_sum: doubles are added in the same tree, in double precision") {
+  int other_order = 0;
+  for (Index count = 0; count <= 64; ++count) {
+    const auto floats = wild_values(5, 1, count);
+    std::vector<double> leaves;
+    double in_a_row = 0;
+    for (const float value : floats) leaves.push_back(value / 3.0), in_a_row += leaves.back();
+    CAPTURE(count);
+    const double sum = tree_sum(leaves.data(), count);
+    CHECK(sum == pair_neighbours(leaves));
+    other_order += sum != in_a_row;
+  }
+  CHECK(other_order > 30);
 }
 
 TEST_CASE("tree_sum: seven leaves are ((0+1)+(2+3))+((4+5)+6)") {

@@ -49,6 +49,7 @@ class Distributed : public Optimizer {
   void start(const Layout& layout, const Place& place, Buckets weights) override {
     weights_ = std::move(weights);
     momentum_ = zero_shards(layout, place.dp);
+    steps_ = 0;
   }
 
   void step(const StepContext& context, const BucketsView& gradients) override {
@@ -65,6 +66,7 @@ class Distributed : public Optimizer {
         context.begin(kGather);
         all_gather_weights(context.dp, weights_[b][k], counts);
       }
+    ++steps_;
   }
 
   Plan plan(const Layout& layout, const Place& place) const override {
@@ -87,13 +89,15 @@ class Distributed : public Optimizer {
   }
 
   BucketsView weights() const override { return weights_; }
-  std::vector<Kept> keeps() const override { return {{"momentum", element_count(momentum_)}}; }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override {
     return std::make_unique<Serial>(std::move(parameters));
   }
 
  private:
+  Keeping keeping() override { return {{{"momentum", &momentum_}}, {&steps_}}; }
+
   Buckets weights_, momentum_;
+  int steps_ = 0;
 };
 
 }  // namespace momentum_sgd

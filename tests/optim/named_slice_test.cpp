@@ -42,3 +42,13 @@ TEST_CASE("named_slice: what does not fit is refused: a dimension that tp does n
   CHECK_THROWS_AS(named_slice(by_rows, Matrix(4, 6), 2, -1), std::invalid_argument);
   CHECK_THROWS_AS(named_slice(by_rows, Matrix(6, 4), 2, 0), std::invalid_argument);
 }
+
+TEST_CASE("append_of: names with what they are of") {
+  std::vector<NamedMatrix> all;
+  append_of("per bucket", {{"0.wq", Matrix(1, 2)}}, all);
+  append_of("in turn", {{"0.wq", Matrix(1, 2)}, {"0.wk", Matrix(2, 1)}}, all);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].name == "per bucket: 0.wq");
+  CHECK(all[2].name == "in turn: 0.wk");
+  CHECK(all[2].matrix.rows() == 2);
+}

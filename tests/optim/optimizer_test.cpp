@@ -5,12 +5,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <stdexcept>
 
 #include "src/layout/sharding.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/overlapped_step.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/optim/serial_adamw.hpp"
 #include "src/optim/zero1_adamw.hpp"
@@ -37,6 +39,7 @@ std::vector<MakeOptimizer> all_optimizers(const Case& c) {
           cut_only,
           adamw,
           zero1,
+          [c] { return std::make_unique<OverlappedMuon>(c.settings, static_cast<Schedule>(c.seed % 3)); },
           [] { return std::make_unique<momentum_sgd::Distributed>(); },
           [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
 }
@@ -88,13 +91,22 @@ Case clear_case() {
 
 TEST_CASE("kept_elements: the sum of all that an optimizer keeps, and nothing where it keeps nothing") {
   struct Keeper : Muon {
-    explicit Keeper(std::vector<Kept> kept) : Muon(MuonSettings()), kept_(std::move(kept)) {}
-    std::vector<Kept> keeps() const override { return kept_; }
-    std::vector<Kept> kept_;
+    explicit Keeper(std::vector<std::pair<const char*, Buckets>> kept) : Muon(MuonSettings()), kept_(std::move(kept)) {}
+    Keeping keeping() override {
+      Keeping all;
+      for (auto& [name, buckets] : kept_) all.items.push_back({name, &buckets});
+      return all;
+    }
+    std::vector<std::pair<const char*, Buckets>> kept_;
   };
+  const auto of = [](std::size_t elements) { return Buckets{{Flat(elements / 2), Flat(elements - elements / 2)}}; };
   CHECK(Keeper({}).kept_elements() == 0);
-  CHECK(Keeper({{"a", 3}}).kept_elements() == 3);
-  CHECK(Keeper({{"a", 3}, {"b", 40}, {"c", 500}}).kept_elements() == 543);
+  CHECK(Keeper({{"a", of(3)}}).kept_elements() == 3);
+  const Keeper three({{"a", of(3)}, {"b", of(40)}, {"a", of(500)}});
+  CHECK(three.kept_elements() == 543);
+  REQUIRE(three.keeps().size() == 2);
+  CHECK(three.keeps()[0].name == "a");
+  CHECK(three.keeps()[0].elements == 503);
 }
 
 TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference's bits, and the plan call by call") {
@@ -139,6 +151,101 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
     }
   MESSAGE(calls, " phases and calls were compared; ", own_nothing, " times a rank owned nothing at all");
   REQUIRE(own_nothing > 0);
+}
+
+TEST_CASE("optimizers: saved after any step, resumed by others on other threads: bit for bit as if never interrupted") {
+  int moments = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
+      Case c = random_case(seed);
+      c.options.ownership = ownership;
+      c.settings.threads = 1;
+      INFO(c.text());
+      for (const MakeOptimizer& make : all_optimizers(c)) {
+        const auto whole = final_states(c, make);
+        const int pause = 1 + static_cast<int>(seed) % (c.steps - 1);
+        const auto resumed = final_states(c, make, pause);
+        for (std::size_t r = 0; r < whole.size(); ++r) {
+          REQUIRE(first_difference(whole[r], resumed[r]) == "");
+          REQUIRE(whole[r].steps == c.steps);
+          moments += static_cast<int>(whole[r].kept.size());
+        }
+      }
+    }
+  MESSAGE(moments, " buckets of momentum and moments were compared");
+}
+
+TEST_CASE(
+    "resume: what another optimizer has saved, or has other sizes than the layout says, is refused in a sentence") {
+  const Layout layout = plan_layout({{"w", {6, 4}}, {"v", {4, 2}}}, Grid().dp(2), {24, 1});
+  const Place place = layout.grid.place(1);
+  Muon muon{MuonSettings()};
+  muon.start(layout, place, zero_buckets(layout));
+  const SavedState right = muon.save();
+  const auto refused = [&](SavedState saved, const Layout& resumed_with) {
+    try {
+      Muon(MuonSettings()).resume(resumed_with, place, std::move(saved));
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto after = [&](const std::function<void(SavedState&)>& change) {
+    SavedState changed = right;
+    change(changed);
+    return refused(std::move(changed), layout);
+  };
+  const std::string remedy = "resume with the layout, and on the rank, that it was saved with.";
+  CHECK(refused(right, layout) == "");
+  CHECK(after([](SavedState& s) { s.optimizer = "AdamW"; }) ==
+        "a state that \"AdamW\" has saved was given to \"Muon\"; resume with an optimizer of the same kind.");
+  CHECK(after([](SavedState& s) { s.steps = -1; }) == "resume was given a state after -1 steps; there are at least 0.");
+  CHECK(after([](SavedState& s) { s.weights.clear(); }) ==
+        "resume was given weights for 0 buffers, but the layout has 1; " + remedy);
+  CHECK(after([](SavedState& s) { s.weights[0].pop_back(); }) ==
+        "resume was given weights for 1 buckets of buffer 0, but the layout has 2; " + remedy);
+  CHECK(after([](SavedState& s) { s.weights[0][1].pop_back(); }) ==
+        "resume was given weights of 7 elements for bucket 1 of buffer 0, but the layout says 8; " + remedy);
+  CHECK(after([](SavedState& s) { s.kept.clear(); }) ==
+        "resume was given 0 things that are kept, but \"Muon\" keeps 1; " + remedy);
+  CHECK(after([](SavedState& s) { s.kept[0].name = "first moments"; }) ==
+        "resume was given \"first moments\" where \"momentum\" are kept; " + remedy);
+  CHECK(after([](SavedState& s) { s.kept[0].buckets.emplace_back(); }) ==
+        "resume was given momentum for 2 buffers, but the rank keeps them for 1; " + remedy);
+  CHECK(after([](SavedState& s) { s.kept[0].buckets[0].emplace_back(); }) ==
+        "resume was given momentum for 3 buckets, but the rank keeps them for 2; " + remedy);
+  CHECK(after([](SavedState& s) { s.kept[0].buckets[0][0].emplace_back(); }) ==
+        "resume was given momentum of 13 elements for bucket 0, but the rank keeps 12; " + remedy);
+  // Weights are whole on every rank, so another number of ranks shows in what each of them keeps.
+  CHECK(refused(right, plan_layout({{"w", {6, 4}}, {"v", {4, 2}}}, Grid().dp(4), {24, 1})) ==
+        "resume was given momentum of 12 elements for bucket 0, but the rank keeps 6; " + remedy);
+
+  // Each optimizer refuses what any other has saved.
+  const Case c = clear_case();
+  const auto all = all_optimizers(c);
+  for (const MakeOptimizer& saves : all)
+    for (const MakeOptimizer& resumes : all) {
+      const auto saver = saves(), resumer = resumes();
+      saver->start(c.layout(), c.grid.place(0), zero_buckets(c.layout()));
+      if (saver->name() == resumer->name())
+        CHECK_NOTHROW(resumer->resume(c.layout(), c.grid.place(0), saver->save()));
+      else
+        CHECK_THROWS_AS(resumer->resume(c.layout(), c.grid.place(0), saver->save()), std::invalid_argument);
+    }
+}
+
+TEST_CASE("save: says how often it stepped since it was started, whatever it did before") {
+  const Case c = clear_case();
+  for (const MakeOptimizer& make : all_optimizers(c)) {
+    const auto stepped = final_states(c, make);
+    const auto optimizer = make();
+    CHECK(optimizer->save().steps == 0);
+    optimizer->resume(c.layout(), c.grid.place(0), stepped[0]);
+    CHECK(optimizer->save().steps == c.steps);
+    CHECK(first_difference(optimizer->save(), stepped[0]) == "");
+    optimizer->start(c.layout(), c.grid.place(0), zero_buckets(c.layout()));
+    CHECK(optimizer->save().steps == 0);
+  }
 }
 
 TEST_CASE("plans: whichever operation is left out, doubled, changed or swapped, the comparison finds it") {

@@ -109,6 +109,16 @@ TEST_CASE("ledger_of: a call over any group is counted with the size of that gro
       CHECK(traffic.messages_received == others);
       CHECK(traffic.bytes_sent == 16 * others);
       CHECK(traffic.bytes_received == 16 * others);
+
+      // Nothing of an all-to-all is for the rank itself.
+      plan.operations.clear();
+      plan.call(group, CollectiveKind::all_to_all, ElementType::bfloat16, 4 * others, 5 * others);
+      traffic = ledger_of(plan).total(group);
+      CHECK(traffic == traffic_of(std::get<Call>(plan.operations[0]), plan));
+      CHECK(traffic.messages_sent == others);
+      CHECK(traffic.messages_received == others);
+      CHECK(traffic.bytes_sent == 8 * others);
+      CHECK(traffic.bytes_received == 10 * others);
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "src/optim/named_slice.hpp"
 #include "tests/optim/rank_threads.hpp"
 
@@ -21,7 +24,52 @@ std::string text_of(const Seen& seen) {
   return seen.phase.empty() ? text(seen.call) : fmt::format("\"{}\" of parameter {}", seen.phase, seen.parameter);
 }
 
+// Steps `first` to `end` − 1 of the case: from the beginning, or from what each rank has saved.
+std::vector<SavedState> states_after(const Case& c, const MakeOptimizer& make, const std::vector<SavedState>& saved,
+                                     int first, int end) {
+  const Layout layout = c.layout();
+  std::vector<SavedState> states(static_cast<std::size_t>(c.grid.size()));
+  run_ranks(c.grid, [&](TestRank& rank) {
+    const std::size_t number = static_cast<std::size_t>(rank.place.rank);
+    const auto optimizer = make();
+    if (saved.empty())
+      optimizer->start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
+    else
+      optimizer->resume(layout, rank.place, saved[number]);
+    for (int step = first; step < end; ++step)
+      optimizer->step({layout, rank.place, rank.dp, rank.tp},
+                      pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp));
+    states[number] = optimizer->save();
+  });
+  return states;
+}
+
+bool same_buckets(const Buckets& a, const Buckets& b) {
+  const auto same = [](const Flat& left, const Flat& right) {
+    return left.size() == right.size() &&
+           (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0);
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const auto& left, const auto& right) {
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
+  });
+}
+
 }  // namespace
+
+std::vector<SavedState> final_states(const Case& c, const MakeOptimizer& make, int pause) {
+  const std::vector<SavedState> paused = pause == 0 ? std::vector<SavedState>() : states_after(c, make, {}, 0, pause);
+  return states_after(c, make, paused, pause, c.steps);
+}
+
+std::string first_difference(const SavedState& a, const SavedState& b) {
+  if (a.optimizer != b.optimizer) return "optimizer";
+  if (a.steps != b.steps) return "steps";
+  if (!same_buckets(a.weights, b.weights)) return "weights";
+  if (a.kept.size() != b.kept.size()) return "not as many things kept";
+  for (std::size_t i = 0; i < a.kept.size(); ++i)
+    if (a.kept[i].name != b.kept[i].name || !same_buckets(a.kept[i].buckets, b.kept[i].buckets)) return a.kept[i].name;
+  return "";
+}
 
 std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make) {
   const Layout layout = c.layout();

@@ -43,6 +43,13 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
 /// nothing is left over.
 std::string first_difference(const Plan& plan, const RecordedStep& recorded);
 
+/// What the optimizer of each rank has after the steps of the case, [rank]. With a `pause`, the ranks end after that
+/// many steps, and new ones, on other threads and with optimizers of their own, resume from what those have saved.
+std::vector<SavedState> final_states(const Case& c, const MakeOptimizer& make, int pause = 0);
+
+/// Where two states differ in anything, to the last bit; else empty.
+std::string first_difference(const SavedState& a, const SavedState& b);
+
 /// The weights of a reference after each step of the case, [step]; as many leaves as DP ranks.
 std::vector<std::vector<NamedMatrix>> reference_steps(const Case& c, const Optimizer& optimizer);
 

@@ -196,6 +196,47 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
         "20 ProfilerStep#12 1600–2001\n20 DP gather 1600–2001\n");
 }
 
+TEST_CASE("posted messages are slices from post to wait, on threads of their own where several are under way") {
+  RunTrace run = two_ranks();
+  RankTrace& rank = run.ranks[0];
+  const auto posted = [&](std::int64_t begin, std::int64_t end, int number) {
+    Span span = message(SpanKind::received, 1, begin, end);
+    span.collective = CollectiveKind::send;
+    span.number = number;
+    return span;
+  };
+  const auto waits = [&](std::int64_t begin, std::int64_t end) {
+    Span span = call(begin, end);
+    span.collective = CollectiveKind::wait;
+    span.elements_in = span.elements_out = span.bytes = 0;
+    return span;
+  };
+  // A blocking recv, whose message is no more than its call; then three posted messages: two that cross, and one that
+  // begins when the first one ends.
+  Span recv = waits(3210, 3260);
+  recv.collective = CollectiveKind::recv;
+  rank.spans.insert(rank.spans.end(),
+                    {recv, posted(3215, 3260, 0), waits(3400, 3500), posted(3300, 3500, 1), waits(3600, 3700),
+                     posted(3350, 3700, 2), waits(3750, 3800), posted(3500, 3800, 3)});
+  const TemporaryFolder folder;
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  REQUIRE(all.on(0, "transfers").size() == 2);
+  REQUIRE(all.on(0, "transfers 2").size() == 1);
+  CHECK(all.on(0, "transfers 3").empty());
+  CHECK(all.on(1, "transfers").empty());
+  const TraceSlice& first = all.on(0, "transfers")[0];
+  CHECK(first.category == "transfer");
+  CHECK(first.name == "message from rank 1");
+  CHECK(first.begin == 2300);
+  CHECK(first.end == 2500);
+  CHECK(first.args["bytes"] == 600);
+  CHECK(all.on(0, "transfers")[1].begin == 2500);
+  CHECK(all.on(0, "transfers 2")[0].end == 2700);
+}
+
 TEST_CASE(
     "steps of an optimizer, by any number, are called as PyTorch's profiler calls them; others keep their names") {
   for (const auto& [title, name] : std::initializer_list<std::pair<std::string, std::string>>{

@@ -124,7 +124,8 @@ Colour lane_kind_colour(LaneKind kind) {
                                                 span_part_colour(SpanPart::copies_alone),
                                                 parameter_colour(5),
                                                 parameter_colour(7),
-                                                parameter_colour(7)};
+                                                parameter_colour(7),
+                                                span_part_colour(SpanPart::communication_alone)};
   return fills[static_cast<std::size_t>(kind)];
 }
 

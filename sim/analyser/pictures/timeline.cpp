@@ -13,6 +13,7 @@ namespace {
 
 // The lane of an event, or nothing when it is not drawn.
 std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
+  if (event.event_class == EventClass::transfer) return LaneKind::transfers;
   switch (counted_as(file, event, basis)) {
     case CountedAs::computation:
       return LaneKind::computation;
@@ -163,8 +164,8 @@ std::int64_t slices_of(const std::vector<Timeline*>& timelines) {
 }  // namespace
 
 const char* lane_kind_text(LaneKind kind) {
-  constexpr std::array<const char*, kLaneKinds> kTexts = {"computation",   "communication", "copies",
-                                                          "device ranges", "host ranges",   "steps, phases"};
+  constexpr std::array<const char*, kLaneKinds> kTexts = {"computation", "communication", "copies",   "device ranges",
+                                                          "host ranges", "steps, phases", "transfers"};
   return kTexts[static_cast<std::size_t>(kind)];
 }
 

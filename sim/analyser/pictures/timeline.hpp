@@ -11,11 +11,11 @@
 namespace muonwalk::sim {
 
 /// What a lane of the timeline shows of a rank.
-enum class LaneKind { computation, communication, copies, device_ranges, host_ranges, steps };
+enum class LaneKind { computation, communication, copies, device_ranges, host_ranges, steps, transfers };
 /// How many kinds there are.
-constexpr int kLaneKinds = 6;
+constexpr int kLaneKinds = 7;
 
-/// "computation", …, "host ranges", "steps, phases": a kind in the words of the pictures.
+/// "computation", …, "steps, phases", "transfers": a kind in the words of the pictures.
 const char* lane_kind_text(LaneKind kind);
 
 /// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all

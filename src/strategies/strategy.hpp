@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "src/layout/buffer.hpp"
+#include "src/optim/optimizer.hpp"
+
+namespace muonwalk {
+
+/// A way to distribute the step of Muon: who owns what, and the optimizer that takes the step there.
+struct Strategy {
+  char letter;          ///< 'a'
+  const char* name;     ///< "gather everything"
+  const char* used_by;  ///< who does it so: "proof of concept for Megatron-LM"
+  /// The layout of its ranks. A bucket is full at `bucket` elements, 0: one bucket for all. Throws as plan_layout does.
+  Layout (*lay_out)(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket);
+  /// The optimizer for one rank of that layout, as it is after `steps` steps, which only block_wise counts. Throws
+  /// UsageError where it can't work with these settings.
+  std::unique_ptr<Optimizer> (*optimizer)(const Layout& layout, const MuonSettings& settings, int steps);
+  /// After how many steps it does the same again: 1, or kBlockWisePeriod.
+  int period = 1;
+};
+
+/// One for each file of this room: (a) to (h).
+/// @{
+Strategy gather_everything();
+Strategy boundary_matrices();
+Strategy owner_in_turn();
+Strategy owner_by_work();
+Strategy all_to_all();
+Strategy tp_duplicated();
+Strategy distributed_gram();
+Strategy block_wise();
+/// @}
+
+/// All of them, in the order of their letters.
+std::vector<Strategy> strategies();
+
+/// Of this many steps, block_wise gathers whole matrices in the first, and blocks stay alone in the others.
+constexpr int kBlockWisePeriod = 2;
+
+}  // namespace muonwalk
