@@ -72,7 +72,12 @@ if [[ -n $bug && $WRONG != bug_not_caught ]]; then
   esac
   case $WRONG in bug_sends_a_byte_more) echo "        sent 1,000,001 B" ;; *) echo "        sent 1,000,000 B" ;; esac
   echo "$name: FAILED"
-  case $WRONG in bug_ends_with_3) exit 3 ;; *) exit 1 ;; esac
+  case $WRONG in
+    bug_ends_with_3) exit 3 ;;
+    bug_leaves_its_group) echo "$name: rank 1 failed in step 'x': the ranks of group dp do not make the same calls" >&2 && exit 3 ;;
+    bug_fails_otherwise) echo "$name: rank 1 failed in step 'x': it was killed" >&2 && exit 3 ;;
+    *) exit 1 ;;
+  esac
 fi
 echo "$name: OK"
 LESSON
@@ -167,8 +172,12 @@ expect_said "does not exist"
 
 expect fail bugs nothing
 expect_said "BLESS=1"
+BLESS=1 expect pass bugs bug_leaves_its_group
+expect pass bugs bug_leaves_its_group
+expect fail bugs nothing
 BLESS=1 expect pass bugs nothing
 expect_said "BLESSED"
+expect fail bugs bug_leaves_its_group
 for check in expected bugs threads worlds options; do expect pass $check nothing; done
 
 for wrong in other_text wide_line trailing_blank many_lines fails dies; do expect fail expected $wrong; done
@@ -180,7 +189,7 @@ expect fail expected nothing "$folder/no_such_file"
 expect_said "BLESS=1"
 expect fail threads nothing "$folder/no_such_file"
 
-for wrong in no_bugs bug_not_caught bug_not_shown bug_ends_with_3; do expect fail bugs $wrong; done
+for wrong in no_bugs bug_not_caught bug_not_shown bug_ends_with_3 bug_fails_otherwise; do expect fail bugs $wrong; done
 # What a bug changes on the screen is compared with a file, but for what another processor would round in another way.
 expect pass bugs bug_differs_in_a_rounding
 for wrong in bug_holds_another_value bug_sends_a_byte_more; do

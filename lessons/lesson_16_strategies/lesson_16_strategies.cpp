@@ -1,0 +1,315 @@
+// # Lesson 16 · Strategies
+//
+// The decision: a team has chosen Muon, and now has to choose among the ways to distribute it. Megatron-LM alone has
+// had four of them, and each of dion, torchtitan and DeepSpeed has another. All of them are described as a speedup
+// over something. This lesson puts eight side by side: the same step, the same matrices, and one serial program that
+// six of them have to equal in every bit. `--model qwen3-30b --dp 64 --tp 8` prints the table that one would decide by.
+//
+// You need to know the full step (\ref lesson_09_full_step) and who may own what (\ref lesson_15_sharding_layouts).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/lesson_16/distances.hpp"
+#include "sim/lesson_16/gate.hpp"
+#include "sim/lesson_16/side_by_side.hpp"
+#include "sim/lesson_16/step_counts.hpp"
+#include "sim/lesson_16/strategy_table.hpp"
+#include "src/errors.hpp"
+#include "src/numerics/tree_sum.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/strategies/strategy.hpp"
+#include "src/train/models.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// Newton–Schulz needs a whole matrix, and two things have cut it: dp cuts the optimizer's state, tp cuts the matrix.
+// For either there are a few ways to come to a whole matrix, or to do without. Over dp:
+//
+//     (a) gather everything     all ranks get all of a bucket, and owners of a part do all of Newton–Schulz
+//     (b) boundary matrices     only what is cut is gathered, by its owners
+//     (c) (d) whole owners      nothing is cut; dealt out in turn, or by work
+//     (e) all-to-all            all is cut; each matrix goes to one worker, and comes back
+//
+// And over tp, where all of these gather slices, so that the ranks of a TP group do the same work:
+//
+//     (f) TP duplicated         that, in float32
+//     (g) distributed Gram      X Xᵀ is a sum over columns: each rank adds its part, and no slice travels
+//     (h) block-wise            each rank takes its slice for a whole matrix, and gathers in every second step only
+//
+// First we do these by hand, with one matrix. TP cuts `gate`, 6 × 4, by rows, and dp cuts what is left.
+
+// What one rank holds.
+struct Local {
+  Matrix gradient;                       // what I computed: my TP slice of gate's gradient, 6 / tp × 4
+  Matrix rows;                           // my rows of my slice of the update, from a worker; perhaps none
+  Matrix owned;                          // all of my slice of the summed gradient, where I own it; else nothing
+  Matrix summed;                         // my slice of the orthogonal matrix, from a Gram matrix in pieces
+  std::vector<NamedMatrix> new_weights;  // my TP slices after each step of each strategy
+  std::vector<NamedMatrix> counted;      // what I sent, did and held in each strategy: StepCounts, 1 × 5
+};
+
+// By hand, float32 will do.
+MuonSettings by_hand(const Seat& seat) { return muon_settings(Precision::fp32, seat.threads, seat.products); }
+
+// The rank that works on gate, or owns it, counted in its DP group.
+constexpr int kWorker = 0;
+
+// ## The reference
+//
+// One process that adds all gradients, and orthogonalizes the whole matrix. What a rank takes from the weights, apart
+// from the learning rate, are its rows of 0.2 · √max(6, 4) · O.
+Matrix expected_rows(const Seat& seat) {
+  Matrix update = newton_schulz(summed_gate(seat.seed, seat.grid.dp()), of_newton_schulz(by_hand(seat)), "gate");
+  scale(update, 0.2f * std::sqrt(6.0f));
+  return row_slice(tp_slice(update, gate().tp_split_dim, seat.grid.tp(), seat.place.tp),
+                   rows_of_rank(seat.grid, seat.place.dp));
+}
+
+// The Gram matrix in pieces cannot have these bits: it is another order of additions. So its reference adds the same
+// pieces in the same tree (`gram_in_pieces`). It has all of them, and knows nothing of ranks.
+Matrix expected_pieces(const Seat& seat) {
+  if (seat.place.dp != kWorker) return {};
+  return gram_in_pieces(summed_gate(seat.seed, seat.grid.dp()), seat.grid.tp())[seat.place.tp];
+}
+
+// ## The steps
+//
+// A gradient of my own, of my TP slice.
+void my_gradient(Rank& rank, Local& local) {
+  local.gradient =
+      tp_slice(gate_gradient(rank.seed, rank.place.dp), gate().tp_split_dim, rank.grid.tp(), rank.place.tp);
+}
+
+// ### To a worker and back
+//
+// (e): dp has cut my slice by rows. All send their rows to one rank, the worker, and get them back when they are
+// orthogonal. Nobody else has anything to do for gate, and other matrices have other workers. (a) and (b) send all
+// parts to all owners instead, as in lesson 15, and nothing has to come back.
+//
+// Here are five planted bugs, as four projects had them. With dp 4 and tp 2 a slice has 3 rows, and DP rank 3 has none.
+// `empty_shard`: who has no rows leaves, and the others wait (microsoft/dion, issue 83). `padded_shards`: there is a
+// matrix for every rank to work on, of zeros where need be, and all of them travel (dion, issue 96: four times the
+// bytes). `partly_reduced`: the worker has the sum of its own rows, and for the others' its own gradient (DeepSpeed,
+// issue 7807, whose tests asked only whether weights had changed). `padded_scale`: the scale is that of a matrix with
+// padding, √8 in place of √6 (Megatron-LM, issue 6740). `clip_after`: a gradient's norm is clipped to 1 when it is
+// orthogonal already, so the update shrinks by the norm of O, the more the larger it is (DeepSpeed, issue 7713).
+void to_a_worker(Rank& rank, Local& local) {
+  const int dp = rank.grid.dp();
+  const std::vector<Index> counts = parts_of_slice(rank.grid);  // elements of my slice, by DP rank
+  const Index mine = counts[rank.place.dp];
+  Flat part = reduce_gradients(rank.dp(), local.gradient.flat(), counts);
+  if (rank.bug("empty_shard") && mine == 0) return;  // nothing to send
+  // What goes to each rank, and what comes from each.
+  std::vector<Index> out(dp, 0), in(dp, 0);
+  out[kWorker] = mine;
+  if (rank.place.dp == kWorker) in = counts;
+  if (rank.bug("padded_shards")) {
+    out.assign(dp, mine);  // as much to everybody
+    in = counts;
+    part.resize(mine * dp);  // zeros behind what is mine
+  }
+  Flat slice(std::accumulate(in.begin(), in.end(), Index{0}));
+  rank.dp().all_to_all_v(part.data(), out, slice.data(), in);  // there
+  if (rank.place.dp == kWorker) {
+    if (rank.bug("partly_reduced"))
+      std::copy(local.gradient.data() + mine, local.gradient.data() + slice.size(), slice.data() + mine);
+    const Matrix sum(local.gradient.rows(), 4, slice);
+    Matrix whole = tp_gather(rank.tp(), sum, gate().tp_split_dim, Precision::fp32);
+    whole = orthogonalize(whole, by_hand(rank), "gate");  // once over dp, and on each TP rank
+    if (rank.bug("clip_after")) scale(whole, float(1 / frobenius_norm(whole)));
+    slice = tp_shard(whole, gate().tp_split_dim, rank.grid.tp(), rank.place.tp).flat();
+  }
+  rank.dp().all_to_all_v(slice.data(), in, part.data(), out);  // and back
+  part.resize(mine);
+  const Index side = rank.bug("padded_scale") ? counts[0] / 4 * rank.grid.size() : 6;
+  local.rows = Matrix(mine / 4, 4, part);
+  scale(local.rows, 0.2f * std::sqrt(float(side)));
+}
+
+// ### To an owner
+//
+// (c) and (d): the sum of all gradients is needed by one rank alone, the owner. So let it be made there. Nothing has to
+// be gathered over dp then: a rank that owns a matrix owns all of its TP slice, and its momentum. For the collective
+// that is an ordinary case, because a reduce-scatter may be as uneven as you like. What it costs is balance: matrices
+// are of different sizes, and somebody has to deal them out (\ref lesson_15_sharding_layouts).
+void to_the_owner(Rank& rank, Local& local) {
+  std::vector<Index> counts(rank.grid.dp(), 0);  // of elements, by DP rank
+  counts[kWorker] = local.gradient.size();       // all of them
+  const Flat sum = reduce_gradients(rank.dp(), local.gradient.flat(), counts);
+  if (rank.place.dp == kWorker) local.owned = Matrix(local.gradient.rows(), 4, sum);
+}
+
+// ### Gram matrices, added over TP
+//
+// (g): the owner's TP group still has gate in slices. But Newton–Schulz needs X only in A = X Xᵀ, and that is a sum
+// over the columns of X: each rank adds up its own, and an all-reduce of 4 × 4 numbers adds the rest. B follows from A,
+// so all ranks have it, and X ← a X + B X works on columns as they are.
+void sum_grams(Rank& rank, Local& local) {
+  if (local.owned.empty()) return;      // its TP group is another one
+  Matrix x = local.owned.transposed();  // 4 × 6 / tp: TP has cut columns now
+  const float squares = rank.tp().all_reduce(Flat{float(pairwise_sum_of_squares(x.data(), x.size()))})[0];
+  scale(x, 1 / std::sqrt(squares));  // the norm of all of it
+  for (int step = 0; step < 5; ++step) {
+    Matrix gram;
+    symmetric_product(x, x, gram);  // my part of the sum
+    x = next_piece(x, Matrix(4, 4, rank.tp().all_reduce(gram.flat())));
+  }
+  local.summed = x.transposed();
+}
+
+// ## All eight
+//
+// Now a model of 14 matrices, and each strategy from its own file (src/strategies). A strategy is a layout and an
+// optimizer that knows what to do there: it has a step, and a plan of it. Each takes two steps, of which (h) gathers in
+// the first alone.
+//
+// Gradients are sums of four micro-batches. The planted bug `every_micro_batch` takes a step after each of them, so
+// that Newton–Schulz is called four times as often (DeepSpeed, issue 8443: 16 calls in place of 4). And with
+// `always_gathers`, (b) has a condition that is always true and gathers everything, as (a) does (VeOmni, issue 1011).
+// That changes no bit.
+const std::vector<Parameter> kMatrices = expert_layers();
+constexpr Index kBucket = 1000;  // elements at which a bucket is full
+
+std::unique_ptr<SideBySide> toy;  // weights, gradients, and what each strategy is held to
+
+void two_steps(Rank& rank, Local& local) {
+  const Strategy strategy = strategies()[local.counted.size()];
+  const Layout layout = toy->layout(strategy, rank.grid);
+  const bool gathers = rank.bug("always_gathers") && strategy.letter == 'b';
+  const auto optimizer = (gathers ? gather_everything() : strategy).optimizer(layout, toy->settings(rank), 0);
+  optimizer->start(layout, rank.place, first_buckets(layout, toy->data(), rank.place.tp));
+  StepCounts counts;  // of both steps
+  for (int step = 0; step < toy->data().steps(); ++step) {
+    const std::vector<NamedMatrix> held = unpack_buckets(layout, optimizer->weights(), rank.place.tp);
+    for (const auto& gradients : toy->data().summed(step, rank, held, /*apart=*/rank.bug("every_micro_batch"))) {
+      const Buckets buckets = pack_slices(layout, gradients);  // as this layout has them
+      StepCounter counter(rank.ledger(), rank.memory());
+      const auto observer = [&](Phase phase, const DistMeta*) { counter.begin(phase); };
+      optimizer->step({layout, rank.place, rank.dp(), rank.tp(), observer}, buckets);
+      counts += counter.end(*optimizer);
+    }
+    append_of(title(strategy, step), unpack_buckets(layout, optimizer->weights(), rank.place.tp), local.new_weights);
+  }
+  local.counted.push_back({title(strategy), counts.row()});
+}
+
+// (a) to (f) are held to Muon on one process. (g) is held to a serial step that adds the same pieces in the same tree,
+// and (h) to one that works on the same blocks.
+std::vector<NamedMatrix> expected_weights(const Seat& seat) { return toy->expected_weights(seat); }
+
+// What a rank counts is held to the plans of its two steps: bytes, messages, calls of Newton–Schulz, what is kept, and
+// what is held for a moment.
+std::vector<NamedMatrix> expected_counts(const Seat& seat) { return toy->expected_counts(seat); }
+
+// ## The table
+//
+// One line for each strategy, per step, from the plans of all ranks. `sent` and `messages` are those of the rank that
+// has most of them. Then come the operations of the rank that has most, and the mean. `× the work` is all Newton–Schulz
+// of all ranks over doing each matrix once. `kept` is momentum, and `passing` the most that a rank holds for a moment
+// beside what it keeps. The last column is a price: the time of a rank that has the most of everything, at a bandwidth,
+// a latency and a speed that `--price` sets. It is not a measurement, and hides nothing behind anything. With matrices
+// as small as these the messages decide, so ask for a model before you believe the line below the table.
+std::string model;                // as --model names it; empty: the toy
+std::string price = "50,10,400";  // GB/s, µs for each message, TFLOP/s
+StrategyCosts costs;              // of all strategies, planned before any rank is started
+std::string table;                // of these
+
+void prepare(const Seat& seat) {
+  if (seat.grid.pp() > 1) throw UsageError("--pp 2 or more changes nothing in the step of a stage; try --pp 1");
+  costs = model.empty() ? costs_of(kMatrices, seat.grid, kBucket, SideBySide::settings(seat))
+                        : costs_of_model(model, seat.grid, SideBySide::settings(seat));
+  table = strategy_table(costs, seat.grid, parse_price(price));
+  if (!model.empty()) return;
+  tp_shape(gate(), seat.grid.tp());  // which refuses what does not divide its rows
+  toy = std::make_unique<SideBySide>(kMatrices, kBucket, seat);
+}
+
+// ## The cost
+//
+// The calls by hand (`gate_ledger`), and the plans of all strategies.
+Prediction predict(const Seat& seat) {
+  Ledger ledger = gate_ledger(seat.grid, seat.place, kWorker);
+  ledger.add(toy->ledger(seat), 1);
+  return {ledger, -1};
+}
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_16_strategies";
+  info.title = "Strategies";
+  info.question = "which of the ways to distribute Muon should I take, and are they all Muon?";
+  info.bugs = {{"partly_reduced", "owners of a cut matrix put their own gradient in the others' places"},
+               {"empty_shard", "a rank without rows leaves before the all-to-all"},
+               {"padded_shards", "the all-to-all moves a matrix of zeros for every rank but one"},
+               {"padded_scale", "the scale is that of the padded matrix"},
+               {"clip_after", "updates are clipped when they are orthogonal already"},
+               {"every_micro_batch", "a step for each micro-batch in place of one for all"},
+               {"always_gathers", "(b) gathers everything: right bits, more bytes"}};
+  info.also_try = {"--model qwen3-30b --dp 64 --tp 8 --precision bf16", "--dp 2 --tp 2"};
+  info.options = {{"--model", "a published model, for example gpt2: its table, and no rank", &model},
+                  {"--price", "GB/s, µs for each message and TFLOP/s:\n50,10,400", &price}};
+  info.plans_of = &model;
+  info.products = Products::chain;  // the distances below have the same digits on all processors
+  // What can't work is refused before any rank is started.
+  Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
+  lesson.require(prepare);
+  if (!model.empty()) lesson.plan(table);  // and that is all
+  lesson.picture("costs", strategy_picture(costs, lesson.seat().grid));
+  lesson.trains(kMatrices);
+
+  // One matrix by hand.
+  lesson.step("a gradient of my own", my_gradient);
+  lesson.step("to a worker and back: (e)", to_a_worker);
+  lesson.step("to the owner: (c), (d)", to_the_owner);
+  lesson.step("Gram matrices, added over TP: (g)", sum_grams);
+  lesson.check("rows of an update, from a worker", &Local::rows, expected_rows);
+  lesson.check("from Gram matrices in pieces", &Local::summed, expected_pieces);
+
+  // A model, eight ways.
+  for (const Strategy& strategy : strategies())
+    lesson.quiet_step(fmt::format("two steps of {}", title(strategy)), two_steps);
+  lesson.check("weights, (a) to (h)", &Local::new_weights, expected_weights);
+  lesson.check("sent and held, as planned", &Local::counted, expected_counts);
+  lesson.cost(predict);
+  lesson.say("\n" + table);
+
+  // Are they all Muon? (g) has other last bits, and other ones for each size of TP, because it adds up another number
+  // of parts. So a run that goes on with another TP has other bits from there on. (h) is another optimizer in every
+  // second step: its update lies far from Muon's, and where TP cuts more pieces, farther.
+  if (lesson.reporting())
+    lesson.say("\n" + distance_table(toy->data(), by_hand(lesson.seat()), lesson.seat().grid.dp(), kBucket));
+
+  // ## Exercises
+  //
+  // 1. For which shapes does (g) send less than (f)? Hint: (f) gathers (T − 1) / T of the matrix in float32. What does
+  //    an all-reduce of s × s numbers in bf16 send, where s is the side that TP does not cut, and how often? Answer:
+  //    five times 2 (T − 1) / T · s² · 2 bytes, against (T − 1) / T · s · l · 4 bytes with the other side l. So (g)
+  //    sends less where 5 s < l. No square matrix is like that, and one whose long side is s never; experts and
+  //    down-projections may be.
+  // 2. `--model qwen3-30b --dp 8 --tp 1`, and then with `--dp 64`: what does (e) send beside (a), apart from gradients
+  //    and weights? Hint: how much of what it owns does a rank send in each? Answer: in (a) its part goes to D − 1
+  //    ranks. In (e) it goes to one worker, and what comes back is as much again. So (a) sends (D − 1) / D of all
+  //    elements, whatever D is, and (e) 2 (D − 1) / D² of them, which is D / 2 times less.
+  // 3. Which strategy has the price of `--price 5,50,400`, and of `--price 5000,0,400`? Hint: what does a message cost
+  //    in either? Answer: where messages are dear and bytes are dear, whatever sends little and seldom wins; where
+  //    neither costs anything, whatever balances Newton–Schulz best. No strategy is best as such. That is why the table
+  //    says what it was asked.
+  return lesson.answer(
+      "cut as few matrices as you can. Dealt out whole, by the work of Newton–Schulz (d), none is gathered and none "
+      "done "
+      "twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a worker "
+      "and "
+      "back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in every bit. Over "
+      "tp, sums of Gram matrices (g) save bytes for flat matrices alone, and have bits of their own; blocks (h) save "
+      "all "
+      "of them, and are another optimizer.");
+}
