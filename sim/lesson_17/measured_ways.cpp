@@ -1,0 +1,96 @@
+#include "sim/lesson_17/measured_ways.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// What of a rank's time belongs to the part of a step that is measured; empty where the step has no such part.
+Stretch measured_part(const RankTrace& rank, const std::string& title, const std::string& from, const std::string& to) {
+  Stretch part;
+  bool in_step = false;
+  for (const Span& span : rank.spans) {
+    if (span.kind != SpanKind::step && span.kind != SpanKind::phase) continue;
+    const std::string& name = rank.names[static_cast<std::size_t>(span.name)];
+    if (span.kind == SpanKind::step) in_step = name == title;
+    if (span.kind == SpanKind::step || !in_step) continue;
+    if (name == from && part.begin_ns == 0) part = {span.begin_ns, span.begin_ns};
+    if (name == to && part.begin_ns != 0) return {part.begin_ns, span.begin_ns};
+  }
+  return {};
+}
+
+// Every title once, in the order of the steps.
+std::vector<std::string> step_titles(const RunTrace& run) {
+  std::vector<std::string> titles;
+  if (run.ranks.empty()) return titles;
+  const RankTrace& rank = run.ranks[0];
+  for (const Span& span : rank.spans) {
+    if (span.kind != SpanKind::step) continue;
+    const std::string& title = rank.names[static_cast<std::size_t>(span.name)];
+    if (std::find(titles.begin(), titles.end(), title) == titles.end()) titles.push_back(title);
+  }
+  return titles;
+}
+
+bool begins_within(const Span& span, const Stretch& part) {
+  return span.begin_ns >= part.begin_ns && span.begin_ns < part.end_ns;
+}
+
+}  // namespace
+
+std::vector<MeasuredWay> measured_ways(const RunTrace& run, const std::string& from, const std::string& to) {
+  std::vector<MeasuredWay> ways;
+  for (const std::string& title : step_titles(run)) {
+    MeasuredWay way;
+    way.title = title;
+    std::int64_t first = 0, last = 0, ranks = 0, union_ns = 0, both_ns = 0;
+    for (const RankTrace& rank : run.ranks) {
+      const Stretch part = measured_part(rank, title, from, to);
+      if (part.end_ns == part.begin_ns) continue;
+      std::vector<Stretch> calls, computing, under_way;
+      std::int64_t since = part.begin_ns;
+      for (const Span& span : rank.spans) {
+        if (!begins_within(span, part)) continue;
+        if (span.kind == SpanKind::call) {
+          computing.push_back({since, span.begin_ns});
+          calls.push_back({span.begin_ns, span.end_ns});
+          since = span.end_ns;
+        }
+        if (span.kind == SpanKind::received && span.collective == CollectiveKind::send)
+          under_way.push_back({span.begin_ns, span.end_ns});
+      }
+      computing.push_back({since, part.end_ns});
+      first = ranks++ == 0 ? part.begin_ns : std::min(first, part.begin_ns);
+      last = std::max(last, part.end_ns);
+      way.computing_ns += sum_of(computing);
+      way.in_calls_ns += sum_of(calls);
+      way.under_way_ns += sum_of(under_way);
+      union_ns += sum_of(united(under_way));
+      both_ns += time_in_both(under_way, computing);
+    }
+    if (ranks == 0) continue;
+    way.span_ns = last - first;
+    for (std::int64_t* mean : {&way.computing_ns, &way.in_calls_ns, &way.under_way_ns}) *mean /= ranks;
+    way.hidden = union_ns == 0 ? 0 : static_cast<double>(both_ns) / static_cast<double>(union_ns);
+    ways.push_back(way);
+  }
+  return ways;
+}
+
+std::string measured_table(const std::vector<MeasuredWay>& ways) {
+  std::vector<std::vector<std::string>> rows = {
+      {"measured here, ms", "span", "computing", "in calls", "under way, added up", "hidden"}};
+  for (const MeasuredWay& way : ways)
+    rows.push_back({"  " + way.title, ms_text(way.span_ns), ms_text(way.computing_ns), ms_text(way.in_calls_ns),
+                    ms_text(way.under_way_ns), percent_text(way.hidden)});
+  std::string text;
+  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+}  // namespace muonwalk::sim
