@@ -290,26 +290,25 @@ int main(int argc, char** argv) {
 
   // ## Exercises
   //
-  // 1. For which shapes does (g) send less than (f)? Hint: (f) gathers (T − 1) / T of the matrix in float32. What does
-  //    an all-reduce of s × s numbers in bf16 send, where s is the side that TP does not cut, and how often? Answer:
-  //    five times 2 (T − 1) / T · s² · 2 bytes, against (T − 1) / T · s · l · 4 bytes with the other side l. So (g)
-  //    sends less where 5 s < l. No square matrix is like that, and one whose long side is s never; experts and
-  //    down-projections may be.
-  // 2. `--model qwen3-30b --dp 8 --tp 1`, and then with `--dp 64`: what does (e) send beside (a), apart from gradients
-  //    and weights? Hint: how much of what it owns does a rank send in each? Answer: in (a) its part goes to D − 1
-  //    ranks. In (e) it goes to one worker, and what comes back is as much again. So (a) sends (D − 1) / D of all
-  //    elements, whatever D is, and (e) 2 (D − 1) / D² of them, which is D / 2 times less.
-  // 3. Which strategy has the price of `--price 5,50,400`, and of `--price 5000,0,400`? Hint: what does a message cost
-  //    in either? Answer: where messages are dear and bytes are dear, whatever sends little and seldom wins; where
-  //    neither costs anything, whatever balances Newton–Schulz best. No strategy is best as such. That is why the table
-  //    says what it was asked.
+  // 1. For which shapes does (g) send less than (f)? Hint: (f) gathers (T − 1) / T of the matrix in float32. What
+  //    does an all-reduce of s × s numbers in bf16 send, where s is the side that TP does not cut, and how often?
+  //    Answer: five times 2 (T − 1) / T · s² · 2 bytes, against (T − 1) / T · s · l · 4 bytes with the other side l.
+  //    So (g) sends less where 5 s < l. No square matrix is like that. A matrix has to be more than five times as
+  //    long as wide, and TP has to cut it along its length.
+  // 2. `--model qwen3-30b --dp 8 --tp 1 --precision bf16`: how much more than (d) do (a) and (e) send, and what is
+  //    the ratio of the two? Hint: (d) sends gradients and weights alone. To how many ranks does a part of the
+  //    update go in (a), and to how many in (e)? Answer: in (a) to D − 1 ranks, so a rank sends (D − 1) / D of all
+  //    elements. In (e) to one worker, and as much comes back: 2 (D − 1) / D² of all elements, which is D / 2 times
+  //    less, about four times here. With `--dp 64` it is so little that you can't see it beside what (d) pays for
+  //    uneven parts.
+  // 3. `--model qwen3-30b --dp 64 --tp 8 --precision bf16`: who is the cheapest that is Muon, with
+  //    `--price 5,50,400` and with `--price 5000,0,0.4`? Hint: which column decides in either? Answer: with dear
+  //    bytes and messages (b), which sends little in few of them. Where nothing but work counts, one that shares it
+  //    out evenly: by a hair (e), before (d). No strategy is the best as such, so the table says what it was asked.
   return lesson.answer(
       "cut as few matrices as you can. Dealt out whole, by the work of Newton–Schulz (d), none is gathered and none "
-      "done "
-      "twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a worker "
-      "and "
-      "back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in every bit. Over "
-      "tp, sums of Gram matrices (g) save bytes for flat matrices alone, and have bits of their own; blocks (h) save "
-      "all "
-      "of them, and are another optimizer.");
+      "done twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a "
+      "worker and back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in "
+      "every bit. Over tp, sums of Gram matrices (g) save bytes for flat matrices alone, and have bits of their "
+      "own; blocks (h) save all of them, and are another optimizer.");
 }
