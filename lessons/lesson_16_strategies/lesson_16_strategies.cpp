@@ -190,7 +190,8 @@ void two_steps(Rank& rank, Local& local) {
   StepCounts counts;  // of both steps
   for (int step = 0; step < toy->data().steps(); ++step) {
     const std::vector<NamedMatrix> held = unpack_buckets(layout, optimizer->weights(), rank.place.tp);
-    for (const auto& gradients : toy->data().summed(step, rank, held, /*apart=*/rank.bug("every_micro_batch"))) {
+    const bool apart = rank.bug("every_micro_batch");
+    for (const auto& gradients : toy->data().summed(step, rank, held, apart)) {
       const Buckets buckets = pack_slices(layout, gradients);  // as this layout has them
       StepCounter counter(rank.ledger(), rank.memory());
       const auto observer = [&](Phase phase, const DistMeta*) { counter.begin(phase); };

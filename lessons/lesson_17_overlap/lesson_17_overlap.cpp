@@ -78,7 +78,7 @@ std::vector<NamedMatrix> new_weights(const Seat& seat) {
 
 // ## The steps
 //
-// Start with gradients of my own. Memory is counted from here on.
+// Gradients of my own. Memory is counted from here on.
 void start(Rank& rank, Local& local) {
   const Layout layout = layout_of(rank, kWays[0]);  // any of them will do
   const Buckets weights = first_buckets(layout, *data, rank.place.tp);
@@ -139,7 +139,7 @@ void work(Rank& rank, Local& local, int k, const Flat& bucket) {
   local.moves += fmt::format("■{} ", k);
 }
 
-// Every way ends alike: the new weights go to everybody, before the next forward pass. Rank 0 says what it did.
+// Every way ends alike: the new weights go to everybody. Rank 0 says what it did.
 void end_way(Rank& rank, Local& local, const OverlapWay& way) {
   rank.phase("all-gather of weights");
   gather_all_weights(context_of(rank, local), local.state);
@@ -163,12 +163,11 @@ void in_sequence(Rank& rank, Local& local) {
   end_way(rank, local, kWays[0]);
 }
 
-// All at once, the link is never idle before it has carried everything, and the latency is paid once. But the processor
-// has nothing to do until then, and all buckets are held at the same time.
+// All at once, latency is paid once. But the processor has nothing to do until all is there, and all buckets are held.
 void all_at_once(Rank& rank, Local& local) {
   begin_way(rank, local, kWays[1]);
-  std::vector<PostedGather> gathers;
-  std::vector<Flat> buckets;
+  std::vector<PostedGather> gathers;  // all of them under way
+  std::vector<Flat> buckets;          // all of them held
   for (int k = 0; k < int(local.updates.size()); ++k) gathers.push_back(post(rank, local, k));
   for (int k = 0; k < int(local.updates.size()); ++k) buckets.push_back(wait(rank, local, k, gathers[k]));
   for (int k = 0; k < int(local.updates.size()); ++k) work(rank, local, k, std::exchange(buckets[k], Flat()));
@@ -208,10 +207,9 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // messages, as somebody gets it who adds up their times in a trace; `hidden` is how much of the time under way the rank
 // was also computing.
 //
-// The last table asks when overlap pays. It can hide no more than there is: on a fast link nothing has to be hidden,
-// and on a slow one the little work doesn't cover the long journey. It pays most where both take about as long. On a
-// long link, the bytes are few and the latency decides: a pipeline that is one bucket ahead pays it for each bucket,
-// and starting all at once pays it once.
+// The last table asks when overlap pays. On a fast link nothing has to be hidden, and on a slow one the little work
+// doesn't cover the long journey. It pays most where both take about as long. On a long link the latency decides: a
+// pipeline that is one bucket ahead pays it for each bucket, and starting all at once pays it once.
 std::vector<PlannedWay> planned;  // all ways, for all ranks
 PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one rank: a core that it shares with others
   return {parse_link_speed("--link", own_link.empty() ? "0.02,200" : own_link), 20};
@@ -220,10 +218,9 @@ PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one ra
 // ## What was measured
 //
 // The same figures from the clock, on standard error. With `--link 0.02,200` the four ways come apart as the tables
-// say, as far as your processor is the one that they assume. Compare two columns of `in sequence` and `pipelined`: the
-// span gets shorter, and the times of the messages, added up, get *longer*. A message is under way while the rank
-// computes, and while it queues behind the one before, and all that counts as its time. Whoever adds up would say that
-// the pipeline communicates more slowly.
+// say. Compare `in sequence` and `pipelined`: the span gets shorter, and the times of the messages, added up, get
+// *longer*. A message is under way while the rank computes, and while it queues behind the one before, and all that
+// counts as its time. Whoever adds up would say that the pipeline communicates more slowly.
 //
 // That has been published: "asynchronous is 2.1× slower". It adds up what overlapped kernels wait for, while the whole
 // range got shorter, from 388.9 to 349.8 ms on the host and from 407.0 to 366.3 ms on the device, with 76.9 % of the
@@ -231,7 +228,10 @@ PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one ra
 // `--way pipelined --trace run.json` writes a trace of one way alone, and `muonwalk-trace compare` compares two of
 // them.
 void print_measured(Lesson<Local>& lesson) {
-  print_error_line(measured_table(measured_ways(lesson.trace(), "post a bucket", "all-gather of weights")));
+  if (lesson.options().verbose == 0) return;
+  lesson.in_parent([&lesson] {
+    print_error_line(measured_table(measured_ways(lesson.trace(), "post a bucket", "all-gather of weights")));
+  });
 }
 
 // ## The cost
@@ -289,7 +289,7 @@ int main(int argc, char** argv) {
   lesson.check("the new weights, in every way", &Local::new_weights, new_weights);
   lesson.cost(predict);
   lesson.timings();
-  if (lesson.options().verbose > 0) lesson.in_parent([&] { print_measured(lesson); });
+  print_measured(lesson);
 
   // ## Exercises
   //

@@ -21,8 +21,10 @@ struct Price {
 /// are above 0, and the second is at least 0.
 Price parse_price(const std::string& text);
 
-/// Each strategy with what it costs for these parameters on a grid (strategy_cost.hpp). Throws as that does.
+/// Strategies with what each of them costs, in the order of their letters.
 using StrategyCosts = std::vector<std::pair<Strategy, StrategyCost>>;
+
+/// All of them, for these parameters on a grid (strategy_cost.hpp). Throws as strategy_cost does.
 StrategyCosts costs_of(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket,
                        const MuonSettings& settings);
 /// The same for what Muon takes of a published model, cut by TP as Megatron-LM cuts it, in buckets of megatron_bucket.
