@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/world/options.hpp"
@@ -13,7 +14,9 @@ namespace muonwalk::sim {
 /// Random weights and gradients, of which each DP rank's are the sum of four micro-batches.
 class MicroBatches : public RandomTraining {
  public:
-  using RandomTraining::RandomTraining;
+  /// As RandomTraining.
+  MicroBatches(std::vector<Parameter> parameters, int steps, std::uint64_t seed)
+      : RandomTraining(std::move(parameters), steps, seed) {}
   int leaves_per_rank(int) const override { return 4; }
   /// The gradients of this rank in a step, one set of all its TP slices; or, `apart`, one set for each micro-batch.
   std::vector<std::vector<Matrix>> summed(int step, const Seat& seat, const std::vector<NamedMatrix>& held,
