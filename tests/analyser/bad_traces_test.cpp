@@ -178,6 +178,18 @@ TEST_CASE("bad traces: published figures that don't come out end the program wit
   CHECK(outcome.out.find("These are not the published traces") != std::string::npos);
 }
 
+TEST_CASE("bad traces: where one of the published figures comes out and the others don't, that is still a 1") {
+  TemporaryFolder folder;
+  TraceWriting forty;  // as many events named all_gather as in the published trace of Muon
+  for (int i = 0; i < 40; ++i) forty.event("cpu_op", "c10d::_allgather_base_", i, 0.5);
+  forty.kernel("gemm", 0, 1);
+  forty.write(folder.file("forty.json"));
+  write_text(folder.file("other.json"), rich_trace());
+  const Outcome outcome = trace_program({"published", folder.file("forty.json"), folder.file("other.json")});
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.out.find("1 of 12 published figures") != std::string::npos);
+}
+
 TEST_CASE("bad traces: gzip that is damaged or cut off is refused") {
   TemporaryFolder folder;
   TraceWriting trace;
