@@ -1,12 +1,15 @@
 """What tools/make_notebooks.py makes of a lesson, and what the check for drift says when that is not what is kept."""
 
 import json
+import shutil
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from check_drift import differences  # noqa: E402
 from lesson_source import LessonError, read_lesson  # noqa: E402
@@ -177,6 +180,21 @@ class Drift(unittest.TestCase):
     def test_a_notebook_too_few_or_too_many_is_found(self):
         self.assertEqual(list(differences({}, {"a.ipynb": b""})), ["a.ipynb is missing"])
         self.assertEqual(list(differences({"a.ipynb": b""}, {})), ["a.ipynb belongs to no lesson"])
+
+
+class Program(unittest.TestCase):
+    def test_a_lesson_that_cannot_be_read_is_a_sentence_and_a_2_and_no_notebook(self):
+        with TemporaryDirectory() as folder:
+            root = Path(folder)
+            shutil.copytree(TOOLS, root / "tools", ignore=shutil.ignore_patterns("__pycache__", "site"))
+            (root / "lessons" / "lesson_00_broken").mkdir(parents=True)
+            (root / "lessons" / "CMakeLists.txt").write_text("add_lesson(lesson_00_broken)\n", encoding="utf-8")
+            (root / "lessons" / "lesson_00_broken" / "lesson_00_broken.cpp").write_text("int main() {\n", encoding="utf-8")
+            ended = subprocess.run([sys.executable, root / "tools" / "make_notebooks.py"], capture_output=True, text=True,
+                                   check=False)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertRegex(ended.stderr, r"\Amake_notebooks: [^\n]*lesson_00_broken[^\n]*\n\Z")
+            self.assertFalse((root / "notebooks").exists())
 
 
 if __name__ == "__main__":
