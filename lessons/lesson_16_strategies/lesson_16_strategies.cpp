@@ -1,9 +1,9 @@
 // # Lesson 16 · Strategies
 //
 // The decision: a team has chosen Muon, and now has to choose among the ways to distribute it. Megatron-LM alone has
-// had four of them, and each of dion, torchtitan and DeepSpeed has another. All of them are described as a speedup
-// over something. This lesson puts eight side by side: the same step, the same matrices, and one serial program that
-// six of them have to equal in every bit. `--model qwen3-30b --dp 64 --tp 8` prints the table that one would decide by.
+// several of them, and dion, torchtitan and DeepSpeed have others. This lesson puts eight side by side: the same step,
+// the same matrices, and one serial program that six of them have to equal in every bit.
+// `--model qwen3-30b --dp 64 --tp 8` prints the table that one would decide by.
 //
 // You need to know the full step (\ref lesson_09_full_step) and who may own what (\ref lesson_15_sharding_layouts).
 
@@ -95,9 +95,9 @@ void my_gradient(Rank& rank, Local& local) {
 // orthogonal. Nobody else has anything to do for gate, and other matrices have other workers. (a) and (b) send all
 // parts to all owners instead, as in lesson 15, and nothing has to come back.
 //
-// Here are five planted bugs, as four projects had them. With dp 4 and tp 2 a slice has 3 rows, and DP rank 3 has none.
-// `empty_shard`: who has no rows leaves, and the others wait (microsoft/dion, issue 83). `padded_shards`: there is a
-// matrix for every rank to work on, of zeros where need be, and all of them travel (dion, issue 96: four times the
+// Here are five planted bugs, as three projects had them. With dp 4 and tp 2 a slice has 3 rows, and DP rank 3 has
+// none. `empty_shard`: who has no rows leaves, and the others wait (microsoft/dion, issue 83). `padded_shards`: there
+// is a matrix for every rank to work on, of zeros where need be, and all of them travel (dion, issue 96: four times the
 // bytes). `partly_reduced`: the worker has the sum of its own rows, and for the others' its own gradient (DeepSpeed,
 // issue 7807, whose tests asked only whether weights had changed). `padded_scale`: the scale is that of a matrix with
 // padding, √8 in place of √6 (Megatron-LM, issue 6740). `clip_after`: a gradient's norm is clipped to 1 when it is

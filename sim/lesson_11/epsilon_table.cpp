@@ -56,9 +56,7 @@ std::string epsilon_table(const AdamWSettings& settings, const std::vector<float
     for (int i = 0; i < step; ++i) power *= static_cast<double>(settings.beta2);
     rows.back().push_back(fmt::format("{:.2f}", 1 / std::sqrt(1 - power)));
   }
-  std::string text;
-  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

@@ -104,9 +104,7 @@ std::string memory_table(const std::string& title, const std::vector<MemoryPair>
     hidden.insert(hidden.end(), {ratio_text(pair.adamw.kept_for_hidden, count.hidden),
                                  ratio_text(pair.muon.kept_for_hidden, count.hidden), ""});
   }
-  std::string text;
-  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return joined_table(rows, 1);
 }
 
 std::string phase_chart(const std::string& title, const RankMemory& memory, const Layout& layout) {

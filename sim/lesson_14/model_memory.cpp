@@ -174,9 +174,7 @@ std::string models_table(const Grid& grid) {
   constexpr Index kAll = 1351721016, kOuter = Index{768} * 163840 * 2;
   rows.push_back({"  counted by hand", number_text((kAll + kMega / 2) / kMega), share_text(kAll - kOuter, kAll), "–",
                   over(kAll + kOuter, 2 * kAll), "–", "–"});
-  std::string text;
-  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

@@ -54,8 +54,6 @@ std::string elements_text(double elements) {
   return number_text(static_cast<long long>(elements)) + " elements";
 }
 
-std::string joined(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
-
 }  // namespace
 
 Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const OwnershipPolicy& way, Index bucket) {
@@ -102,7 +100,7 @@ std::string owners_table(const std::vector<NamedLayout>& layouts) {
       rows.back().push_back(range_text({owners.front(), owners.back() + 1}));
     }
   }
-  return joined(table_lines(rows, 3));
+  return joined_table(rows, 3);
 }
 
 std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered) {
@@ -136,7 +134,7 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
   return fmt::format("{} {} on {}: {} in TP slices, {:.1f} {} of Newton–Schulz\n", number_text(last.matrices),
                      last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), elements_text(all),
                      last.flops_once / flops, unit) +
-         joined(table_lines(rows, 1));
+         joined_table(rows, 1);
 }
 
 std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
@@ -152,7 +150,7 @@ std::string slowest_table(const std::vector<std::string>& models, const Grid& gr
           fmt::format("{:.2f}", sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown()));
     rows.back().push_back(fmt::format("{:.2f}", least_slowdown(plan_layout(parameters, grid))));
   }
-  return joined(table_lines(rows, 1));
+  return joined_table(rows, 1);
 }
 
 std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sim/lesson_16/side_by_side.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/strategies/strategy.hpp"
 #include "src/text/text.hpp"
@@ -56,12 +57,13 @@ std::string distance_table(const Training& training, const MuonSettings& setting
   for (const NamedMatrix& each : right[0]) elements += each.matrix.size();
   std::vector<std::vector<std::string>> rows = {
       {fmt::format("beside Muon, {} weights", number_text(elements)), "other bits", "apart", "other bits", "apart"}};
-  for (const Strategy& strategy : {distributed_gram(), block_wise()})
+  for (const Strategy& strategy : strategies())
     for (const int tp : {2, 4}) {
+      if (strategy.is_muon) continue;
       const Layout layout = strategy.lay_out(training.parameters(), Grid().dp(dp).tp(tp), bucket);
       const auto serial = strategy.optimizer(layout, settings, 0)->reference(training.first_weights());
       const Course course = course_of(*serial, training, dp);
-      rows.push_back({fmt::format("({}) {}, tp {}", strategy.letter, strategy.name, tp)});
+      rows.push_back({fmt::format("{}, tp {}", title(strategy), tp)});
       for (const std::size_t step : {1, 2}) {
         const Distance d = distance(course, right, step);
         rows.back().push_back(number_text(d.other_bits));
@@ -69,7 +71,7 @@ std::string distance_table(const Training& training, const MuonSettings& setting
       }
     }
   rows.insert(rows.begin(), {"", "step 1", "", "step 2", ""});
-  return fmt::format("{}", fmt::join(table_lines(rows, 1), "\n"));
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/lesson_16/step_counts.hpp"
@@ -35,19 +34,19 @@ SideBySide::SideBySide(std::vector<Parameter> parameters, Index bucket, const Se
     : data_(std::move(parameters), kSteps, seat.seed), bucket_(bucket) {
   MuonSettings one_thread = settings(seat);  // references run in a process that forks
   one_thread.threads = 1;
-  references_.push_back(std::make_unique<ReferenceRun>(data_, std::make_unique<Muon>(one_thread)));
-  for (const Strategy& strategy : {distributed_gram(), block_wise()})
+  const auto muon = std::make_shared<ReferenceRun>(data_, std::make_unique<Muon>(one_thread));
+  for (const Strategy& strategy : strategies())
     references_.push_back(
-        std::make_unique<ReferenceRun>(data_, strategy.optimizer(layout(strategy, seat.grid), one_thread, 0)));
+        strategy.is_muon
+            ? muon
+            : std::make_shared<ReferenceRun>(data_, strategy.optimizer(layout(strategy, seat.grid), one_thread, 0)));
 }
 
 std::vector<NamedMatrix> SideBySide::expected_weights(const Seat& seat) const {
   std::vector<NamedMatrix> all;
-  for (const Strategy& strategy : strategies()) {
-    ReferenceRun& reference = *references_[static_cast<std::size_t>(std::max(0, strategy.letter - 'f'))];
+  for (std::size_t i = 0; i < references_.size(); ++i)
     for (int step = 0; step < kSteps; ++step)
-      append_of(title(strategy, step), reference.slices_after(step + 1, seat.grid, seat.place), all);
-  }
+      append_of(title(strategies()[i], step), references_[i]->slices_after(step + 1, seat.grid, seat.place), all);
   return all;
 }
 

@@ -59,7 +59,7 @@ class SideBySide {
  private:
   MicroBatches data_;
   Index bucket_;
-  std::vector<std::unique_ptr<ReferenceRun>> references_;  // of Muon, (g) and (h)
+  std::vector<std::shared_ptr<ReferenceRun>> references_;  // of each strategy; one for all that are Muon
 };
 
 }  // namespace muonwalk::sim

@@ -38,9 +38,6 @@ double seconds_of(const StrategyCost& cost, const Price& price) {
          cost.most_messages_sent * price.microseconds * 1e-6 + cost.most_flops / (price.teraflops * 1e12);
 }
 
-// Those that are held to the serial step itself.
-bool is_muon(const Strategy& strategy) { return strategy.letter < 'g'; }
-
 }  // namespace
 
 Price parse_price(const std::string& text) {
@@ -85,10 +82,10 @@ std::string strategy_table(const StrategyCosts& costs, const Grid& grid, const P
   }
   // The first of the cheapest, among those with the serial step's bits and among all.
   const auto cheaper = [&](const auto& a, const auto& b) { return price_of(a) < price_of(b); };
-  const auto others = std::find_if(costs.begin(), costs.end(), [](const auto& each) { return !is_muon(each.first); });
+  const auto others = std::find_if(costs.begin(), costs.end(), [](const auto& each) { return !each.first.is_muon; });
   const auto best = std::min_element(costs.begin(), costs.end(), cheaper);
   const auto best_muon = std::min_element(costs.begin(), others, cheaper);
-  std::string text = fmt::format("{}\n", fmt::join(table_lines(rows, 1), "\n"));
+  std::string text = joined_table(rows, 1) + "\n";
   text += fmt::format("at {:g} GB/s, {:g} µs for each message and {:g} TFLOP/s: {}", price.gigabytes_per_second,
                       price.microseconds, price.teraflops, title(best_muon->first));
   if (best != best_muon) text += fmt::format(";\n  where other bits will do: {}", title(best->first));

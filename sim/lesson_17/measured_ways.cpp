@@ -10,16 +10,17 @@ namespace muonwalk::sim {
 namespace {
 
 // What of a rank's time belongs to the part of a step that is measured; empty where the step has no such part.
-Stretch measured_part(const RankTrace& rank, const std::string& title, const std::string& from, const std::string& to) {
-  Stretch part;
+Interval measured_part(const RankTrace& rank, const std::string& title, const std::string& from,
+                       const std::string& to) {
+  Interval part;
   bool in_step = false;
   for (const Span& span : rank.spans) {
     if (span.kind != SpanKind::step && span.kind != SpanKind::phase) continue;
     const std::string& name = rank.names[static_cast<std::size_t>(span.name)];
     if (span.kind == SpanKind::step) in_step = name == title;
     if (span.kind == SpanKind::step || !in_step) continue;
-    if (name == from && part.begin_ns == 0) part = {span.begin_ns, span.begin_ns};
-    if (name == to && part.begin_ns != 0) return {part.begin_ns, span.begin_ns};
+    if (name == from && part.begin == 0) part = {span.begin_ns, span.begin_ns};
+    if (name == to && part.begin != 0) return {part.begin, span.begin_ns};
   }
   return {};
 }
@@ -37,8 +38,8 @@ std::vector<std::string> step_titles(const RunTrace& run) {
   return titles;
 }
 
-bool begins_within(const Span& span, const Stretch& part) {
-  return span.begin_ns >= part.begin_ns && span.begin_ns < part.end_ns;
+bool begins_within(const Span& span, const Interval& part) {
+  return span.begin_ns >= part.begin && span.begin_ns < part.end;
 }
 
 }  // namespace
@@ -50,10 +51,10 @@ std::vector<MeasuredWay> measured_ways(const RunTrace& run, const std::string& f
     way.title = title;
     std::int64_t first = 0, last = 0, ranks = 0, union_ns = 0, both_ns = 0;
     for (const RankTrace& rank : run.ranks) {
-      const Stretch part = measured_part(rank, title, from, to);
-      if (part.end_ns == part.begin_ns) continue;
-      std::vector<Stretch> calls, computing, under_way;
-      std::int64_t since = part.begin_ns;
+      const Interval part = measured_part(rank, title, from, to);
+      if (part.end == part.begin) continue;
+      std::vector<Interval> calls, computing, under_way;
+      std::int64_t since = part.begin;
       for (const Span& span : rank.spans) {
         if (!begins_within(span, part)) continue;
         if (span.kind == SpanKind::call) {
@@ -64,14 +65,15 @@ std::vector<MeasuredWay> measured_ways(const RunTrace& run, const std::string& f
         if (span.kind == SpanKind::received && span.collective == CollectiveKind::send)
           under_way.push_back({span.begin_ns, span.end_ns});
       }
-      computing.push_back({since, part.end_ns});
-      first = ranks++ == 0 ? part.begin_ns : std::min(first, part.begin_ns);
-      last = std::max(last, part.end_ns);
+      computing.push_back({since, part.end});
+      first = ranks++ == 0 ? part.begin : std::min(first, part.begin);
+      last = std::max(last, part.end);
       way.computing_ns += sum_of(computing);
       way.in_calls_ns += sum_of(calls);
       way.under_way_ns += sum_of(under_way);
-      union_ns += sum_of(united(under_way));
-      both_ns += time_in_both(under_way, computing);
+      const IntervalSet travelling(under_way);
+      union_ns += travelling.length();
+      both_ns += intersected(travelling, IntervalSet(computing)).length();
     }
     if (ranks == 0) continue;
     way.span_ns = last - first;
@@ -88,9 +90,7 @@ std::string measured_table(const std::vector<MeasuredWay>& ways) {
   for (const MeasuredWay& way : ways)
     rows.push_back({"  " + way.title, ms_text(way.span_ns), ms_text(way.computing_ns), ms_text(way.in_calls_ns),
                     ms_text(way.under_way_ns), percent_text(way.hidden)});
-  std::string text;
-  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

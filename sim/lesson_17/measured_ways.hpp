@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/lesson_17/stretches.hpp"
+#include "sim/lesson_17/hidden_share.hpp"
 #include "sim/recording/run_trace.hpp"
 
 namespace muonwalk::sim {

@@ -15,12 +15,6 @@ namespace {
 
 constexpr double kNeutral = 0.02;
 
-std::string text_of_table(const std::vector<std::vector<std::string>>& rows) {
-  std::string text;
-  for (const std::string& line : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
 std::string ms(std::int64_t ns) { return fmt::format("{:.2f}", static_cast<double>(ns) / 1e6); }
 
 // What rank 0 sends in the gathers of the buckets.
@@ -91,7 +85,7 @@ std::string ways_table(const std::vector<PlannedWay>& ways) {
     rows.push_back({way.name, number_text(static_cast<long long>(buckets)), number_text(traffic.messages_sent),
                     bytes_text(traffic.bytes_sent), fmt::format("{:.1f} MFLOP", most / 1e6), number_text(peak)});
   }
-  return text_of_table(rows);
+  return joined_table(rows, 1);
 }
 
 std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
@@ -102,7 +96,7 @@ std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachi
     rows.push_back({way.name, ms(played.span_ns) + " ms", ms(played.computing_ns), ms(played.waiting_ns),
                     ms(sum_of(played.under_way)), percent_text(played.hidden())});
   }
-  return text_of_table(rows);
+  return joined_table(rows, 1);
 }
 
 std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<LinkSpeed>& links,
@@ -120,7 +114,7 @@ std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<L
     }
     rows.back().push_back(verdict_on(spans[2], std::min(spans[0], spans[1])));
   }
-  return text_of_table(rows);
+  return joined_table(rows, 1);
 }
 
 const std::vector<LinkSpeed>& overlap_links() {

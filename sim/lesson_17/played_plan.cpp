@@ -51,8 +51,8 @@ class Player {
     if (took == 0) return;
     const int bucket = bucket_of_.at(work.parameter);
     auto& bars = played_.processor;
-    if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end_ns == now_)
-      bars.back().stretch.end_ns += took;
+    if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end == now_)
+      bars.back().stretch.end += took;
     else
       bars.push_back({bucket, {now_, now_ + took}});
     now_ += took;
@@ -73,8 +73,8 @@ class Player {
         const std::int64_t began =
             times.left_ns - std::llround(static_cast<double>(bytes) / machine_.link.gigabytes_per_second);
         auto& bars = played_.link;
-        if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end_ns == began)
-          bars.back().stretch.end_ns = times.left_ns;
+        if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end == began)
+          bars.back().stretch.end = times.left_ns;
         else
           bars.push_back({bucket, {began, times.left_ns}});
         return;
@@ -118,8 +118,8 @@ class Player {
   PlayedPlan played_;
 };
 
-std::vector<Stretch> stretches_of(const std::vector<PlayedBar>& bars) {
-  std::vector<Stretch> stretches;
+std::vector<Interval> stretches_of(const std::vector<PlayedBar>& bars) {
+  std::vector<Interval> stretches;
   for (const PlayedBar& bar : bars) stretches.push_back(bar.stretch);
   return stretches;
 }

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "sim/lesson_17/stretches.hpp"
+#include "sim/lesson_17/hidden_share.hpp"
 #include "sim/transport/slow_link.hpp"
 #include "src/optim/overlapped_step.hpp"
 
@@ -16,8 +16,8 @@ struct PlayedMachine {
 
 /// A stretch of the played time, of one bucket (counted from 0).
 struct PlayedBar {
-  int bucket = 0;   ///< whose bytes travel, or whose matrices are worked on
-  Stretch stretch;  ///< from the beginning of the first gather on
+  int bucket = 0;    ///< whose bytes travel, or whose matrices are worked on
+  Interval stretch;  ///< from the beginning of the first gather on
 };
 
 /// What became of one rank's plan: the gathers and the work on the matrices, from the first gather's post to the last
@@ -25,7 +25,7 @@ struct PlayedBar {
 struct PlayedPlan {
   std::vector<PlayedBar> link;       ///< while the bytes of a bucket come in
   std::vector<PlayedBar> processor;  ///< while its matrices are worked on
-  std::vector<Stretch> under_way;    ///< each message to the rank, from its post until the wait for it has returned
+  std::vector<Interval> under_way;   ///< each message to the rank, from its post until the wait for it has returned
   std::int64_t span_ns = 0;          ///< all of it
   std::int64_t computing_ns = 0;     ///< FLOPs over the rate
   std::int64_t waiting_ns = 0;       ///< the rest of the span

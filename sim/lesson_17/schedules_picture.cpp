@@ -40,10 +40,10 @@ std::string lane_of_bars(const std::string& name, const std::vector<PlayedBar>& 
   std::string svg = svg_text(kPictureMargin, top + 16, "mw-small mw-quiet", name);
   svg += svg_rectangle(kBarsAt, top, x(span_ns) - kBarsAt, kLaneHeight, "class=\"mw-lane\"");
   for (const PlayedBar& bar : bars) {
-    const double left = x(bar.stretch.begin_ns), width = x(bar.stretch.end_ns) - left;
+    const double left = x(bar.stretch.begin), width = x(bar.stretch.end) - left;
     svg += svg_rectangle(left, top, width, kLaneHeight, fmt::format("class=\"mw-p{} mw-gap\"", bar.bucket % kColours),
                          fmt::format("<title>{}: bucket {}, {} to {}</title>", name, bar.bucket,
-                                     time_text(bar.stretch.begin_ns), time_text(bar.stretch.end_ns)));
+                                     time_text(bar.stretch.begin), time_text(bar.stretch.end)));
     if (width >= kRoomForNumber)
       svg += svg_text(left + width / 2, top + 16, "mw-middle mw-small mw-ink", std::to_string(bar.bucket));
   }

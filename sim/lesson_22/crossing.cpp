@@ -89,9 +89,7 @@ std::string crossing_text(const std::vector<PhaseCrossing>& phases) {
   for (const PhaseCrossing& phase : phases)
     if (phase.sent + phase.staged.to_host + phase.resident.to_device > 0) line(phase);
   line(total(phases));
-  std::string text;
-  for (const std::string& each : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + each;
-  return text;
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

@@ -25,9 +25,7 @@ std::string link_table(const std::string& of_what, const std::vector<std::pair<s
     }
     line(by_phase ? "  all" : name, use.total());
   }
-  std::string text;
-  for (const std::string& each : table_lines(rows, 1)) text += (text.empty() ? "" : "\n") + each;
-  return text;
+  return joined_table(rows, 1);
 }
 
 }  // namespace muonwalk::sim

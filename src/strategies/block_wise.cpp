@@ -117,7 +117,7 @@ std::unique_ptr<SerialOptimizer> BlockWise::reference(std::vector<NamedMatrix> p
 }
 
 Strategy block_wise() {
-  return {'h', "block-wise", "Megatron-LM, MuonBP", owner_by_work().lay_out, stepping_blocks, kBlockWisePeriod};
+  return {'h', "block-wise", "Megatron-LM, MuonBP", owner_by_work().lay_out, stepping_blocks, kBlockWisePeriod, false};
 }
 
 }  // namespace muonwalk

@@ -189,7 +189,7 @@ std::unique_ptr<SerialOptimizer> DistributedGram::reference(std::vector<NamedMat
 }
 
 Strategy distributed_gram() {
-  return {'g', "distributed Gram", "Megatron-LM, Emerging-Optimizers", owner_by_work().lay_out, summing_gram};
+  return {'g', "distributed Gram", "Megatron-LM, Emerging-Optimizers", owner_by_work().lay_out, summing_gram, 1, false};
 }
 
 }  // namespace muonwalk

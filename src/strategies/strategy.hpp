@@ -20,6 +20,8 @@ struct Strategy {
   std::unique_ptr<Optimizer> (*optimizer)(const Layout& layout, const MuonSettings& settings, int steps);
   /// After how many steps it does the same again: 1, or kBlockWisePeriod.
   int period = 1;
+  /// It has the bits of Muon on one process. Otherwise the optimizer's own reference adds or works in pieces, too.
+  bool is_muon = true;
 };
 
 /// One for each file of this room: (a) to (h).

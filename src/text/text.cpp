@@ -174,6 +174,12 @@ std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>
   return lines;
 }
 
+std::string joined_table(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+  std::string text;
+  for (const std::string& line : table_lines(rows, left)) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
 std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const std::string& line : table_lines(rows, SIZE_MAX)) text += line + "\n";

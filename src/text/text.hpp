@@ -80,7 +80,10 @@ std::string numbers_text(const Numbers& numbers, int width) {
 /// many cells as it likes.
 std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
-/// The same as one text, all columns at the left.
+/// The same as one text, without a line end behind the last line.
+std::string joined_table(const std::vector<std::vector<std::string>>& rows, std::size_t left);
+
+/// Rows as lines of one text, all columns at the left, with a line end behind each.
 std::string text_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "1 bucket", "3 buckets".

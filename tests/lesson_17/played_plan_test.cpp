@@ -31,30 +31,30 @@ PlayedPlan played(const Layout& layout, Schedule schedule, const PlayedMachine& 
   return play(overlapped_plan(layout, layout.grid.place(rank), settings, schedule), layout, machine);
 }
 
-std::vector<Stretch> stretches_of(const std::vector<PlayedBar>& bars) {
-  std::vector<Stretch> all;
+std::vector<Interval> stretches_of(const std::vector<PlayedBar>& bars) {
+  std::vector<Interval> all;
   for (const PlayedBar& bar : bars) all.push_back(bar.stretch);
   return all;
 }
 
 bool same(const std::vector<PlayedBar>& bars, const std::vector<PlayedBar>& expected) {
   return std::equal(bars.begin(), bars.end(), expected.begin(), expected.end(), [](const auto& a, const auto& b) {
-    return a.bucket == b.bucket && a.stretch.begin_ns == b.stretch.begin_ns && a.stretch.end_ns == b.stretch.end_ns;
+    return a.bucket == b.bucket && a.stretch.begin == b.stretch.begin && a.stretch.end == b.stretch.end;
   });
 }
 
 }  // namespace
 
-TEST_CASE("stretches: united, added up, and in both") {
-  const std::vector<Stretch> some = {{20, 30}, {0, 10}, {5, 12}, {12, 14}, {40, 40}};
-  const std::vector<Stretch> apart = united(some);
+TEST_CASE("intervals: united, added up, and in both") {
+  const std::vector<Interval> some = {{20, 30}, {0, 10}, {5, 12}, {12, 14}, {40, 40}};
+  const std::vector<Interval> apart = IntervalSet(some).intervals();
   REQUIRE(apart.size() == 2);
-  CHECK(apart[0].begin_ns == 0);
-  CHECK(apart[0].end_ns == 14);
+  CHECK(apart[0].begin == 0);
+  CHECK(apart[0].end == 14);
   CHECK(sum_of(some) == 29);
   CHECK(sum_of(apart) == 24);
-  CHECK(time_in_both(some, {{8, 25}}) == 6 + 5);
-  CHECK(time_in_both({}, some) == 0);
+  CHECK(intersected(IntervalSet(some), IntervalSet({{8, 25}})).length() == 6 + 5);
+  CHECK(intersected(IntervalSet(), IntervalSet(some)).length() == 0);
   CHECK(hidden_share(some, {{8, 25}}) == doctest::Approx(11.0 / 24));
   CHECK(hidden_share({}, some) == 0);
 }
@@ -120,8 +120,8 @@ TEST_CASE("played plans: any layout and machine: no longer than one after the ot
         REQUIRE(each.computing_ns == all[0].computing_ns);
         REQUIRE(sum_of(stretches_of(each.processor)) == each.computing_ns);
         // One thing at a time on the link and on the processor.
-        REQUIRE(sum_of(united(stretches_of(each.link))) == sum_of(stretches_of(each.link)));
-        REQUIRE(sum_of(united(stretches_of(each.processor))) == each.computing_ns);
+        REQUIRE(IntervalSet(stretches_of(each.link)).length() == sum_of(stretches_of(each.link)));
+        REQUIRE(IntervalSet(stretches_of(each.processor)).length() == each.computing_ns);
         REQUIRE(sum_of(stretches_of(each.link)) == sum_of(stretches_of(all[0].link)));
         REQUIRE(each.span_ns >= std::max(each.computing_ns, sum_of(stretches_of(each.link))));
         REQUIRE(each.hidden() >= 0);

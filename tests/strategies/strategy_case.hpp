@@ -1,0 +1,24 @@
+#pragma once
+
+#include "src/strategies/strategy.hpp"
+#include "tests/optim/recorded_step.hpp"
+
+namespace muonwalk::test {
+
+/// A random case with up to eight DP ranks, in which some matrices are fused, and the step is now and then another
+/// recipe's. Its layout is the strategy's.
+Case strategy_case(std::uint64_t seed);
+
+/// The strategy's layout of the case's parameters, in its buckets.
+Layout lay_out(const Strategy& strategy, const Case& c);
+
+/// The case with the strategy's layout for its own.
+Case laid_out(const Strategy& strategy, Case c);
+
+/// Makes the strategy's optimizer, as it is after `steps` steps. Strategy and layout must outlive it.
+MakeOptimizer maker(const Strategy& strategy, const Case& c, const Layout& layout, int steps = 0);
+
+/// Whether the strategy takes these settings. (a) to (f) take all.
+bool takes(const Strategy& strategy, const Layout& layout, const MuonSettings& settings);
+
+}  // namespace muonwalk::test
