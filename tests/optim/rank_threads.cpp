@@ -30,6 +30,7 @@ MemoryGroups groups_named(const Grid& grid, const std::string& name) {
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
   const MemoryGroups dp_groups = groups_named(grid, "dp");
   const MemoryGroups tp_groups = groups_named(grid, "tp");
+  sim::MemoryGroup world_group(grid.size(), kTimeout, "world");
   std::mutex mutex;
   std::exception_ptr first;
 
@@ -40,12 +41,14 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
       auto tp_backend = tp_groups.at(grid.group("tp", rank).ranks.front())->backend(place.tp);
       if (wrap) dp_backend = wrap(place, "dp", std::move(dp_backend));
       if (wrap) tp_backend = wrap(place, "tp", std::move(tp_backend));
+      const auto world_backend = world_group.backend(rank);
       Ledger ledger;
       Communicator dp("dp", place.dp, grid.dp(), *dp_backend, ledger);
       Communicator tp("tp", place.tp, grid.tp(), *tp_backend, ledger);
+      Communicator world("world", rank, grid.size(), *world_backend, ledger);
       MemoryMeter meter;
       MeterScope scope(meter);
-      TestRank test_rank{place, dp, tp, ledger, meter};
+      TestRank test_rank{place, dp, tp, ledger, meter, world};
       body(test_rank);
     } catch (...) {
       {
@@ -54,6 +57,7 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
       }
       for (const auto& group : dp_groups) group.second->abort("another rank failed");
       for (const auto& group : tp_groups) group.second->abort("another rank failed");
+      world_group.abort("another rank failed");
     }
   };
 
