@@ -26,6 +26,7 @@ using Names = std::vector<std::string>;
 // What is said of a file with these contents, after the file's name; "taken" where it is read.
 std::string refusal(const TemporaryFolder& folder, const std::string& bytes) {
   const std::string path = folder.file("refused.safetensors");
+  std::filesystem::remove(path);  // a file system may flush one to the disk whose bytes are exchanged
   write_text(path, bytes);
   try {
     read_checkpoint(path);
