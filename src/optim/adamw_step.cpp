@@ -62,7 +62,9 @@ void AdamW::step(const StepContext& context, const BucketsView& gradients) {
 }
 
 Optimizer::Keeping AdamW::keeping() {
-  return {{{"first moments", &state_.first_moment}, {"second moments", &state_.second_moment}}, {&state_.steps}};
+  return {{{"first moments", &state_.first_moment, /*whole=*/true},
+           {"second moments", &state_.second_moment, /*whole=*/true}},
+          {&state_.steps}};
 }
 
 std::unique_ptr<SerialOptimizer> AdamW::reference(std::vector<NamedMatrix> parameters) const {

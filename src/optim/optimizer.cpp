@@ -84,7 +84,7 @@ SavedState Optimizer::save() const {
   const BucketsView whole = weights();
   for (std::size_t b = 0; b < whole.size(); ++b) saved.weights.push_back(whole[b]);
   const Keeping own = const_cast<Optimizer*>(this)->keeping();  // as in keeps
-  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets});
+  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets, item.whole, item.buffer});
   if (!own.steps.empty()) saved.steps = *own.steps.front();
   return saved;
 }

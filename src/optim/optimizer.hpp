@@ -55,10 +55,15 @@ struct Kept {
   Index elements = 0;  ///< how many, padding included
 };
 
+/// Of what is kept, that it is about every buffer of the layout.
+constexpr int kEveryBuffer = -1;
+
 /// The same, with its values.
 struct SavedBuckets {
-  std::string name;  ///< "momentum"
-  Buckets buckets;   ///< whole buckets or shards, as the optimizer keeps them
+  std::string name;           ///< "momentum"
+  Buckets buckets;            ///< whole buckets or shards, as the optimizer keeps them
+  bool whole = false;         ///< whole buckets, the same on every DP rank; else what this rank owns of each
+  int buffer = kEveryBuffer;  ///< the one buffer of the layout that it is about, where it is not about all of them
 };
 
 /// All that an optimizer has on one rank between two steps, but its settings: what a checkpoint has to hold of it.
@@ -116,8 +121,10 @@ class Optimizer {
   struct Keeping {
     /// Something that is kept.
     struct Item {
-      const char* name;  ///< "momentum"
-      Buckets* buckets;  ///< whose sizes do not change from step to step
+      const char* name;           ///< "momentum"
+      Buckets* buckets;           ///< whose sizes do not change from step to step
+      bool whole = false;         ///< as SavedBuckets::whole
+      int buffer = kEveryBuffer;  ///< as SavedBuckets::buffer
     };
     std::vector<Item> items;  ///< always the same ones, in the same order
     std::vector<int*> steps;  ///< where it counts the steps that were taken: once, or once for each of its parts

@@ -167,8 +167,9 @@ void GroupedOptimizer::scale_learning_rates(float factor) {
 
 Optimizer::Keeping GroupedOptimizer::keeping() {
   Keeping all;
-  for (const int group : started_) {
-    const Keeping part = keeping_of(*optimizers_[group]);
+  for (std::size_t b = 0; b < started_.size(); ++b) {
+    Keeping part = keeping_of(*optimizers_[started_[b]]);
+    for (Keeping::Item& item : part.items) item.buffer = static_cast<int>(b);
     all.items.insert(all.items.end(), part.items.begin(), part.items.end());
     all.steps.insert(all.steps.end(), part.steps.begin(), part.steps.end());
   }

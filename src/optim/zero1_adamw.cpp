@@ -39,6 +39,12 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
     }
 }
 
+Optimizer::Keeping Zero1AdamW::keeping() {
+  Keeping own = AdamW::keeping();
+  for (Keeping::Item& item : own.items) item.whole = false;
+  return own;
+}
+
 Plan Zero1AdamW::plan(const Layout& layout, const Place& place) const {
   Plan plan{layout.grid, place, {}};
   Index all = 0;
