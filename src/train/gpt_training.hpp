@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/optim/parameter_groups.hpp"
+#include "src/pipeline/stage.hpp"
+#include "src/train/clipping.hpp"
+
+namespace muonwalk {
+
+/// A model, and how it is trained: the same on every grid.
+struct GptTraining {
+  GptConfig config;                                     ///< the model
+  MuonSettings muon;                                    ///< for hidden matrices
+  AdamWSettings adamw;                                  ///< for the rest; vectors get no weight decay
+  bool adamw_alone = false;                             ///< hidden matrices go to AdamW, too
+  bool decay_vectors = false;                           ///< vectors do get weight decay
+  float max_norm = 1;                                   ///< of all gradients together: what is longer is clipped to it
+  int micro_batches = 8;                                ///< in a batch, over all DP ranks
+  Index sequences = 1;                                  ///< in a micro-batch
+  PipelineSchedule schedule = PipelineSchedule::gpipe;  ///< in which stages work through them
+  Index bucket_capacity = 0;                            ///< as LayoutOptions
+  std::uint64_t seed = 1;                               ///< of the weights before the first step
+
+  /// Tokens in a micro-batch.
+  Index rows() const { return sequences * config.tokens; }
+  /// What a row's loss counts in the gradients: 1 / the tokens of a batch, so that they are those of the mean.
+  float scale() const { return 1.0f / (static_cast<float>(rows()) * static_cast<float>(micro_batches)); }
+};
+
+/// Refuses what can't be trained on a grid. Throws UsageError, one sentence: as require_sensible, split_layers and
+/// own_micro_batches do.
+void require_trainable(const GptTraining& training, const Grid& grid);
+
+/// The groups of a training's parameters, whose optimizers take gradients that are summed over DP ranks, because they
+/// are clipped before.
+std::vector<ParameterGroup> training_groups(const GptTraining& training);
+
+/// All parameters of a training, routed; the number of a parameter is its place in this list.
+std::vector<Parameter> training_parameters(const GptTraining& training, int tp = 1);
+
+/// The layout of a pipeline stage's parameters on a grid.
+Layout stage_layout(const GptTraining& training, const Grid& grid, int stage);
+
+/// The groups of a rank that a step of training speaks in.
+struct TrainingGroups {
+  Communicator& dp;              ///< which have the same layers, and other data
+  Communicator& tp;              ///< which share every layer
+  Communicator& pp;              ///< its pipeline
+  Communicator& world;           ///< all ranks: for the norm of all gradients
+  Communicator* ends = nullptr;  ///< first and last stage, where the rank is in one of them and the embedding is tied
+};
+
+/// What a step tells.
+struct StepReport {
+  float loss = 0;   ///< the mean of the batch, before the step; on ranks of the last stage
+  double norm = 0;  ///< of all gradients, before they were clipped
+};
+
+/// A rank that trains its part of a model.
+class GptTrainer {
+ public:
+  /// With the weights from before the first step. `training` must outlive it.
+  GptTrainer(const GptTraining& training, const Grid& grid, const Place& place);
+
+  /// One step: forward and backward for this rank's own micro-batches (own_micro_batches), the sum of gradients over DP
+  /// ranks, clipping, and the step of the optimizer with its learning rates times `rate`. `observe` is told of the
+  /// moves of the pipeline as they begin and end; it may be empty.
+  StepReport step(const TrainingGroups& groups, const std::vector<MicroBatch>& own, float rate, int threads = 1,
+                  const std::function<void(PipelineMove move, bool ends)>& observe = nullptr);
+
+  /// The calls and the work of a step, in order.
+  Plan plan() const;
+
+  /// Its layout, its optimizer, and its weights as matrices, in the order of part_parameters.
+  /// @{
+  const Layout& layout() const { return layout_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  std::vector<NamedMatrix> weights() const;
+  /// @}
+
+ private:
+  const GptTraining& training_;
+  Grid grid_;
+  Place place_;
+  Layout layout_;
+  std::unique_ptr<GroupedOptimizer> optimizer_;
+  std::set<std::string> not_mine_;  // parameters whose gradients another stage counts
+};
+
+/// The reference: the same training on one process, which knows nothing of grids.
+class SerialGptTrainer {
+ public:
+  /// With the weights from before the first step. `training` must outlive it.
+  explicit SerialGptTrainer(const GptTraining& training);
+
+  /// One step with all micro-batches of a batch.
+  StepReport step(const std::vector<MicroBatch>& batch, float rate);
+  /// All weights, in the order of gpt_parameters.
+  const std::vector<NamedMatrix>& weights() const { return serial_->parameters(); }
+  /// The same as a model.
+  PartTensors tensors() const;
+
+ private:
+  const GptTraining& training_;
+  std::unique_ptr<SerialOptimizer> serial_;
+};
+
+}  // namespace muonwalk
