@@ -30,6 +30,7 @@ MemoryGroups groups_named(const Grid& grid, const std::string& name) {
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
   const MemoryGroups dp_groups = groups_named(grid, "dp");
   const MemoryGroups tp_groups = groups_named(grid, "tp");
+  const MemoryGroups worlds = groups_named(grid, "world");
   std::mutex mutex;
   std::exception_ptr first;
 
@@ -38,14 +39,16 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
     try {
       auto dp_backend = dp_groups.at(grid.group("dp", rank).ranks.front())->backend(place.dp);
       auto tp_backend = tp_groups.at(grid.group("tp", rank).ranks.front())->backend(place.tp);
+      auto world_backend = worlds.at(0)->backend(rank);
       if (wrap) dp_backend = wrap(place, "dp", std::move(dp_backend));
       if (wrap) tp_backend = wrap(place, "tp", std::move(tp_backend));
       Ledger ledger;
       Communicator dp("dp", place.dp, grid.dp(), *dp_backend, ledger);
       Communicator tp("tp", place.tp, grid.tp(), *tp_backend, ledger);
+      Communicator world("world", rank, grid.size(), *world_backend, ledger);
       MemoryMeter meter;
       MeterScope scope(meter);
-      TestRank test_rank{place, dp, tp, ledger, meter};
+      TestRank test_rank{place, dp, tp, ledger, meter, world};
       body(test_rank);
     } catch (...) {
       {
@@ -53,6 +56,7 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
         if (!first) first = std::current_exception();
       }
       for (const auto& group : dp_groups) group.second->abort("another rank failed");
+      for (const auto& group : worlds) group.second->abort("another rank failed");
       for (const auto& group : tp_groups) group.second->abort("another rank failed");
     }
   };

@@ -9,13 +9,14 @@
 
 namespace muonwalk::test {
 
-/// What a test's rank has: its place, its two groups, the ledger they share, and the meter of its thread.
+/// What a test's rank has: its place, its groups, the ledger they share, and the meter of its thread.
 struct TestRank {
   Place place;
   Communicator& dp;
   Communicator& tp;
   Ledger& ledger;
   MemoryMeter& meter;
+  Communicator& world;
 };
 
 /// Stands between a rank and a group's backend, for tests that plant a bug there. Null: the backend as it is.
