@@ -51,7 +51,7 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
       }
       MemoryMeter meter;
       MeterScope scope(meter);
-      TestRank test_rank{place, *by_name.at("dp"), *by_name.at("tp"), ledger, meter, by_name};
+      TestRank test_rank{place, *by_name.at("dp"), *by_name.at("tp"), *by_name.at("world"), ledger, meter, by_name};
       body(test_rank);
     } catch (...) {
       {

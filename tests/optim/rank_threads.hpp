@@ -15,9 +15,10 @@ struct TestRank {
   Place place;
   Communicator& dp;
   Communicator& tp;
+  Communicator& world;
   Ledger& ledger;
   MemoryMeter& meter;
-  /// All of its groups by name, those two among them: "pp", "world", "first and last stage" if it is in one.
+  /// All of its groups by name, those three among them: "pp", "first and last stage" if it is in one.
   std::map<std::string, Communicator*> groups;
 
   /// The group of this name; throws std::out_of_range where it is in none.
