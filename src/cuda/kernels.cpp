@@ -105,6 +105,8 @@ const Device& Kernels::device() const { return module_->device; }
 
 void Kernels::product(const Stream& stream, const ChainProduct& p) const {
   if (p.rows == 0 || p.cols == 0) return;
+  if (p.left_transposed || p.left_row != 0 || p.right_row != 0 || p.out_row != 0)
+    throw std::invalid_argument("a product on a GPU takes whole matrices, the left one as it is");
   const ProductArguments a = {p.rows,
                               p.cols,
                               p.depth,

@@ -4,7 +4,9 @@
 
 namespace muonwalk {
 
-/// out = addend_scale · addend + (left_scale · left) · right, all row-major, `out` apart from the others.
+/// out = addend_scale · addend + (left_scale · left) · right, all row-major, `out` apart from the others, or the same as
+/// `addend`, in fp32. A factor or the result may be some columns of a larger matrix: then its rows do not follow each
+/// other, and the product says how far apart they begin.
 ///
 /// In fp32 every element is one chain of fused multiply-adds in the order of k:
 ///
@@ -27,14 +29,18 @@ struct ChainProduct {
   Index cols = 0;   ///< of right and out
   Index depth = 0;  ///< columns of left, rows of right
 
-  const float* left = nullptr;            ///< rows × depth
+  const float* left = nullptr;            ///< rows × depth, or depth × rows where left_transposed
+  bool left_transposed = false;           ///< multiply leftᵀ; in fp32 alone
   float left_scale = 1;                   ///< multiplies each element of left; 1 in bf16
   const float* right = nullptr;           ///< depth × cols, or cols × depth where right_transposed
   bool right_transposed = false;          ///< multiply by rightᵀ
   const float* addend = nullptr;          ///< rows × cols, or null for zeros
   float addend_scale = 1;                 ///< multiplies each element of addend
   float* out = nullptr;                   ///< rows × cols
-  bool symmetric = false;                 ///< rows = cols; compute the elements on and below the diagonal, mirror them
+  Index left_row = 0;                     ///< elements from a row of left to the next; 0: its rows follow each other
+  Index right_row = 0;                    ///< the same of right
+  Index out_row = 0;                      ///< the same of out, and of addend
+  bool symmetric = false;                 ///< rows = cols; compute the elements on and below the diagonal, mirror them; rows follow
   Precision precision = Precision::fp32;  ///< which of the two chains
 };
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "src/errors.hpp"
@@ -37,6 +38,14 @@ struct Room {
   std::unique_ptr<float, Release> memory;
   Index size = 0;
 };
+
+// The same with the distances of rows written down, as kernels take them.
+ChainProduct with_rows(ChainProduct product) {
+  if (product.left_row == 0) product.left_row = product.left_transposed ? product.rows : product.depth;
+  if (product.right_row == 0) product.right_row = product.right_transposed ? product.depth : product.cols;
+  if (product.out_row == 0) product.out_row = product.cols;
+  return product;
+}
 
 void compute_columns(const ChainProduct& product, const ChainKernel& kernel, Index first, Index last) {
   thread_local Room left, right;
@@ -93,8 +102,11 @@ const ChainKernel& chain_kernel() {
 
 void compute(const ChainProduct& product, int threads) { compute(product, threads, chain_kernel()); }
 
-void compute(const ChainProduct& product, int threads, const ChainKernel& kernel) {
-  if (product.rows == 0 || product.cols == 0) return;
+void compute(const ChainProduct& as_given, int threads, const ChainKernel& kernel) {
+  if (as_given.rows == 0 || as_given.cols == 0) return;
+  if (as_given.left_transposed && as_given.precision == Precision::bf16)
+    throw std::invalid_argument("a product in bf16 takes its left factor as it is; transpose it first");
+  const ChainProduct product = with_rows(as_given);
   if (threads <= 1) {
     // No parallel region at all: its pool of threads would not survive a fork of this process.
     compute_columns(product, kernel, 0, product.cols);

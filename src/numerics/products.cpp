@@ -19,7 +19,57 @@ void prepare(const Matrix& left, const Matrix& right, Matrix& out, Index rows, I
 
 std::string shape_text(const Matrix& x) { return muonwalk::shape_text(x.rows(), x.cols()); }
 
+// The sizes of a product, and where everything lies; throws where it does not fit.
+void compute_views(ChainProduct product, ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
+                   int threads) {
+  product.rows = out.rows;
+  product.cols = out.cols;
+  product.depth = product.left_transposed ? left.rows : left.cols;
+  const bool fits = (product.left_transposed ? left.cols : left.rows) == out.rows &&
+                    (product.right_transposed ? right.rows : right.cols) == out.cols &&
+                    (product.right_transposed ? right.cols : right.rows) == product.depth;
+  if (!fits)
+    throw std::invalid_argument(
+        "no product of " + muonwalk::shape_text(left.rows, left.cols) +
+        (product.left_transposed ? ", transposed," : "") + " and " + muonwalk::shape_text(right.rows, right.cols) +
+        (product.right_transposed ? ", transposed," : "") + " is " + muonwalk::shape_text(out.rows, out.cols));
+  product.left = left.data;
+  product.left_row = left.row;
+  product.right = right.data;
+  product.right_row = right.row;
+  product.out = out.data;
+  product.out_row = out.row;
+  if (sums == Sums::go_on) product.addend = out.data;
+  compute(product, threads);
+}
+
 }  // namespace
+
+ConstMatrixView part_of(const Matrix& whole, Index first_row, Index rows, Index first_col, Index cols) {
+  return {whole.data() + first_row * whole.cols() + first_col, rows, cols, whole.cols()};
+}
+
+MatrixView part_of(Matrix& whole, Index first_row, Index rows, Index first_col, Index cols) {
+  return {whole.data() + first_row * whole.cols() + first_col, rows, cols, whole.cols()};
+}
+
+void chain_product(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums, int threads) {
+  compute_views({}, left, right, out, sums, threads);
+}
+
+void chain_product_right_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
+                                    int threads) {
+  ChainProduct product;
+  product.right_transposed = true;
+  compute_views(product, left, right, out, sums, threads);
+}
+
+void chain_product_left_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums,
+                                   int threads) {
+  ChainProduct product;
+  product.left_transposed = true;
+  compute_views(product, left, right, out, sums, threads);
+}
 
 const char* products_name(Products products) { return products == Products::eigen ? "eigen" : "chain"; }
 

@@ -26,4 +26,61 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads 
 /// work. left and right m × k, out m × m (resized), exactly symmetric in its bits.
 void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int threads = 1);
 
+/// Some columns of a matrix, or all of them, to look at: element (i, j) is data[i · row + j]. It is valid as long as
+/// the matrix is neither resized nor freed.
+struct ConstMatrixView {
+  const float* data = nullptr;  ///< element (0, 0)
+  Index rows = 0;               ///< how many there are
+  Index cols = 0;               ///< how many of the matrix's columns are seen
+  Index row = 0;                ///< from one row to the next, at least cols
+  /// Nothing, all of a matrix, or what it says.
+  /// @{
+  ConstMatrixView() = default;
+  ConstMatrixView(const Matrix& all) : data(all.data()), rows(all.rows()), cols(all.cols()), row(all.cols()) {}
+  ConstMatrixView(const float* first, Index height, Index width, Index from_row_to_row)
+      : data(first), rows(height), cols(width), row(from_row_to_row) {}
+  /// @}
+};
+
+/// The same, to write to.
+struct MatrixView {
+  float* data = nullptr;  ///< element (0, 0)
+  Index rows = 0;         ///< how many there are
+  Index cols = 0;         ///< how many of the matrix's columns are seen
+  Index row = 0;          ///< from one row to the next, at least cols
+  /// Nothing, all of a matrix, or what it says.
+  /// @{
+  MatrixView() = default;
+  MatrixView(Matrix& all) : data(all.data()), rows(all.rows()), cols(all.cols()), row(all.cols()) {}
+  MatrixView(float* first, Index height, Index width, Index from_row_to_row)
+      : data(first), rows(height), cols(width), row(from_row_to_row) {}
+  /// @}
+  /// To look at alone.
+  operator ConstMatrixView() const { return {data, rows, cols, row}; }
+};
+
+/// Rows first_row, … and columns first_col, … of a matrix, so many of each.
+/// @{
+ConstMatrixView part_of(const Matrix& whole, Index first_row, Index rows, Index first_col, Index cols);
+MatrixView part_of(Matrix& whole, Index first_row, Index rows, Index first_col, Index cols);
+/// @}
+
+/// What a product does with what lies in `out` already: forget it, or go on from there, each element's chain being
+/// longer by the depth of this product.
+enum class Sums { begin, go_on };
+
+/// The products of a layer, forward and backward, as chains: their bits do not depend on what is cut where. `out` has
+/// the shape of the result and lies apart from the factors. Throws std::invalid_argument when sizes do not fit.
+/// @{
+/// out = left · right: left m × k, right k × n, out m × n.
+void chain_product(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums = Sums::begin,
+                   int threads = 1);
+/// out = left · rightᵀ: left m × k, right n × k.
+void chain_product_right_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out,
+                                    Sums sums = Sums::begin, int threads = 1);
+/// out = leftᵀ · right: left k × m, right k × n.
+void chain_product_left_transposed(ConstMatrixView left, ConstMatrixView right, MatrixView out, Sums sums = Sums::begin,
+                                   int threads = 1);
+/// @}
+
 }  // namespace muonwalk

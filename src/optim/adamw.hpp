@@ -19,6 +19,7 @@ struct AdamWSettings {
   float epsilon = 1e-8f;      ///< added to √v, so that nothing is divided by 0
   float weight_decay = 0.1f;  ///< decoupled: weights are multiplied by 1 − lr · weight_decay
   Epsilon epsilon_stands = Epsilon::on_uncorrected_root;  ///< in which of the two forms
+  bool summed_gradients = false;  ///< what a step is handed, as in MuonSettings; only ZeRO-1 AdamW takes shards
 };
 
 /// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the option

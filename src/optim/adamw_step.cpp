@@ -12,6 +12,7 @@ AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights) {
 
 void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
                 AdamWBuckets& state) {
+  require_own_gradients("adamw_step", settings.summed_gradients);
   require_fitting("adamw_step", context,
                   {{"weights", state.weights},
                    {"first moments", state.first_moment},
@@ -51,16 +52,25 @@ void AdamW::start(const Layout& layout, const Place&, Buckets weights) {
   state_ = initial_adamw_buckets(layout, std::move(weights));
 }
 
+Plan AdamW::plan(const Layout& layout, const Place& place) const {
+  require_own_gradients("the plan of AdamW", settings_.summed_gradients);
+  return adamw_plan(layout, place);
+}
+
 void AdamW::step(const StepContext& context, const BucketsView& gradients) {
   adamw_step(context, settings_, gradients, state_);
 }
 
 Optimizer::Keeping AdamW::keeping() {
-  return {{{"first moments", &state_.first_moment}, {"second moments", &state_.second_moment}}, {&state_.steps}};
+  return {{{"first moments", &state_.first_moment, /*whole=*/true},
+           {"second moments", &state_.second_moment, /*whole=*/true}},
+          {&state_.steps}};
 }
 
 std::unique_ptr<SerialOptimizer> AdamW::reference(std::vector<NamedMatrix> parameters) const {
-  return std::make_unique<SerialAdamW>(std::move(parameters), settings_);
+  AdamWSettings settings = settings_;
+  settings.lr = unscaled_lr_;
+  return std::make_unique<SerialAdamW>(std::move(parameters), settings);
 }
 
 }  // namespace muonwalk

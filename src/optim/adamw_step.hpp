@@ -27,7 +27,8 @@ constexpr Phase adamw = "AdamW";
 }  // namespace phases
 
 /// One step of data-parallel AdamW, bucket by bucket: an all-reduce of this rank's own `gradients` (whole buckets; the
-/// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike.
+/// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike. Throws
+/// std::invalid_argument where the settings say that gradients are summed already: there are no shards to hand it.
 void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
                 AdamWBuckets& state);
 
@@ -38,20 +39,25 @@ Plan adamw_plan(const Layout& layout, const Place& place);
 class AdamW : public Optimizer {
  public:
   /// Takes nothing yet.
-  explicit AdamW(const AdamWSettings& settings) : settings_(settings) {}
+  explicit AdamW(const AdamWSettings& settings) : settings_(settings), unscaled_lr_(settings.lr) {}
 
   std::string name() const override { return "AdamW"; }
   void start(const Layout& layout, const Place&, Buckets weights) override;
   void step(const StepContext& context, const BucketsView& gradients) override;
-  Plan plan(const Layout& layout, const Place& place) const override { return adamw_plan(layout, place); }
+  Plan plan(const Layout& layout, const Place& place) const override;
   BucketsView weights() const override { return state_.weights; }
+  bool takes_summed_gradients() const override { return settings_.summed_gradients; }
+  void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
-  AdamWSettings settings_;  ///< of every step
+  AdamWSettings settings_;  ///< of the next step
   AdamWBuckets state_;      ///< as it is after the last one
 
   Keeping keeping() override;
+
+ private:
+  float unscaled_lr_;  // as it was given
 };
 
 }  // namespace muonwalk

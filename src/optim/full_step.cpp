@@ -9,9 +9,10 @@ namespace muonwalk {
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
                const TpWay& tp_way) {
   const auto& [layout, place, dp, tp, observer, monitor] = context;
-  require_fitting(
-      "full_step", context,
-      {{"weights", state.weights}, {"momentum", state.momentum, /*whole=*/false}, {"gradients", gradients}});
+  require_fitting("full_step", context,
+                  {{"weights", state.weights},
+                   {"momentum", state.momentum, /*whole=*/false},
+                   {"gradients", gradients, /*whole=*/!settings.summed_gradients}});
 
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
@@ -21,11 +22,16 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
       const Range own = layout.dp_slice(int(b), int(k), place.dp);         // my DP shard, counted in the buffer
       Flat& weights = state.weights[b][k];
 
-      // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone.
-      context.begin(phases::reduce_gradients);
-      Flat update = reduce_gradients(dp, gradients[b][k], counts);
+      // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless that is what
+      // I was handed.
+      Flat update;
+      if (!settings.summed_gradients) {
+        context.begin(phases::reduce_gradients);
+        update = reduce_gradients(dp, gradients[b][k], counts);
+      }
 
       context.begin(phases::momentum);
+      if (settings.summed_gradients) update = gradients[b][k];
       momentum(update.data(), state.momentum[b][k].data(), own.size(), settings, update.data());
 
       // One message gathers all the matrices of the bucket at once, and `update` is the whole bucket from here on. Who
@@ -125,9 +131,14 @@ void Muon::step(const StepContext& context, const BucketsView& gradients) {
 }
 
 std::unique_ptr<SerialOptimizer> Muon::reference(std::vector<NamedMatrix> parameters) const {
-  MuonSettings one_thread = settings_;  // the process that compares forks, and one that forks must have no threads
-  one_thread.threads = 1;
-  return std::make_unique<SerialMuon>(std::move(parameters), one_thread);
+  return std::make_unique<SerialMuon>(std::move(parameters), settings_of_reference());
+}
+
+MuonSettings Muon::settings_of_reference() const {
+  MuonSettings settings = settings_;
+  settings.threads = 1;
+  settings.lr = unscaled_lr_;
+  return settings;
 }
 
 }  // namespace muonwalk

@@ -37,11 +37,11 @@ inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) 
 }
 
 /// One complete step of distributed Muon ("Muon is Scalable for LLM Training", Liu et al. 2025, Algorithm 1), bucket by
-/// bucket: reduce-scatter this rank's own `gradients` (whole buckets; the sum over DP ranks is what counts), momentum
-/// on the DP shard, DP gather of the bucket where gathers_buckets says so; then, for each parameter of which this rank
-/// owns an element: DP gather of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard,
-/// DP shard, apply; then the all-gather of the new weights. From TP gather to TP shard it goes another way where
-/// `tp_way` is another one.
+/// bucket: reduce-scatter this rank's own `gradients` (whole buckets; the sum over DP ranks is what counts), or take
+/// its shards of the sum where settings.summed_gradients says that they are that; momentum on the DP shard, DP gather
+/// of the bucket where gathers_buckets says so; then, for each parameter of which this rank owns an element: DP gather
+/// of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard, DP shard, apply; then the
+/// all-gather of the new weights. From TP gather to TP shard it goes another way where `tp_way` is another one.
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
                const TpWay& tp_way = duplicated_way());
 
@@ -55,7 +55,7 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
 class Muon : public Optimizer {
  public:
   /// Takes nothing yet.
-  explicit Muon(const MuonSettings& settings) : settings_(settings) {}
+  explicit Muon(const MuonSettings& settings) : settings_(settings), unscaled_lr_(settings.lr) {}
 
   std::string name() const override { return "Muon"; }
   void start(const Layout& layout, const Place& place, Buckets weights) override;
@@ -64,17 +64,25 @@ class Muon : public Optimizer {
     return muon_plan(layout, place, settings_, tp_way());
   }
   BucketsView weights() const override { return state_.weights; }
+  bool takes_summed_gradients() const override { return settings_.summed_gradients; }
+  void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
   /// The way of the next step.
   virtual const TpWay& tp_way() const { return duplicated_way(); }
+  /// The settings of a reference: the learning rate as it was given, and one thread, because the process that compares
+  /// forks, and one that forks must have no threads.
+  MuonSettings settings_of_reference() const;
 
-  MuonSettings settings_;  ///< of every step
+  MuonSettings settings_;  ///< of the next step
   MuonState state_;        ///< as it is after the last one
   int steps_ = 0;          ///< that were taken
 
   Keeping keeping() override { return {{{"momentum", &state_.momentum}}, {&steps_}}; }
+
+ private:
+  float unscaled_lr_;  // as it was given
 };
 
 }  // namespace muonwalk

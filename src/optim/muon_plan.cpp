@@ -105,9 +105,10 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
   Plan plan{layout.grid, place, {}};
   Index all = 0;
   for (const Buffer& buffer : layout.buffers) all += buffer.size;
+  const Index shards = layout.shard_elements(place.dp);
   plan.take(all, "weights");
-  plan.take(all, "gradients");
-  plan.take(layout.shard_elements(place.dp), "momentum");
+  plan.take(settings.summed_gradients ? shards : all, "gradients");
+  plan.take(shards, "momentum");
 
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
@@ -115,11 +116,17 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
       const Index whole = buffer.buckets[k].range.size();
       const Index own = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), place.dp).size();
 
-      plan.work(phases::reduce_gradients, {1, whole});
-      plan.take(own, "update");
-      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+      const Work momentum{phases::momentum, -1, {1, own}, momentum_flops(settings) * static_cast<double>(own)};
+      if (settings.summed_gradients) {
+        plan.operations.push_back(momentum);
+        plan.take(own, "update");
+      } else {
+        plan.work(phases::reduce_gradients, {1, whole});
+        plan.take(own, "update");
+        plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+        plan.operations.push_back(momentum);
+      }
 
-      plan.work(phases::momentum, {1, own}, momentum_flops(settings) * static_cast<double>(own));
       const bool gathers = gathers_buckets(layout, settings);
       if (gathers) {
         plan.work(phases::dp_gather, {1, whole});

@@ -53,6 +53,10 @@ struct MuonSettings {
   Gather gather = Gather::buckets;        ///< what the DP gather brings together
   int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
   bool gather_unrounded = false;          ///< gathers in float32 even where bf16 would do
+  /// What a step is handed: false, this rank's own gradients, whole buckets, which it sums over DP ranks; true, its DP
+  /// shards of the sum, so that it reduces nothing. What clips gradients by their global norm has to sum them before
+  /// any step begins.
+  bool summed_gradients = false;
 
   bool lerp = false;                   ///< a mean of gradients in place of a sum: m ← m + (1 − μ)(g − m)
   bool decay_subtracts = false;        ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay)

@@ -84,7 +84,7 @@ SavedState Optimizer::save() const {
   const BucketsView whole = weights();
   for (std::size_t b = 0; b < whole.size(); ++b) saved.weights.push_back(whole[b]);
   const Keeping own = const_cast<Optimizer*>(this)->keeping();  // as in keeps
-  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets});
+  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets, item.whole, item.buffer});
   if (!own.steps.empty()) saved.steps = *own.steps.front();
   return saved;
 }
@@ -109,17 +109,34 @@ void Optimizer::resume(const Layout& layout, const Place& place, SavedState save
   for (int* steps : own.steps) *steps = saved.steps;
 }
 
+void Optimizer::scale_learning_rates(float) {
+  throw std::logic_error(
+      fmt::format("{} was asked to scale its learning rate, but it has none that changes; take an optimizer that "
+                  "implements scale_learning_rates.",
+                  name()));
+}
+
 Index Optimizer::kept_elements() const {
   Index elements = 0;
   for (const Kept& kept : keeps()) elements += kept.elements;
   return elements;
 }
 
+void require_own_gradients(const char* step, bool summed) {
+  if (!summed) return;
+  throw std::invalid_argument(
+      fmt::format("{} was told that gradients are summed before it begins, but it sums them itself; leave "
+                  "summed_gradients off, or take full_step and Zero1AdamW.",
+                  step));
+}
+
 void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed) {
   check_group(step, "dp", context.dp, context.layout.grid.dp(), context.place.dp);
   check_group(step, "tp", context.tp, context.layout.grid.tp(), context.place.tp);
   for (const HandedBuckets& each : handed)
-    check_buckets(step, context.layout, context.place, each, "pack them with pack_buckets or initial_state.");
+    check_buckets(
+        step, context.layout, context.place, each,
+        each.whole ? "pack them with pack_buckets or initial_state." : "hand it what this rank owns of each bucket.");
 }
 
 }  // namespace muonwalk

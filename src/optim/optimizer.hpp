@@ -45,16 +45,25 @@ struct HandedBuckets {
 /// with one sentence that begins with the name of the step and says what does not fit and what would.
 void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed);
 
+/// Refuses settings by which a step is handed gradients that are `summed` already, for one that sums them itself.
+/// Throws std::invalid_argument with one sentence that begins with the name of the step.
+void require_own_gradients(const char* step, bool summed);
+
 /// What an optimizer keeps on one rank from step to step, besides the weights.
 struct Kept {
   std::string name;    ///< "momentum"
   Index elements = 0;  ///< how many, padding included
 };
 
+/// Of what is kept, that it is about every buffer of the layout.
+constexpr int kEveryBuffer = -1;
+
 /// The same, with its values.
 struct SavedBuckets {
-  std::string name;  ///< "momentum"
-  Buckets buckets;   ///< whole buckets or shards, as the optimizer keeps them
+  std::string name;           ///< "momentum"
+  Buckets buckets;            ///< whole buckets or shards, as the optimizer keeps them
+  bool whole = false;         ///< whole buckets, the same on every DP rank; else what this rank owns of each
+  int buffer = kEveryBuffer;  ///< the one buffer of the layout that it is about, where it is not about all of them
 };
 
 /// All that an optimizer has on one rank between two steps, but its settings: what a checkpoint has to hold of it.
@@ -75,14 +84,23 @@ class Optimizer {
   virtual std::string name() const = 0;
   /// Begins on the rank at `place` with its TP slices of all weights: whole buckets, as pack_buckets makes them.
   virtual void start(const Layout& layout, const Place& place, Buckets weights) = 0;
-  /// One step with this rank's own gradients: whole buckets, whose sum over DP ranks is what counts. The context is of
-  /// the rank and the layout that it was started with. It does what its plan lists, call by call.
+  /// One step with this rank's own gradients: whole buckets, whose sum over DP ranks is what counts; or, with an
+  /// optimizer that takes_summed_gradients, with its DP shards of that sum. The context is of the rank and the layout
+  /// that it was started with. It does what its plan lists, call by call.
   virtual void step(const StepContext& context, const BucketsView& gradients) = 0;
   /// What the rank at `place` does in the next step. For most optimizers that is what it does in every step. Runs
   /// nothing, and does not ask whether it was started.
   virtual Plan plan(const Layout& layout, const Place& place) const = 0;
   /// This rank's TP slices of all weights: whole buckets, the same on every DP rank.
   virtual BucketsView weights() const = 0;
+  /// Whether its steps are handed shards of gradients that are summed over DP ranks, and reduce nothing; false: whole
+  /// buckets of the rank's own.
+  virtual bool takes_summed_gradients() const { return false; }
+  /// From the next step on, every learning rate is the one of its settings times `factor`, rounded to float32
+  /// (scaled_rate). Weight decay, which is multiplied by the learning rate, follows it. The factor is no state: neither
+  /// start nor resume changes it, and nobody saves it. Throws std::invalid_argument as scaled_rate does, and
+  /// std::logic_error, a sentence, where an optimizer has no learning rate to scale.
+  virtual void scale_learning_rates(float factor);
   /// What it keeps besides them; what is of the same name, added up.
   std::vector<Kept> keeps() const;
   /// The elements of all that.
@@ -94,7 +112,8 @@ class Optimizer {
   /// those that the layout says; then the optimizer has to be started or resumed again. What has the right sizes is
   /// taken: nobody can tell by looking whether a shard is another rank's.
   void resume(const Layout& layout, const Place& place, SavedState saved);
-  /// The program on one process whose bits it has to have, starting from these weights.
+  /// The program on one process whose bits it has to have, starting from these weights, with the learning rates of the
+  /// settings: where a schedule scales them, it has to be told of it, too.
   virtual std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const = 0;
 
  protected:
@@ -102,8 +121,10 @@ class Optimizer {
   struct Keeping {
     /// Something that is kept.
     struct Item {
-      const char* name;  ///< "momentum"
-      Buckets* buckets;  ///< whose sizes do not change from step to step
+      const char* name;           ///< "momentum"
+      Buckets* buckets;           ///< whose sizes do not change from step to step
+      bool whole = false;         ///< as SavedBuckets::whole
+      int buffer = kEveryBuffer;  ///< as SavedBuckets::buffer
     };
     std::vector<Item> items;  ///< always the same ones, in the same order
     std::vector<int*> steps;  ///< where it counts the steps that were taken: once, or once for each of its parts

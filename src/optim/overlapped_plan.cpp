@@ -56,6 +56,7 @@ void append_operations(Plan& plan, const std::vector<Operation>& operations) {
 }  // namespace
 
 Plan overlapped_plan(const Layout& layout, const Place& place, const MuonSettings& settings, Schedule schedule) {
+  require_own_gradients("overlapped_plan", settings.summed_gradients);
   Plan plan{layout.grid, place, {}};
   std::vector<BucketParts> parts = parts_of(muon_plan(layout, place, settings), plan.operations);
   std::size_t number = 0;

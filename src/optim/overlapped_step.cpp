@@ -157,6 +157,7 @@ PostedGather start_dp_gather(Communicator& dp, const Flat& shard, const std::vec
 
 std::vector<Flat> updates_of_all(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
                                  MuonState& state) {
+  require_own_gradients("updates_of_all", settings.summed_gradients);
   std::vector<Flat> updates;
   for (const auto& [b, k] : numbered_buckets(context.layout)) {
     context.begin(phases::reduce_gradients);
@@ -189,6 +190,7 @@ void gather_all_weights(const StepContext& context, MuonState& state) {
 
 void overlapped_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
                      MuonState& state, Schedule schedule) {
+  require_own_gradients("overlapped_step", settings.summed_gradients);
   require_fitting(
       "overlapped_step", context,
       {{"weights", state.weights}, {"momentum", state.momentum, /*whole=*/false}, {"gradients", gradients}});

@@ -74,7 +74,8 @@ constexpr Phase await_gather = "wait for the bucket";
 // The parts of the step, for whoever wants to post and wait in another order. Buckets are counted through all buffers.
 
 /// The reduce-scatter and the momentum of all buckets, one after the other: this rank's DP shards of the updates, and
-/// the momentum in `state`. `gradients` are its own, in whole buckets.
+/// the momentum in `state`. `gradients` are its own, in whole buckets; throws std::invalid_argument where the settings
+/// say that they are summed already.
 std::vector<Flat> updates_of_all(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
                                  MuonState& state);
 
@@ -90,7 +91,8 @@ void gather_all_weights(const StepContext& context, MuonState& state);
 /// all buckets; their gathers and the work on their matrices, as the schedule has it; the all-gather of all new
 /// weights. (In training the first part follows the backward pass bucket by bucket, and the last one goes before the
 /// next forward pass.) Whole buckets are gathered unless ranks own whole matrices, so settings.gather must be
-/// Gather::buckets; throws std::invalid_argument otherwise, and as require_fitting does.
+/// Gather::buckets, and gradients are not summed before; throws std::invalid_argument otherwise, and as require_fitting
+/// does.
 void overlapped_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
                      MuonState& state, Schedule schedule);
 

@@ -42,6 +42,9 @@ class SerialGroups : public SerialOptimizer {
         parameters_[part.numbers[i]].matrix = part.optimizer->parameters()[i].matrix;
     }
   }
+  void scale_learning_rates(float factor) override {
+    for (const Part& part : parts_) part.optimizer->scale_learning_rates(factor);
+  }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
 
  private:
@@ -90,6 +93,12 @@ std::vector<ParameterGroup> usual_groups(const MuonSettings& muon, const AdamWSe
 GroupedOptimizer::GroupedOptimizer(const std::vector<ParameterGroup>& groups,
                                    const std::vector<Parameter>& parameters) {
   for (const ParameterGroup& group : groups) optimizers_.push_back(group.make());
+  for (std::size_t g = 1; g < groups.size(); ++g)
+    if (optimizers_[g]->takes_summed_gradients() != optimizers_[0]->takes_summed_gradients())
+      throw std::invalid_argument(
+          fmt::format("the optimizers of the groups {} and {} do not agree on whether gradients are summed before a "
+                      "step; set summed_gradients for all or for none",
+                      in_quotes(groups[0].name), in_quotes(groups[g].name)));
   for (const Parameter& parameter : parameters) group_of_[parameter.name] = parameter.group;
 }
 
@@ -117,7 +126,8 @@ void GroupedOptimizer::start(const Layout& layout, const Place& place, Buckets w
 }
 
 void GroupedOptimizer::step(const StepContext& context, const BucketsView& gradients) {
-  require_fitting("GroupedOptimizer", context, {{"weights", weights()}, {"gradients", gradients}});
+  require_fitting("GroupedOptimizer", context,
+                  {{"weights", weights()}, {"gradients", gradients, /*whole=*/!takes_summed_gradients()}});
   for (std::size_t b = 0; b < started_.size(); ++b) {
     const Layout part = context.layout.of_group(started_[b]);
     optimizers_[started_[b]]->step({part, context.place, context.dp, context.tp, context.observer, context.monitor},
@@ -147,10 +157,19 @@ BucketsView GroupedOptimizer::weights() const {
   return all;
 }
 
+bool GroupedOptimizer::takes_summed_gradients() const {
+  return !optimizers_.empty() && optimizers_[0]->takes_summed_gradients();
+}
+
+void GroupedOptimizer::scale_learning_rates(float factor) {
+  for (const auto& each : optimizers_) each->scale_learning_rates(factor);
+}
+
 Optimizer::Keeping GroupedOptimizer::keeping() {
   Keeping all;
-  for (const int group : started_) {
-    const Keeping part = keeping_of(*optimizers_[group]);
+  for (std::size_t b = 0; b < started_.size(); ++b) {
+    Keeping part = keeping_of(*optimizers_[started_[b]]);
+    for (Keeping::Item& item : part.items) item.buffer = static_cast<int>(b);
     all.items.insert(all.items.end(), part.items.begin(), part.items.end());
     all.steps.insert(all.steps.end(), part.steps.begin(), part.steps.end());
   }

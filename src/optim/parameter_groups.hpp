@@ -49,6 +49,7 @@ std::vector<ParameterGroup> usual_groups(const MuonSettings& muon, const AdamWSe
 class GroupedOptimizer : public Optimizer {
  public:
   /// `parameters` are those of the whole model, routed; the reference needs to know which group each of them has.
+  /// Throws std::invalid_argument where one group's optimizer takes summed gradients and another's does not.
   GroupedOptimizer(const std::vector<ParameterGroup>& groups, const std::vector<Parameter>& parameters);
 
   /// "Muon + ZeRO-1 AdamW".
@@ -59,6 +60,9 @@ class GroupedOptimizer : public Optimizer {
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override;
   BucketsView weights() const override;
+  bool takes_summed_gradients() const override;
+  /// Those of all groups.
+  void scale_learning_rates(float factor) override;
   /// Throws std::invalid_argument for a parameter that it was not made with.
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 

@@ -5,9 +5,19 @@
 #include <utility>
 
 #include "src/comm/predicted_traffic.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk {
 namespace {
+
+// A group of the plan's rank; one without ranks where the grid has none of this name.
+Group rare_group(const std::string& name, const Plan& plan) {
+  try {
+    return plan.grid.group(name, plan.place.rank);
+  } catch (const UsageError&) {
+    return {};
+  }
+}
 
 // The plan's rank in a group, and the group's size.
 std::pair<int, int> seat_in(const std::string& group, const Plan& plan) {
@@ -15,6 +25,9 @@ std::pair<int, int> seat_in(const std::string& group, const Plan& plan) {
   if (group == "tp") return {plan.place.tp, plan.grid.tp()};
   if (group == "pp") return {plan.place.pp, plan.grid.pp()};
   if (group == "world") return {plan.place.rank, plan.grid.size()};
+  // Those that are asked for seldom, and made anew each time.
+  if (const Group other = rare_group(group, plan); !other.ranks.empty())
+    return {other.number_of(plan.place.rank), other.size()};
   throw std::invalid_argument("a plan calls the group \"" + group + "\", which no grid has");
 }
 

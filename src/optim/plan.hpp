@@ -70,7 +70,7 @@ struct Plan {
 };
 
 /// What a call of a plan makes the plan's rank send and receive, by formula, without headers. Throws
-/// std::invalid_argument for a group that no grid has.
+/// std::invalid_argument for a group that no grid has, or that the rank is not in.
 Traffic traffic_of(const Call& call, const Plan& plan);
 
 /// A call of a plan, the phase in which it is made, and what this rank sends and receives in it.

@@ -5,7 +5,7 @@
 namespace muonwalk {
 
 SerialAdamW::SerialAdamW(std::vector<NamedMatrix> parameters, AdamWSettings settings)
-    : parameters_(std::move(parameters)), settings_(settings) {
+    : parameters_(std::move(parameters)), settings_(settings), unscaled_lr_(settings.lr) {
   for (const NamedMatrix& parameter : parameters_) {
     first_moments_.emplace_back(parameter.matrix.rows(), parameter.matrix.cols());
     second_moments_.emplace_back(parameter.matrix.rows(), parameter.matrix.cols());

@@ -12,12 +12,14 @@ class SerialAdamW : public SerialOptimizer {
   SerialAdamW(std::vector<NamedMatrix> parameters, AdamWSettings settings);
 
   void step(const std::vector<std::vector<Matrix>>& gradients) override;
+  void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
 
  private:
   std::vector<NamedMatrix> parameters_;
   std::vector<Matrix> first_moments_, second_moments_;
-  AdamWSettings settings_;
+  AdamWSettings settings_;  // of the next step
+  float unscaled_lr_;       // as it was given
   int steps_ = 0;
 };
 

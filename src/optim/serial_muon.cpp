@@ -7,7 +7,7 @@
 namespace muonwalk {
 
 SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings)
-    : settings_(std::move(settings)), parameters_(std::move(parameters)) {
+    : settings_(std::move(settings)), unscaled_lr_(settings_.lr), parameters_(std::move(parameters)) {
   for (const NamedMatrix& parameter : parameters_) {
     momentum_.push_back({parameter.name, Matrix(parameter.matrix.rows(), parameter.matrix.cols())});
   }

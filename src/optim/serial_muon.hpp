@@ -21,6 +21,7 @@ class SerialMuon : public SerialOptimizer {
   SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings);
 
   void step(const std::vector<std::vector<Matrix>>& gradients) override;
+  void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
   /// The momentum of each, in the same order and of the same shapes.
   const std::vector<NamedMatrix>& momentum() const { return momentum_; }
@@ -29,9 +30,10 @@ class SerialMuon : public SerialOptimizer {
   /// The step of one matrix, with the sum of its gradient's leaves: recipe_step.
   virtual void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name);
 
-  MuonSettings settings_;  ///< of every step
+  MuonSettings settings_;  ///< of the next step
 
  private:
+  float unscaled_lr_;  // as it was given
   std::vector<NamedMatrix> parameters_;
   std::vector<NamedMatrix> momentum_;
 };

@@ -1,6 +1,9 @@
 #include "src/optim/serial_optimizer.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <stdexcept>
 
 #include "src/errors.hpp"
 #include "src/numerics/tree_sum.hpp"
@@ -28,6 +31,19 @@ void check_gradient(const NamedMatrix& parameter, const Matrix& gradient, std::s
 }
 
 }  // namespace
+
+void SerialOptimizer::scale_learning_rates(float) {
+  throw std::logic_error(
+      "A serial optimizer was asked to scale its learning rate, but it has none that changes; take one that implements "
+      "scale_learning_rates.");
+}
+
+float scaled_rate(float rate, float factor) {
+  if (!(factor >= 0) || !std::isfinite(factor))
+    throw std::invalid_argument(
+        fmt::format("A learning rate was to be scaled by {:g}; a factor is finite and at least 0.", factor));
+  return rate * factor;
+}
 
 void require_gradients(const std::vector<NamedMatrix>& parameters, const std::vector<std::vector<Matrix>>& gradients) {
   if (gradients.empty()) throw UsageError("A step was asked for without a gradient; give at least one leaf.");

@@ -15,9 +15,15 @@ class SerialOptimizer {
   /// data-parallel rank or micro-batch, in rank order). The leaves are added as a balanced binary tree (tree_sum.hpp).
   /// Throws UsageError where a gradient holds a NaN or an infinity, or does not have its parameter's shape.
   virtual void step(const std::vector<std::vector<Matrix>>& gradients) = 0;
+  /// The same schedule as Optimizer::scale_learning_rates, to the bit. Throws as that does.
+  virtual void scale_learning_rates(float factor);
   /// The weights, in the order in which they were given.
   virtual const std::vector<NamedMatrix>& parameters() const = 0;
 };
+
+/// A learning rate as a schedule scales it: one product, in float32, which ranks and references share. Throws
+/// std::invalid_argument for a factor that is not finite or below 0.
+float scaled_rate(float rate, float factor);
 
 /// Refuses a step's gradients ([leaf][p]) that make no sense: no leaf, a leaf without one gradient per parameter, a
 /// gradient of another shape, or one with a NaN or an infinity. Throws UsageError, one sentence.

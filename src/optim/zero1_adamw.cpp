@@ -15,7 +15,7 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
                   {{"weights", state_.weights},
                    {"first moments", state_.first_moment, /*whole=*/false},
                    {"second moments", state_.second_moment, /*whole=*/false},
-                   {"gradients", gradients}});
+                   {"gradients", gradients, /*whole=*/!settings_.summed_gradients}});
   ++state_.steps;
   for (int b = 0; b < static_cast<int>(gradients.size()); ++b)
     for (int k = 0; k < static_cast<int>(gradients[b].size()); ++k) {
@@ -23,11 +23,15 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
       const Range own = context.layout.dp_slice(b, k, context.place.dp);
       Flat& weights = state_.weights[b][k];
 
-      context.begin(phases::reduce_gradients);
-      const Flat sum = reduce_gradients(context.dp, gradients[b][k], counts);
+      Flat sum;  // for what I own; where I was handed that, it stays empty
+      if (!settings_.summed_gradients) {
+        context.begin(phases::reduce_gradients);
+        sum = reduce_gradients(context.dp, gradients[b][k], counts);
+      }
+      const Flat& gradient = settings_.summed_gradients ? gradients[b][k] : sum;
 
       context.begin(phases::adamw);
-      adamw(weights.data() + (own.begin - context.layout.buffers[b].buckets[k].range.begin), sum.data(),
+      adamw(weights.data() + (own.begin - context.layout.buffers[b].buckets[k].range.begin), gradient.data(),
             state_.first_moment[b][k].data(), state_.second_moment[b][k].data(), own.size(), state_.steps, settings_);
 
       context.begin(phases::gather_weights);
@@ -35,23 +39,34 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
     }
 }
 
+Optimizer::Keeping Zero1AdamW::keeping() {
+  Keeping own = AdamW::keeping();
+  for (Keeping::Item& item : own.items) item.whole = false;
+  return own;
+}
+
 Plan Zero1AdamW::plan(const Layout& layout, const Place& place) const {
   Plan plan{layout.grid, place, {}};
   Index all = 0;
   for (const Buffer& buffer : layout.buffers) all += buffer.size;
-  for (const char* what : {"weights", "gradients"}) plan.take(all, what);
-  for (const char* what : {"first moments", "second moments"}) plan.take(layout.shard_elements(place.dp), what);
+  const Index shards = layout.shard_elements(place.dp);
+  const bool summed = settings_.summed_gradients;
+  plan.take(all, "weights");
+  plan.take(summed ? shards : all, "gradients");
+  for (const char* what : {"first moments", "second moments"}) plan.take(shards, what);
   for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
     for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
       const Index whole = layout.buffers[b].buckets[k].range.size();
       const Index own = layout.dp_slice(b, k, place.dp).size();
-      plan.work(phases::reduce_gradients, {1, whole});
-      plan.take(own, "sum");
-      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+      if (!summed) {
+        plan.work(phases::reduce_gradients, {1, whole});
+        plan.take(own, "sum");
+        plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+      }
       plan.work(phases::adamw, {1, own}, kAdamWFlops * static_cast<double>(own));
       plan.work(phases::gather_weights, {1, whole});
       plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
-      plan.give_back(own, "sum");
+      if (!summed) plan.give_back(own, "sum");
     }
   return plan;
 }

@@ -16,6 +16,10 @@ class Zero1AdamW : public AdamW {
   void start(const Layout& layout, const Place& place, Buckets weights) override;
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override;
+
+ protected:
+  /// The same moments, but shards of them.
+  Keeping keeping() override;
 };
 
 }  // namespace muonwalk

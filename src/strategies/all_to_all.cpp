@@ -191,6 +191,7 @@ AllToAllMuon::AllToAllMuon(const Layout& layout, const MuonSettings& settings) :
 
 void AllToAllMuon::step(const StepContext& context, const BucketsView& gradients) {
   const auto& [layout, place, dp, tp, observer, monitor] = context;
+  require_own_gradients("AllToAllMuon", settings_.summed_gradients);
   require_fitting(
       "AllToAllMuon", context,
       {{"weights", state_.weights}, {"momentum", state_.momentum, /*whole=*/false}, {"gradients", gradients}});
@@ -233,6 +234,7 @@ void AllToAllMuon::step(const StepContext& context, const BucketsView& gradients
 }
 
 Plan AllToAllMuon::plan(const Layout& layout, const Place& place) const {
+  require_own_gradients("the plan of AllToAllMuon", settings_.summed_gradients);
   Plan plan{layout.grid, place, {}};
   Index all = 0;
   for (const Buffer& buffer : layout.buffers) all += buffer.size;

@@ -111,9 +111,7 @@ const TpWay& BlockWise::tp_way() const {
 }
 
 std::unique_ptr<SerialOptimizer> BlockWise::reference(std::vector<NamedMatrix> parameters) const {
-  MuonSettings one_thread = settings_;
-  one_thread.threads = 1;
-  return std::make_unique<SerialBlockWise>(std::move(parameters), one_thread, cuts_, period_, steps_);
+  return std::make_unique<SerialBlockWise>(std::move(parameters), settings_of_reference(), cuts_, period_, steps_);
 }
 
 Strategy block_wise() {

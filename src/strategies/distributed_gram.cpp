@@ -183,9 +183,7 @@ const TpWay& DistributedGram::tp_way() const {
 }
 
 std::unique_ptr<SerialOptimizer> DistributedGram::reference(std::vector<NamedMatrix> parameters) const {
-  MuonSettings one_thread = settings_;
-  one_thread.threads = 1;
-  return std::make_unique<SerialDistributedGram>(std::move(parameters), one_thread, cuts_);
+  return std::make_unique<SerialDistributedGram>(std::move(parameters), settings_of_reference(), cuts_);
 }
 
 Strategy distributed_gram() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -178,4 +179,61 @@ TEST_CASE("products: a NaN or an infinity in a factor reaches exactly the elemen
   for (Index i = 0; i < out.rows(); ++i) {
     for (Index j = 0; j < out.cols(); ++j) REQUIRE(std::isnan(out(i, j)) == (i == 7));
   }
+}
+
+namespace {
+
+// Random numbers in some columns of a larger matrix; around them NaNs, which no product may touch.
+struct Columns {
+  Columns(std::mt19937& random, Index rows, Index cols) {
+    const Index before = static_cast<Index>(random() % 20), after = static_cast<Index>(random() % 20);
+    whole = Matrix(rows, before + cols + after);
+    for (float& value : whole.flat()) value = std::numeric_limits<float>::quiet_NaN();
+    first = before;
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < cols; ++j) whole(i, before + j) = static_cast<float>(random() % 2001) / 1000.0f - 1;
+    seen = part_of(whole, 0, rows, first, cols);
+  }
+  float at(Index i, Index j) const { return seen.data[i * seen.row + j]; }
+  Matrix whole;
+  Index first = 0;
+  MatrixView seen;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "chain_product: some columns of larger matrices, either factor transposed, sums that go on: the plain loops") {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const auto size = [&] { return static_cast<Index>(random() % 3 == 0 ? 1 + random() % 200 : 1 + random() % 40); };
+    const Index m = size(), n = size(), k = size() + (seed % 10 == 0 ? 400 : 0);
+    const int way = static_cast<int>(seed % 3);
+    const Sums sums = random() % 2 == 0 ? Sums::begin : Sums::go_on;
+    const int threads = 1 + static_cast<int>(random() % 3);
+    const Columns left = way == 2 ? Columns(random, k, m) : Columns(random, m, k);
+    const Columns right = way == 1 ? Columns(random, n, k) : Columns(random, k, n);
+    Columns out(random, m, n);
+    Matrix expected = out.whole;
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j) {
+        float sum = sums == Sums::go_on ? out.at(i, j) : 0.0f;
+        for (Index at = 0; at < k; ++at)
+          sum = std::fma(way == 2 ? left.at(at, i) : left.at(i, at), way == 1 ? right.at(j, at) : right.at(at, j), sum);
+        expected(i, out.first + j) = sum;
+      }
+    (way == 0   ? chain_product
+     : way == 1 ? chain_product_right_transposed
+                : chain_product_left_transposed)(left.seen, right.seen, out.seen, sums, threads);
+    REQUIRE(same_bits(out.whole, expected));
+  }
+}
+
+TEST_CASE("chain_product: what does not fit is refused in a sentence") {
+  Matrix a(2, 3), b(4, 5), out(2, 5);
+  CHECK_THROWS_WITH_AS(chain_product(a, b, out), "no product of 2 × 3 and 4 × 5 is 2 × 5", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(chain_product_left_transposed(a, b, out), "no product of 2 × 3, transposed, and 4 × 5 is 2 × 5",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(chain_product_right_transposed(a, b, out), std::invalid_argument);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -25,6 +26,19 @@ using namespace muonwalk::test;
 
 namespace {
 
+// Those that can be handed gradients that are summed already, or sum them.
+std::vector<MakeOptimizer> optimizers_of_sums(const Case& c, bool summed) {
+  MuonSettings muon_of = c.settings, cut_only = c.settings;
+  muon_of.summed_gradients = cut_only.summed_gradients = summed;
+  cut_only.gather = Gather::cut_matrices;
+  AdamWSettings adamw_of{0.02f, 0.8f, 0.95f, 1e-6f, 0.05f, Epsilon::outside_corrected_root, summed};
+  const MakeOptimizer muon = [muon_of] { return std::make_unique<Muon>(muon_of); };
+  const MakeOptimizer zero1 = [adamw_of] { return std::make_unique<Zero1AdamW>(adamw_of); };
+  const std::vector<ParameterGroup> groups = {{"a", {}, zero1}, {"b", {}, muon}, {"c", {}, zero1}};
+  return {muon, [cut_only] { return std::make_unique<Muon>(cut_only); }, zero1,
+          [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
+}
+
 std::vector<MakeOptimizer> all_optimizers(const Case& c) {
   AdamWSettings torch{0.02f, 0.8f, 0.95f, 1e-6f, 0.0f, Epsilon::outside_corrected_root};
   const MakeOptimizer muon = [c] { return std::make_unique<Muon>(c.settings); };
@@ -35,13 +49,16 @@ std::vector<MakeOptimizer> all_optimizers(const Case& c) {
   const MakeOptimizer zero1 = [torch] { return std::make_unique<Zero1AdamW>(torch); };
   // The parameters of a random case are in up to three groups.
   const std::vector<ParameterGroup> groups = {{"a", {}, muon}, {"b", {}, zero1}, {"c", {}, adamw}};
-  return {muon,
-          cut_only,
-          adamw,
-          zero1,
-          [c] { return std::make_unique<OverlappedMuon>(c.settings, static_cast<Schedule>(c.seed % 3)); },
-          [] { return std::make_unique<momentum_sgd::Distributed>(); },
-          [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
+  std::vector<MakeOptimizer> all = {
+      muon,
+      cut_only,
+      adamw,
+      zero1,
+      [c] { return std::make_unique<OverlappedMuon>(c.settings, static_cast<Schedule>(c.seed % 3)); },
+      [] { return std::make_unique<momentum_sgd::Distributed>(); },
+      [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
+  for (const MakeOptimizer& make : optimizers_of_sums(c, true)) all.push_back(make);
+  return all;
 }
 
 // What the rank at `place` has to keep: one or two numbers for each element, of its own or of all.
@@ -49,6 +66,10 @@ Index expected_state(const std::string& optimizer, const Layout& layout, const P
   if (optimizer == "AdamW") return 2 * element_count(zero_buckets(layout));
   if (optimizer == "ZeRO-1 AdamW") return 2 * layout.shard_elements(place.dp);
   if (optimizer.find('+') == std::string::npos) return layout.shard_elements(place.dp);
+  if (optimizer == "ZeRO-1 AdamW + Muon")
+    return expected_state("ZeRO-1 AdamW", layout.of_group(0), place) +
+           expected_state("Muon", layout.of_group(1), place) +
+           expected_state("ZeRO-1 AdamW", layout.of_group(2), place);
   return expected_state("Muon", layout.of_group(0), place) + expected_state("ZeRO-1 AdamW", layout.of_group(1), place) +
          expected_state("AdamW", layout.of_group(2), place);
 }
@@ -145,7 +166,9 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
             if (!std::holds_alternative<Memory>(operation)) break;
             handed += std::get<Memory>(operation).elements;
           }
-          REQUIRE(handed == 2 * element_count(zero_buckets(layout)) + kept);
+          const Index whole = element_count(zero_buckets(layout));
+          const Index gradients = optimizer->takes_summed_gradients() ? layout.shard_elements(place.dp) : whole;
+          REQUIRE(handed == whole + gradients + kept);
         }
       }
     }
@@ -232,6 +255,152 @@ TEST_CASE(
       else
         CHECK_THROWS_AS(resumer->resume(c.layout(), c.grid.place(0), saver->save()), std::invalid_argument);
     }
+}
+
+TEST_CASE("summed gradients: any layout: reduced first and then stepped, state and weights have the bits of one step") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed)
+    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
+      Case c = random_case(seed);
+      c.options.ownership = ownership;
+      c.settings.threads = 1;
+      INFO(c.text());
+      const auto own = optimizers_of_sums(c, false), summed = optimizers_of_sums(c, true);
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        const auto steps_own = final_states(c, own[i]), steps_summed = final_states(c, summed[i]);
+        for (std::size_t r = 0; r < steps_own.size(); ++r)
+          REQUIRE(first_difference(steps_own[r], steps_summed[r]) == "");
+        const Layout layout = c.layout();
+        for (int r = 0; r < c.grid.size(); ++r) {
+          const Plan plan = summed[i]()->plan(layout, c.grid.place(r));
+          REQUIRE(count(plan, phases::reduce_gradients) == 0);
+          for (const PlannedCall& each : calls_of(plan)) REQUIRE(each.call.kind != CollectiveKind::reduce_scatter);
+          REQUIRE(count(plan, phases::momentum) == count(own[i]()->plan(layout, c.grid.place(r)), phases::momentum));
+        }
+      }
+    }
+}
+
+TEST_CASE("summed gradients: what sums them itself refuses, and so does a step that is handed whole buckets") {
+  Case c = clear_case();
+  c.settings.summed_gradients = true;
+  AdamWSettings adamw_settings;
+  adamw_settings.summed_gradients = true;
+  const Layout layout = c.layout();
+  const auto sentence_of = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string own =
+      " was told that gradients are summed before it begins, but it sums them itself; leave summed_gradients off, or "
+      "take full_step and Zero1AdamW.";
+  const Place place = c.grid.place(1);
+  CHECK(sentence_of([&] { AdamW(adamw_settings).plan(layout, place); }) == "the plan of AdamW" + own);
+  CHECK(sentence_of([&] { OverlappedMuon(c.settings, Schedule::pipelined).plan(layout, place); }) ==
+        "overlapped_plan" + own);
+  std::vector<std::string> sentences(4);
+  run_ranks(Grid(), [&](TestRank& rank) {
+    const Layout alone = plan_layout(c.parameters, Grid());
+    const auto refusal = [&](Optimizer&& optimizer, const Layout& of, const Buckets& gradients) {
+      optimizer.start(of, rank.place, zero_buckets(of));
+      return sentence_of([&] { optimizer.step({of, rank.place, rank.dp, rank.tp}, gradients); });
+    };
+    sentences[0] = refusal(AdamW(adamw_settings), alone, zero_buckets(alone));
+    sentences[1] = refusal(OverlappedMuon(c.settings, Schedule::pipelined), alone, zero_buckets(alone));
+    sentences[2] = refusal(Muon(c.settings), alone, {{Flat(3)}});
+    sentences[3] = refusal(Zero1AdamW(adamw_settings), alone, {{Flat(3)}});
+  });
+  CHECK(sentences[0] == "adamw_step" + own);
+  CHECK(sentences[1] == "overlapped_step" + own);
+  CHECK(sentences[2].find("full_step was given gradients of 3 elements") == 0);
+  CHECK(sentences[2].find("hand it what this rank owns of each bucket.") != std::string::npos);
+  CHECK(sentences[3].find("Zero1AdamW was given gradients of 3 elements") == 0);
+
+  // On two DP ranks whole buckets are too large, for each optimizer and for several.
+  int refused = 0;
+  run_ranks(c.grid, [&](TestRank& rank) {
+    for (const MakeOptimizer& make : optimizers_of_sums(c, true)) {
+      const auto optimizer = make();
+      optimizer->start(layout, rank.place, zero_buckets(layout));
+      const std::string sentence = sentence_of([&] {
+        optimizer->step({layout, rank.place, rank.dp, rank.tp}, zero_buckets(layout));
+      });
+      if (sentence.find(" was given gradients of ") == std::string::npos)
+        throw std::logic_error("was taken: " + sentence);
+      if (rank.place.rank == 0) ++refused;
+    }
+  });
+  CHECK(refused == 4);
+
+  MuonSettings sums = c.settings;
+  sums.summed_gradients = false;
+  const auto groups = usual_groups(sums, adamw_settings);
+  CHECK(sentence_of([&] { GroupedOptimizer(groups, route(c.parameters, groups)); }) ==
+        "the optimizers of the groups \"hidden matrices\" and \"embeddings and output\" do not agree on whether "
+        "gradients are summed before a step; set summed_gradients for all or for none");
+}
+
+TEST_CASE("scale_learning_rates: any schedule: the reference's bits, also where it was paused and resumed") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Case c = random_case(seed);
+    c.settings.threads = 1;
+    Choices choose(seed + 500);
+    for (int step = 0; step < c.steps; ++step) c.rates.push_back(choose.one_of<float>({0.0f, 0.1f, 1.0f, 0.77f, 1.3f}));
+    INFO(c.text());
+    for (const MakeOptimizer& make : all_optimizers(c)) {
+      const auto optimizer = make();
+      if (optimizer->name() == "momentum SGD") continue;
+      CAPTURE(optimizer->name());
+      const auto reference = reference_steps(c, *optimizer);
+      const auto ranks = record_steps(c, make);
+      for (int r = 0; r < c.grid.size(); ++r)
+        for (int step = 0; step < c.steps; ++step)
+          REQUIRE(first_difference(c, c.grid.place(r), ranks[r][step].slices, reference[step]) == "");
+      const auto straight = final_states(c, make), resumed = final_states(c, make, 1);
+      for (std::size_t r = 0; r < straight.size(); ++r) REQUIRE(first_difference(straight[r], resumed[r]) == "");
+    }
+  }
+}
+
+TEST_CASE("scale_learning_rates: each factor is of the rate in the settings, and the weight decay follows it") {
+  const std::vector<NamedMatrix> one = {{"w", Matrix(1, 2, Flat{8, -4})}};
+  const std::vector<std::vector<Matrix>> nothing = {{Matrix(1, 2)}};  // without a gradient, decay alone is left
+  MuonSettings muon;
+  muon.lr = 0.5f;
+  muon.weight_decay = 1;
+  AdamWSettings adamw_settings;
+  adamw_settings.lr = 0.5f;
+  adamw_settings.weight_decay = 1;
+  const std::vector<Parameter> parameters = {{"w", {1, 2}}};
+  const std::vector<ParameterGroup> groups = {{"a", {}, [muon] { return std::make_unique<Muon>(muon); }}};
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
+  optimizers.push_back(std::make_unique<Muon>(muon));
+  optimizers.push_back(std::make_unique<AdamW>(adamw_settings));
+  optimizers.push_back(std::make_unique<GroupedOptimizer>(groups, parameters));
+  for (const auto& optimizer : optimizers) {
+    CAPTURE(optimizer->name());
+    optimizer->scale_learning_rates(0.25f);  // a reference begins with the rates of the settings all the same
+    const auto serial = optimizer->reference(one);
+    std::vector<float> left;
+    for (const float factor : {0.5f, 0.5f, 0.0f, 1.0f}) {
+      serial->scale_learning_rates(factor);
+      serial->step(nothing);
+      left.push_back(serial->parameters()[0].matrix(0, 0));
+    }
+    serial->step(nothing);  // the last factor stays
+    left.push_back(serial->parameters()[0].matrix(0, 0));
+    CHECK(left == std::vector<float>{6, 4.5f, 4.5f, 2.25f, 1.125f});
+    for (const float wrong : {-0.5f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      CHECK_THROWS_AS(serial->scale_learning_rates(wrong), std::invalid_argument);
+      CHECK_THROWS_AS(optimizer->scale_learning_rates(wrong), std::invalid_argument);
+    }
+  }
+  momentum_sgd::Distributed fixed;
+  CHECK_THROWS_AS(fixed.scale_learning_rates(0.5f), std::logic_error);
+  CHECK_THROWS_AS(fixed.reference(one)->scale_learning_rates(0.5f), std::logic_error);
 }
 
 TEST_CASE("save: says how often it stepped since it was started, whatever it did before") {

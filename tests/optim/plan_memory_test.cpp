@@ -25,8 +25,19 @@ std::vector<MakeOptimizer> metered_optimizers(const Case& c) {
   const MakeOptimizer muon = [c] { return std::make_unique<Muon>(c.settings); };
   const MakeOptimizer zero1 = [] { return std::make_unique<Zero1AdamW>(AdamWSettings()); };
   const std::vector<ParameterGroup> groups = {{"a", {}, muon}, {"b", {}, zero1}, {"c", {}, zero1}};
-  return {muon, zero1, [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); },
-          [] { return std::make_unique<AdamW>(AdamWSettings()); }};
+  MuonSettings muon_of_sums = c.settings;
+  AdamWSettings adamw_of_sums;
+  muon_of_sums.summed_gradients = adamw_of_sums.summed_gradients = true;
+  const MakeOptimizer muon_handed = [muon_of_sums] { return std::make_unique<Muon>(muon_of_sums); };
+  const MakeOptimizer zero1_handed = [adamw_of_sums] { return std::make_unique<Zero1AdamW>(adamw_of_sums); };
+  const std::vector<ParameterGroup> handed = {{"a", {}, muon_handed}, {"b", {}, zero1_handed}, {"c", {}, muon_handed}};
+  return {muon,
+          zero1,
+          [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); },
+          [] { return std::make_unique<AdamW>(AdamWSettings()); },
+          muon_handed,
+          zero1_handed,
+          [c, handed] { return std::make_unique<GroupedOptimizer>(handed, c.parameters); }};
 }
 
 std::map<std::string, Index> bytes_by_kind(const Plan& plan) {
@@ -76,7 +87,7 @@ TEST_CASE("phase_memory: any optimizer, grid, layout and precision: to the byte 
         run_ranks(c.grid, [&](TestRank& rank) {
           const auto optimizer = make();
           optimizer->start(layout, rank.place, pack_buckets(layout, pointers(weights), rank.place.tp));
-          const Buckets gradients = pack_buckets(layout, pointers(c.gradients(0, rank.place.dp)), rank.place.tp);
+          const Buckets gradients = handed_gradients(c, layout, rank, 0, *optimizer);
           PhaseMeter meter(rank.meter);
           optimizer->step({layout, rank.place, rank.dp, rank.tp,
                            [&meter](Phase phase, const DistMeta* meta) { meter.begin(phase, meta); }},

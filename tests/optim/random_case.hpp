@@ -33,6 +33,7 @@ struct Case {
   LayoutOptions options;
   MuonSettings settings;
   int steps = 2;
+  std::vector<float> rates = {};  ///< a factor of the learning rates for each step; empty: they stay as they are
 
   Layout layout() const { return plan_layout(parameters, grid, options); }
   /// The first weights, the same for every grid.

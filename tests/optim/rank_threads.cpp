@@ -28,32 +28,38 @@ MemoryGroups groups_named(const Grid& grid, const std::string& name) {
 }  // namespace
 
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
-  const MemoryGroups dp_groups = groups_named(grid, "dp");
-  const MemoryGroups tp_groups = groups_named(grid, "tp");
+  std::map<std::string, MemoryGroups> all;  // by name
+  for (const char* name : {"dp", "tp", "pp", "world", "first and last stage"}) all[name] = groups_named(grid, name);
   std::mutex mutex;
   std::exception_ptr first;
 
   const auto run_one = [&](int rank) {
     const Place place = grid.place(rank);
     try {
-      auto dp_backend = dp_groups.at(grid.group("dp", rank).ranks.front())->backend(place.dp);
-      auto tp_backend = tp_groups.at(grid.group("tp", rank).ranks.front())->backend(place.tp);
-      if (wrap) dp_backend = wrap(place, "dp", std::move(dp_backend));
-      if (wrap) tp_backend = wrap(place, "tp", std::move(tp_backend));
       Ledger ledger;
-      Communicator dp("dp", place.dp, grid.dp(), *dp_backend, ledger);
-      Communicator tp("tp", place.tp, grid.tp(), *tp_backend, ledger);
+      std::vector<std::unique_ptr<Backend>> backends;
+      std::map<std::string, std::unique_ptr<Communicator>> communicators;
+      std::map<std::string, Communicator*> by_name;
+      for (const auto& [name, groups] : all) {
+        const Group group = grid.group(name, rank);
+        if (group.ranks.empty()) continue;
+        const int number = group.number_of(rank);
+        std::unique_ptr<Backend> backend = groups.at(group.ranks.front())->backend(number);
+        backends.push_back(wrap ? wrap(place, name, std::move(backend)) : std::move(backend));
+        communicators[name] = std::make_unique<Communicator>(name, number, group.size(), *backends.back(), ledger);
+        by_name[name] = communicators[name].get();
+      }
       MemoryMeter meter;
       MeterScope scope(meter);
-      TestRank test_rank{place, dp, tp, ledger, meter};
+      TestRank test_rank{place, *by_name.at("dp"), *by_name.at("tp"), ledger, meter, by_name};
       body(test_rank);
     } catch (...) {
       {
         const std::lock_guard<std::mutex> lock(mutex);
         if (!first) first = std::current_exception();
       }
-      for (const auto& group : dp_groups) group.second->abort("another rank failed");
-      for (const auto& group : tp_groups) group.second->abort("another rank failed");
+      for (const auto& [name, groups] : all)
+        for (const auto& group : groups) group.second->abort("another rank failed");
     }
   };
 

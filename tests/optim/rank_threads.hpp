@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -9,13 +10,18 @@
 
 namespace muonwalk::test {
 
-/// What a test's rank has: its place, its two groups, the ledger they share, and the meter of its thread.
+/// What a test's rank has: its place, its groups, the ledger they share, and the meter of its thread.
 struct TestRank {
   Place place;
   Communicator& dp;
   Communicator& tp;
   Ledger& ledger;
   MemoryMeter& meter;
+  /// All of its groups by name, those two among them: "pp", "world", "first and last stage" if it is in one.
+  std::map<std::string, Communicator*> groups;
+
+  /// The group of this name; throws std::out_of_range where it is in none.
+  Communicator& group(const std::string& name) const { return *groups.at(name); }
 };
 
 /// Stands between a rank and a group's backend, for tests that plant a bug there. Null: the backend as it is.

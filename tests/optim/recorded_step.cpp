@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/optim/named_slice.hpp"
+#include "src/optim/steps.hpp"
 #include "tests/optim/rank_threads.hpp"
 
 namespace muonwalk::test {
@@ -36,9 +37,10 @@ std::vector<SavedState> states_after(const Case& c, const MakeOptimizer& make, c
       optimizer->start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
     else
       optimizer->resume(layout, rank.place, saved[number]);
-    for (int step = first; step < end; ++step)
-      optimizer->step({layout, rank.place, rank.dp, rank.tp},
-                      pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp));
+    for (int step = first; step < end; ++step) {
+      if (!c.rates.empty()) optimizer->scale_learning_rates(c.rates[static_cast<std::size_t>(step)]);
+      optimizer->step({layout, rank.place, rank.dp, rank.tp}, handed_gradients(c, layout, rank, step, *optimizer));
+    }
     states[number] = optimizer->save();
   });
   return states;
@@ -55,6 +57,15 @@ bool same_buckets(const Buckets& a, const Buckets& b) {
 }
 
 }  // namespace
+
+Buckets handed_gradients(const Case& c, const Layout& layout, TestRank& rank, int step, const Optimizer& optimizer) {
+  Buckets own = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
+  if (!optimizer.takes_summed_gradients()) return own;
+  for (std::size_t b = 0; b < own.size(); ++b)
+    for (std::size_t k = 0; k < own[b].size(); ++k)
+      own[b][k] = reduce_gradients(rank.dp, own[b][k], layout.dp_counts(static_cast<int>(b), static_cast<int>(k)));
+  return own;
+}
 
 std::vector<SavedState> final_states(const Case& c, const MakeOptimizer& make, int pause) {
   const std::vector<SavedState> paused = pause == 0 ? std::vector<SavedState>() : states_after(c, make, {}, 0, pause);
@@ -87,7 +98,8 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
           {std::string(phase), meta == nullptr ? -1 : meta->parameter, {}, rank.meter.live(), rank.meter.live_bytes()});
     };
     for (int step = 0; step < c.steps; ++step) {
-      const Buckets gradients = pack_buckets(layout, pointers(c.gradients(step, rank.place.dp)), rank.place.tp);
+      const Buckets gradients = handed_gradients(c, layout, rank, step, *optimizer);
+      if (!c.rates.empty()) optimizer->scale_learning_rates(c.rates[static_cast<std::size_t>(step)]);
       RecordedStep recorded;
       rank.ledger.clear();
       seen.clear();
@@ -161,6 +173,7 @@ std::vector<std::vector<NamedMatrix>> reference_steps(const Case& c, const Optim
   for (int step = 0; step < c.steps; ++step) {
     std::vector<std::vector<Matrix>> leaves;
     for (int leaf = 0; leaf < c.grid.dp(); ++leaf) leaves.push_back(c.gradients(step, leaf));
+    if (!c.rates.empty()) serial->scale_learning_rates(c.rates[static_cast<std::size_t>(step)]);
     serial->step(leaves);
     steps.push_back(serial->parameters());
   }

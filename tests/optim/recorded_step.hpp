@@ -32,10 +32,15 @@ struct RecordedStep {
   std::vector<Kept> kept;           ///< what the optimizer said that it keeps
 };
 
+struct TestRank;
+
+/// What the rank hands an optimizer in a step of the case: leaf r of the gradients on DP rank r, in whole buckets, or
+/// its shards of their sum, which it takes first, where the optimizer takes_summed_gradients.
+Buckets handed_gradients(const Case& c, const Layout& layout, TestRank& rank, int step, const Optimizer& optimizer);
+
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>()>;
 
-/// Runs the case on threads with an optimizer of its own for each rank, leaf r of the gradients on DP rank r. Result
-/// [rank][step].
+/// Runs the case on threads with an optimizer of its own for each rank, with handed_gradients. Result [rank][step].
 std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make);
 
 /// Where what was recorded is not what the plan lists, one by one: the first difference in a sentence; else empty.

@@ -1,0 +1,203 @@
+#include "src/model/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/model/exponential.hpp"
+#include "src/numerics/products.hpp"
+
+namespace muonwalk {
+namespace {
+
+// Rows of queries that are multiplied with all the keys that any of them may see.
+constexpr Index kQueryRows = 64;
+
+// One head of one sequence: where it lies in the matrices that hold all of them.
+struct HeadPlace {
+  Index first_row;    // of the sequence, in query, key, value and mixed
+  Index first_probs;  // of the head, in probabilities
+  Index query_col;    // of the head, in query and mixed
+  Index kv_col;       // of its keys and values
+  Index slot_col;     // of its gradients of keys and values
+};
+
+template <class Work>
+void for_each_head(const HeadCut& cut, Index rows, const Work& work) {
+  for (Index s = 0; s < rows / cut.tokens; ++s)
+    for (Index h = 0; h < cut.heads; ++h) {
+      const Index slot = cut.slot_of(h);
+      work(HeadPlace{s * cut.tokens, (s * cut.heads + h) * cut.tokens, h * cut.width, cut.kv_of(slot) * cut.width,
+                     slot * cut.width});
+    }
+}
+
+// Scores become probabilities, row by row: of `first` + i, as many as there are tokens up to itself.
+void softmax_up_to_itself(float* scores, Index first, Index rows, Index tokens, float scale) {
+  for (Index i = 0; i < rows; ++i, scores += tokens) {
+    const Index seen = first + i + 1;
+    float most = scores[0];
+    for (Index j = 1; j < seen; ++j) most = std::max(most, scores[j]);
+    for (Index j = 0; j < seen; ++j) scores[j] = (scores[j] - most) * scale;
+    exponentials(scores, seen);
+    const float share = 1.0f / lane_sum(scores, seen);
+    for (Index j = 0; j < seen; ++j) scores[j] *= share;
+    std::fill(scores + seen, scores + tokens, 0.0f);
+  }
+}
+
+// The gradient in scores from that in probabilities, in place: p ∘ (dp − Σ p ∘ dp) · scale.
+void softmax_backward(const float* probabilities, float* d, Index first, Index rows, Index tokens, float scale) {
+  for (Index i = 0; i < rows; ++i, d += tokens, probabilities += tokens) {
+    const Index seen = first + i + 1;
+    const float mean = lane_dot(probabilities, d, seen);
+    for (Index j = 0; j < seen; ++j) d[j] = probabilities[j] * (d[j] - mean) * scale;
+    std::fill(d + seen, d + tokens, 0.0f);
+  }
+}
+
+void add(Matrix& sum, const Matrix& more) {
+  for (Index i = 0; i < sum.size(); ++i) sum.data()[i] += more.data()[i];
+}
+
+// The gradient of the key or value tensor. Each slot gives a leaf, the leaves of one head of it are added as a tree,
+// and where a head has slots on several sharers, they exchange what they have.
+void add_kv_gradient(const HeadCut& cut, const Sharers& sharers, const Matrix& d_slots, const Matrix& x,
+                     Matrix& gradient) {
+  const Index slots_of_head = cut.slots / cut.kv_heads;
+  Matrix here(cut.kv_heads * cut.width, x.cols());
+  for (Index kv = 0; kv < cut.kv_heads; ++kv) {
+    const Matrix sum = sum_of_leaves(slots_of_head, [&](Index i) {
+      Matrix leaf(cut.width, x.cols());
+      const Index col = (kv * slots_of_head + i) * cut.width;
+      chain_product_left_transposed(part_of(d_slots, 0, x.rows(), col, cut.width), x, leaf, Sums::begin,
+                                    sharers.threads());
+      return leaf;
+    });
+    std::copy_n(sum.data(), sum.size(), here.data() + kv * sum.size());
+  }
+  if (!cut.replicated) return add(gradient, here);
+  const Matrix all = sharers.all_gather_rows(std::move(here));
+  const Index heads = gradient.rows() / cut.width, sharers_of_head = sharers.size() / heads;
+  const Index size = cut.width * x.cols();
+  for (Index kv = 0; kv < heads; ++kv) {
+    const Matrix sum = sum_of_leaves(sharers_of_head, [&](Index i) {
+      Matrix leaf(cut.width, x.cols());
+      std::copy_n(all.data() + (kv * sharers_of_head + i) * size, size, leaf.data());
+      return leaf;
+    });
+    for (Index i = 0; i < size; ++i) gradient.data()[kv * size + i] += sum.data()[i];
+  }
+}
+
+}  // namespace
+
+HeadCut head_cut(const GptConfig& config, int size, int rank) {
+  HeadCut cut;
+  cut.width = config.head_width();
+  cut.tokens = config.tokens;
+  cut.heads = config.heads / size;
+  cut.pieces = config.pieces / size;
+  cut.replicated = config.kv_heads < size;
+  cut.kv_heads = cut.replicated ? 1 : config.kv_heads / size;
+  cut.first_kv = cut.replicated ? rank * config.kv_heads / size : 0;
+  cut.slots = std::max(cut.pieces, cut.kv_heads);
+  return cut;
+}
+
+Matrix attention(const HeadCut& cut, const LayerTensors& tensors, const RotaryAngles& angles, const Sharers& sharers,
+                 const Matrix& x, AttentionSaved& saved) {
+  const Index rows = x.rows(), kv_width = cut.kv_heads * cut.width;
+  const int threads = sharers.threads();
+  saved.query = Matrix(rows, cut.heads * cut.width);
+  saved.key = Matrix(rows, kv_width);
+  saved.value = Matrix(rows, kv_width);
+  const Index first_row = cut.first_kv * cut.width;
+  chain_product_right_transposed(x, tensors.query, saved.query, Sums::begin, threads);
+  chain_product_right_transposed(x, part_of(tensors.key, first_row, kv_width, 0, x.cols()), saved.key, Sums::begin,
+                                 threads);
+  chain_product_right_transposed(x, part_of(tensors.value, first_row, kv_width, 0, x.cols()), saved.value, Sums::begin,
+                                 threads);
+  rotate(saved.query, angles);
+  rotate(saved.key, angles);
+
+  // Head by head: scores, probabilities, and the mean of the values.
+  saved.probabilities = Matrix(rows * cut.heads, cut.tokens);
+  saved.mixed = Matrix(rows, cut.heads * cut.width);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(cut.width));
+  for_each_head(cut, rows, [&](const HeadPlace& at) {
+    for (Index first = 0; first < cut.tokens; first += kQueryRows) {
+      const Index some = std::min(kQueryRows, cut.tokens - first), seen = first + some;
+      const MatrixView scores = part_of(saved.probabilities, at.first_probs + first, some, 0, seen);
+      chain_product_right_transposed(part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
+                                     part_of(saved.key, at.first_row, seen, at.kv_col, cut.width), scores);
+      softmax_up_to_itself(scores.data, first, some, cut.tokens, scale);
+      chain_product(scores, part_of(saved.value, at.first_row, seen, at.kv_col, cut.width),
+                    part_of(saved.mixed, at.first_row + first, some, at.query_col, cut.width));
+    }
+  });
+
+  const Index piece = saved.mixed.cols() / cut.pieces;
+  Matrix out = sum_of_leaves(cut.pieces, [&](Index p) {
+    Matrix leaf(rows, x.cols());
+    chain_product_right_transposed(part_of(saved.mixed, 0, rows, p * piece, piece),
+                                   part_of(tensors.output, 0, x.cols(), p * piece, piece), leaf, Sums::begin, threads);
+    return leaf;
+  });
+  sharers.leave_forward(out);
+  return out;
+}
+
+Matrix attention_backward(const HeadCut& cut, const LayerTensors& tensors, const RotaryAngles& angles,
+                          const Sharers& sharers, const Matrix& x, const AttentionSaved& saved, const Matrix& d_out,
+                          LayerTensors& gradients) {
+  const Index rows = x.rows();
+  const int threads = sharers.threads();
+  chain_product_left_transposed(d_out, saved.mixed, gradients.output, Sums::go_on, threads);
+  Matrix d_mixed(rows, saved.mixed.cols());
+  chain_product(d_out, tensors.output, d_mixed, Sums::begin, threads);
+
+  Matrix d_query(rows, saved.query.cols()), d_key(rows, cut.slots * cut.width), d_value(rows, cut.slots * cut.width);
+  Matrix d_scores(cut.tokens, cut.tokens);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(cut.width));
+  for_each_head(cut, rows, [&](const HeadPlace& at) {
+    for (Index first = 0; first < cut.tokens; first += kQueryRows) {
+      const Index some = std::min(kQueryRows, cut.tokens - first), seen = first + some;
+      const MatrixView scores = part_of(d_scores, 0, some, 0, seen);
+      const ConstMatrixView probabilities = part_of(saved.probabilities, at.first_probs + first, some, 0, seen);
+      const ConstMatrixView d_some =
+          part_of(static_cast<const Matrix&>(d_mixed), at.first_row + first, some, at.query_col, cut.width);
+      chain_product_right_transposed(d_some, part_of(saved.value, at.first_row, seen, at.kv_col, cut.width), scores);
+      softmax_backward(probabilities.data, scores.data, first, some, cut.tokens, scale);
+      chain_product(scores, part_of(saved.key, at.first_row, seen, at.kv_col, cut.width),
+                    part_of(d_query, at.first_row + first, some, at.query_col, cut.width));
+      chain_product_left_transposed(scores, part_of(saved.query, at.first_row + first, some, at.query_col, cut.width),
+                                    part_of(d_key, at.first_row, seen, at.slot_col, cut.width), Sums::go_on);
+      chain_product_left_transposed(probabilities, d_some, part_of(d_value, at.first_row, seen, at.slot_col, cut.width),
+                                    Sums::go_on);
+    }
+  });
+  rotate_back(d_query, angles);
+  rotate_back(d_key, angles);
+
+  chain_product_left_transposed(d_query, x, gradients.query, Sums::go_on, threads);
+  add_kv_gradient(cut, sharers, d_key, x, gradients.key);
+  add_kv_gradient(cut, sharers, d_value, x, gradients.value);
+
+  const Index piece = d_query.cols() / cut.pieces, slots = cut.slots / cut.pieces;
+  Matrix d_x = sum_of_leaves(cut.pieces, [&](Index p) {
+    Matrix leaf(rows, x.cols());
+    chain_product(part_of(static_cast<const Matrix&>(d_query), 0, rows, p * piece, piece),
+                  part_of(tensors.query, p * piece, piece, 0, x.cols()), leaf, Sums::begin, threads);
+    for (Index slot = p * slots; slot < (p + 1) * slots; ++slot) {
+      const Index row = (cut.first_kv + cut.kv_of(slot)) * cut.width;
+      for (const auto& [d, tensor] : {std::pair{&d_key, &tensors.key}, {&d_value, &tensors.value}})
+        chain_product(part_of(static_cast<const Matrix&>(*d), 0, rows, slot * cut.width, cut.width),
+                      part_of(*tensor, row, cut.width, 0, x.cols()), leaf, Sums::go_on, threads);
+    }
+    return leaf;
+  });
+  sharers.enter_backward(d_x);
+  return d_x;
+}
+
+}  // namespace muonwalk

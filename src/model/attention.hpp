@@ -1,0 +1,57 @@
+#pragma once
+
+#include "src/model/gpt_config.hpp"
+#include "src/model/rotary.hpp"
+#include "src/model/sharers.hpp"
+
+namespace muonwalk {
+
+/// What one of the sharers has of a layer's attention: an equal range of the query heads, and the heads of keys and
+/// values that those read. Where there are fewer of these than sharers, neighbours have the same one.
+///
+/// Gradients of keys and values are kept slot by slot: a slot is a head of them as the queries of one piece see it, so
+/// that what is added to what does not depend on how many share the layer.
+struct HeadCut {
+  Index heads = 0;     ///< query heads here
+  Index kv_heads = 0;  ///< heads of keys and values here
+  Index first_kv = 0;  ///< the first of them among the rows of the key tensor that is held here
+  bool replicated =
+      false;         ///< fewer heads of keys and values than sharers: all have the whole tensors, and use one head
+  Index pieces = 0;  ///< leaves of sums over heads here
+  Index slots = 0;   ///< of gradients of keys and values: a multiple of pieces and of kv_heads
+  Index width = 0;   ///< channels of a head
+  Index tokens = 0;  ///< of a sequence
+
+  /// The slot that a query head reads, and the head of keys and values that a slot belongs to.
+  /// @{
+  Index slot_of(Index head) const { return head * slots / heads; }
+  Index kv_of(Index slot) const { return slot * kv_heads / slots; }
+  /// @}
+};
+
+/// What sharer number `rank` of `size` has.
+HeadCut head_cut(const GptConfig& config, int size, int rank);
+
+/// What a backward pass needs again of an attention.
+struct AttentionSaved {
+  Matrix query;          ///< rows × heads · width, turned to their positions
+  Matrix key;            ///< rows × kv_heads · width, turned
+  Matrix value;          ///< rows × kv_heads · width
+  Matrix probabilities;  ///< heads · rows × tokens: of each sequence, head by head; 0 for what comes later
+  Matrix mixed;          ///< rows × heads · width: the values, averaged by the probabilities
+};
+
+/// Causal attention with grouped-query heads (Ainslie et al., "GQA", 2023), the first half of a layer: every token
+/// looks at itself and at those before it in its sequence. x is rows × width of the model, whole sequences one after
+/// the other, and the same on all sharers, as is what it returns. Sums over heads have the configuration's pieces for
+/// leaves.
+Matrix attention(const HeadCut& cut, const LayerTensors& tensors, const RotaryAngles& angles, const Sharers& sharers,
+                 const Matrix& x, AttentionSaved& saved);
+
+/// Backward: from the gradient in what attention returned to that in x. The gradients of query, key, value and output
+/// grow.
+Matrix attention_backward(const HeadCut& cut, const LayerTensors& tensors, const RotaryAngles& angles,
+                          const Sharers& sharers, const Matrix& x, const AttentionSaved& saved, const Matrix& d_out,
+                          LayerTensors& gradients);
+
+}  // namespace muonwalk

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/layout/parameter.hpp"
+
+namespace muonwalk {
+
+/// The sizes of a GPT as people train it now: RMSNorm before each half of a layer, rotary positions, causal attention
+/// with grouped-query heads, SwiGLU, no biases. Its tensors have the names and shapes that Hugging Face's Llama has (or
+/// Mixtral, with experts), so that other tools can read them.
+struct GptConfig {
+  Index vocabulary = 256;     ///< tokens are bytes
+  Index width = 64;           ///< of a token's vector between layers
+  Index layers = 2;           ///< each has an attention and a feed-forward half
+  Index heads = 4;            ///< of queries; width / heads is the width of a head
+  Index kv_heads = 2;         ///< of keys and values: heads / kv_heads query heads share one
+  Index hidden = 128;         ///< channels inside of the feed-forward half
+  Index tokens = 32;          ///< in a sequence
+  bool tied = false;          ///< the output layer is the embedding once more
+  Index experts = 0;          ///< feed-forward halves that a router chooses from; 0: one, and no router
+  Index chosen = 2;           ///< experts per token
+  Index pieces = 4;           ///< how many leaves a sum over heads, hidden channels or vocabulary has, whatever tp is
+  float epsilon = 1e-5f;      ///< in the root of RMSNorm
+  float rotary_base = 10000;  ///< the longest wavelength of a rotary position is about 2π times this
+
+  /// Channels of one head.
+  Index head_width() const { return width / heads; }
+};
+
+/// Refuses sizes that make no model, or none that `tp` ranks can share. Throws UsageError, one sentence that names the
+/// sizes and what would work.
+void require_sensible(const GptConfig& config, int tp = 1);
+
+/// Some layers of a model that follow each other: what a pipeline stage holds. The first part has the embedding, the
+/// last one the norm and the output layer; with a tied output layer, a last part that is not the first has a copy of
+/// the embedding.
+struct ModelPart {
+  Range layers;       ///< which ones
+  bool first = true;  ///< takes tokens
+  bool last = true;   ///< gives the loss
+};
+
+/// The whole model as one part.
+ModelPart whole_model(const GptConfig& config);
+
+/// The tensors of a part, whole, in the order of the layers, each with the dimension that TP cuts: of two matrices in a
+/// row the first by rows and the second by columns, embedding and output layer by rows, norms and routers not at all.
+/// Keys and values are not cut where there are fewer of their heads than `tp` ranks. Vectors are one row.
+std::vector<Parameter> part_parameters(const GptConfig& config, const ModelPart& part, int tp = 1);
+
+/// Those of the whole model.
+std::vector<Parameter> gpt_parameters(const GptConfig& config, int tp = 1);
+
+/// What one TP rank holds of a tensor before the first step, from random numbers that belong to the tensor's name: the
+/// whole tensor where `tp` is 1. Gains are 1; matrices have a standard deviation of 0.02, and those that write into the
+/// residual stream 0.02 / √(2 · layers) (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019,
+/// section 2.3).
+Matrix first_weights(const GptConfig& config, const Parameter& parameter, std::uint64_t seed, int tp = 1,
+                     int tp_rank = 0);
+
+/// The feed-forward half of a layer, or one of the experts in it. hidden/tp stands for what TP leaves of it.
+struct MlpTensors {
+  Matrix gate;  ///< hidden/tp × width
+  Matrix up;    ///< hidden/tp × width
+  Matrix down;  ///< width × hidden/tp
+};
+
+/// The tensors of a layer, or their gradients, as one rank holds them.
+struct LayerTensors {
+  Matrix attention_norm;         ///< 1 × width
+  Matrix query;                  ///< width/tp × width, head by head
+  Matrix key;                    ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
+  Matrix value;                  ///< the same
+  Matrix output;                 ///< width × width/tp
+  Matrix mlp_norm;               ///< 1 × width
+  Matrix router;                 ///< experts × width; empty without experts
+  std::vector<MlpTensors> mlps;  ///< one, or the experts
+};
+
+/// The tensors of a part of a model, or their gradients, as one rank holds them.
+struct PartTensors {
+  Matrix embedding;                  ///< vocabulary/tp × width; empty where the part has none
+  std::vector<LayerTensors> layers;  ///< of the part
+  Matrix norm;                       ///< 1 × width, of the last part
+  Matrix output;                     ///< vocabulary/tp × width, of the last part; empty where the embedding serves
+};
+
+/// Calls work(matrix) for each tensor of a part, in the order of part_parameters.
+template <class Part, class Work>
+void for_each_tensor(Part& part, const Work& work) {
+  if (!part.embedding.empty()) work(part.embedding);
+  for (auto& layer : part.layers) {
+    for (auto* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output, &layer.mlp_norm})
+      work(*tensor);
+    if (!layer.router.empty()) work(layer.router);
+    for (auto& mlp : layer.mlps)
+      for (auto* tensor : {&mlp.gate, &mlp.up, &mlp.down}) work(*tensor);
+  }
+  if (!part.norm.empty()) work(part.norm);
+  if (!part.output.empty()) work(part.output);
+}
+
+/// A part's tensors from matrices in the order of part_parameters: its shapes, cut by tp. Throws std::invalid_argument
+/// where they are not those.
+PartTensors part_tensors(const GptConfig& config, const ModelPart& part, int tp, std::vector<Matrix> matrices);
+
+/// Zeros of the shapes of a part's tensors.
+PartTensors zeros_like(const PartTensors& tensors);
+
+}  // namespace muonwalk

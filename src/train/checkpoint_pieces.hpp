@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "src/layout/buffer.hpp"
+#include "src/optim/optimizer.hpp"
+
+namespace muonwalk {
+
+/// One thing that an optimizer has on a rank between two steps: the weights, or something that it keeps.
+struct HeldForm {
+  std::string name;           ///< "weights", "momentum"
+  bool whole = false;         ///< whole buckets, the same on every DP rank; else the rank's shards
+  int buffer = kEveryBuffer;  ///< the one buffer of the layout that it is about, where it is not about all of them
+
+  /// Whether it has values of the parameters in a buffer of the layout.
+  bool covers(int buffer_idx) const { return buffer == kEveryBuffer || buffer == buffer_idx; }
+  /// Where those of a buffer are among its Buckets.
+  std::size_t place_of(int buffer_idx) const {
+    return buffer == kEveryBuffer ? static_cast<std::size_t>(buffer_idx) : 0;
+  }
+  /// All members are equal.
+  friend bool operator==(const HeldForm& a, const HeldForm& b) {
+    return a.name == b.name && a.whole == b.whole && a.buffer == b.buffer;
+  }
+};
+
+/// What an optimizer has between two steps, without the values: the same on all ranks of a pipeline stage.
+struct StateForm {
+  std::string optimizer;       ///< Optimizer::name
+  std::vector<HeldForm> held;  ///< the weights first, then what is kept, in the optimizer's order
+
+  /// The form of a state.
+  static StateForm of(const SavedState& saved);
+  /// What an optimizer would have at a place: starts it there, with weights of zeros.
+  static StateForm at(const Layout& layout, const Place& place, Optimizer& optimizer);
+};
+
+/// The values of a form's entry number `held` on one rank.
+const Buckets& values_of(const SavedState& saved, std::size_t held);
+
+/// Some elements of a parameter, as a range of its buffer.
+struct ParameterPart {
+  const DistMeta* meta;  ///< of which parameter; as long as the layout is there
+  Range range;           ///< of the buffer; never empty
+};
+
+/// A bucket of a stage's layout.
+struct BucketNumber {
+  int buffer = 0;  ///< in the layout
+  int bucket = 0;  ///< in the buffer
+};
+
+/// All buckets of a layout that a form's entry is about, in order.
+std::vector<BucketNumber> buckets_of(const Layout& layout, const HeldForm& form);
+
+/// The range of the buffer that a rank has of a bucket, padding included: all of it, or its shard.
+Range held_range(const Layout& layout, const HeldForm& form, BucketNumber number, const Place& place);
+
+/// What a rank has of the parameters in a bucket, without padding, in the bucket's order.
+std::vector<ParameterPart> parts_held(const Layout& layout, const HeldForm& form, BucketNumber number,
+                                      const Place& place);
+
+/// What of that it gives to a checkpoint, so that every element is given once: what is the same on several ranks comes
+/// from the first of them.
+std::vector<ParameterPart> parts_given(const Layout& layout, const HeldForm& form, BucketNumber number,
+                                       const Place& place);
+
+/// The elements of some parts.
+Index part_elements(const std::vector<ParameterPart>& parts);
+
+/// Calls `copy(here, whole, count)` for each range of a part that is contiguous in the whole tensor: element `here`,
+/// counted from the part's first, and the `count` behind it are the tensor's from `whole` on.
+template <class Copy>
+void for_each_range(const ParameterPart& part, int tp_rank, const Copy& copy) {
+  const DistMeta& meta = *part.meta;
+  const Index first_row = meta.tp_split_dim == SplitDim::rows ? tp_rank * meta.shape.rows : 0;
+  const Index first_col = meta.tp_split_dim == SplitDim::columns ? tp_rank * meta.shape.cols : 0;
+  const Index begin = part.range.begin - meta.global_range.begin, end = part.range.end - meta.global_range.begin;
+  for (Index at = begin; at < end;) {
+    const Index row = at / meta.shape.cols, col = at % meta.shape.cols;
+    const Index count = std::min(meta.shape.cols - col, end - at);
+    copy(at - begin, (first_row + row) * meta.full_shape.cols + first_col + col, count);
+    at += count;
+  }
+}
+
+}  // namespace muonwalk

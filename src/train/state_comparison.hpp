@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "src/comm/communicator.hpp"
+#include "src/train/checkpoint_pieces.hpp"
+
+namespace muonwalk {
+
+/// What all ranks have found to be the same on all of them.
+struct ComparedStates {
+  int steps = 0;                 ///< that were taken
+  std::vector<StateForm> forms;  ///< of each pipeline stage
+};
+
+/// Every rank of `world` tells all others how many steps its optimizer has taken and what it keeps, in two all-gathers
+/// of bytes. `stages` are the layouts of the pipeline stages. Throws RunError, the same sentence on every rank, where
+/// that does not go together: other steps or another optimizer than rank 0, something that not all ranks of a stage
+/// keep, a parameter of two stages of which they keep different things, two things of one name of one parameter.
+ComparedStates compare_states(Communicator& world, const std::vector<Layout>& stages, const SavedState& saved);
+
+/// What that does, appended to a rank's plan.
+void plan_comparison(Plan& plan, const std::vector<Layout>& stages, const std::vector<StateForm>& forms);
+
+}  // namespace muonwalk

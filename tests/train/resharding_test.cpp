@@ -1,0 +1,292 @@
+// A run that was saved on one grid goes on in any other, as if it had never stopped.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "src/errors.hpp"
+#include "src/numerics/bfloat16.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/parameter_groups.hpp"
+#include "src/train/checkpoint_file.hpp"
+#include "src/train/checkpoint_pieces.hpp"
+#include "src/train/gather_checkpoint.hpp"
+#include "src/train/models.hpp"
+#include "src/train/resume_checkpoint.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/optim/rank_threads.hpp"
+#include "tests/train/resharding_case.hpp"
+#include "tests/train/small_checkpoint.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::test;
+
+namespace {
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+// One of everything, under Muon and AdamW.
+TinyRun clear_run() {
+  TinyRun run = random_run(1);
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
+  run.parameters = route(tiny_gpt_parameters(), groups);
+  run.make = [groups, routed = run.parameters] { return std::make_unique<GroupedOptimizer>(groups, routed); };
+  run.one_leaf = false;
+  run.tied = false;
+  return run;
+}
+
+// All of them; a test looks at each where every rank has to be told.
+std::set<std::string> told(const Trained& trained) { return {trained.refused.begin(), trained.refused.end()}; }
+
+void fill(Buckets& buckets, float value) {
+  for (std::vector<Flat>& buffer : buckets)
+    for (Flat& bucket : buffer) std::fill(bucket.begin(), bucket.end(), value);
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints: any two grids, layouts and optimizers: the bits of the run that was never interrupted") {
+  const TemporaryFolder folder;
+  int uneven = 0, pipelines = 0, tied = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const TinyRun run = random_run(seed);
+    const Stages from = random_stages(run, 1000 + seed), to = random_stages(run, 2000 + seed);
+    CAPTURE(seed);
+    CAPTURE(run.make()->name());
+    INFO(from.text(), " → ", to.text());
+    constexpr int kBefore = 2, kSteps = 4;
+    const Trained before = train(run, from, nullptr, kBefore);
+    for (const std::string& each : before.refused) REQUIRE(each == "");
+    CHECK(before.against_plan == "");
+    REQUIRE(before.saved);
+    const std::vector<NamedMatrix> whole = run.reference(kBefore);
+    for (std::size_t p = 0; p < whole.size(); ++p)
+      CHECK(same_bits(before.saved->parameters[p].weights, whole[p].matrix));
+
+    const std::string path = checkpoint_path(folder.path(), before.saved->steps);
+    write_checkpoint(path, *before.saved);
+    const Checkpoint read = read_checkpoint(path);
+    CHECK(read.path == path);
+    REQUIRE(first_difference(read, *before.saved) == "");
+
+    const Trained after = train(run, to, &read, kSteps);
+    CHECK(after.against_plan == "");
+    CHECK(first_difference(to, after, run.reference(kSteps)) == "");
+    // State and all, and so is what one rank alone comes to.
+    const Stages single = stages_of(run, Grid());
+    const Trained uninterrupted = train(run, single, nullptr, kSteps);
+    REQUIRE((after.saved && uninterrupted.saved));
+    CHECK(first_difference(*after.saved, *uninterrupted.saved) == "");
+    uneven += from.grid.dp() == 3 || to.grid.dp() == 3;
+    pipelines += from.grid.pp() != to.grid.pp();
+    tied += run.tied && from.grid.pp() > 1;
+  }
+  CHECK(uneven > 3);
+  CHECK(pipelines > 10);
+  CHECK(tied > 3);
+}
+
+TEST_CASE("checkpoints: every element is given once, whatever the layout") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    TinyRun run = random_run(seed);
+    run.tied = false;
+    const Stages stages = random_stages(run, 3000 + seed);
+    INFO(stages.text());
+    for (const bool whole : {false, true}) {
+      Index given = 0, all = 0;
+      for (const Parameter& each : run.parameters) all += each.shape.size();
+      for (int r = 0; r < stages.grid.size(); ++r) {
+        const Place place = stages.grid.place(r);
+        const Layout& layout = stages.layouts[static_cast<std::size_t>(place.pp)];
+        const HeldForm form{"momentum", whole, kEveryBuffer};
+        for (const BucketNumber& number : buckets_of(layout, form))
+          given += part_elements(parts_given(layout, form, number, place));
+      }
+      CHECK(given == all);
+    }
+  }
+}
+
+TEST_CASE("planted: second moments that are saved as zeros, and moments that are dropped, change the weights") {
+  const TinyRun run = clear_run();
+  const Stages from = stages_of(run, Grid().dp(2).tp(2)), to = stages_of(run, Grid().dp(4));
+  const auto named = [](const char* name, SavedState& state) {
+    for (SavedBuckets& kept : state.kept)
+      if (kept.name == name) fill(kept.buckets, 0);
+  };
+  const Trained right = train(run, from, nullptr, 3);
+  CHECK(first_difference(to, train(run, to, &*right.saved, 5), run.reference(5)) == "");
+
+  const Trained zeros =
+      train(run, from, nullptr, 3, [&](SavedState& state, const Place&) { named("second moments", state); });
+  CHECK(first_difference(*right.saved, *zeros.saved) == "second moments of embed");
+  CHECK(first_difference(to, train(run, to, &*zeros.saved, 5), run.reference(5)) != "");
+
+  const auto dropped = [&](SavedState& state, const Place&) {
+    for (SavedBuckets& kept : state.kept) fill(kept.buckets, 0);
+  };
+  CHECK(first_difference(to, train(run, to, &*right.saved, 5, nullptr, dropped), run.reference(5)) != "");
+}
+
+TEST_CASE("planted: a step counter in bfloat16 stops at 256, and takes the next step twice") {
+  TinyRun run = clear_run();
+  run.parameters = {{"norm", {1, 6}, SplitDim::none, 2, 1}};
+  const Stages stages = stages_of(run, Grid().dp(2));
+  const Trained right = train(run, stages, nullptr, 257);
+  CHECK(right.saved->steps == 257);
+  CHECK(first_difference(stages, train(run, stages, &*right.saved, 259), run.reference(259)) == "");
+
+  const auto rounded = [](SavedState& state, const Place&) {
+    state.steps = static_cast<int>(static_cast<float>(bfloat16(static_cast<float>(state.steps))));
+  };
+  const Trained planted = train(run, stages, nullptr, 257, rounded);
+  CHECK(planted.saved->steps == 256);
+  CHECK(first_difference(stages, train(run, stages, &*planted.saved, 259), run.reference(259)) == "norm on rank 0");
+}
+
+TEST_CASE("planted: what only some ranks keep is refused, by all ranks with the same sentence") {
+  const TinyRun run = clear_run();
+  const Stages stages = stages_of(run, Grid().dp(2).tp(2));
+  const Trained less = train(run, stages, nullptr, 1, [](SavedState& state, const Place& place) {
+    if (place.rank == 2) state.kept.pop_back();
+  });
+  CHECK_FALSE(less.saved);
+  CHECK(told(less) ==
+        std::set<std::string>{"no checkpoint was saved: rank 2 keeps no \"second moments\" of \"norm\" as rank 0 does; "
+                              "what is kept has to be the same on all ranks that share parameters"});
+  const Trained more = train(run, stages, nullptr, 1, [](SavedState& state, const Place& place) {
+    if (place.rank != 3) return;
+    state.kept.push_back(state.kept[0]);
+    state.kept.back().name = "variance";
+  });
+  CHECK_FALSE(more.saved);
+  REQUIRE(told(more).size() == 1);
+  CHECK(has(more.refused[0], "rank 0 keeps no \"variance\" of \"q\" as rank 3 does"));
+  const Trained behind = train(run, stages, nullptr, 2, [](SavedState& state, const Place& place) {
+    if (place.rank == 1) --state.steps;
+  });
+  CHECK(told(behind) == std::set<std::string>{"no checkpoint was saved: rank 1 has taken 1 steps and rank 0 2; save "
+                                              "when all ranks have ended the same one"});
+  const Trained twice =
+      train(run, stages, nullptr, 2, [](SavedState& state, const Place&) { state.kept.push_back(state.kept[0]); });
+  REQUIRE(told(twice).size() == 1);
+  CHECK(has(twice.refused[0], "keeps two things named \"momentum\" of \"q\""));
+  const Trained other = train(run, stages, nullptr, 2, [](SavedState& state, const Place& place) {
+    if (place.rank == 3) state.optimizer = "Lion";
+  });
+  REQUIRE(told(other).size() == 1);
+  CHECK(has(other.refused[0], "rank 3 has the optimizer \"Lion\""));
+}
+
+TEST_CASE("checkpoints: a tied parameter whose stages differ is refused, in its weights and in what is kept of it") {
+  TinyRun run = clear_run();
+  run.tied = true;
+  const Stages stages = stages_of(run, Grid().dp(2).tp(1).pp(2));
+  CHECK(train(run, stages, nullptr, 2).saved);
+  const Trained weights = train(run, stages, nullptr, 2, [](SavedState& state, const Place& place) {
+    if (place.pp == 1) fill(state.weights, 0.5f);
+  });
+  CHECK_FALSE(weights.saved);
+  CHECK(
+      weights.refused[0] ==
+      "no checkpoint was saved: stages 0 and 1 share \"embed\", but its weights differ; a checkpoint can't hold both, "
+      "and what they share has to be stepped alike");
+  const Trained moments = train(run, stages, nullptr, 2, [](SavedState& state, const Place& place) {
+    if (place.rank == 3) fill(state.kept.back().buckets, 0.5f);
+    if (place.rank == 3)
+      for (SavedBuckets& kept : state.kept)
+        if (kept.name == "first moments") fill(kept.buckets, 0.5f);
+  });
+  CHECK_FALSE(moments.saved);
+  CHECK(has(moments.refused[0], "share \"embed\", but its first moments differ"));
+
+  // Muon has it on one stage and AdamW on the other.
+  TinyRun split = run;
+  Stages mixed = stages;
+  std::vector<Parameter> of_last;
+  for (const Buffer& buffer : mixed.layouts[1].buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      for (Parameter each : run.parameters)
+        if (each.name == meta.name) {
+          if (each.name == "embed") each.group = kHiddenMatrices;
+          of_last.push_back(each);
+        }
+  mixed.layouts[1] = plan_layout(of_last, mixed.grid);
+  const Trained two = train(split, mixed, nullptr, 2);
+  REQUIRE(told(two).size() == 1);
+  CHECK(
+      two.refused[0] ==
+      "no checkpoint was saved: stages 0 and 1 share \"embed\", but one keeps first moments, second moments of it and "
+      "the other momentum; one kind of optimizer has to step it");
+}
+
+TEST_CASE("state_of: another model, another optimizer, and state that is missing or too much are refused by name") {
+  const TinyRun run = clear_run();
+  const Stages stages = stages_of(run, Grid());
+  Checkpoint right = *train(run, stages, nullptr, 1).saved;
+  right.path = "x.safetensors";
+  const auto refusal = [&](const std::function<void(Checkpoint&)>& change) {
+    Checkpoint changed = right;
+    change(changed);
+    return usage_error(
+        [&] { state_of(changed, run.parameters, stages.layouts[0], stages.grid.place(0), *run.make()); });
+  };
+  const std::string begin = "can't use \"x.safetensors\" as a checkpoint: ";
+  const std::string model = "; resume with the model that it was saved of";
+  CHECK(refusal([](Checkpoint& c) { c.parameters.pop_back(); }) ==
+        begin + "it has no \"lm_head\", which the model has" + model);
+  CHECK(refusal([](Checkpoint& c) { c.parameters[0].name = "wte"; }) ==
+        begin + "it has no \"embed\", which the model has" + model);
+  CHECK(refusal([](Checkpoint& c) {
+          c.parameters.push_back(c.parameters[0]);
+          c.parameters.back().name = "wpe";
+        }) == begin + "it has \"wpe\", which the model does not have" + model);
+  CHECK(refusal([](Checkpoint& c) { c.parameters[0].weights = Matrix(12, 9); }) ==
+        begin + "its \"embed\" is a matrix 12 × 9, that of the model a matrix 12 × 8" + model);
+  CHECK(refusal([](Checkpoint& c) { c.parameters[0].dims = 1; }) ==
+        begin + "its \"embed\" is a vector of 96, that of the model a matrix 12 × 8" + model);
+  CHECK(refusal([](Checkpoint& c) { c.optimizer = "Muon"; }) ==
+        begin +
+            "it is of the optimizer \"Muon\", not of \"Muon + ZeRO-1 AdamW\"; resume with the one that it was saved "
+            "with");
+  const std::string each = "; resume with the optimizer of each parameter that it was saved with";
+  CHECK(refusal([](Checkpoint& c) { c.parameters[0].state.erase("second moments"); }) ==
+        begin + "it has no \"second moments\" of \"embed\", which Muon + ZeRO-1 AdamW keeps" + each);
+  CHECK(refusal([](Checkpoint& c) { c.parameters[0].state["momentum"] = Matrix(12, 8); }) ==
+        begin + "it has \"momentum\" of \"embed\", of which Muon + ZeRO-1 AdamW keeps none" + each);
+  const Layout strange = plan_layout({{"who", {4, 4}}}, Grid());
+  CHECK_THROWS_AS(state_of(right, run.parameters, strange, stages.grid.place(0), *run.make()), std::invalid_argument);
+}
+
+TEST_CASE(
+    "gather_checkpoint: layouts that are not the model's, and a state of other sizes, are refused before a call") {
+  const TinyRun run = clear_run();
+  const Stages stages = stages_of(run, Grid().dp(2));
+  const auto shorter =
+      train(run, stages, nullptr, 1, [](SavedState& state, const Place&) { state.kept[1].buckets[0][0].pop_back(); });
+  for (const std::string& each : shorter.refused) CHECK(has(each, "was given first moments that do not fit bucket 0"));
+  const auto none = train(run, stages, nullptr, 1, [](SavedState& state, const Place&) { state.weights.clear(); });
+  for (const std::string& each : none.refused) CHECK(has(each, "was given weights that do not fit bucket 0"));
+
+  const auto refusal = [&](const std::vector<Parameter>& model, const std::vector<Layout>& layouts) {
+    std::string sentence;
+    run_ranks(Grid(), [&](TestRank& rank) {
+      try {
+        gather_checkpoint(rank.group("world"), model, layouts, rank.place, {});
+      } catch (const std::invalid_argument& error) {
+        sentence = error.what();
+      }
+      if (!rank.ledger.lines().empty()) sentence = "something was sent";
+    });
+    return sentence;
+  };
+  const Layout layout = plan_layout(run.parameters, Grid());
+  CHECK(has(refusal(run.parameters, {layout, layout}), "was given 2 layouts"));
+  std::vector<Parameter> other = run.parameters;
+  other.push_back({"more", {2, 2}});
+  CHECK(has(refusal(other, {layout}), "layouts without \"more\""));
+  other = run.parameters;
+  other[0].shape.rows = 13;
+  CHECK(has(refusal(other, {layout}), "a layout with \"embed\""));
+}
