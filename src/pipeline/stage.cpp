@@ -9,41 +9,10 @@
 #include "src/errors.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/pipeline/outbox.hpp"
 #include "src/pipeline/tp_sharers.hpp"
 
 namespace muonwalk {
-namespace {
-
-// A matrix on its way to another rank, which must stay until it has been taken. Before the next one goes the same way,
-// this one has to be there.
-class Outbox {
- public:
-  explicit Outbox(Communicator& group) : group_(group) {}
-  void send(Matrix values, int peer) {
-    wait();
-    values_ = std::move(values);
-    under_way_.emplace(group_.isend(values_.data(), values_.size(), peer));
-  }
-  void wait() {
-    if (!under_way_) return;
-    under_way_->wait();
-    under_way_.reset();
-    values_ = Matrix();
-  }
-
- private:
-  Communicator& group_;
-  Matrix values_;
-  std::optional<Transfer> under_way_;
-};
-
-Matrix received(Communicator& group, Index rows, Index cols, int peer) {
-  Matrix values(rows, cols);
-  group.recv(values.data(), values.size(), peer);
-  return values;
-}
-
-}  // namespace
 
 ModelPart stage_part(const GptConfig& config, int stages, int stage) {
   return {split_layers(static_cast<int>(config.layers), stages, stage), stage == 0, stage == stages - 1};
@@ -83,11 +52,14 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
     const MicroBatch& tokens = micro_batches[number];
     const auto rows = static_cast<Index>(tokens.inputs.size());
     PartSaved& saved = activations[number];
-    if (c.begins) c.begins(move);
+    const auto begin = [&] {  // the work itself: what it needs is there
+      if (c.begins) c.begins(move);
+    };
 
     if (move.kind == PipelineMove::Kind::forward) {
       Matrix x;
       if (!part.first) x = received(c.pp, rows, c.config.width, stage - 1);
+      begin();
       x = part_forward(worker, tensors, tokens, std::move(x), saved);
       if (part.last)
         losses.push_back(tree_sum(saved.losses.data(), rows));
@@ -99,6 +71,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
       PartTensors leaf = zeros_like(tensors);
       // The share of the output layer comes first in the sum, as on a process that has both.
       if (tied && part.first) leaf.embedding = received(*c.ends, leaf.embedding.rows(), c.config.width, 1);
+      begin();
       d = part_backward(worker, tensors, tokens, scale, std::move(d), saved, leaf);
       if (!part.first) to_previous.send(std::move(d), stage - 1);
       if (tied && part.last) {

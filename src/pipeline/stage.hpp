@@ -28,9 +28,10 @@ struct StageContext {
   Communicator& pp;         ///< its pipeline, stage by stage
   /// First and last stage of its pipeline, where a tied embedding lies on both of them; else null.
   Communicator* ends = nullptr;
-  int threads = 1;                                          ///< OpenMP threads in products
-  std::function<void(PipelineMove move)> begins = nullptr;  ///< is told of each move as it begins; may be empty
-  std::function<void(PipelineMove move)> ended = nullptr;   ///< and as it ends
+  int threads = 1;  ///< OpenMP threads in products
+  std::function<void(PipelineMove move)> begins =
+      nullptr;  ///< is told of each move as its work begins, when what it needs has come; may be empty
+  std::function<void(PipelineMove move)> ended = nullptr;  ///< and as it ends
 };
 
 /// What a step's forward and backward passes give on one rank.

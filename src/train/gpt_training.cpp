@@ -64,7 +64,6 @@ GptTrainer::GptTrainer(const GptTraining& training, const Grid& grid, const Plac
     slices.push_back(first_weights(training.config, parameter, training.seed, grid.tp(), place.tp));
   optimizer_ = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
   optimizer_->start(layout_, place, pack_slices(layout_, slices));
-  if (training.config.tied && part.last && !part.first) not_mine_.insert(kEmbedding);
 }
 
 std::vector<NamedMatrix> GptTrainer::weights() const {
@@ -90,22 +89,32 @@ StepReport GptTrainer::step(const TrainingGroups& groups, const std::vector<Micr
   const StepContext context{layout_, place_, groups.dp, groups.tp};
   Buckets shards = reduced_shards(context, pack_slices(layout_, found.gradients));
   found.gradients.clear();
-  report.norm = clip_shards(context, groups.world, training_.max_norm, not_mine_, shards);
+  report.norm =
+      clip_shards(context, groups.world, training_.max_norm, counted_elsewhere(training_, grid_, place_.pp), shards);
   optimizer_->scale_learning_rates(rate);
   optimizer_->step(context, shards);
   return report;
 }
 
-Plan GptTrainer::plan() const {
-  const Range own = own_micro_batches(training_.micro_batches, grid_.dp(), place_.dp);
+Plan training_plan(const GptTraining& training, const Grid& grid, const Place& place) {
+  const Range own = own_micro_batches(training.micro_batches, grid.dp(), place.dp);
   Plan plan =
-      stage_plan(training_.config, grid_, place_, training_.schedule, static_cast<int>(own.size()), training_.rows());
-  if (place_.pp == grid_.pp() - 1) plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, 1, 1);
-  plan_reduced_shards(plan, layout_);
-  plan_clip_shards(plan, layout_, not_mine_);
-  const Plan step = optimizer_->plan(layout_, place_);
+      stage_plan(training.config, grid, place, training.schedule, static_cast<int>(own.size()), training.rows());
+  if (place.pp == grid.pp() - 1) plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, 1, 1);
+  const Layout layout = stage_layout(training, grid, place.pp);
+  plan_reduced_shards(plan, layout);
+  plan_clip_shards(plan, layout, counted_elsewhere(training, grid, place.pp));
+  const ModelPart part = stage_part(training.config, grid.pp(), place.pp);
+  const GroupedOptimizer optimizer(training_groups(training), routed_part(training, part, grid.tp()));
+  const Plan step = optimizer.plan(layout, place);
   plan.operations.insert(plan.operations.end(), step.operations.begin(), step.operations.end());
   return plan;
+}
+
+std::set<std::string> counted_elsewhere(const GptTraining& training, const Grid& grid, int stage) {
+  const ModelPart part = stage_part(training.config, grid.pp(), stage);
+  if (training.config.tied && part.last && !part.first) return {kEmbedding};
+  return {};
 }
 
 SerialGptTrainer::SerialGptTrainer(const GptTraining& training) : training_(training) {

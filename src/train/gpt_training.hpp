@@ -62,6 +62,13 @@ struct StepReport {
   double norm = 0;  ///< of all gradients, before they were clipped
 };
 
+/// The calls and the work of a step of training on the rank at `place`, in order.
+Plan training_plan(const GptTraining& training, const Grid& grid, const Place& place);
+
+/// The parameters of a stage whose gradients another stage counts in the norm of all: the second copy of a tied
+/// embedding.
+std::set<std::string> counted_elsewhere(const GptTraining& training, const Grid& grid, int stage);
+
 /// A rank that trains its part of a model.
 class GptTrainer {
  public:
@@ -73,9 +80,6 @@ class GptTrainer {
   /// moves of the pipeline as they begin and end; it may be empty.
   StepReport step(const TrainingGroups& groups, const std::vector<MicroBatch>& own, float rate, int threads = 1,
                   const std::function<void(PipelineMove move, bool ends)>& observe = nullptr);
-
-  /// The calls and the work of a step, in order.
-  Plan plan() const;
 
   /// Its layout, its optimizer, and its weights as matrices, in the order of part_parameters.
   /// @{
@@ -90,7 +94,6 @@ class GptTrainer {
   Place place_;
   Layout layout_;
   std::unique_ptr<GroupedOptimizer> optimizer_;
-  std::set<std::string> not_mine_;  // parameters whose gradients another stage counts
 };
 
 /// The reference: the same training on one process, which knows nothing of grids.

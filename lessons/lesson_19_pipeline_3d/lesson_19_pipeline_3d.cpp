@@ -1,0 +1,422 @@
+// # Lesson 19 · Pipeline, and all three directions
+//
+// Until now gradients were random numbers. Here they come from a model: tokens go in, a loss comes out, and what flows
+// back are the gradients that Muon and AdamW step with. The model is cut in three directions at once. Data parallelism
+// gives each copy of it other tokens, tensor parallelism cuts every layer, and *pipeline parallelism* gives each rank
+// some of the layers. A rank then has little of anything, and the claim is a large one: all weights have the bits that
+// one process would have.
+//
+// You need to know the grid (\ref lesson_01_grid), what TP cuts (\ref lesson_05_tp_gather), who steps what
+// (\ref lesson_11_zero1_adamw), and what a posted message is (\ref lesson_17_overlap).
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/lesson_19/measured_timelines.hpp"
+#include "sim/lesson_19/pipeline_picture.hpp"
+#include "sim/lesson_19/pipeline_timeline.hpp"
+#include "sim/lesson_19/timeline_text.hpp"
+#include "sim/lesson_19/toy_model.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/numerics/running_tree_sum.hpp"
+#include "src/numerics/tree_sum.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/pipeline/outbox.hpp"
+#include "src/pipeline/tp_sharers.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// A *stage* is some layers that follow each other. A batch is cut into *micro-batches*, which go through the stages one
+// after the other: forward, then backward. While stage 1 works on micro-batch 0, stage 0 works on micro-batch 1.
+//
+//     tokens → stage 0 (embedding, layers 0–1) → stage 1 (layers 2–3, norm, output) → loss
+//            ←             gradients           ←                gradients           ←
+//
+// At the beginning the last stage has nothing to do yet, and at the end the first one waits: that is the *bubble*. All
+// of it is lost time, and the more micro-batches there are, the smaller is its share. Two *schedules* share it out
+// alike, and differ in what a stage has to remember:
+//
+// - *GPipe* goes forward with all micro-batches, and then backward with all of them.
+// - *1F1B* goes backward as early as it can: one forward, one backward.
+//
+// What has gone forward and not yet backward has left *activations* behind, which the backward pass needs again.
+
+// The model is a toy with one of everything (\ref toy_training): grouped-query heads, and an output layer that is the
+// embedding once more (*tied*). A micro-batch is one short sequence of letters.
+GptTraining training;               // the model, and how it is trained
+std::string own_schedule = "1f1b";  // of the optimizer steps
+int in_a_batch = 8;                 // micro-batches, over all DP ranks
+constexpr int kSteps = 2;           // of the optimizer
+const std::vector<PipelineSchedule> kSchedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
+
+// What one rank holds.
+struct Local {
+  ModelPart part;                               // my stage: its layers, and whether it is the first or the last
+  PartTensors tensors;                          // my TP slices of its tensors, for forward and backward
+  std::vector<PartSaved> activations;           // of each micro-batch that has gone forward and not yet backward
+  RunningTreeSum<Matrix> sum;                   // of my micro-batches' gradients, as a balanced tree
+  std::vector<Matrix> gradients;                // that sum, when all have come
+  Flat losses;                                  // of my micro-batches, on the last stage
+  std::string moves;                            // what I did, in order
+  Index held = 0, most_held = 0;                // elements of activations, now and at most
+  Layout layout;                                // who owns what of my stage
+  std::unique_ptr<GroupedOptimizer> optimizer;  // Muon and AdamW, with all weights of my stage
+  int step = 0;                                 // of the optimizer, done
+  std::vector<NamedMatrix> both;                // gradients, in one schedule and in the other
+  Flat most_in_both;                            // most_held, likewise
+};
+
+// ## The reference
+//
+// One process with all layers, all heads and all tokens (\ref SerialGptTrainer). It takes micro-batch after micro-batch
+// and adds up their gradients as a tree, because a micro-batch is a *leaf*: how many there are does not depend on the
+// grid. Sums within a layer have leaves as well, a fixed number of pieces of the heads, of the hidden channels and of
+// the vocabulary, whether one rank adds up all of them or several ranks a few each.
+std::vector<std::vector<NamedMatrix>> weights_after;  // [step]: all tensors, whole
+void train_on_one_process() {
+  SerialGptTrainer trainer(training);
+  weights_after = {trainer.weights()};
+  for (int step = 0; step < kSteps; ++step) {
+    trainer.step(toy_batch(training, step), 1);
+    weights_after.push_back(trainer.weights());
+  }
+}
+std::vector<NamedMatrix> expected_weights(const Seat& seat, int step) {
+  return stage_slices(training, seat.grid, seat.place, weights_after[std::size_t(step)]);
+}
+// The gradients of the micro-batches of one DP rank, before the first step.
+std::vector<NamedMatrix> expected_gradients(const Seat& seat) {
+  std::vector<NamedMatrix> sums = SerialGptTrainer(training).weights();  // for names and shapes
+  const PartTensors model = SerialGptTrainer(training).tensors();
+  const Range own = own_micro_batches(training.micro_batches, seat.grid.dp(), seat.place.dp);
+  RunningTreeSum<Matrix> sum;
+  for (Index i = 0; i < own.size(); ++i)
+    sum.add(i, serial_leaf(training.config, model, toy_micro_batch(training, 0, int(own.begin + i)), training.scale())
+                   .gradients);
+  std::vector<Matrix> all = sum.take();
+  for (std::size_t p = 0; p < sums.size(); ++p) sums[p].matrix = std::move(all[p]);
+  std::vector<NamedMatrix> twice;  // one schedule, and the other
+  for (const PipelineSchedule schedule : kSchedules)
+    append_of(pipeline_schedule_name(schedule), stage_slices(training, seat.grid, seat.place, sums), twice);
+  return twice;
+}
+
+// ## Forward
+//
+// Activations come from the stage before. Then all TP ranks of my stage do their part of every layer together: where a
+// layer begins, all of them have the same input, and where it ends they add up what each of them has, by an all-reduce.
+// In backward it is the other way round. These are Megatron-LM's two *conjugate operations*: one does nothing forward
+// and an all-reduce backward (\ref Sharers::enter_backward), the other an all-reduce forward and nothing backward
+// (\ref Sharers::leave_forward).
+//
+// What comes out is posted to the next stage, and I go on at once. On the last stage it is the loss.
+MicroBatch tokens_of(const Rank& rank, const Local& local, int number) {
+  const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
+  return toy_micro_batch(training, local.step, int(own.begin) + number);
+}
+void forward(Rank& rank, Local& local, int number, Outbox& to_next) {
+  const MicroBatch tokens = tokens_of(rank, local, number);
+  const GptConfig& model = training.config;
+  const TpSharers sharers(rank.tp(), rank.threads);
+  const RotaryAngles angles = rotary_angles(model);
+  rank.phase("wait for activations");
+  Matrix x;  // tokens × width
+  if (!local.part.first) x = received(rank.pp(), training.rows(), model.width, rank.place.pp - 1);
+
+  rank.phase(move_name({PipelineMove::Kind::forward, number}));
+  const Index before = rank.memory().live() - x.size();
+  x = part_forward({model, local.part, sharers, angles}, local.tensors, tokens, std::move(x),
+                   local.activations[std::size_t(number)]);
+  local.held += rank.memory().live() - x.size() - before;  // what is kept until backward
+  local.most_held = std::max(local.most_held, local.held);
+  local.moves += fmt::format("→{} ", number);
+  if (local.part.last)
+    local.losses.push_back(tree_sum(local.activations[std::size_t(number)].losses.data(), training.rows()));
+  else
+    to_next.send(std::move(x), rank.place.pp + 1);
+}
+
+// ## Backward
+//
+// The gradient in what I gave comes from the next stage, and the gradient in what I was given goes to the stage before.
+// On the way, each tensor gets its own: the leaf of this micro-batch. Leaves are added by their numbers, as a tree.
+//
+// The tied embedding lies on the first stage, where tokens are looked up, and on the last, where it makes logits. Its
+// gradient has two shares, and a leaf is the sum of both. So the last stage sends its share to the first, with every
+// micro-batch. (Megatron-LM adds the two sums once, at the end of a step. That takes fewer messages, and gives an order
+// of additions that depends on the grid.)
+//
+// Two planted bugs. `arrival_order` adds each micro-batch to what is there already, as `loss.backward()` in PyTorch
+// does to `.grad`: right on any one grid, and other bits on every other. `later_weights` lets a stage step as soon as
+// it has a gradient, as an asynchronous pipeline does: what comes next sees weights from after the step.
+void backward(Rank& rank, Local& local, int number, Outbox& to_previous, std::optional<Outbox>& to_other_end) {
+  const MicroBatch tokens = tokens_of(rank, local, number);
+  const GptConfig& model = training.config;
+  const TpSharers sharers(rank.tp(), rank.threads);
+  const RotaryAngles angles = rotary_angles(model);
+  PartTensors leaf = zeros_like(local.tensors);
+  rank.phase("wait for gradients");
+  Matrix d;  // tokens × width
+  if (!local.part.last) d = received(rank.pp(), training.rows(), model.width, rank.place.pp + 1);
+  if (to_other_end && local.part.first)
+    leaf.embedding = received(rank.group("first and last stage"), leaf.embedding.rows(), model.width, 1);
+
+  rank.phase(move_name({PipelineMove::Kind::backward, number}));
+  const Index before = rank.memory().live() - d.size();
+  d = part_backward({model, local.part, sharers, angles}, local.tensors, tokens, training.scale(), std::move(d),
+                    local.activations[std::size_t(number)], leaf);
+  local.held += rank.memory().live() - d.size() - before;  // activations are given up
+  local.moves += fmt::format("←{} ", number);
+  if (!local.part.first) to_previous.send(std::move(d), rank.place.pp - 1);
+  if (to_other_end && local.part.last) to_other_end->send(std::exchange(leaf.output, Matrix()), 0);
+
+  if (rank.bug("later_weights")) step_at_once(local.tensors, leaf);
+  if (rank.bug("arrival_order"))
+    add_each(local.gradients, taken_apart(std::move(leaf)));
+  else
+    local.sum.add(number, taken_apart(std::move(leaf)));
+}
+
+// A batch: all moves of a schedule, in its order. At the end the first stage has the whole gradient of the embedding,
+// and sends it to the last one, which steps its copy with it.
+//
+// The planted bug `one_sided_tie` forgets that: the copy on the last stage gets no gradient.
+void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
+  const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
+  local.activations.resize(std::size_t(own.size()));
+  local.held = local.most_held = 0;
+  local.losses.clear();
+  local.gradients.clear();
+  local.moves.clear();
+  Outbox to_next(rank.pp()), to_previous(rank.pp());
+  std::optional<Outbox> to_other_end;  // only where there is another end
+  if (rank.grid.pp() > 1 && (local.part.first || local.part.last))
+    to_other_end.emplace(rank.group("first and last stage"));
+
+  for (const PipelineMove move : pipeline_moves(schedule, rank.grid.pp(), rank.place.pp, int(own.size())))
+    if (move.kind == PipelineMove::Kind::forward)
+      forward(rank, local, move.micro_batch, to_next);
+    else
+      backward(rank, local, move.micro_batch, to_previous, to_other_end);
+
+  rank.phase("last messages");
+  to_next.wait();
+  to_previous.wait();
+  if (local.gradients.empty()) local.gradients = local.sum.take();
+  if (!to_other_end) return;
+  to_other_end->wait();
+  Communicator& ends = rank.group("first and last stage");
+  Matrix copy = Matrix(local.tensors.output.rows(), local.tensors.output.cols());
+  if (local.part.first && !rank.bug("one_sided_tie"))
+    ends.send(local.gradients[0].data(), local.gradients[0].size(), 1);
+  if (local.part.last && !rank.bug("one_sided_tie")) copy = received(ends, copy.rows(), copy.cols(), 0);
+  if (local.part.last) local.gradients.push_back(std::move(copy));
+}
+
+// ## The steps
+//
+// Who holds what. The layers are dealt out to the stages, and TP cuts each tensor of them. Ranks that differ in dp
+// alone hold the same.
+//
+// The planted bug `split_tie` decides by the name of the stage what the embedding is: the copy on the last stage makes
+// logits, and goes to Muon with the other matrices. Two optimizers then step one parameter. Megatron-LM had it the
+// other way round as well (its issue 4641).
+void take_my_stage(Rank& rank, Local& local) {
+  const Grid& grid = rank.grid;
+  local.part = stage_part(training.config, grid.pp(), rank.place.pp);
+  std::vector<Parameter> parameters =
+      route(part_parameters(training.config, local.part, grid.tp()), training_groups(training));
+  if (rank.bug("split_tie") && !local.part.first && local.part.last) parameters.back().group = kHiddenMatrices;
+  std::vector<Matrix> slices;
+  for (const Parameter& each : parameters)
+    slices.push_back(first_weights(training.config, each, training.seed, grid.tp(), rank.place.tp));
+  local.layout = plan_layout(parameters, grid);
+  local.optimizer = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
+  local.optimizer->start(local.layout, rank.place, pack_slices(local.layout, slices));
+  local.tensors = part_tensors(training.config, local.part, grid.tp(), std::move(slices));
+  if (local.part.first) rank.show("embedding", local.tensors.embedding);
+  rank.show(fmt::format("layers {}", range_text(local.part.layers)), element_count(local.optimizer->weights()[0]));
+  if (local.part.last)
+    rank.show("output", local.tensors.output.empty() ? local.tensors.embedding : local.tensors.output);
+}
+
+// Forward and backward, in either schedule, without a step of the optimizer. One rank of each stage prints its moves:
+// → is a forward, ← a backward. Look at the numbers: the order differs, and so does what a stage has to remember.
+void passes(Rank& rank, Local& local, PipelineSchedule schedule) {
+  batch(rank, local, schedule);
+  std::vector<NamedMatrix> named = unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
+  for (std::size_t p = 0; p < named.size(); ++p) named[p].matrix = std::move(local.gradients[p]);
+  append_of(pipeline_schedule_name(schedule), std::move(named), local.both);
+  local.most_in_both.push_back(float(local.most_held));
+  if (rank.place.dp == 0 && rank.place.tp == 0)
+    rank.say(fmt::format("{} · {} elements of activations at most", local.moves, local.most_held));
+}
+void in_gpipe(Rank& rank, Local& local) { passes(rank, local, kSchedules[0]); }
+void in_1f1b(Rank& rank, Local& local) { passes(rank, local, kSchedules[1]); }
+
+// A whole step of training. Gradients are added over DP ranks, and then *clipped*: if all of them together, as one
+// vector, are longer than a limit, all are made shorter by one factor. Its norm is one number for the whole model, so
+// every rank adds up the squares of what it owns, and all ranks exchange their sums. What several ranks hold counts
+// once: TP does not cut the gains of norms, and a tied embedding lies on two stages.
+//
+// The planted bug `counted_twice` has every TP rank count all that it holds.
+std::vector<Matrix> weights_of(const Rank& rank, const Local& local) {
+  std::vector<Matrix> slices;
+  for (NamedMatrix& each : unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp))
+    slices.push_back(std::move(each.matrix));
+  return slices;
+}
+void training_step(Rank& rank, Local& local) {
+  local.tensors = part_tensors(training.config, local.part, rank.grid.tp(), weights_of(rank, local));
+  batch(rank, local, parse_pipeline_schedule(own_schedule));
+
+  rank.phase("gradients and their norm");
+  if (local.part.last) {
+    float loss = tree_sum(local.losses.data(), Index(local.losses.size()));
+    rank.dp().all_reduce(&loss, 1);
+    if (rank.rank() == rank.grid.rank(0, 0, rank.grid.pp() - 1))
+      rank.say(fmt::format("loss {:.4f}", loss * training.scale()));
+  }
+  const StepContext context{local.layout, rank.place, rank.dp(), rank.tp()};
+  Buckets shards = reduced_shards(context, pack_slices(local.layout, local.gradients));
+  Place counted = rank.place;
+  if (rank.bug("counted_twice")) counted.tp = 0;  // as if I were the first of my TP group
+  const ExactSum mine =
+      squares_of_shards(local.layout, counted, shards, counted_elsewhere(training, rank.grid, rank.place.pp));
+  const double norm = norm_of_all(rank.group("world"), mine);
+  const float factor = clip_factor(norm, training.max_norm);
+  for (std::vector<Flat>& buffer : shards)
+    for (Flat& bucket : buffer)
+      for (float& gradient : bucket) gradient *= factor;
+
+  rank.phase("optimizer step");
+  local.optimizer->step(context, shards);
+  ++local.step;
+  if (rank.rank() == 0) rank.say(fmt::format("norm of all gradients {:.4f}, clipped to {}", norm, training.max_norm));
+}
+std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+}
+
+// ## What a stage remembers
+//
+// How many micro-batches a stage holds activations of follows from the schedule (\ref most_in_flight), and how many
+// elements that are from the model (\ref activation_elements). The check compares this with what the rank's memory
+// meter counted.
+Flat expected_most(const Seat& seat) {
+  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
+  const int each = training.micro_batches / seat.grid.dp();
+  Flat most;
+  for (const PipelineSchedule schedule : kSchedules)
+    most.push_back(float(most_in_flight(schedule, seat.grid.pp(), seat.place.pp, each) *
+                         activation_elements(training.config, part, seat.grid.tp(), training.rows())));
+  return most;
+}
+
+// ## The cost
+//
+// Sums over plans: \ref stage_plan lists each call of forward and backward, and \ref training_plan those of a whole
+// step. Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and
+// weights.
+Prediction predict(const Seat& seat) {
+  Prediction prediction;
+  const int each = training.micro_batches / seat.grid.dp();
+  for (const PipelineSchedule schedule : kSchedules)
+    prediction.ledger.add(
+        ledger_of(stage_plan(training.config, seat.grid, seat.place, schedule, each, training.rows())), 1);
+  prediction.ledger.add(ledger_of(training_plan(training, seat.grid, seat.place)), kSteps);
+  return prediction;
+}
+
+// Before any rank is started: refuse what can't work, and make what all ranks share.
+void prepare(const Seat& seat) {
+  training = toy_training();
+  training.seed = seat.seed;
+  training.micro_batches = in_a_batch;
+  training.schedule = parse_pipeline_schedule(own_schedule);
+  training.muon = muon_settings(seat.precision, seat.threads, seat.products);
+  require_trainable(training, seat.grid);
+  train_on_one_process();
+}
+
+// The schedules as they would be if a backward took twice as long as a forward and messages took no time.
+std::vector<std::pair<std::string, PipelineTimeline>> played(const Seat& seat) {
+  std::vector<std::pair<std::string, PipelineTimeline>> all;
+  for (const PipelineSchedule schedule : kSchedules)
+    all.emplace_back(pipeline_schedule_name(schedule),
+                     play_pipeline(schedule, in_a_batch / seat.grid.dp(), equal_times(seat.grid.pp(), 1, 2)));
+  return all;
+}
+void print_measured(Lesson<Local>& lesson) {
+  if (lesson.options().verbose == 0) return;
+  lesson.in_parent([&lesson] { print_error_line(measured_bubbles(measured_timelines(lesson.trace()))); });
+}
+void take_steps(Lesson<Local>& lesson) {
+  for (int step = 1; step <= kSteps; ++step) {
+    lesson.step(fmt::format("optimizer step {}: Muon and AdamW", step), training_step);
+    lesson.check(fmt::format("all weights after step {}", step), held_weights,
+                 [step](const Seat& seat) { return expected_weights(seat, step); });
+  }
+}
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_19_pipeline_3d";
+  info.title = "Pipeline, and all three directions";
+  info.question = "does a model that is cut in three directions train to the same bits as one that is whole?";
+  info.groups = {{"world", {}}, {"first and last stage", {}}};
+  info.bugs = {{"arrival_order", "micro-batches are added in the order in which they come, not as a tree"},
+               {"later_weights", "a stage steps as soon as it has a gradient, in the middle of a batch"},
+               {"one_sided_tie", "the gradient of the tied embedding reaches the first stage only"},
+               {"split_tie", "AdamW steps the tied embedding on the first stage, and Muon its copy on the last"},
+               {"counted_twice", "the norm of gradients counts what TP does not cut once per TP rank"}};
+  info.also_try = {"--schedule gpipe", "--dp 1 --tp 1 --pp 4 --micro-batches 8", "--dp 1 --tp 4 --pp 2"};
+  info.options = {{"--schedule", "of the optimizer steps: gpipe or 1f1b", &own_schedule},
+                  {"--micro-batches", "in a batch, over all DP ranks", &in_a_batch}};
+  info.traced = true;  // for what was measured
+  Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
+  lesson.require(prepare);
+  lesson.trains(gpt_parameters(training.config));
+
+  // Both schedules, a line per stage: a number is the forward of that micro-batch, one behind an arrow its backward, a
+  // dot is a bubble.
+  for (const auto& [name, timeline] : played(lesson.seat()))
+    lesson.say(fmt::format("{}, if a backward takes as long as two forwards; {}\n{}\n", name, bubble_text(timeline),
+                           timeline_text(timeline)));
+  lesson.picture("schedules", pipelines_svg("Two schedules of a pipeline", played(lesson.seat())));
+  lesson.step("take my stage", take_my_stage);
+  lesson.step("forward and backward, gpipe", in_gpipe);
+  lesson.step("forward and backward, 1f1b", in_1f1b);
+  lesson.check("the gradients of my micro-batches, both schedules", &Local::both, expected_gradients);
+  lesson.check("the most elements of activations, both schedules", &Local::most_in_both, expected_most);
+  take_steps(lesson);
+  lesson.cost(predict);
+  lesson.timings();
+  print_measured(lesson);
+
+  // ## Exercises
+  //
+  // 1. How large is the bubble with `--dp 1 --tp 1 --pp 4` and 4, 8 and 16 micro-batches, and what does GPipe pay for a
+  //    small one? Hint: look at the lines over the two drawings, and at the activations. Answer: (4 − 1) / m, so 75 %,
+  //    38 % and 19 % of the time that a stage works. In GPipe every stage holds the activations of all m micro-batches,
+  //    so to halve the bubble doubles them. In 1F1B the first stage holds 4 and the last one 1, whatever m is.
+  // 2. Which of the planted bugs would a test find that only looks whether the loss falls? Hint: run them and compare
+  //    the losses that they print with the right ones. Answer: none of them; the loss falls with all five.
+  //    `arrival_order` does not even change a digit of it that is printed.
+  // 3. Try `--dp 4 --tp 2 --pp 1`, `--dp 1 --tp 4 --pp 2` and `--dp 8 --tp 1 --pp 1`. Which printed numbers stay? Hint:
+  //    compare the losses and the norms, digit by digit. Answer: all of them, because the bits of the weights do. What
+  //    changes are the shapes that ranks hold, and what they send.
+  return lesson.answer(
+      "it does, to the last bit, as long as every sum has an order that the grid does not change. A micro-batch is a "
+      "leaf of the gradient, a piece of the heads or channels is a leaf of a layer's sums, and the norm's sum has no "
+      "order at all. Which schedule the stages follow changes nothing but time and memory: GPipe and 1F1B have the "
+      "same "
+      "bubble, and 1F1B holds the activations of no more micro-batches than there are stages ahead.");
+}

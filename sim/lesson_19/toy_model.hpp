@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "src/train/gpt_training.hpp"
+
+namespace muonwalk::sim {
+
+/// A model that is small enough for eight ranks to train twice in a second, and has one of everything: four layers,
+/// four query heads that share two heads of keys and values, an output layer that is the embedding once more, and
+/// letters for tokens. Gradients are clipped to a norm that is shorter than theirs.
+GptTraining toy_training();
+
+/// The micro-batch with this number of one step of the toy's training: `sequences` windows of a text of its own.
+MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
+
+/// All of a step, in the order of their numbers.
+std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
+
+/// What a rank holds of some whole tensors: its TP slices of the parameters of its stage, in their order, by name. A
+/// parameter that both ends of a pipeline have is there once for each.
+std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
+                                      const std::vector<NamedMatrix>& whole);
+
+/// The tensors, or gradients, of a stage, taken apart in the order of part_parameters.
+std::vector<Matrix> taken_apart(PartTensors tensors);
+
+/// Adds each matrix to the one of the same number; takes them over where there are none yet.
+void add_each(std::vector<Matrix>& sums, std::vector<Matrix> more);
+
+/// A small step against the gradients, in place: what a stage does that doesn't wait for the end of the batch.
+void step_at_once(PartTensors& tensors, const PartTensors& gradients);
+
+}  // namespace muonwalk::sim
