@@ -97,8 +97,8 @@ class Optimizer {
   /// buckets of the rank's own.
   virtual bool takes_summed_gradients() const { return false; }
   /// From the next step on, every learning rate is the one of its settings times `factor`, rounded to float32
-  /// (scaled_rate). Weight decay, which is multiplied by the learning rate, follows it. The factor is no state: neither
-  /// start nor resume changes it, and nobody saves it. Throws std::invalid_argument as scaled_rate does, and
+  /// (scaled_rate). Weight decay, which is multiplied by the learning rate, follows it. Like the settings, the factor
+  /// is not saved, and neither start nor resume changes it. Throws std::invalid_argument as scaled_rate does, and
   /// std::logic_error, a sentence, where an optimizer has no learning rate to scale.
   virtual void scale_learning_rates(float factor);
   /// What it keeps besides them; what is of the same name, added up.
