@@ -44,6 +44,19 @@ void require_model(const Checkpoint& checkpoint, const std::vector<Parameter>& m
                         kRemedy);
 }
 
+void require_notes(const Checkpoint& checkpoint, const std::map<std::string, std::string>& expected) {
+  for (const auto& [key, value] : expected) {
+    const auto found = checkpoint.notes.find(key);
+    if (found == checkpoint.notes.end())
+      refuse_checkpoint(checkpoint.path, fmt::format("it does not say its {}, which here is {}", key, in_quotes(value)),
+                        "resume with what it was saved with");
+    if (found->second != value)
+      refuse_checkpoint(checkpoint.path,
+                        fmt::format("its {} is {}, but here it is {}", key, in_quotes(found->second), in_quotes(value)),
+                        "resume with what it was saved with");
+  }
+}
+
 void refuse_checkpoint(const std::string& path, const std::string& why, const std::string& remedy) {
   throw UsageError(fmt::format("can't use {} as a checkpoint: {}; {}",
                                path.empty() ? std::string("what was gathered") : in_quotes(path), why, remedy));

@@ -33,6 +33,10 @@ struct Checkpoint {
 /// one sentence that names the file and the parameter.
 void require_model(const Checkpoint& checkpoint, const std::vector<Parameter>& model);
 
+/// Refuses a checkpoint of another run: a note of `expected` that it does not have, or has otherwise ("seed", the
+/// digest of a text, what the model is). Throws UsageError, one sentence that names the file, the note and both values.
+void require_notes(const Checkpoint& checkpoint, const std::map<std::string, std::string>& expected);
+
 /// Throws UsageError: that the checkpoint can't be used, why, and what would work.
 [[noreturn]] void refuse_checkpoint(const std::string& path, const std::string& why, const std::string& remedy);
 

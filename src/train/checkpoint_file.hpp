@@ -30,8 +30,8 @@ std::string checkpoint_path(const std::string& folder, int steps);
 
 /// Writes a checkpoint, whole or not at all: beside `path`, flushed to the disk, then in its place (FileBeside). It
 /// takes the checkpoint, and gives its tensors back one by one, so that they are not held twice. Throws UsageError, one
-/// sentence: as write_safetensors does (no such folder, disk full), for a parameter whose name begins with
-/// "optimizer.", and for two tensors of one name.
+/// sentence: as write_safetensors does (no such folder, disk full), and for a parameter whose name begins with
+/// "optimizer.".
 void write_checkpoint(const std::string& path, Checkpoint checkpoint);
 
 /// Reads one. Throws UsageError, one sentence that names the file: as read_safetensors does, and for a file that is

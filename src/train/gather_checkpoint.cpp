@@ -24,15 +24,20 @@ void for_each_bucket(const Layout& layout, const StateForm& form, const Visit& v
     for (const BucketNumber& number : buckets_of(layout, form.held[held])) visit(held, number);
 }
 
-// The ranks of a stage, and what each gives of a bucket; those that give nothing are left out.
-std::vector<std::pair<Place, std::vector<ParameterPart>>> givers_of(const Layout& layout, int stage,
-                                                                    const HeldForm& form, BucketNumber number) {
-  std::vector<std::pair<Place, std::vector<ParameterPart>>> givers;
+// A rank that gives something of a bucket.
+struct Giver {
+  Place place;
+  std::vector<ParameterPart> parts;
+};
+
+// Those of a stage, in the order of their ranks.
+std::vector<Giver> givers_of(const Layout& layout, int stage, const HeldForm& form, BucketNumber number) {
+  std::vector<Giver> givers;
   for (int dp = 0; dp < layout.grid.dp(); ++dp)
     for (int tp = 0; tp < layout.grid.tp(); ++tp) {
       const Place place = layout.grid.place(layout.grid.rank(dp, tp, stage));
       std::vector<ParameterPart> parts = parts_given(layout, form, number, place);
-      if (!parts.empty()) givers.emplace_back(place, std::move(parts));
+      if (!parts.empty()) givers.push_back({place, std::move(parts)});
     }
   return givers;
 }
@@ -145,6 +150,19 @@ void send_bucket(Communicator& world, const std::vector<ParameterPart>& parts, c
   world.send(packed.data(), static_cast<Index>(packed.size()), kRoot);
 }
 
+// What each giver sends, [giver]; nothing of rank 0's own. All of them are asked at once, and send side by side.
+std::vector<Flat> receive_bucket(Communicator& world, const std::vector<Giver>& givers) {
+  std::vector<Flat> pieces(givers.size());
+  std::vector<Transfer> transfers;
+  for (std::size_t i = 0; i < givers.size(); ++i) {
+    if (givers[i].place.rank == kRoot) continue;
+    pieces[i].resize(static_cast<std::size_t>(part_elements(givers[i].parts)));
+    transfers.push_back(world.irecv(pieces[i].data(), static_cast<Index>(pieces[i].size()), givers[i].place.rank));
+  }
+  for (Transfer& transfer : transfers) transfer.wait();
+  return pieces;
+}
+
 }  // namespace
 
 std::optional<Checkpoint> gather_checkpoint(Communicator& world, const std::vector<Parameter>& model,
@@ -170,32 +188,18 @@ std::optional<Checkpoint> gather_checkpoint(Communicator& world, const std::vect
     for_each_bucket(stages[s], forms[s], [&](std::size_t held, BucketNumber number) {
       const HeldForm& form = forms[s].held[held];
       const auto givers = givers_of(stages[s], static_cast<int>(s), form, number);
-      // All of them are asked at once, and send side by side.
-      std::vector<Flat> pieces;
-      std::vector<Transfer> transfers;
-      for (const auto& [from, parts] : givers)
-        if (from.rank != kRoot) pieces.emplace_back(static_cast<std::size_t>(part_elements(parts)));
-      std::size_t next = 0;
-      for (const auto& [from, parts] : givers)
-        if (from.rank != kRoot) {
-          transfers.push_back(world.irecv(pieces[next].data(), static_cast<Index>(pieces[next].size()), from.rank));
-          ++next;
-        }
-      next = 0;
-      for (const auto& [from, parts] : givers) {
-        if (from.rank == kRoot) {
-          const OwnBucket own = own_bucket(stages[s], forms[s], held, number, place, saved);
-          for (const ParameterPart& part : parts)
-            gathered.add(part, from, form, held == 0, own.values.data() + (part.range.begin - own.first));
-          continue;
-        }
-        transfers[next].wait();
-        const float* values = pieces[next].data();
-        for (const ParameterPart& part : parts) {
-          gathered.add(part, from, form, held == 0, values);
+      const std::vector<Flat> pieces = receive_bucket(world, givers);
+      for (std::size_t i = 0; i < givers.size(); ++i) {
+        const bool mine = givers[i].place.rank == kRoot;
+        const float* values = pieces[i].data();
+        for (const ParameterPart& part : givers[i].parts) {
+          if (mine) {
+            const OwnBucket own = own_bucket(stages[s], forms[s], held, number, place, saved);
+            values = own.values.data() + (part.range.begin - own.first);
+          }
+          gathered.add(part, givers[i].place, form, held == 0, values);
           values += part.range.size();
         }
-        ++next;
       }
     });
   Checkpoint checkpoint = gathered.finish();
@@ -229,9 +233,9 @@ Plan gather_checkpoint_plan(const std::vector<Layout>& stages, const std::vector
     if (place.rank != kRoot && static_cast<int>(s) != place.pp) continue;
     for_each_bucket(stages[s], forms[s], [&](std::size_t held, BucketNumber number) {
       std::vector<std::pair<int, Index>> others;  // and how much comes from them, or goes from me
-      for (const auto& [from, parts] : givers_of(stages[s], static_cast<int>(s), forms[s].held[held], number))
-        if (place.rank == kRoot ? from.rank != kRoot : from.rank == place.rank)
-          others.emplace_back(from.rank, part_elements(parts));
+      for (const Giver& giver : givers_of(stages[s], static_cast<int>(s), forms[s].held[held], number))
+        if (place.rank == kRoot ? giver.place.rank != kRoot : giver.place.rank == place.rank)
+          others.emplace_back(giver.place.rank, part_elements(giver.parts));
       Index all = 0;
       for (const auto& [rank, count] : others) all += count;
       if (others.empty()) return;

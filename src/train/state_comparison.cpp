@@ -117,9 +117,8 @@ ComparedStates compare_states(Communicator& world, const std::vector<Layout>& st
   world.all_gather_v(reinterpret_cast<const std::byte*>(own.data()), bytes, reinterpret_cast<std::byte*>(texts.data()));
 
   ComparedStates compared;
-  compared.steps = static_cast<int>(headers[0].steps);
   std::size_t at = 0;
-  int first_of_stage = 0;
+  int first_of_stage = 0, counts_steps = -1;  // the first rank that does; one without parameters has no steps to count
   for (int rank = 0; rank < world.size(); ++rank) {
     const FormHeader& header = headers[static_cast<std::size_t>(rank)];
     const StateForm form = parsed_form(texts.substr(at, static_cast<std::size_t>(header.text_bytes)));
@@ -130,11 +129,15 @@ ComparedStates compare_states(Communicator& world, const std::vector<Layout>& st
       compared.forms.push_back(form);
       first_of_stage = rank;
     }
-    // A stage without parameters has nothing that could count its steps.
+    if (counts_steps < 0 && !layout.buffers.empty()) {
+      counts_steps = rank;
+      compared.steps = static_cast<int>(header.steps);
+    }
     if (header.steps != compared.steps && !layout.buffers.empty())
       refuse_to_save(
-          fmt::format("rank {} has taken {} steps and rank 0 {}; save when all ranks have ended the same one", rank,
-                      header.steps, compared.steps));
+          fmt::format("after {} steps of rank {}, rank {} has taken {}; save when all ranks have ended the "
+                      "same one",
+                      compared.steps, counts_steps, rank, header.steps));
     if (form.optimizer != compared.forms[0].optimizer)
       refuse_to_save(fmt::format("rank {} has the optimizer {} and rank 0 {}; all ranks have to have the same", rank,
                                  in_quotes(form.optimizer), in_quotes(compared.forms[0].optimizer)));

@@ -15,8 +15,9 @@ struct ComparedStates {
 
 /// Every rank of `world` tells all others how many steps its optimizer has taken and what it keeps, in two all-gathers
 /// of bytes. `stages` are the layouts of the pipeline stages. Throws RunError, the same sentence on every rank, where
-/// that does not go together: other steps or another optimizer than rank 0, something that not all ranks of a stage
-/// keep, a parameter of two stages of which they keep different things, two things of one name of one parameter.
+/// that does not go together: steps or an optimizer other than those of the first rank, something that not all ranks of
+/// a stage keep, a parameter of two stages of which they keep different things, two things of one name of one
+/// parameter.
 ComparedStates compare_states(Communicator& world, const std::vector<Layout>& stages, const SavedState& saved);
 
 /// What that does, appended to a rank's plan.

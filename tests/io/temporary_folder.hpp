@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-/// A folder of the test's own, removed with all that is in it.
+/// A folder of the test's own in `where`, removed with all that is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muonwalk-test-XXXXXX").string();
+  explicit TemporaryFolder(const std::filesystem::path& where = std::filesystem::temp_directory_path()) {
+    std::string pattern = (where / "muonwalk-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder: " + pattern);
     path_ = pattern;
   }

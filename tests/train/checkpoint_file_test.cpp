@@ -108,6 +108,47 @@ TEST_CASE("read_checkpoint: a file that is cut anywhere is refused, and so is on
   CHECK(unnamed == 0);
 }
 
+TEST_CASE("contents_digest: another name, type, shape, byte, value or order is another digest; its own place is not") {
+  SafetensorsFile file;
+  file.metadata = {{"a", "bc"}, {kDigestKey, "old"}};
+  for (const char* name : {"v", "w"}) {
+    file.tensors.push_back({name, "F32", StoredType::f32, {2, 3}, std::vector<std::byte>(24)});
+    file.tensors.back().bytes[5] = static_cast<std::byte>(name[0]);
+  }
+  const std::string digest = contents_digest(file);
+  const auto changes = [&](const std::function<void(SafetensorsFile&)>& change) {
+    SafetensorsFile changed = file;
+    change(changed);
+    return contents_digest(changed) != digest;
+  };
+  CHECK(changes([](SafetensorsFile& f) { f.tensors[0].name = "u"; }));
+  CHECK(changes([](SafetensorsFile& f) { f.tensors[0].dtype = "I32"; }));
+  CHECK(changes([](SafetensorsFile& f) { f.tensors[0].shape = {3, 2}; }));
+  CHECK(changes([](SafetensorsFile& f) { f.tensors[0].shape = {6}; }));
+  CHECK(changes([](SafetensorsFile& f) { f.tensors[1].bytes[23] = std::byte{1}; }));
+  CHECK(changes([](SafetensorsFile& f) { std::swap(f.tensors[0], f.tensors[1]); }));
+  CHECK(changes([](SafetensorsFile& f) { f.tensors.pop_back(); }));
+  CHECK(changes([](SafetensorsFile& f) { f.metadata[0] = {"ab", "c"}; }));
+  CHECK(changes([](SafetensorsFile& f) { f.metadata.emplace_back("d", ""); }));
+  CHECK_FALSE(changes([](SafetensorsFile& f) { f.metadata[1].second = "new"; }));
+}
+
+TEST_CASE("require_notes: a checkpoint of another seed or text, or one that does not say, is refused by name") {
+  Checkpoint checkpoint = small_checkpoint(1);
+  checkpoint.path = "x";
+  CHECK_NOTHROW(require_notes(checkpoint, {{"seed", "12"}}));
+  CHECK(usage_error([&] {
+          require_notes(checkpoint, {{"seed", "13"}});
+        }) ==
+        "can't use \"x\" as a checkpoint: its seed is \"12\", but here it is \"13\"; resume with what it was saved "
+        "with");
+  CHECK(usage_error([&] {
+          require_notes(checkpoint, {{"text", "bible"}});
+        }) ==
+        "can't use \"x\" as a checkpoint: it does not say its text, which here is \"bible\"; resume with what it was "
+        "saved with");
+}
+
 TEST_CASE("read_checkpoint: what is not there, a folder, what is foreign and what was changed, each in a sentence") {
   const TemporaryFolder folder;
   CHECK(usage_error([&] { read_checkpoint(folder.file("none")); }) ==

@@ -244,7 +244,7 @@ Trained train(const TinyRun& run, const Stages& stages, const Checkpoint* from, 
                                                           {{"seed", std::to_string(run.seed)}});
       differences[number] = against_plan(gather_checkpoint_plan(stages.layouts, forms, rank.place), recorder,
                                          rank.ledger, rank.meter.peak() - before);
-      if (saved.has_value() != (rank.place.rank == 0)) differences[number] = "another rank than 0 has the checkpoint";
+      if (saved.has_value() != (rank.place.rank == 0)) differences[number] = "a rank other than 0 has the checkpoint";
       if (saved) trained.saved = std::move(saved);
     } catch (const std::exception& error) {
       trained.refused[number] = error.what();

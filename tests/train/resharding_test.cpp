@@ -87,6 +87,18 @@ TEST_CASE("checkpoints: any two grids, layouts and optimizers: the bits of the r
   CHECK(tied > 3);
 }
 
+TEST_CASE("checkpoints: stages without a parameter have nothing to save, and go on") {
+  TinyRun run = clear_run();
+  run.parameters.resize(2);
+  const Stages few = stages_of(run, Grid()), many = stages_of(run, Grid().dp(2).pp(3));
+  REQUIRE(many.layouts[0].buffers.empty());
+  const Trained before = train(run, many, nullptr, 2);
+  REQUIRE(before.saved);
+  CHECK(before.against_plan == "");
+  CHECK(first_difference(few, train(run, few, &*before.saved, 3), run.reference(3)) == "");
+  CHECK(first_difference(many, train(run, many, &*before.saved, 3), run.reference(3)) == "");
+}
+
 TEST_CASE("checkpoints: every element is given once, whatever the layout") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     TinyRun run = random_run(seed);
@@ -116,10 +128,12 @@ TEST_CASE("planted: second moments that are saved as zeros, and moments that are
       if (kept.name == name) fill(kept.buckets, 0);
   };
   const Trained right = train(run, from, nullptr, 3);
+  REQUIRE(right.saved);
   CHECK(first_difference(to, train(run, to, &*right.saved, 5), run.reference(5)) == "");
 
   const Trained zeros =
       train(run, from, nullptr, 3, [&](SavedState& state, const Place&) { named("second moments", state); });
+  REQUIRE(zeros.saved);
   CHECK(first_difference(*right.saved, *zeros.saved) == "second moments of embed");
   CHECK(first_difference(to, train(run, to, &*zeros.saved, 5), run.reference(5)) != "");
 
@@ -134,6 +148,7 @@ TEST_CASE("planted: a step counter in bfloat16 stops at 256, and takes the next 
   run.parameters = {{"norm", {1, 6}, SplitDim::none, 2, 1}};
   const Stages stages = stages_of(run, Grid().dp(2));
   const Trained right = train(run, stages, nullptr, 257);
+  REQUIRE(right.saved);
   CHECK(right.saved->steps == 257);
   CHECK(first_difference(stages, train(run, stages, &*right.saved, 259), run.reference(259)) == "");
 
@@ -141,6 +156,7 @@ TEST_CASE("planted: a step counter in bfloat16 stops at 256, and takes the next 
     state.steps = static_cast<int>(static_cast<float>(bfloat16(static_cast<float>(state.steps))));
   };
   const Trained planted = train(run, stages, nullptr, 257, rounded);
+  REQUIRE(planted.saved);
   CHECK(planted.saved->steps == 256);
   CHECK(first_difference(stages, train(run, stages, &*planted.saved, 259), run.reference(259)) == "norm on rank 0");
 }
@@ -166,8 +182,8 @@ TEST_CASE("planted: what only some ranks keep is refused, by all ranks with the 
   const Trained behind = train(run, stages, nullptr, 2, [](SavedState& state, const Place& place) {
     if (place.rank == 1) --state.steps;
   });
-  CHECK(told(behind) == std::set<std::string>{"no checkpoint was saved: rank 1 has taken 1 steps and rank 0 2; save "
-                                              "when all ranks have ended the same one"});
+  CHECK(told(behind) == std::set<std::string>{"no checkpoint was saved: after 2 steps of rank 0, rank 1 has taken 1; "
+                                              "save when all ranks have ended the same one"});
   const Trained twice =
       train(run, stages, nullptr, 2, [](SavedState& state, const Place&) { state.kept.push_back(state.kept[0]); });
   REQUIRE(told(twice).size() == 1);
@@ -224,7 +240,9 @@ TEST_CASE("checkpoints: a tied parameter whose stages differ is refused, in its 
 TEST_CASE("state_of: another model, another optimizer, and state that is missing or too much are refused by name") {
   const TinyRun run = clear_run();
   const Stages stages = stages_of(run, Grid());
-  Checkpoint right = *train(run, stages, nullptr, 1).saved;
+  const Trained trained = train(run, stages, nullptr, 1);
+  REQUIRE(trained.saved);
+  Checkpoint right = *trained.saved;
   right.path = "x.safetensors";
   const auto refusal = [&](const std::function<void(Checkpoint&)>& change) {
     Checkpoint changed = right;
