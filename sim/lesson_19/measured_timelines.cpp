@@ -21,6 +21,29 @@ struct StageStep {
   std::vector<PipelineSpan> spans;
 };
 
+// A call that stages make with each other, not those that share one.
+bool between_stages(const RankTrace& rank, const Span& span) {
+  if (span.kind != SpanKind::call || span.group >= rank.groups.size()) return false;
+  const std::string& group = rank.groups[span.group].name;
+  return group == "pp" || group == "first and last stage";
+}
+
+// Phase number `phase` of a rank, without its calls between stages, and without what comes directly before a receive.
+std::vector<PipelineSpan> work_in(const RankTrace& rank, std::size_t phase, PipelineMove move) {
+  std::vector<PipelineSpan> work;
+  std::int64_t since = rank.spans[phase].begin_ns;
+  const std::int64_t end = rank.spans[phase].end_ns;
+  for (std::size_t i = phase + 1; i < rank.spans.size() && rank.spans[i].begin_ns < end; ++i) {
+    const Span& call = rank.spans[i];
+    if (!between_stages(rank, call)) continue;
+    if (call.collective != CollectiveKind::recv && call.begin_ns > since)
+      work.push_back({move, {since, call.begin_ns}});
+    since = call.end_ns;
+  }
+  if (end > since) work.push_back({move, {since, end}});
+  return work;
+}
+
 std::vector<StageStep> steps_with_moves(const RankTrace& rank) {
   std::vector<StageStep> steps;
   StageStep step;
@@ -28,23 +51,25 @@ std::vector<StageStep> steps_with_moves(const RankTrace& rank) {
     if (!step.spans.empty()) steps.push_back(std::move(step));
     step = StageStep();
   };
-  for (const Span& span : rank.spans) {
+  for (std::size_t i = 0; i < rank.spans.size(); ++i) {
+    const Span& span = rank.spans[i];
     if (span.kind != SpanKind::step && span.kind != SpanKind::phase) continue;
     const std::string& name = rank.names.at(static_cast<std::size_t>(span.name));
     if (span.kind == SpanKind::step) {
       end_step();
       step.title = name;
     } else if (const std::optional<PipelineMove> move = move_of_name(name)) {
-      step.spans.push_back({*move, {span.begin_ns, span.end_ns}});
+      const std::vector<PipelineSpan> work = work_in(rank, i, *move);
+      step.spans.insert(step.spans.end(), work.begin(), work.end());
     }
   }
   end_step();
   return steps;
 }
 
-// The micro-batches that went in this direction, each once for every time.
-std::multiset<int> numbers_of(const std::vector<PipelineSpan>& spans, PipelineMove::Kind kind) {
-  std::multiset<int> numbers;
+// The micro-batches that went in this direction.
+std::set<int> numbers_of(const std::vector<PipelineSpan>& spans, PipelineMove::Kind kind) {
+  std::set<int> numbers;
   for (const PipelineSpan& span : spans)
     if (span.move.kind == kind) numbers.insert(span.move.micro_batch);
   return numbers;

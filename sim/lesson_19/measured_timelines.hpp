@@ -15,10 +15,12 @@ struct MeasuredPipeline {
 };
 
 /// Those of all steps, in order. Of each stage, the rank with dp 0 and tp 0 stands for all of it. Its moves are the
-/// phases (Rank::phase) that have the name of one (move_name). So a stage has to be in another phase while it waits for
-/// its neighbours, or the waiting counts as work. Steps without such phases are left out, and so are steps of which not
-/// all entries had room in the trace: those where some stage has not gone forward and backward with the same
-/// micro-batches as the first one.
+/// phases (Rank::phase) that have the name of one (move_name); a phase lasts until the next one. Within it, calls on
+/// the groups "pp" and "first and last stage" count as idle time, and so does what comes directly before a receive: it
+/// makes room for what is received. So a move may consist of several spans.
+///
+/// Steps without such phases are left out, and so are steps of which not all entries had room in the trace: those where
+/// some stage has not gone forward and backward with the same micro-batches as the first one.
 std::vector<MeasuredPipeline> measured_timelines(const RunTrace& run);
 
 /// A line per step, for standard error: times differ from run to run. How long it took from the first move to the last,

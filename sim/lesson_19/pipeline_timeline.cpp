@@ -60,10 +60,15 @@ double PipelineTimeline::bubble(int stage) const {
 }
 
 std::vector<HeldActivations> PipelineTimeline::held(int stage) const {
-  std::map<std::int64_t, int> change;  // at these moments
+  std::map<int, Interval> of_micro_batch;
   for (const PipelineSpan& span : spans_of(*this, stage)) {
-    if (span.move.kind == Kind::forward) ++change[span.time.begin];
-    if (span.move.kind == Kind::backward) --change[span.time.end];
+    const auto [found, first] = of_micro_batch.insert({span.move.micro_batch, span.time});
+    if (!first && span.move.kind == Kind::backward) found->second.end = span.time.end;
+  }
+  std::map<std::int64_t, int> change;  // at these moments
+  for (const auto& [number, time] : of_micro_batch) {
+    ++change[time.begin];
+    --change[time.end];
   }
   std::vector<HeldActivations> list;
   std::int64_t since = 0;

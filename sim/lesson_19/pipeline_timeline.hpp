@@ -8,7 +8,7 @@
 
 namespace muonwalk::sim {
 
-/// A move of a stage, and when it was made.
+/// A move of a stage, or a part of one that was interrupted, and when it was made.
 struct PipelineSpan {
   PipelineMove move;  ///< forward or backward of a micro-batch
   Interval time;      ///< from its beginning to its end

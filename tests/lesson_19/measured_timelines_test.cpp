@@ -22,6 +22,15 @@ class TraceByHand {
   TraceByHand& phase(const std::string& name, std::int64_t begin, std::int64_t end) {
     return add(SpanKind::phase, name, begin, end);
   }
+  TraceByHand& call(const std::string& group, CollectiveKind kind, std::int64_t begin, std::int64_t end) {
+    trace.groups = {{"tp", {0}}, {"pp", {0, 1}}, {"first and last stage", {0, 1}}};
+    add(SpanKind::call, "", begin, end);
+    Span& span = trace.spans.back();
+    span.name = -1;
+    span.collective = kind;
+    while (trace.groups[span.group].name != group) ++span.group;
+    return *this;
+  }
   // A played stage, `shift` nanoseconds later, with a phase between its moves as real stages have.
   TraceByHand& stage(const PipelineTimeline& played, std::size_t stage, std::int64_t shift) {
     std::int64_t since = shift;
@@ -125,6 +134,46 @@ TEST_CASE("measured timelines: a step that is not whole on every stage is left o
   without_ranks.ranks.clear();
   CHECK(measured_timelines(without_ranks).empty());
   CHECK(measured_bubbles({}).empty());
+}
+
+TEST_CASE("measured timelines: calls between stages are idle time, those within one are work") {
+  RunTrace run;
+  run.grid = Grid().pp(2);
+  TraceByHand first, last;
+  first.step("train", 0, 1000);
+  first.phase("forward of micro-batch 0", 100, 150).call("pp", CollectiveKind::send, 140, 145);
+  // Room for two messages, the messages, work with a call of the TP group in it, and what is sent on.
+  first.phase("backward of micro-batch 0", 150, 500)
+      .call("pp", CollectiveKind::recv, 155, 250)
+      .call("first and last stage", CollectiveKind::recv, 270, 300)
+      .call("tp", CollectiveKind::all_reduce, 320, 330)
+      .call("tp", CollectiveKind::recv, 340, 350)
+      .call("pp", CollectiveKind::wait, 400, 420)
+      .call("pp", CollectiveKind::send, 420, 430);
+  first.phase("optimizer", 500, 600).call("pp", CollectiveKind::wait, 510, 520);
+  last.step("train", 0, 1000);
+  last.phase("forward of micro-batch 0", 90, 200).call("pp", CollectiveKind::recv, 95, 160);
+  last.phase("backward of micro-batch 0", 200, 300).call("pp", CollectiveKind::send, 240, 250);
+  run.ranks = {first.trace, last.trace};
+  const auto measured = measured_timelines(run);
+  REQUIRE(measured.size() == 1);
+  const PipelineTimeline& timeline = measured[0].timeline;  // from 100 on
+  const auto times_of = [&](std::size_t stage) {
+    std::vector<Interval> times;
+    for (const PipelineSpan& span : timeline.stages[stage]) times.push_back(span.time);
+    return times;
+  };
+  CHECK(times_of(0) == std::vector<Interval>{{0, 40}, {45, 50}, {200, 300}, {330, 400}});
+  CHECK(times_of(1) == std::vector<Interval>{{60, 100}, {100, 140}, {150, 200}});
+  CHECK(timeline.stages[0][1].move == PipelineMove{PipelineMove::Kind::forward, 0});
+  CHECK(timeline.stages[0][3].move == PipelineMove{PipelineMove::Kind::backward, 0});
+  CHECK(timeline.micro_batches() == 1);
+  CHECK(timeline.busy(0) == 40 + 5 + 100 + 70);
+  // A move in several parts is one: it is held once, from its first part to its last.
+  REQUIRE(timeline.held(0).size() == 1);
+  CHECK(timeline.held(0)[0].time == Interval{0, 400});
+  CHECK(timeline.held(0)[0].micro_batches == 1);
+  CHECK(timeline.most_held(1) == 1);
 }
 
 TEST_CASE("measured_bubbles: a line per step, with the formula beside; long lines are broken") {
