@@ -105,6 +105,34 @@ TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touc
   close(ends[1]);
 }
 
+TEST_CASE("RankProcess: a process counts as stopped for as long as it is, however often it stops and goes on") {
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0)
+    while (true) pause();
+  RankProcess rank(pid, -1);
+  // The system has a change to tell when this returns, and still has it afterwards.
+  const auto wait_until = [pid](int change) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, change | WNOWAIT) == 0 && info.si_pid == pid;
+  };
+  for (int times = 1; times <= 3; ++times) {
+    CAPTURE(times);
+    REQUIRE(kill(pid, SIGSTOP) == 0);
+    REQUIRE(wait_until(WSTOPPED));
+    rank.observe();
+    CHECK(rank.stopped());
+    CHECK(rank.stop_signal() == SIGSTOP);
+    rank.observe();  // nothing new
+    CHECK(rank.stopped());
+    REQUIRE(kill(pid, SIGCONT) == 0);
+    REQUIRE(wait_until(WCONTINUED));
+    rank.observe();
+    CHECK_FALSE(rank.stopped());
+    CHECK_FALSE(rank.ended());
+  }
+}
+
 TEST_CASE("RankProcess: a process that is not a child, or no child any more, has ended and gets no signal") {
   int ends[2], asked[2], told[2];
   for (int* each : {ends, asked, told}) REQUIRE(pipe(each) == 0);
