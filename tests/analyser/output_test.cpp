@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "sim/analyser/comparison.hpp"
 #include "sim/analyser/reader.hpp"
@@ -78,6 +81,33 @@ TEST_CASE("output: JSON has the figures of the summary, and its notes") {
   const nlohmann::json compared = nlohmann::json::parse(comparison_json(compare(summary, summary)));
   CHECK(compared["figures"].size() > 10);
   CHECK(compared["a"]["title"] == "lesson_09_full_step");
+}
+
+TEST_CASE("output: JSON is JSON whatever bytes a path has, and says the same of the run") {
+  const std::string paths[] = {"plain.json", "µ.json",       "a\"b\\c\n.json", "\xff.json",
+                               "half \xc3",  "\xed\xa0\x80", "\xc0\xaf"};
+  constexpr std::size_t kOfUnicode = 3;  // the first ones, which come back as they are
+  Summary summary = summary_of(lesson_trace());
+  const auto documents = [&summary] {
+    return std::vector<std::string>{summary_json(summary), comparison_json(compare(summary, summary)),
+                                    published_json({}, summary.paths)};
+  };
+  const std::vector<std::string> of_one_path = documents();
+  summary.paths.assign(std::begin(paths), std::end(paths));
+  const std::vector<std::string> of_all = documents();
+  for (std::size_t d = 0; d < of_all.size(); ++d) {
+    CAPTURE(d);
+    nlohmann::json one = nlohmann::json::parse(of_one_path[d]), all = nlohmann::json::parse(of_all[d]);
+    const std::vector<const char*> whose =
+        d == 1 ? std::vector<const char*>{"/a/files", "/b/files"} : std::vector<const char*>{"/files"};
+    for (const char* files : whose) {
+      const nlohmann::json::json_pointer place(files);
+      REQUIRE(all[place].size() == std::size(paths));
+      for (std::size_t p = 0; p < kOfUnicode; ++p) CHECK(all[place][p] == paths[p]);
+      one[place] = all[place] = nullptr;
+    }
+    CHECK(one == all);
+  }
 }
 
 TEST_CASE("output: CSV quotes what holds a comma, and every line has as many cells") {

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <stdexcept>
 
 #include "sim/lesson_17/overlap_tables.hpp"
@@ -35,6 +37,36 @@ std::vector<Interval> stretches_of(const std::vector<PlayedBar>& bars) {
   std::vector<Interval> all;
   for (const PlayedBar& bar : bars) all.push_back(bar.stretch);
   return all;
+}
+
+// How long the processor is to work on the matrices of each bucket: their FLOPs in the plan, between the first gather
+// and the gather of weights. Buckets are counted through all buffers.
+std::map<int, std::int64_t> work_of_buckets(const Plan& plan, const Layout& layout, const PlayedMachine& machine) {
+  std::map<int, int> bucket_of;  // [parameter]
+  int number = 0;
+  for (const Buffer& buffer : layout.buffers)
+    for (const Bucket& bucket : buffer.buckets) {
+      for (const int index : bucket.parameters)
+        bucket_of[buffer.parameters[static_cast<std::size_t>(index)].parameter] = number;
+      ++number;
+    }
+  std::map<int, std::int64_t> sums;
+  bool begun = false;
+  for (const Operation& operation : plan.operations) {
+    const Work* work = std::get_if<Work>(&operation);
+    if (work == nullptr) continue;
+    if (work->phase == phases::gather_weights) break;
+    begun = begun || work->phase == phases::dp_gather || work->phase == phases::tp_gather;
+    const std::int64_t took = std::llround(work->flops / machine.gigaflops_per_second);
+    if (begun && took > 0) sums[bucket_of.at(work->parameter)] += took;
+  }
+  return sums;
+}
+
+std::map<int, std::int64_t> lengths_by_bucket(const std::vector<PlayedBar>& bars) {
+  std::map<int, std::int64_t> sums;
+  for (const PlayedBar& bar : bars) sums[bar.bucket] += bar.stretch.end - bar.stretch.begin;
+  return sums;
 }
 
 bool same(const std::vector<PlayedBar>& bars, const std::vector<PlayedBar>& expected) {
@@ -113,7 +145,12 @@ TEST_CASE("played plans: any layout and machine: no longer than one after the ot
     const PlayedMachine machine{{gigabytes[seed % 4], latency[seed / 4 % 4]}, 0.5 + seed % 5};
     for (int rank = 0; rank < layout.grid.size(); ++rank) {
       std::vector<PlayedPlan> all;
-      for (const Schedule schedule : kSchedules) all.push_back(played(layout, schedule, machine, rank));
+      for (const Schedule schedule : kSchedules) {
+        const Plan plan = overlapped_plan(layout, layout.grid.place(rank),
+                                          muon_settings(Precision::fp32, 1, Products::eigen), schedule);
+        all.push_back(play(plan, layout, machine));
+        REQUIRE(lengths_by_bucket(all.back().processor) == work_of_buckets(plan, layout, machine));
+      }
       for (const PlayedPlan& each : all) {
         REQUIRE(each.span_ns == each.computing_ns + each.waiting_ns);
         REQUIRE(each.waiting_ns >= 0);

@@ -12,6 +12,7 @@
 #include "src/errors.hpp"
 #include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/eigen_view.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 
@@ -213,6 +214,33 @@ TEST_CASE("newton_schulz: of a schedule each step takes its own polynomial, and 
   CHECK(!same_bits(by({first, second}, 4), by({first, second, first, second}, 4)));
   CHECK(!same_bits(by({first, second}, 2), by({second, first}, 2)));
   CHECK(same_bits(by({first}, 3), by({}, 3)));
+}
+
+TEST_CASE("newton_schulz_denominator: any norm, ε and cushion: the formula, in bf16 with eight bits after every step") {
+  // To the nearest number of eight significant bits, of two the even one; what `remainder` takes away is exact.
+  const auto eight_bits = [](double value) {
+    return value == 0 ? 0 : value - std::remainder(value, std::ldexp(1.0, std::ilogb(value) - 7));
+  };
+  int floored = 0;
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    CAPTURE(i);
+    const auto size = [i](std::uint64_t which) {  // of either factor: a float of many magnitudes
+      return std::ldexp(1 + std::fabs(random_value({2, which}, i)), static_cast<int>(20 * random_value({3, which}, i)));
+    };
+    Normalization way;
+    way.epsilon = i % 5 == 0 ? 1e-7 : size(0);
+    way.cushion = i % 3 == 0 ? 1 : 1 + std::fabs(random_value({1, 0}, i));
+    const double norm = i % 7 == 0 ? 0 : size(1), cushioned = norm * way.cushion;
+    const double rounded = eight_bits(eight_bits(norm) * way.cushion);
+    CHECK(newton_schulz_denominator(norm, Precision::fp32, way) == cushioned + way.epsilon);
+    CHECK(newton_schulz_denominator(norm, Precision::bf16, way) == eight_bits(rounded + way.epsilon));
+    way.floor = true;
+    CHECK(newton_schulz_denominator(norm, Precision::fp32, way) == std::max(cushioned, way.epsilon));
+    CHECK(newton_schulz_denominator(norm, Precision::bf16, way) == std::max(rounded, eight_bits(way.epsilon)));
+    floored += rounded < way.epsilon;
+  }
+  CHECK(floored > 1000);
+  CHECK(floored < 3000);
 }
 
 TEST_CASE("newton_schulz: a tall matrix gives the transpose of what its transpose gives, bit for bit") {

@@ -26,6 +26,7 @@ using muonwalk::sim::AwakeClock;
 using muonwalk::sim::ComputeWatch;
 using muonwalk::sim::monotonic_seconds;
 using muonwalk::sim::ProgressBoard;
+using muonwalk::sim::ProgressSlot;
 using muonwalk::sim::RankProcess;
 using muonwalk::sim::StandstillWatch;
 using muonwalk::sim::WatchedRanks;
@@ -103,6 +104,34 @@ TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touc
   kill(pid, SIGKILL);
   CHECK(waitpid(pid, nullptr, 0) == pid);
   close(ends[1]);
+}
+
+TEST_CASE("RankProcess: a process counts as stopped for as long as it is, however often it stops and goes on") {
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0)
+    while (true) pause();
+  RankProcess rank(pid, -1);
+  // The system has a change to tell when this returns, and still has it afterwards.
+  const auto wait_until = [pid](int change) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, change | WNOWAIT) == 0 && info.si_pid == pid;
+  };
+  for (int times = 1; times <= 3; ++times) {
+    CAPTURE(times);
+    REQUIRE(kill(pid, SIGSTOP) == 0);
+    REQUIRE(wait_until(WSTOPPED));
+    rank.observe();
+    CHECK(rank.stopped());
+    CHECK(rank.stop_signal() == SIGSTOP);
+    rank.observe();  // nothing new
+    CHECK(rank.stopped());
+    REQUIRE(kill(pid, SIGCONT) == 0);
+    REQUIRE(wait_until(WCONTINUED));
+    rank.observe();
+    CHECK_FALSE(rank.stopped());
+    CHECK_FALSE(rank.ended());
+  }
 }
 
 TEST_CASE("RankProcess: a process that is not a child, or no child any more, has ended and gets no signal") {
@@ -222,7 +251,7 @@ TEST_CASE("ComputeWatch: what counts is the processor time per thread since the 
   WatchedRanks ranks;
   ranks.push_back(std::make_unique<RankProcess>(pid, ends[0]));
   ProgressBoard progress(1);
-  progress.slot(0).waits_for = muonwalk::sim::ProgressSlot::kNobody;
+  progress.slot(0).waits_for = ProgressSlot::kNobody;
   ComputeWatch of_one(progress, 1), of_four(progress, 4);
   double now = 0;
   const double limit = 0.05;
@@ -242,6 +271,28 @@ TEST_CASE("ComputeWatch: what counts is the processor time per thread since the 
   now += 100;
   CHECK(of_one.rank_beyond(1000, ranks, now) == -1);
   CHECK(of_four.rank_beyond(1000, ranks, now) == -1);
+}
+
+TEST_CASE("ProgressBoard: a title is cut where its room ends, and its rank's slot alone changes") {
+  constexpr std::size_t kRoom = sizeof ProgressSlot::step - 1;
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz";
+  for (std::size_t length = 0; length < 2 * kRoom; ++length) {
+    CAPTURE(length);
+    ProgressBoard board(3);
+    for (int rank = 0; rank < 3; ++rank) board.slot(rank).stage = ProgressSlot::Stage::finished;
+    std::string title;
+    while (title.size() < length) title += letters[title.size() % letters.size()];
+    board.enter_step(1, title);
+    CHECK(board.step(1) == title.substr(0, kRoom));
+    for (const int rank : {0, 2}) {
+      CAPTURE(rank);
+      CHECK(board.slot(rank).stage == ProgressSlot::Stage::finished);
+      CHECK(board.slot(rank).waits_for == ProgressSlot::kNobody);
+      CHECK(board.slot(rank).signs == 1);
+      CHECK(board.step(rank) == "rendezvous");
+    }
+    CHECK(board.slot(1).signs == 2);
+  }
 }
 
 namespace {
@@ -302,7 +353,7 @@ TEST_CASE(
       const unsigned drawn = random() % 12;
       int peer = (rank + 1) % ranks;
       if (drawn < 2) peer = static_cast<int>(random() % static_cast<unsigned>(ranks));
-      if (peer == rank || drawn == 2) peer = muonwalk::sim::ProgressSlot::kNobody;
+      if (peer == rank || drawn == 2) peer = ProgressSlot::kNobody;
       waits_for.push_back(peer);
       waits_in.push_back(kinds[random() % static_cast<unsigned>(some_kinds)]);
       board.slot(rank).waits_for = peer;

@@ -91,16 +91,21 @@ TEST_CASE(
   long connections = 0;
   for (const char* world : {"processes", "threads"})
     for (const char* way : {"silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay"}) {
+      // On a busy machine a stranger may not get its turn before a run is over, so there are more runs then.
+      constexpr long kEnough = 75;
       Counts counts;
-      Stranger at_work(way);
-      for (int run = 0; run < 3; ++run) run_once({"--network", "shared", "--world", world}, counts);
-      at_work.end();
-      CHECK(at_work.received == 0);
-      CHECK(at_work.connections > 0);
-      connections += at_work.connections;
-      MESSAGE(std::string(world) << ", " << std::string(way) << ": " << at_work.connections << " connections, "
-                                 << counts.well << " runs went on, " << counts.turned_away << " ended with a sentence, "
-                                 << at_work.received << " bytes got out");
+      long of_way = 0;
+      for (int round = 0; of_way < kEnough && round < 30; ++round) {
+        Stranger at_work(way);
+        for (int run = 0; run < 3; ++run) run_once({"--network", "shared", "--world", world}, counts);
+        at_work.end();
+        CHECK(at_work.received == 0);
+        of_way += at_work.connections;
+      }
+      CHECK(of_way >= kEnough);
+      connections += of_way;
+      MESSAGE(std::string(world) << ", " << std::string(way) << ": " << of_way << " connections, " << counts.well
+                                 << " runs went on, " << counts.turned_away << " ended with a sentence");
     }
   CHECK(connections >= 1000);
 }
@@ -167,16 +172,14 @@ TEST_CASE("--network: private moves the ranks and not the parent, shared nobody,
 TEST_CASE("whoever stops the process that makes the network does not stop the run: it goes on without one") {
   const pid_t run = fork();
   if (run == 0) {
-    for (int network = 0; network < 200; ++network) {
-      const PrivateNetwork made;
-      if (!made.exists()) _exit(42);
+    while (PrivateNetwork().exists()) {  // until a child is stopped before its work is done
     }
-    _exit(0);
+    _exit(42);
   }
   bool stopped = false;
   int status = 0;
   for (int waited = 0; waitpid(run, &status, WNOHANG) == 0; ++waited) {
-    REQUIRE(waited < 200000);
+    if (waited == 600000) kill(run, SIGKILL);
     for (const pid_t child : children_of(run)) stopped = kill(child, SIGSTOP) == 0 || stopped;
     usleep(100);
   }
