@@ -15,7 +15,7 @@ namespace {
 
 bool is_power_of_two(Index number) { return number > 0 && (number & (number - 1)) == 0; }
 
-// Whether each of `tp` ranks can have whole subtrees of sums of so many pieces, and whole heads of keys and values or
+// Whether each of `tp` ranks can have whole subtrees of sums over the pieces, and whole heads of keys and values or
 // one copy. Of any number of pieces, one rank has them all.
 bool shared_by(const GptConfig& c, Index tp) {
   return tp >= 1 && c.pieces % tp == 0 && (tp == 1 || is_power_of_two(c.pieces / tp)) &&

@@ -101,7 +101,7 @@ TEST_CASE("model: loss and gradients are those of a plain GPT in double precisio
   SUBCASE("fewer heads of keys and values than pieces") { check_gradients(sized(2, 8, 2, 4, 12)); }
   SUBCASE("more heads of keys and values than pieces") { check_gradients(sized(3, 8, 4, 2, 12)); }
   SUBCASE("one head of keys and values") { check_gradients(sized(4, 4, 1, 4, 5)); }
-  SUBCASE("a number of pieces that is no power of two") { check_gradients(sized(5, 6, 3, 6, 8)); }
+  SUBCASE("a number of pieces that is not a power of two") { check_gradients(sized(5, 6, 3, 6, 8)); }
   SUBCASE("sequences longer than a block of queries") { check_gradients(sized(6, 2, 1, 1, 131)); }
   SUBCASE("the output layer is the embedding") {
     ModelCase c = sized(7, 4, 2, 4, 10);
