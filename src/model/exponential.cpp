@@ -1,5 +1,6 @@
 #include "src/model/exponential.hpp"
 
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -15,14 +16,18 @@ float ends_of(float (&lanes)[kLanes]) {
   return lanes[0];
 }
 
-// Without a branch, so that a compiler can take several numbers at a time. What lies outside of the range is put right
-// by its caller.
-inline float within_range(float x) {
-  constexpr float kToInteger = 12582912.0f;    // 1.5 · 2²³: adding and taking it away again rounds to an integer
-  constexpr float kLog2High = 0.693359375f;    // ln 2, of which n times the first 9 bits is exact
-  constexpr float kLog2Low = -2.12194440e-4f;  // and the rest
-  const float n = (x * 1.44269504f + kToInteger) - kToInteger;
-  const float r = (x - n * kLog2High) - n * kLog2Low;
+// The numbers whose exponentials are neither below the smallest normal number nor above the largest.
+constexpr float kLeast = -87.3365402f, kMost = 88.7228317f;
+
+// Without a branch, so that a compiler can take several numbers at a time.
+inline float exponential_of(float x) {
+  constexpr float kToInteger = 12582912.0f;     // 1.5 · 2²³: adding and taking it away again rounds to an integer
+  constexpr float kLog2High = 0.693359375f;     // ln 2, of which n times the first 9 bits is exact
+  constexpr float kLog2Low = -2.12194440e-4f;   // and the rest
+  const float above = x > kLeast ? x : kLeast;  // a NaN is not, and is put right at the end
+  const float within = above < kMost ? above : kMost;
+  const float n = (within * 1.44269504f + kToInteger) - kToInteger;
+  const float r = (within - n * kLog2High) - n * kLog2Low;
   float sum = 1.0f / 5040;
   sum = sum * r + 1.0f / 720;
   sum = sum * r + 1.0f / 120;
@@ -31,29 +36,22 @@ inline float within_range(float x) {
   sum = sum * r + 0.5f;
   sum = sum * (r * r) + r;
   sum = sum + 1.0f;
-  const std::int32_t exponent = (static_cast<std::int32_t>(n) + 127) << 23;
-  float power;
-  std::memcpy(&power, &exponent, sizeof(power));
-  return sum * power;
-}
-
-constexpr float kLeast = -87.3f, kMost = 88.0f;  // e to these is a normal number, and so is 2ⁿ
-
-inline float clamped(float x) { return x < kLeast ? kLeast : x > kMost ? kMost : x; }
-
-inline float put_right(float x, float inside) {
-  if (x < kLeast) return 0;
-  if (x > kMost)
-    return x > 88.7228f ? std::numeric_limits<float>::infinity() : within_range(x * 0.5f) * within_range(x * 0.5f);
-  return x == x ? inside : x;
+  // Times 2ⁿ, by adding n to the exponent; 2ⁿ itself may be too large for a number, where the product is not.
+  std::uint32_t bits;
+  std::memcpy(&bits, &sum, sizeof(bits));
+  bits += static_cast<std::uint32_t>(static_cast<std::int32_t>(n)) << 23;
+  std::memcpy(&sum, &bits, sizeof(sum));
+  sum = x < kLeast ? 0.0f : sum;
+  sum = x > kMost ? std::numeric_limits<float>::infinity() : sum;
+  return x == x ? sum : x;
 }
 
 }  // namespace
 
-float exponential(float x) { return put_right(x, within_range(x == x ? clamped(x) : 0)); }
+float exponential(float x) { return exponential_of(x); }
 
 void exponentials(float* values, Index count) {
-  for (Index i = 0; i < count; ++i) values[i] = exponential(values[i]);
+  for (Index i = 0; i < count; ++i) values[i] = exponential_of(values[i]);
 }
 
 float lane_sum(const float* values, Index count) {

@@ -15,6 +15,13 @@ namespace {
 
 bool is_power_of_two(Index number) { return number > 0 && (number & (number - 1)) == 0; }
 
+// Whether each of `tp` ranks can have whole subtrees of sums over the pieces, and whole heads of keys and values or
+// one copy. Of any number of pieces, one rank has them all.
+bool shared_by(const GptConfig& c, Index tp) {
+  return tp >= 1 && c.pieces % tp == 0 && (tp == 1 || is_power_of_two(c.pieces / tp)) &&
+         (c.kv_heads % tp == 0 || tp % c.kv_heads == 0);
+}
+
 Parameter matrix_parameter(std::string name, Index rows, Index cols, SplitDim dim) {
   return {std::move(name), {rows, cols}, dim};
 }
@@ -89,13 +96,10 @@ void require_sensible(const GptConfig& c, int tp) {
                        c.kv_heads, c.pieces));
   if (c.experts != 0 && (c.experts < c.chosen || c.chosen < 1))
     refuse(fmt::format("a router can't choose {} of {} experts", c.chosen, c.experts));
-  if (tp < 1 || c.pieces % tp != 0 || !is_power_of_two(c.pieces / tp) ||
-      (c.kv_heads % tp != 0 && tp % c.kv_heads != 0)) {
+  if (!shared_by(c, tp)) {
     std::string fitting;
     for (Index good = 1; good <= c.pieces; ++good)
-      if (c.pieces % good == 0 && is_power_of_two(c.pieces / good) &&
-          (c.kv_heads % good == 0 || good % c.kv_heads == 0))
-        fitting += (fitting.empty() ? "" : ", ") + std::to_string(good);
+      if (shared_by(c, good)) fitting += (fitting.empty() ? "" : ", ") + std::to_string(good);
     refuse(fmt::format("--tp {} can't share the {} pieces of this model's sums in whole subtrees; try --tp {}", tp,
                        c.pieces, fitting));
   }

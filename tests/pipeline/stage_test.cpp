@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 
 #include "src/errors.hpp"
@@ -16,6 +14,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "tests/optim/rank_threads.hpp"
+#include "tests/pipeline/model_case.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
@@ -28,69 +27,6 @@ constexpr std::uint32_t kCases = 8;
 #else
 constexpr std::uint32_t kCases = 60;
 #endif
-
-// A small model, a grid that can hold it, and a batch.
-struct ModelCase {
-  GptConfig config;
-  Grid grid;
-  int micro_batches = 1;
-  Index sequences = 1;  // in each of them
-  PipelineSchedule schedule = PipelineSchedule::gpipe;
-  std::uint64_t seed = 0;
-
-  std::string text() const {
-    return "seed " + std::to_string(seed) + ": " + grid.text() + ", micro-batches " + std::to_string(micro_batches) +
-           ", heads " + std::to_string(config.heads) + ":" + std::to_string(config.kv_heads) + ", tied " +
-           std::to_string(config.tied) + ", experts " + std::to_string(config.experts) + ", " +
-           pipeline_schedule_name(schedule);
-  }
-  Index rows() const { return sequences * config.tokens; }
-  float scale() const { return 1.0f / static_cast<float>(rows() * micro_batches); }
-  MicroBatch micro_batch(int number) const {
-    std::mt19937 random(static_cast<std::uint32_t>(seed * 1000 + static_cast<std::uint64_t>(number)));
-    MicroBatch batch;
-    for (Index i = 0; i < rows(); ++i) {
-      batch.inputs.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(config.vocabulary)));
-      batch.targets.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(config.vocabulary)));
-    }
-    return batch;
-  }
-  // A tensor as one rank holds it, larger than at the start of a training, so that nothing is nearly linear.
-  Matrix weights(const Parameter& parameter, int tp, int tp_rank) const {
-    Matrix slice = first_weights(config, parameter, seed, tp, tp_rank);
-    for (float& value : slice.flat()) value *= parameter.dims == 1 ? 0.9f : 8.0f;
-    return slice;
-  }
-};
-
-ModelCase random_model(std::uint32_t seed) {
-  std::mt19937 random(seed);
-  const auto one_of = [&](std::vector<int> choices) { return choices[random() % choices.size()]; };
-  ModelCase c;
-  c.seed = seed;
-  const int tp = one_of({1, 2, 2, 4}), pp = one_of({1, 2, 3}), dp = one_of({1, 2, 3});
-  c.grid = Grid().dp(dp).tp(tp).pp(pp);
-  c.config.pieces = one_of({4, 8});
-  c.config.heads = 8;
-  c.config.kv_heads = one_of({1, 2, 4, 8});
-  c.config.width = 8 * one_of({2, 4});
-  c.config.hidden = c.config.pieces * one_of({1, 3});
-  c.config.vocabulary = 24;
-  c.config.layers = 3;
-  c.config.tokens = one_of({1, 5, 9});
-  c.config.tied = random() % 2 == 0;
-  if (random() % 4 == 0) c.config.experts = 4, c.config.chosen = one_of({1, 2});
-  c.micro_batches = dp * one_of({1, 2, 4});
-  c.sequences = one_of({1, 2});
-  c.schedule = random() % 2 == 0 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;
-  return c;
-}
-
-class CallList : public CallObserver {
- public:
-  void begins(const Call& call) override { calls.push_back(call); }
-  std::vector<Call> calls;
-};
 
 // What one rank has after a step.
 struct RankResult {
@@ -180,15 +116,8 @@ std::string first_unplanned(const ModelCase& c, const std::vector<RankResult>& r
     const RankResult& result = results[static_cast<std::size_t>(rank)];
     const Plan plan =
         stage_plan(c.config, c.grid, c.grid.place(rank), c.schedule, c.micro_batches / c.grid.dp(), c.rows());
-    const std::string where = "rank " + std::to_string(rank) + ": ";
-    const std::vector<PlannedCall> planned = calls_of(plan);
-    for (std::size_t i = 0; i < std::max(planned.size(), result.calls.size()); ++i) {
-      if (i >= planned.size()) return where + "more than planned: " + text(result.calls[i]);
-      if (i >= result.calls.size()) return where + "less than planned: " + text(planned[i].call);
-      if (planned[i].call != result.calls[i])
-        return where + text(result.calls[i]) + ", planned was " + text(planned[i].call);
-    }
-    if (ledger_of(plan).total().bytes_sent != result.counted.total().bytes_sent) return where + "bytes";
+    const std::string difference = first_unplanned(plan, result.calls, result.counted);
+    if (!difference.empty()) return "rank " + std::to_string(rank) + ": " + difference;
   }
   return "";
 }
