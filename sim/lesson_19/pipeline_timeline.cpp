@@ -63,7 +63,7 @@ std::vector<HeldActivations> PipelineTimeline::held(int stage) const {
   std::map<int, Interval> of_micro_batch;
   for (const PipelineSpan& span : spans_of(*this, stage)) {
     const auto [found, first] = of_micro_batch.insert({span.move.micro_batch, span.time});
-    if (!first && span.move.kind == Kind::backward) found->second.end = span.time.end;
+    if (!first) found->second.end = span.time.end;  // in the order of time, so the last one counts
   }
   std::map<std::int64_t, int> change;  // at these moments
   for (const auto& [number, time] : of_micro_batch) {

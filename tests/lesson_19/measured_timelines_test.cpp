@@ -157,7 +157,7 @@ TEST_CASE("measured timelines: calls between stages are idle time, those within 
   run.ranks = {first.trace, last.trace};
   const auto measured = measured_timelines(run);
   REQUIRE(measured.size() == 1);
-  const PipelineTimeline& timeline = measured[0].timeline;  // from 100 on
+  const PipelineTimeline& timeline = measured[0].timeline;  // its time 0 was at 100
   const auto times_of = [&](std::size_t stage) {
     std::vector<Interval> times;
     for (const PipelineSpan& span : timeline.stages[stage]) times.push_back(span.time);
