@@ -99,6 +99,19 @@ TEST_CASE("by name: operator, both ranges and the kernel of one call are four ev
   CHECK(summary.ranks[1].collective_calls == 1);
 }
 
+TEST_CASE("by name: computations that bear the name of a call are in neither figure, however many there are") {
+  std::vector<MadeUpEvent> events = kOneCall;
+  for (int more = 0; more < 5; ++more) {
+    CAPTURE(more);
+    const std::vector<TraceFile> files = made_up_trace(events);
+    const NameTally tally = tally_by_name(files[0], summarize(files).ranks[0]);
+    CHECK(match_names(files[0], "all_gather").of(EventClass::computation).events == more);
+    CHECK(tally.events == 4);
+    CHECK(tally.total_ns == 22'000'000);
+    events.push_back({0, "kernel", "copy after all_gather", 7, 20 + 3 * more, 2});
+  }
+}
+
 TEST_CASE("naive and honest: both figures stand beside each other") {
   const std::vector<TraceFile> files = made_up_trace(kOneCall);
   const std::vector<std::string> lines = two_readings(files, summarize(files));
