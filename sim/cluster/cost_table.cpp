@@ -66,13 +66,18 @@ std::vector<std::pair<Value, std::vector<int>>> sets_of_equal(std::size_t ranks,
   return sets;
 }
 
+constexpr int kNameColumns = 38;
+
+// A line of the table; two where the name is long.
 std::string row(const std::string& what, const std::string& who, const std::string& predicted,
                 const std::string& counted, const std::string& messages, const std::string& mark) {
   const auto cell = [](const std::string& text, int width, bool left) {
     const std::string space(static_cast<std::size_t>(std::max(1, width - text_width(text))), ' ');
     return left ? text + space : space + text;
   };
-  std::string line = "  " + cell(what, 38, true) + cell(who, 14, true) + cell(predicted, 14, false) +
+  // A long name has a line to itself.
+  if (text_width(what) >= kNameColumns) return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
+  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, 14, true) + cell(predicted, 14, false) +
                      cell(counted, 13, false) + cell(messages, 9, false) + "   " + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
@@ -90,6 +95,12 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
   for (const LedgerLine& kind : all_kinds(ranks)) {
     const auto sets = sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); });
     for (const auto& [pair, members] : sets) {
+      // Nothing was to be sent and nothing was; waiting never sends.
+      const bool says_nothing = pair.calls == 0 || kind.kind == CollectiveKind::wait;
+      if (says_nothing && pair.equal() && pair.counted.bytes_sent == 0) {
+        mark(true);
+        continue;
+      }
       const std::string times = pair.calls == 1 ? "" : fmt::format(" × {}", pair.calls);
       table.lines.push_back(
           row(fmt::format("{} over {}, {}{}", collective_name(kind.kind), kind.group, element_name(kind.type), times),

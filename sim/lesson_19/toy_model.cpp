@@ -4,7 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "src/layout/slicing.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -15,7 +19,7 @@ constexpr std::string_view kText =
 
 }  // namespace
 
-GptTraining toy_training() {
+GptTraining toy_training(const Seat& seat) {
   GptTraining training;
   GptConfig& model = training.config;
   model.vocabulary = 128;
@@ -28,6 +32,8 @@ GptTraining toy_training() {
   model.tied = true;
   model.pieces = 4;
   training.max_norm = 0.25f;
+  training.seed = seat.seed;
+  training.muon = muon_settings(seat.precision, seat.threads, seat.products);
   return training;
 }
 
@@ -42,6 +48,11 @@ MicroBatch toy_micro_batch(const GptTraining& training, int step, int number) {
     }
   }
   return batch;
+}
+
+MicroBatch own_tokens(const GptTraining& training, const Seat& seat, int step, int number) {
+  const Range own = own_micro_batches(training.micro_batches, seat.grid.dp(), seat.place.dp);
+  return toy_micro_batch(training, step, static_cast<int>(own.begin) + number);
 }
 
 std::vector<MicroBatch> toy_batch(const GptTraining& training, int step) {
@@ -64,6 +75,47 @@ std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& g
     slices.push_back(std::move(slice));
   }
   return slices;
+}
+
+std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
+                                                    const std::vector<Parameter>& parameters, const Layout& layout,
+                                                    const Place& place) {
+  std::vector<Matrix> slices;
+  for (const Parameter& each : parameters)
+    slices.push_back(first_weights(training.config, each, training.seed, layout.grid.tp(), place.tp));
+  auto optimizer = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
+  optimizer->start(layout, place, pack_slices(layout, slices));
+  return optimizer;
+}
+
+PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer, const Layout& layout) {
+  std::vector<Matrix> slices;
+  for (NamedMatrix& each : unpack_buckets(layout, optimizer.weights(), seat.place.tp))
+    slices.push_back(std::move(each.matrix));
+  return part_tensors(training.config, stage_part(training.config, seat.grid.pp(), seat.place.pp), seat.grid.tp(),
+                      std::move(slices));
+}
+
+void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,
+                  std::vector<NamedMatrix>& all) {
+  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
+  const std::vector<Parameter> parameters = part_parameters(training.config, part, seat.grid.tp());
+  std::vector<NamedMatrix> named;
+  for (std::size_t i = 0; i < parameters.size(); ++i) named.push_back({parameters[i].name, std::move(matrices[i])});
+  append_of(of, std::move(named), all);
+}
+
+std::string stage_text(const GptTraining& training, const Seat& seat) {
+  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
+  Index here = 0, all = 0;
+  for (const Parameter& each : part_parameters(training.config, part, seat.grid.tp()))
+    here += tp_shape(each, seat.grid.tp()).size();
+  for (const Parameter& each : gpt_parameters(training.config)) all += each.shape.size();
+  std::vector<std::string> what;
+  if (part.first) what.push_back("embedding");
+  what.push_back("layers " + range_text(part.layers));
+  if (part.last) what.push_back(training.config.tied ? "norm, the embedding as output" : "norm, output");
+  return fmt::format("{}: {} of {} parameters", fmt::join(what, ", "), number_text(here), number_text(all));
 }
 
 std::vector<Matrix> taken_apart(PartTensors tensors) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sim/world/options.hpp"
 #include "src/train/gpt_training.hpp"
 
 namespace muonwalk::sim {
@@ -14,6 +15,9 @@ GptTraining toy_training();
 /// The micro-batch with this number of one step of the toy's training: `sequences` windows of a text of its own.
 MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
 
+/// Of a step, number `number` of the micro-batches that are this rank's own (own_micro_batches).
+MicroBatch own_tokens(const GptTraining& training, const Seat& seat, int step, int number);
+
 /// All of a step, in the order of their numbers.
 std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
 
@@ -21,6 +25,23 @@ std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
 /// parameter that both ends of a pipeline have is there once for each.
 std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
                                       const std::vector<NamedMatrix>& whole);
+
+/// An optimizer of the training's groups that has begun on a rank, with its TP slices of the first weights of these
+/// parameters.
+std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
+                                                    const std::vector<Parameter>& parameters, const Layout& layout,
+                                                    const Place& place);
+
+/// The tensors of a rank's stage, for forward and backward, from the weights that its optimizer has.
+PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer, const Layout& layout);
+
+/// Gives matrices the names of the tensors of a rank's stage, in their order, as of something, and appends them
+/// (append_of).
+void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,
+                  std::vector<NamedMatrix>& all);
+
+/// What a rank's stage is, in a line: "embedding and layers 0–1, 6,656 of 11,408 parameters".
+std::string stage_text(const GptTraining& training, const Seat& seat);
 
 /// The tensors, or gradients, of a stage, taken apart in the order of part_parameters.
 std::vector<Matrix> taken_apart(PartTensors tensors);

@@ -92,6 +92,11 @@ float clip_factor(double norm, float max_norm) {
   return static_cast<float>(std::min(1.0, static_cast<double>(max_norm) / (norm + 1e-6)));
 }
 
+void scale_shards(Buckets& shards, float factor) {
+  for (std::vector<Flat>& buffer : shards)
+    for (Flat& shard : buffer) multiply_all(shard.data(), static_cast<Index>(shard.size()), factor);
+}
+
 double clip_shards(const StepContext& context, Communicator& world, float max_norm,
                    const std::set<std::string>& not_mine, Buckets& shards) {
   const Grid& grid = context.layout.grid;
@@ -106,9 +111,7 @@ double clip_shards(const StepContext& context, Communicator& world, float max_no
   const double norm = norm_of_all(world, squares_of_shards(context.layout, context.place, shards, not_mine));
 
   context.begin(phases::clip);
-  const float factor = clip_factor(norm, max_norm);
-  for (std::vector<Flat>& buffer : shards)
-    for (Flat& shard : buffer) multiply_all(shard.data(), static_cast<Index>(shard.size()), factor);
+  scale_shards(shards, clip_factor(norm, max_norm));
   return norm;
 }
 

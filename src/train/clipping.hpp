@@ -48,6 +48,9 @@ double norm_of_all(Communicator& world, const ExactSum& mine);
 /// finite; all ranks have the same norm, so all of them throw.
 float clip_factor(double norm, float max_norm);
 
+/// Multiplies every element by a factor, also where it is 1: one product in float32 for each.
+void scale_shards(Buckets& shards, float factor);
+
 /// Counts, asks all ranks, and multiplies every element of `shards` by clip_factor, also where it is 1: one product in
 /// float32 for each. Returns the norm before that. `world` is the group of all ranks of the layout's grid, over all
 /// pipeline stages; throws std::invalid_argument where it is not, and as require_fitting and the functions above do.

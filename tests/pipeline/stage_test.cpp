@@ -111,7 +111,7 @@ std::string first_difference(const ModelCase& c, const std::vector<RankResult>& 
 }
 
 // Where a rank's calls are not those of its plan; else empty.
-std::string first_unplanned(const ModelCase& c, const std::vector<RankResult>& results) {
+std::string first_unplanned_of_all(const ModelCase& c, const std::vector<RankResult>& results) {
   for (int rank = 0; rank < c.grid.size(); ++rank) {
     const RankResult& result = results[static_cast<std::size_t>(rank)];
     const Plan plan =
@@ -131,7 +131,7 @@ TEST_CASE("stage: any grid, model and schedule: the gradients and losses of one 
     INFO(c.text());
     const std::vector<RankResult> results = run_case(c);
     REQUIRE(first_difference(c, results) == "");
-    REQUIRE(first_unplanned(c, results) == "");
+    REQUIRE(first_unplanned_of_all(c, results) == "");
     if (c.config.tied && c.grid.pp() > 1) seen.insert("tied over stages");
     if (c.config.kv_heads < c.grid.tp()) seen.insert("fewer kv heads than tp");
     if (c.config.experts > 0 && c.grid.tp() > 1) seen.insert("experts over tp");

@@ -170,9 +170,7 @@ TEST_CASE("training: who is stepped by what: AdamW alone steps all, and vectors 
     for (MicroBatch& each : batch) each.inputs.assign(32, 1), each.targets.assign(32, 2);
     training.max_norm = 1e-30f;  // next to nothing is left of them
     trainer.step(batch, 1);
-    const float gain = trainer.weights()[1].matrix(0, 0);
     CHECK(trainer.weights()[1].name == "model.layers.0.input_layernorm.weight");
-    CHECK(gain < 1.0f);
-    CHECK((gain < 1.0f - 0.5f * training.adamw.lr * training.adamw.weight_decay) == decays);
+    CHECK((trainer.weights()[1].matrix(0, 0) < 1.0f) == decays);
   }
 }

@@ -1,0 +1,43 @@
+#include "sim/lesson_19/schedule_texts.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/lesson_19/pipeline_picture.hpp"
+#include "sim/lesson_19/pipeline_timeline.hpp"
+#include "sim/lesson_19/timeline_text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+using NamedTimelines = std::vector<std::pair<std::string, PipelineTimeline>>;
+
+NamedTimelines played(const GptTraining& training, const Grid& grid) {
+  NamedTimelines all;
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+    all.emplace_back(pipeline_schedule_name(schedule), play_pipeline(schedule, training.micro_batches / grid.dp(),
+                                                                     equal_times(grid.pp(), 1, 2)));
+  return all;
+}
+
+}  // namespace
+
+std::string schedules_text(const GptTraining& training, const Grid& grid) {
+  std::string text;
+  for (const auto& [name, timeline] : played(training, grid))
+    text += fmt::format("{}: {}\n{}\n", name, bubble_text(timeline), timeline_text(timeline));
+  return text;
+}
+
+std::string schedules_svg(const GptTraining& training, const Grid& grid) {
+  return pipelines_svg("Two schedules of a pipeline", played(training, grid));
+}
+
+std::string measured_svg(const std::vector<MeasuredPipeline>& measured) {
+  NamedTimelines all;
+  for (const MeasuredPipeline& each : measured) all.emplace_back(each.title, each.timeline);
+  return all.empty() ? "" : pipelines_svg("The same, as measured in this run", all);
+}
+
+}  // namespace muonwalk::sim
