@@ -178,9 +178,24 @@ PartTensors part_tensors(const GptConfig& config, const ModelPart& part, int tp,
 }
 
 PartTensors zeros_like(const PartTensors& tensors) {
-  PartTensors zeros = tensors;
-  for_each_tensor(zeros, [](Matrix& tensor) { tensor = Matrix(tensor.rows(), tensor.cols()); });
-  return zeros;
+  const auto zeros = [](const Matrix& tensor) { return Matrix(tensor.rows(), tensor.cols()); };
+  PartTensors all;
+  all.embedding = zeros(tensors.embedding);
+  for (const LayerTensors& of : tensors.layers) {
+    all.layers.push_back({zeros(of.attention_norm),
+                          zeros(of.query),
+                          zeros(of.key),
+                          zeros(of.value),
+                          zeros(of.output),
+                          zeros(of.mlp_norm),
+                          zeros(of.router),
+                          {}});
+    for (const MlpTensors& mlp : of.mlps)
+      all.layers.back().mlps.push_back({zeros(mlp.gate), zeros(mlp.up), zeros(mlp.down)});
+  }
+  all.norm = zeros(tensors.norm);
+  all.output = zeros(tensors.output);
+  return all;
 }
 
 }  // namespace muonwalk

@@ -19,11 +19,11 @@ thread_local MemoryMeter* current_meter = nullptr;
 
 // Every optimizer step asks for matrices of the same sizes again. Left to itself, the C library returns megabytes to
 // the system when they are freed, and the next step pays for new pages: two to three percent of Newton–Schulz at 676 ×
-// 876.
+// 876, and of a step of a model whose activations are a quarter of a gigabyte.
 bool keep_freed_pages() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
   return true;
 }

@@ -47,14 +47,15 @@ void adamw(float* weights, const float* gradient, float* first_moment, float* se
   const float root_over = under_root ? static_cast<float>(correction) : 1.0f;
   const float step_size =
       static_cast<float>(settings.lr * (under_root ? 1 : correction) / one_minus_power(settings.beta1, step));
+  const float beta1 = settings.beta1, beta2 = settings.beta2, epsilon = settings.epsilon;
   for (Index i = 0; i < count; ++i) {
     const float g = gradient[i];
-    const float m = settings.beta1 * first_moment[i] + (1.0f - settings.beta1) * g;
-    const float v = settings.beta2 * second_moment[i] + (1.0f - settings.beta2) * (g * g);
+    const float m = beta1 * first_moment[i] + (1.0f - beta1) * g;
+    const float v = beta2 * second_moment[i] + (1.0f - beta2) * (g * g);
     first_moment[i] = m;
     second_moment[i] = v;
     const float decayed = weights[i] * keep;
-    weights[i] = decayed - step_size * m / (std::sqrt(v) / root_over + settings.epsilon);
+    weights[i] = decayed - step_size * m / (std::sqrt(v) / root_over + epsilon);
   }
 }
 
