@@ -2,6 +2,8 @@
 // fail to bring it to the disk. The library calls the functions below in place of the C library's.
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@ namespace {
 std::size_t most_a_write = 0;  // 0: as the system likes
 int writes = 0, flushes = 0;
 bool flush_fails = false;
+unsigned seen_modes = 0;  // all permissions that files had before they got others
 
 }  // namespace
 
@@ -39,6 +42,14 @@ int fsync(int file) {
   errno = EIO;
   return -1;
 }
+
+#ifdef __GLIBC__
+int fchmod(int file, mode_t mode) noexcept {
+  struct stat status = {};
+  if (fstat(file, &status) == 0) seen_modes |= status.st_mode & 0777u;
+  return static_cast<int>(syscall(SYS_fchmod, file, mode));
+}
+#endif
 
 }  // extern "C"
 
@@ -69,5 +80,29 @@ TEST_CASE("write_text_file: a file takes its place once it is on the disk; one t
   CHECK(read_text(path) == "what was there");
   CHECK(folder.names() == std::vector<std::string>{"x"});
 }
+
+#ifdef __GLIBC__
+TEST_CASE("write_text_file: before a new version has the permissions of the old one, it is for its owner alone") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const mode_t before = umask(0);
+  for (const char* unnamed : {"on", "off"})
+    for (const mode_t mode : {0600u, 0640u, 0666u}) {
+      CAPTURE(unnamed);
+      CAPTURE(mode);
+      write_text(path, "old");
+      REQUIRE(chmod(path.c_str(), mode) == 0);
+      setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+      seen_modes = 0;
+      write_text_file(path, "new");
+      CHECK(seen_modes == 0600u);
+      struct stat status = {};
+      REQUIRE(stat(path.c_str(), &status) == 0);
+      CHECK((status.st_mode & 0777u) == mode);
+    }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+  umask(before);
+}
+#endif
 
 #endif

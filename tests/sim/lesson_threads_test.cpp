@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/cluster/lesson.hpp"
@@ -189,6 +192,42 @@ TEST_CASE("Lesson: a line for quiet checks begins anew after each, and where the
   CHECK(text.find("check   the first: 2 ranks equal the reference") != std::string::npos);
   CHECK(text.find("check   the second: 2 ranks differ from the reference") != std::string::npos);
   CHECK(text.find("no check was made") != std::string::npos);
+}
+
+TEST_CASE("Lesson: every line for quiet checks counts those since the line before, and nothing of earlier ones") {
+  const std::string text = printed([&] {
+    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    for (const int checks : {2, 1, 3}) {
+      for (int check = 1; check <= checks; ++check) {
+        lesson.quiet_step("fill", fill);
+        lesson.quiet_check("again", held_square, right_square);
+      }
+      lesson.sum_up_checks(std::to_string(checks) + " times");
+    }
+    for (const bool wrong : {true, false, true}) {
+      lesson.quiet_step("fill", [&](Rank& rank, Local& local) {
+        fill(rank, local);
+        if (wrong && rank.rank() == 1) local.square(1, 0) = 100;
+      });
+      lesson.quiet_check("again", held_square, right_square);
+      lesson.sum_up_checks(wrong ? "a wrong one" : "a right one");
+    }
+  });
+  CAPTURE(text);
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);)
+    if (line.find(" times: ") != std::string::npos || line.find(" one: ") != std::string::npos) lines.push_back(line);
+  const std::pair<const char*, const char*> expected[] = {
+      {"2 times: 2 ranks equal", " 16 elements, bit"},    {"1 times: 2 ranks equal", " 8 elements, bit"},
+      {"3 times: 2 ranks equal", " 24 elements, bit"},    {"a wrong one: 1 of 1 differ", " 1 of 8 elements differ"},
+      {"a right one: 2 ranks equal", " 8 elements, bit"}, {"a wrong one: 1 of 1 differ", " 1 of 8 elements differ"}};
+  REQUIRE(lines.size() == std::size(expected));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(lines[i]);
+    CHECK(lines[i].find(expected[i].first) != std::string::npos);
+    CHECK(lines[i].find(expected[i].second) != std::string::npos);
+  }
 }
 
 TEST_CASE("Lesson: a check that compares nothing is not a check") {

@@ -213,18 +213,20 @@ TEST_CASE("step_lines: of any matrix or flat run, what is shown and what is said
         CAPTURE(flat);
         CAPTURE(rows);
         CAPTURE(cols);
-        const std::vector<float> values(static_cast<std::size_t>(rows * cols), 1);
+        std::vector<float> values;  // each says where it belongs
+        for (Index at = 0; at < rows * cols; ++at) values.push_back(static_cast<float>(at));
         Shown record = flat ? shown("w", 1, rows * cols, values) : shown("w", rows, cols, values);
         record.block.flat = flat;
         std::vector<std::string> lines = step_lines(Grid(), by_rank(told(std::move(record))), true);
         lines.erase(lines.begin(), lines.begin() + 2);  // what it is, and its digest
-        long long shown_lines = 0, first = 0, more_lines = 0;
+        long long shown_lines = 0, first = 0, more_lines = 0, all_numbers = 0;
         for (std::string& line : lines) {
           const bool of_lines = line.find("more lines") != std::string::npos;
           const long long more = left_out(line);
           std::istringstream words(line);
           long long numbers = 0;
-          for (float value = 0; words >> value;) numbers += value == 1;
+          for (long long value = 0; !of_lines && words >> value; ++numbers, ++all_numbers)
+            CHECK(value == (flat ? all_numbers : shown_lines * cols + numbers));
           if (of_lines) {
             more_lines += more;
             continue;
