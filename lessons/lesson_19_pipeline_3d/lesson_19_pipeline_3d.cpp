@@ -18,11 +18,11 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/lesson_19/schedule_texts.hpp"
 #include "sim/lesson_19/toy_reference.hpp"
-#include "sim/terminal/terminal.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/pipeline/outbox.hpp"
 #include "src/pipeline/tp_sharers.hpp"
+#include "src/text/text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -56,6 +56,7 @@ struct Local {
   ModelPart part;                               // my stage: its layers, and whether it is the first or the last
   PartTensors tensors;                          // my TP slices of its tensors, for forward and backward
   std::unique_ptr<TpSharers> sharers;           // the ranks that share them
+  RotaryAngles angles;                          // of positions
   std::vector<PartSaved> activations;           // of each micro-batch that has gone forward and not yet backward
   RunningTreeSum<Matrix> sum;                   // of my micro-batches' gradients, as a balanced tree
   std::vector<Matrix> gradients;                // that sum, when all have come
@@ -90,15 +91,11 @@ void train_on_one_process() {
 // Activations come from the stage before. Then all TP ranks of my stage do their part of every layer together: where a
 // half of a layer begins, all of them have the same input, and where it ends they add up what each of them has, by an
 // all-reduce. In backward it is the other way round. These are Megatron-LM's two *conjugate operations*: one does
-// nothing forward and an all-reduce backward (\ref Sharers::enter_backward), the other an all-reduce forward and nothing
-// backward (\ref Sharers::leave_forward).
+// nothing forward and an all-reduce backward (\ref Sharers::enter_backward), the other an all-reduce forward and
+// nothing backward (\ref Sharers::leave_forward).
 //
 // What comes out is posted to the next stage, and I go on at once. On the last stage it is the loss.
-const RotaryAngles& angles() {
-  static const RotaryAngles all = rotary_angles(training.config);
-  return all;
-}
-PartWorker worker_of(const Local& local) { return {training.config, local.part, *local.sharers, angles()}; }
+PartWorker worker_of(const Local& local) { return {training.config, local.part, *local.sharers, local.angles}; }
 void forward(Rank& rank, Local& local, int number, Outbox& to_next) {
   rank.phase("wait for activations");
   Matrix x;  // tokens × width
@@ -107,7 +104,8 @@ void forward(Rank& rank, Local& local, int number, Outbox& to_next) {
   rank.phase(move_name({PipelineMove::Kind::forward, number}));
   PartSaved& saved = local.activations[std::size_t(number)];
   const Index before = rank.memory().live() - x.size();
-  x = part_forward(worker_of(local), local.tensors, own_tokens(training, rank, local.step, number), std::move(x), saved);
+  x = part_forward(worker_of(local), local.tensors, own_tokens(training, rank, local.step, number), std::move(x),
+                   saved);
   local.held += rank.memory().live() - x.size() - before;  // what is kept until backward
   local.most_held = std::max(local.most_held, local.held);
   local.moves += fmt::format("→{} ", number);
@@ -160,10 +158,11 @@ void backward(Rank& rank, Local& local, int number, Outbox& to_previous, std::op
 void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
   Outbox to_next(rank.pp()), to_previous(rank.pp());
   std::optional<Outbox> to_other_end;  // on the first and the last stage, where they are two
-  const bool at_an_end = rank.grid.pp() > 1 && (local.part.first || local.part.last);
-  if (at_an_end) to_other_end.emplace(rank.group("first and last stage"));
+  if (local.part.first != local.part.last) to_other_end.emplace(rank.group("first and last stage"));
   const int each = training.micro_batches / rank.grid.dp();
   local.activations.resize(std::size_t(each));
+  local.losses.clear(), local.moves.clear();
+  local.held = local.most_held = 0;
   for (const PipelineMove move : pipeline_moves(schedule, rank.grid.pp(), rank.place.pp, each))
     if (move.kind == PipelineMove::Kind::forward)
       forward(rank, local, move.micro_batch, to_next);
@@ -172,14 +171,14 @@ void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
 
   // What was posted has to be taken before its memory goes.
   rank.phase("last messages");
-  to_next.wait();
-  to_previous.wait();
+  for (Outbox* each_way : {&to_next, &to_previous}) each_way->wait();
   if (local.gradients.empty()) local.gradients = local.sum.take();
-  if (!at_an_end) return;
+  if (!to_other_end) return;
   to_other_end->wait();
   Communicator& ends = rank.group("first and last stage");
   Matrix copy(local.tensors.output.rows(), local.tensors.output.cols());
-  if (local.part.first && !rank.bug("one_sided_tie")) ends.send(local.gradients[0].data(), local.gradients[0].size(), 1);
+  if (local.part.first && !rank.bug("one_sided_tie"))
+    ends.send(local.gradients[0].data(), local.gradients[0].size(), 1);
   if (local.part.last && !rank.bug("one_sided_tie")) copy = received(ends, copy.rows(), copy.cols(), 0);
   if (local.part.last) local.gradients.push_back(std::move(copy));
 }
@@ -194,6 +193,7 @@ void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
 void take_my_stage(Rank& rank, Local& local) {
   local.part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
   local.sharers = std::make_unique<TpSharers>(rank.tp(), rank.threads);
+  local.angles = rotary_angles(training.config);
   std::vector<Parameter> parameters =
       route(part_parameters(training.config, local.part, rank.grid.tp()), training_groups(training));
   if (rank.bug("split_tie") && rank.place.pp > 0 && local.part.last) parameters.back().group = kHiddenMatrices;
@@ -210,10 +210,7 @@ void passes(Rank& rank, Local& local, PipelineSchedule schedule) {
   append_named(pipeline_schedule_name(schedule), training, rank, std::exchange(local.gradients, {}), local.both);
   local.most_in_both.push_back(float(local.most_held));
   if (rank.place.dp == 0 && rank.place.tp == 0)
-    rank.say(fmt::format("{}at most {} elements of activations", local.moves, number_text(local.most_held)));
-  local.moves.clear();
-  local.losses.clear();
-  local.held = local.most_held = 0;
+    rank.say(fmt::format("{}at most {} elements held", local.moves, number_text(local.most_held)));
 }
 void in_gpipe(Rank& rank, Local& local) { passes(rank, local, PipelineSchedule::gpipe); }
 void in_1f1b(Rank& rank, Local& local) { passes(rank, local, PipelineSchedule::one_f_one_b); }
@@ -226,7 +223,6 @@ void in_1f1b(Rank& rank, Local& local) { passes(rank, local, PipelineSchedule::o
 // The planted bug `counted_twice` has every TP rank count all that it holds.
 void training_step(Rank& rank, Local& local) {
   local.tensors = tensors_of(training, rank, *local.optimizer, local.layout);
-  local.losses.clear();
   batch(rank, local, training.schedule);
 
   rank.phase("gradients and their norm");
@@ -290,16 +286,6 @@ void prepare(const Seat& seat) {
   train_on_one_process();
 }
 
-// When the moves were really made: on standard error, and as a picture. On a machine with fewer cores than ranks,
-// bubbles are larger than the formula says, because ranks also wait for a core.
-void print_measured(Lesson<Local>& lesson) {
-  lesson.in_parent([&lesson] {
-    const std::vector<MeasuredPipeline> measured = measured_timelines(lesson.trace());
-    if (lesson.options().verbose > 0) print_error_line(measured_bubbles(measured));
-    lesson.picture("measured", measured_svg(measured));
-  });
-}
-
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_19_pipeline_3d";
@@ -331,6 +317,8 @@ int main(int argc, char** argv) {
   take_steps(lesson);
   lesson.cost(predict);
   lesson.timings();
+  // When the moves were really made: on standard error, and as a picture. Where there are fewer cores than ranks,
+  // bubbles are larger than the formula says, because ranks also wait for a core.
   print_measured(lesson);
 
   // ## Exercises

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
+#include "sim/lesson_19/measured_timelines.hpp"
 #include "sim/lesson_19/pipeline_picture.hpp"
 #include "sim/lesson_19/pipeline_timeline.hpp"
 #include "sim/lesson_19/timeline_text.hpp"
+#include "sim/terminal/terminal.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -16,8 +19,8 @@ using NamedTimelines = std::vector<std::pair<std::string, PipelineTimeline>>;
 NamedTimelines played(const GptTraining& training, const Grid& grid) {
   NamedTimelines all;
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
-    all.emplace_back(pipeline_schedule_name(schedule), play_pipeline(schedule, training.micro_batches / grid.dp(),
-                                                                     equal_times(grid.pp(), 1, 2)));
+    all.emplace_back(pipeline_schedule_name(schedule),
+                     play_pipeline(schedule, training.micro_batches / grid.dp(), equal_times(grid.pp(), 1, 2)));
   return all;
 }
 
@@ -34,10 +37,15 @@ std::string schedules_svg(const GptTraining& training, const Grid& grid) {
   return pipelines_svg("Two schedules of a pipeline", played(training, grid));
 }
 
-std::string measured_svg(const std::vector<MeasuredPipeline>& measured) {
-  NamedTimelines all;
-  for (const MeasuredPipeline& each : measured) all.emplace_back(each.title, each.timeline);
-  return all.empty() ? "" : pipelines_svg("The same, as measured in this run", all);
+void print_measured(LessonCore& lesson) {
+  lesson.in_parent([&lesson] {
+    const std::vector<MeasuredPipeline> measured = measured_timelines(lesson.trace());
+    if (measured.empty()) return;
+    if (lesson.options().verbose > 0) print_error_line(measured_bubbles(measured));
+    NamedTimelines drawn;
+    for (const MeasuredPipeline& each : measured) drawn.emplace_back(each.title, each.timeline);
+    lesson.picture("measured", pipelines_svg("The same, as measured in this run", drawn));
+  });
 }
 
 }  // namespace muonwalk::sim

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "sim/lesson_19/measured_timelines.hpp"
+#include "sim/cluster/lesson.hpp"
 #include "src/train/gpt_training.hpp"
 
 namespace muonwalk::sim {
@@ -15,7 +14,8 @@ std::string schedules_text(const GptTraining& training, const Grid& grid);
 std::string schedules_svg(const GptTraining& training, const Grid& grid);
 /// @}
 
-/// What was measured, as a picture; empty where there is nothing to draw.
-std::string measured_svg(const std::vector<MeasuredPipeline>& measured);
+/// When the moves of a lesson's steps were made, in the process that prints: bubbles on standard error (not with
+/// --verbose 0), and all steps as the picture "measured". The lesson has to be traced (LessonInfo::traced).
+void print_measured(LessonCore& lesson);
 
 }  // namespace muonwalk::sim

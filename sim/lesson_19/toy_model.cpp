@@ -1,10 +1,10 @@
 #include "sim/lesson_19/toy_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "src/layout/slicing.hpp"
 #include "src/optim/named_slice.hpp"
@@ -88,7 +88,8 @@ std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
   return optimizer;
 }
 
-PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer, const Layout& layout) {
+PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer,
+                       const Layout& layout) {
   std::vector<Matrix> slices;
   for (NamedMatrix& each : unpack_buckets(layout, optimizer.weights(), seat.place.tp))
     slices.push_back(std::move(each.matrix));

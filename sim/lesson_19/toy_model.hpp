@@ -9,8 +9,9 @@ namespace muonwalk::sim {
 
 /// A model that is small enough for eight ranks to train twice in a second, and has one of everything: four layers,
 /// four query heads that share two heads of keys and values, an output layer that is the embedding once more, and
-/// letters for tokens. Gradients are clipped to a norm that is shorter than theirs.
-GptTraining toy_training();
+/// letters for tokens. Gradients are clipped to a norm that is shorter than theirs. The seed,
+/// and what Newton–Schulz computes with, are the seat's.
+GptTraining toy_training(const Seat& seat);
 
 /// The micro-batch with this number of one step of the toy's training: `sequences` windows of a text of its own.
 MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
