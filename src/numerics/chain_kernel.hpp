@@ -4,9 +4,9 @@
 
 namespace muonwalk {
 
-/// out = addend_scale · addend + (left_scale · left) · right, all row-major, `out` apart from the others, or the same as
-/// `addend`, in fp32. A factor or the result may be some columns of a larger matrix: then its rows do not follow each
-/// other, and the product says how far apart they begin.
+/// out = addend_scale · addend + (left_scale · left) · right, all row-major, `out` apart from the others, or the same
+/// as `addend`, in fp32. A factor or the result may be some columns of a larger matrix: then its rows do not follow
+/// each other, and the product says how far apart they begin.
 ///
 /// In fp32 every element is one chain of fused multiply-adds in the order of k:
 ///
@@ -40,7 +40,7 @@ struct ChainProduct {
   Index left_row = 0;                     ///< elements from a row of left to the next; 0: its rows follow each other
   Index right_row = 0;                    ///< the same of right
   Index out_row = 0;                      ///< the same of out, and of addend
-  bool symmetric = false;                 ///< rows = cols; compute the elements on and below the diagonal, mirror them; rows follow
+  bool symmetric = false;                 ///< rows = cols, rows follow each other: compute one half, mirror the other
   Precision precision = Precision::fp32;  ///< which of the two chains
 };
 
