@@ -231,6 +231,15 @@ TEST_CASE("any shape and any number of slices: what was done to the matrix is sa
     CHECK(of_early ==
           (told ? fmt::format("All values lie {} too early: what should come first is missing.", elements) : ""));
     CHECK(of_late == (told ? fmt::format("All values lie {} too late.", elements) : ""));
+    // One value that does not go with the others, the first or the last too, and it is no shift.
+    const std::size_t compared = told ? size - by : 0;
+    for (std::size_t odd = 0; odd < compared; ++odd) {
+      CAPTURE(odd);
+      Flat odd_early = early, odd_late = late;
+      odd_early[odd] = odd_late[odd + by] = -3;
+      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), odd_early), wanted).find(" too early") == std::string::npos);
+      CHECK(likeness(Matrix(wanted.rows(), wanted.cols(), odd_late), wanted).find(" too late") == std::string::npos);
+    }
     const int factor = draw(2, 9);
     Matrix large = wanted, small = wanted, apart = wanted;
     for (float& value : large.flat()) value *= static_cast<float>(factor);

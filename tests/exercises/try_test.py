@@ -18,6 +18,28 @@ HEAD = "Matrix join_columns(const Flat& gathered, Shape slice, int tp) "
 RIGHT = "{ return join_slices(gathered, slice, SplitDim::columns, tp); }\n"
 
 
+sys.path.insert(0, str(SOURCE / "tools"))
+from exercises import Refused, exercises, find  # noqa: E402
+
+
+class Numbers(unittest.TestCase):
+    def test_every_way_to_write_one(self):
+        every = exercises(SOURCE)
+        self.assertEqual(len(every), COUNT)
+        for exercise in every:
+            lesson, _, which = exercise.number.partition(".")
+            ways = [f"{number}.{which or 1}" for number in {lesson, str(int(lesson))}]
+            if not which:
+                ways += [lesson, str(int(lesson))]
+            for way in ways:
+                with self.subTest(way=way):
+                    self.assertIs(find(every, way), exercise)
+            last = sum(each.lesson == exercise.lesson for each in every)
+            for number in (0, last + 1):
+                with self.subTest(lesson=lesson, number=number):
+                    self.assertRaises(Refused, find, every, f"{lesson}.{number}")
+
+
 class OwnFolder(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
