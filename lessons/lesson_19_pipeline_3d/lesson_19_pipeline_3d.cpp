@@ -44,7 +44,7 @@ using namespace muonwalk::sim;
 //
 // What has gone forward and not yet backward has left *activations* behind, which the backward pass needs again.
 
-// The model is a toy with one of everything (\ref toy_training): grouped-query heads, and an output layer that is the
+// The model is a toy with one of everything (toy_training in sim/lesson_19): grouped-query heads, and an output layer that is the
 // embedding once more (*tied*). A micro-batch is one short sequence of letters.
 GptTraining training;               // the model, and how it is trained
 std::string own_schedule = "1f1b";  // of the optimizer steps
@@ -81,7 +81,7 @@ void train_on_one_process() {
   SerialGptTrainer trainer(training);
   weights_after = {trainer.weights()};
   for (int step = 0; step < kSteps; ++step) {
-    trainer.step(toy_batch(training, step), /*rate=*/1);
+    trainer.step(toy_batch(training, step), 1);  // at the whole learning rate
     weights_after.push_back(trainer.weights());
   }
 }
