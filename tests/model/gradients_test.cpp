@@ -121,7 +121,7 @@ TEST_CASE("model: loss and gradients are those of a plain GPT in double precisio
 }
 
 TEST_CASE("model: and so are those of random models") {
-  for (std::uint64_t seed = 100; seed < 112; ++seed) check_gradients(random_model(seed, 4));
+  for (std::uint64_t seed = 100; seed < 110; ++seed) check_gradients(random_model(seed, 4));
 }
 
 TEST_CASE("model: a loss counts as often as the scale says") {
