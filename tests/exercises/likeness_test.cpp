@@ -231,7 +231,7 @@ TEST_CASE("any shape and any number of slices: what was done to the matrix is sa
     CHECK(of_early ==
           (told ? fmt::format("All values lie {} too early: what should come first is missing.", elements) : ""));
     CHECK(of_late == (told ? fmt::format("All values lie {} too late.", elements) : ""));
-    // One value that does not go with the others, the first or the last too, and it is no shift.
+    // One value that does not go with the others, the first or the last too, and it is not a shift.
     const std::size_t compared = told ? size - by : 0;
     for (std::size_t odd = 0; odd < compared; ++odd) {
       CAPTURE(odd);

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
@@ -143,6 +144,23 @@ TEST_CASE("unfinished: from the first byte on, a file has the permissions of the
     CHECK(mode_of(folder.file("old")) == mode);
   }
   umask(before);
+}
+
+TEST_CASE("unfinished: a process that was forked meanwhile, and ends, leaves the file to the one that writes it") {
+  const TemporaryFolder folder;
+  const NamedFiles named;
+  std::optional<FileBeside> file(folder.file("x"));
+  file->write("whole", 5);
+  const Names begun = folder.names();
+  REQUIRE(begun.size() == 1);
+  CHECK(in_child([&] {
+          file.reset();
+          _exit(7);
+        }) == 7);
+  CHECK(folder.names() == begun);
+  file->commit();
+  CHECK(folder.names() == Names{"x"});
+  CHECK(read_text(folder.file("x")) == "whole");
 }
 
 TEST_CASE("unfinished: folders that were made go when nothing is in them, and stay otherwise") {

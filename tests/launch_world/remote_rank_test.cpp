@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -107,4 +108,27 @@ TEST_CASE("ranks of one host have one clock, and their spans stay where they are
   REQUIRE(batches.size() == 2);
   CHECK(batches[0].spans.at(0).begin_ns == 1000);
   CHECK(batches[1].spans.at(0).end_ns == 9050);
+}
+
+TEST_CASE("of two clocks, the message that took least of all so far says what they differ by") {
+  // Thousands of seconds on the way, so that what a message takes besides does not matter.
+  std::vector<int> taken = {1, 2, 3, 4, 5};
+  do {
+    Ends ends = connected();
+    Hello hello, own;
+    hello.boot = "of another host";
+    own.boot = "of the reporter";
+    ProgressSlot slot;
+    RemoteRank rank(ends.reporter, hello, own, slot);
+    int least = taken[0];
+    for (const int thousands : taken) {
+      CAPTURE(thousands);
+      tell_time(ends.agent, 1000.0 * thousands);
+      tell(ends.agent, Failed{Failed::Kind::other, std::to_string(thousands), 0});
+      ends.agent.flush_within(std::chrono::milliseconds(1000));
+      while (!rank.failure() || rank.failure()->message != std::to_string(thousands)) rank.take_news();
+      least = std::min(least, thousands);
+      CHECK(std::floor(rank.failure()->at / 1000) == least);
+    }
+  } while (std::next_permutation(taken.begin(), taken.end()));
 }

@@ -3,6 +3,7 @@
 #include "sim/lesson_17/played_plan.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -234,4 +235,31 @@ TEST_CASE("tables: a line per way or link, the figures of the plans, and what ov
   const std::string links = links_table(ways, {{1e6, 0}, {0.0001, 0}}, 1);
   CHECK(links.find("neutral") != std::string::npos);
   for (const std::string& table : {plans, machine, links}) CHECK(std::count(table.begin(), table.end(), '\n') >= 2);
+}
+
+TEST_CASE("ways_table: the work and the peak of the rank that has most, whichever that is") {
+  const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
+  int differ = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    INFO("RandomLayout(" << seed << ")");
+    PlannedWay way = planned_way("x", RandomLayout(seed).plan(), settings, kSchedules[seed % 3]);
+    Index most = 0, least = peak_elements(way.plans[0]);
+    double work = 0;
+    for (const Plan& plan : way.plans) {
+      most = std::max(most, peak_elements(plan));
+      least = std::min(least, peak_elements(plan));
+      work = std::max(work, flops(plan, phases::orthogonalize));
+    }
+    differ += least < most;
+    const std::string end = fmt::format("{:.1f} MFLOP", work / 1e6), peak = number_text(most);
+    for (int first = 0; first < way.layout.grid.size(); ++first) {
+      CAPTURE(first);
+      const std::string table = ways_table({way});
+      CAPTURE(table);
+      CHECK(table.find(" " + end + " ") != std::string::npos);
+      CHECK(table.rfind(" " + peak) == table.size() - peak.size() - 1);
+      std::rotate(way.plans.begin(), way.plans.begin() + 1, way.plans.end());
+    }
+  }
+  CHECK(differ > 10);
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,20 @@ class FailedRank : public WatchedRank {
   bool wait_for_end(double) override { return true; }
   double cpu_seconds() const override { return 0; }
   bool wants_processor() const override { return false; }
+};
+
+// A rank on another host of which nobody hears any more, though it may well compute.
+class SilentRank : public WatchedRank {
+ public:
+  SilentRank() { ended_ = false; }
+  int file() const override { return -1; }
+  void take_news() override {}
+  void end() override { ended_ = true; }
+  void leave_to_parent() override {}
+  bool wait_for_end(double) override { return true; }
+  double cpu_seconds() const override { return 0; }
+  bool wants_processor() const override { return true; }
+  bool heard_of() override { return false; }
 };
 
 // What the watch says of ranks that failed like this, in rank order.
@@ -70,4 +85,25 @@ TEST_CASE("a cause is before its consequences, even where it was told later") {
       said_of({failed(Failed::Kind::peer_lost, 1), failed(Failed::Kind::peer_lost, 2), failed(Failed::Kind::other, 9)});
   CHECK(said.find("rank 2 failed") == 0);
   CHECK(said_of({failed(Failed::Kind::peer_lost, 2), failed(Failed::Kind::peer_lost, 1)}).find("rank 1 failed") == 0);
+}
+
+TEST_CASE("a rank that nobody hears of is given up after --timeout, and not before two seconds") {
+  for (const double timeout : {0.2, 3.0}) {
+    CAPTURE(timeout);
+    Options options;
+    options.timeout_seconds = timeout;
+    const ProgressBoard board(1);
+    RunWatch watch(options, board);
+    watch.add(std::make_unique<SilentRank>());
+    std::string said;
+    try {
+      watch.wait_for_run(2, "a step");
+    } catch (const RunError& error) {
+      said = error.what();
+    }
+    CAPTURE(said);
+    const std::string words = "rank 0 was not heard of in step 'rendezvous' for ";
+    REQUIRE(said.find(words) == 0);
+    CHECK(std::stod(said.substr(words.size())) >= std::max(timeout, 2.0));
+  }
 }
