@@ -112,7 +112,7 @@ class LessonCore {
   /// could be asked: there it changes nothing, and stops() stays false.
   void stop_when_asked();
 
-  /// True once a step has been the last one, because somebody asked and rank 0 decided so in it
+  /// True when a step has been the last one, because somebody asked and rank 0 decided so in it
   /// (Rank::decide_whether_to_stop). The same in the process that prints and in every rank, so it may decide what comes
   /// next. A request that comes after the last step with a decision changes nothing.
   bool stops() const;

@@ -39,7 +39,7 @@ void Rank::decide_whether_to_stop() {
   if (state_->decides && rank() == 0) state_->stops->decide(state_->step);
 }
 
-// What a rank reads before rank 0 has written could be something else than what the others read.
+// What a rank reads before rank 0 has written could differ from what the others read.
 void Rank::require_decision() const {
   if (!state_->decides || state_->stops->has_decided(state_->step)) return;
   throw RunError(
