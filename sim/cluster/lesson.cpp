@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "sim/world/launched_process.hpp"
 #include "sim/world/launched_run.hpp"
 #include "sim/world/openmp_environment.hpp"
+#include "sim/world/stop_board.hpp"
 #include "src/errors.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"
@@ -136,7 +138,9 @@ LessonCore::LessonCore(LessonInfo info, const Options& options)
   if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
 }
 
-LessonCore::~LessonCore() = default;
+LessonCore::~LessonCore() {
+  if (options_.stops) take_no_requests(options_.stops->asked());
+}
 
 bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
 
@@ -274,6 +278,34 @@ void LessonCore::over_link(const LinkSpeed& link) {
 
 void LessonCore::in_parent(const std::function<void()>& work) {
   if (reporting()) guarded(work);
+}
+
+void LessonCore::stop_when_asked() {
+  if (state_->world != nullptr)
+    throw std::logic_error("a lesson stops when asked from before its first step, or not at all");
+  if (options_.launch || options_.stops) return;
+  guarded([&] { options_.stops = std::make_shared<StopBoard>(); });
+  if (program_)  // a notebook has signals of its own
+    take_requests(options_.stops->asked(), info_.name + ": stopping after this step; Ctrl-C again ends at once");
+}
+
+bool LessonCore::stops() const {
+  return options_.stops && state_->world != nullptr && options_.stops->stops_after(state_->world->steps());
+}
+
+int LessonCore::interrupted(const std::string& text) {
+  start();
+  if (!reporting()) {
+    state_->world.reset();
+    return 3;
+  }
+  guarded([&] {
+    state_->world->finish();
+    state_->world.reset();
+    finish_output();
+    print_error_line(fmt::format("{}: {}", info_.name, text));
+  });
+  return 3;
 }
 
 int LessonCore::answer(const std::string& text) {

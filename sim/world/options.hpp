@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,8 @@
 #include "src/numerics/products.hpp"
 
 namespace muonwalk::sim {
+
+class StopBoard;
 
 /// What a rank knows without talking to anybody: its number and coordinates, the grid, and what was asked for on the
 /// command line. The serial reference of a lesson is handed a seat as well, to know which rank's result it should
@@ -90,6 +93,8 @@ struct Options {
   std::vector<int> host_of_rank;
   /// How slow each rank's link is made to be (LessonCore::over_link); nothing: as fast as it is.
   std::optional<LinkSpeed> link;
+  /// Where ranks read whether to stop (LessonCore::stop_when_asked); null: a signal ends the run.
+  std::shared_ptr<StopBoard> stops;
   bool recorded = false;  ///< keeps a recording in memory, for pictures in a notebook
 
   /// True when the run is recorded, into a file or in memory.

@@ -86,10 +86,20 @@ bool Program::poll_end() {
 
 std::string Program::out_so_far() const { return contents_of(out_); }
 
+std::string Program::error_so_far() const { return contents_of(err_); }
+
 bool Program::wait_for_output(const std::string& text, double limit_seconds) {
+  return wait_for_text(out_, text, limit_seconds);
+}
+
+bool Program::wait_for_error(const std::string& text, double limit_seconds) {
+  return wait_for_text(err_, text, limit_seconds);
+}
+
+bool Program::wait_for_text(std::FILE* file, const std::string& text, double limit_seconds) {
   const double deadline = now_seconds() + limit_seconds;
-  while (out_so_far().find(text) == std::string::npos) {
-    if (poll_end() || now_seconds() > deadline) return out_so_far().find(text) != std::string::npos;
+  while (contents_of(file).find(text) == std::string::npos) {
+    if (poll_end() || now_seconds() > deadline) return contents_of(file).find(text) != std::string::npos;
     usleep(2000);
   }
   return true;

@@ -37,11 +37,17 @@ class Program {
   std::string out_so_far() const;
   /// Waits until the standard output holds `text`; false when the program ended or `limit_seconds` passed before.
   bool wait_for_output(const std::string& text, double limit_seconds);
+  /// The same for the standard error.
+  /// @{
+  std::string error_so_far() const;
+  bool wait_for_error(const std::string& text, double limit_seconds);
+  /// @}
   /// Waits for the end. At the limit the whole session is killed.
   Outcome wait(double limit_seconds);
 
  private:
   bool poll_end();
+  bool wait_for_text(std::FILE* file, const std::string& text, double limit_seconds);
 
   pid_t pid_ = -1;
   std::FILE* out_ = nullptr;

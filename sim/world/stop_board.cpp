@@ -1,0 +1,32 @@
+#include "sim/world/stop_board.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+StopBoard::StopBoard() {
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw RunError("the memory in which ranks are asked to stop could not be mapped");
+  shared_ = new (memory) Shared;
+}
+
+StopBoard::~StopBoard() { munmap(shared_, sizeof(Shared)); }
+
+void StopBoard::decide(int step) {
+  if (has_decided(step)) return;  // a second time in a step would be too late: others may have left it
+  if (shared_->asked != 0 && shared_->last_step == 0) shared_->last_step = step;
+  shared_->decided_until.store(step, std::memory_order_release);
+}
+
+bool StopBoard::has_decided(int step) const { return shared_->decided_until.load(std::memory_order_acquire) >= step; }
+
+bool StopBoard::stops_after(int step) const {
+  const int last = shared_->last_step;
+  return last != 0 && last <= step;
+}
+
+}  // namespace muonwalk::sim

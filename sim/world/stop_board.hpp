@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+
+namespace muonwalk::sim {
+
+/// Whether somebody has asked the run to stop, and after which of its steps it does, in memory that the process that
+/// prints and all ranks share since before the fork.
+///
+/// A request may come at any moment, and each process would see it in another step. So rank 0 alone looks at it, at the
+/// beginning of a step, and writes down whether this step is the last one. A rank reads that when it has finished the
+/// step, and so it must not finish before rank 0 has written: a call that it can't leave before rank 0 has taken part
+/// sees to that, and has_decided finds out where there is none. The process that prints reads it when it has heard from
+/// every rank. What is written for a step never changes, so all of them read the same, however far ahead rank 0 is.
+class StopBoard {
+ public:
+  /// Maps the memory; nobody has asked. To be made before ranks are forked.
+  StopBoard();
+  ~StopBoard();
+  StopBoard(const StopBoard&) = delete;
+  StopBoard& operator=(const StopBoard&) = delete;
+
+  /// Becomes 1 when somebody asks. The handler of a signal may set it.
+  std::atomic<int>& asked() { return shared_->asked; }
+
+  /// By rank 0, at the beginning of step number `step`, which grows from call to call: the run stops after this step
+  /// where somebody has asked by now. In steps after that one it changes nothing.
+  void decide(int step);
+
+  /// Rank 0 has decided in this step or in a later one.
+  bool has_decided(int step) const;
+
+  /// The run stops after this step, or has stopped after an earlier one. To be asked by whoever knows that rank 0 has
+  /// decided in every step up to this one that it decides in.
+  bool stops_after(int step) const;
+
+ private:
+  struct Shared {
+    std::atomic<int> asked{0};
+    std::atomic<int> last_step{0};      // 0: the run goes on
+    std::atomic<int> decided_until{0};  // written after last_step: whoever sees a step here sees what was decided in it
+  };
+  static_assert(std::atomic<int>::is_always_lock_free, "several processes and the handler of a signal share them");
+  Shared* shared_;
+};
+
+}  // namespace muonwalk::sim
