@@ -17,11 +17,6 @@ MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
 /// All of a step, in the order of their numbers.
 std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
 
-/// What a rank holds of some whole tensors: its TP slices of the parameters of its stage, in their order, by name. A
-/// parameter that both ends of a pipeline have is there once for each.
-std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
-                                      const std::vector<NamedMatrix>& whole);
-
 /// The tensors, or gradients, of a stage, taken apart in the order of part_parameters.
 std::vector<Matrix> taken_apart(PartTensors tensors);
 
