@@ -72,8 +72,9 @@ std::string row(const std::string& what, const std::string& who, const std::stri
     const std::string space(static_cast<std::size_t>(std::max(1, width - text_width(text))), ' ');
     return left ? text + space : space + text;
   };
-  std::string line = "  " + cell(what, 38, true) + cell(who, 14, true) + cell(predicted, 14, false) +
-                     cell(counted, 13, false) + cell(messages, 9, false) + "   " + mark;
+  const std::string bytes = cell(counted, 13, false);  // a long number takes some of the room before the messages
+  std::string line = "  " + cell(what, 38, true) + cell(who, 14, true) + cell(predicted, 14, false) + bytes +
+                     cell(messages, 22 - text_width(bytes), false) + "   " + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
 

@@ -111,7 +111,8 @@ std::string curves_svg(const std::string& title, const std::vector<LossCurve>& c
   style.rule(".mw-other", "stroke-width:2;stroke-dasharray:6 4");
   const Axes axes = axes_of(curves);
   std::string body = svg_text(24, 38, "mw-title", title);
-  body += svg_text(24, 60, "mw-prose mw-quiet", "thin: each batch · thick: held-out text · dashed: text of another kind");
+  body +=
+      svg_text(24, 60, "mw-prose mw-quiet", "thin: each batch · thick: held-out text · dashed: text of another kind");
   body += grid_lines(axes);
   std::string description;
   EndNames names;
@@ -133,9 +134,9 @@ std::string curves_svg(const std::string& title, const std::vector<LossCurve>& c
     body += polyline(axes, other, colour + " mw-other", name + ", text of another kind");
     names.add(axes.y(held_out.back().second), colour + " mw-strong", name);
     names.add(axes.y(other.back().second), colour, name + ", other");
-    description += fmt::format("{}{}: after {} {:.2f} on held-out text and {:.2f} on other text.",
-                               description.empty() ? "" : " ", name, count_text(held_out.back().first, "step"),
-                               held_out.back().second, other.back().second);
+    description +=
+        fmt::format("{}{}: after {} {:.2f} on held-out text and {:.2f} on other text.", description.empty() ? "" : " ",
+                    name, count_text(held_out.back().first, "step"), held_out.back().second, other.back().second);
   }
   body += names.svg();
   return svg_page("mw-losses", kLossPageWidth, kLossPageHeight, title, description, style, body);

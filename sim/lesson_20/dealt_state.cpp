@@ -64,7 +64,8 @@ Plan gather_training_plan(const GptTraining& training, const Grid& grid, const P
   std::vector<StateForm> forms;
   for (int stage = 0; stage < grid.pp(); ++stage) {
     GroupedOptimizer optimizer = optimizer_of(training, grid, stage);
-    forms.push_back(StateForm::at(stages[static_cast<std::size_t>(stage)], grid.place(grid.rank(0, 0, stage)), optimizer));
+    forms.push_back(
+        StateForm::at(stages[static_cast<std::size_t>(stage)], grid.place(grid.rank(0, 0, stage)), optimizer));
   }
   return gather_checkpoint_plan(stages, forms, place);
 }
@@ -98,8 +99,7 @@ Plan deal_out_plan(const GptTraining& training, const Grid& grid, const Place& p
   Plan plan{grid, place, {}};
   const auto elements = [&](int rank) { return message_elements(empty_state(training, grid, grid.place(rank))); };
   if (place.rank > 0)
-    plan.operations.push_back(
-        Call{"world", CollectiveKind::recv, ElementType::float32, 0, elements(place.rank), 0});
+    plan.operations.push_back(Call{"world", CollectiveKind::recv, ElementType::float32, 0, elements(place.rank), 0});
   for (int rank = 1; place.rank == 0 && rank < grid.size(); ++rank)
     plan.operations.push_back(Call{"world", CollectiveKind::send, ElementType::float32, elements(rank), 0, rank});
   return plan;

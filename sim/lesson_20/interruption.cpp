@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/lesson_20/dealt_state.hpp"
 #include "src/numerics/bfloat16.hpp"
 #include "src/text/text.hpp"
 
@@ -40,14 +41,30 @@ std::string interruption_text(const Pretraining& run, const Seat& seat) {
       buckets += static_cast<std::int64_t>(layout.buffers[static_cast<std::size_t>(b)].buckets.size());
     return count_text(buckets, "bucket");
   };
-  std::string text;
-  for (const std::string& line : wrap_text(
-           fmt::format("pause   after step {} a checkpoint is gathered, and the run goes on from it in another layout: "
-                       "rank {} owns shards of {} before, and of {} behind",
-                       run.pause, seat.place.rank, owned(training), owned(run.ways[0].rearranged)),
-           8))
-    text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
+                     seat.place.rank, owned(training), owned(run.ways[0].rearranged));
+}
+
+Ledger checkpoints_ledger(const Pretraining& run, const TrainingWay& way, const Seat& seat) {
+  Ledger all;
+  const auto gather = [&](const GptTraining& training) {
+    all.add(ledger_of(gather_training_plan(training, seat.grid, seat.place)), 1);
+  };
+  const auto deal = [&](const GptTraining& training) {
+    all.add(ledger_of(deal_out_plan(training, seat.grid, seat.place)), 1);
+  };
+  if (!way.resume_from.empty()) deal(training_behind(run, way, way.done));
+  for (int step = way.done + 1; step <= run.steps; ++step) {
+    const GptTraining& training = training_behind(run, way, step - 1);
+    if (run.saves(step)) gather(training);
+    if (step == run.pause) {
+      gather(training);
+      deal(way.rearranged);
+    }
+  }
+  gather(way.rearranged);  // much later
+  deal(way.rearranged);
+  return all;
 }
 
 }  // namespace muonwalk::sim

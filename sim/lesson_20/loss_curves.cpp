@@ -10,6 +10,8 @@
 namespace muonwalk::sim {
 namespace {
 
+constexpr std::size_t kTableRows = 6;  // besides the one before the first step
+
 // The mean of the training losses of step `step` and those before it, up to kSmoothedSteps of them.
 float smoothed(const LossCurve& curve, int step) {
   const int first = std::max(1, step - kSmoothedSteps + 1);
@@ -65,22 +67,21 @@ std::vector<Lead> leads(const LossCurve& first, const LossCurve& second, const s
   return all;
 }
 
-std::vector<float> loss_levels(const std::vector<LossCurve>& curves, int count) {
+std::vector<float> loss_levels(const std::vector<LossCurve>& curves) {
   constexpr int kPerUnit = 20;  // multiples of 0.05
-  float highest = -1, lowest = -1;
-  for (const LossCurve& curve : curves)
-    for (const Validation& each : curve.validations) {
-      if (highest < 0) highest = lowest = each.held_out;
-      highest = std::max(highest, each.held_out);
-      lowest = std::min(lowest, each.held_out);
-    }
-  const int bottom = static_cast<int>(std::ceil(lowest * kPerUnit));
-  const int top = static_cast<int>(std::floor(highest * kPerUnit));
-  const int distance = std::max(1, (top - bottom) / std::max(1, count));
+  int of_all = 0, of_any = 0;   // the lowest, in them
+  bool first = true;
+  for (const LossCurve& curve : curves) {
+    float lowest = curve.validations.at(0).held_out;
+    for (const Validation& each : curve.validations) lowest = std::min(lowest, each.held_out);
+    const int level = static_cast<int>(std::ceil(lowest * kPerUnit));
+    of_all = first ? level : std::max(of_all, level);
+    of_any = first ? level : std::min(of_any, level);
+    first = false;
+  }
   std::vector<float> levels;
-  for (int i = 0; i < count && bottom + i * distance <= top; ++i)
-    levels.push_back(static_cast<float>(bottom + i * distance) / kPerUnit);
-  std::reverse(levels.begin(), levels.end());
+  for (const int above : {16, 8, 4, 2, 0}) levels.push_back(static_cast<float>(of_all + above) / kPerUnit);
+  if (of_any < of_all) levels.push_back(static_cast<float>(of_any) / kPerUnit);
   return levels;
 }
 
@@ -91,7 +92,9 @@ std::string loss_table(const std::vector<LossCurve>& curves) {
     rows[0].insert(rows[0].end(), {"", curve.name, ""});
     rows[1].insert(rows[1].end(), {"training", "held out", "other text"});
   }
-  for (std::size_t i = 0; i < curves[0].validations.size(); ++i) {
+  const std::size_t last = curves[0].validations.size() - 1;
+  const std::size_t stride = std::max<std::size_t>(1, last / kTableRows);
+  for (std::size_t i = 0; i <= last; i = i < last ? std::min(i + stride, last) : last + 1) {
     const int step = curves[0].validations[i].step;
     std::vector<std::string> row = {std::to_string(step)};
     for (const LossCurve& curve : curves) {
@@ -105,7 +108,7 @@ std::string loss_table(const std::vector<LossCurve>& curves) {
 }
 
 std::string lead_table(const LossCurve& first, const LossCurve& second) {
-  const std::vector<float> levels = loss_levels({first, second}, 6);
+  const std::vector<float> levels = loss_levels({first, second});
   const std::vector<Lead> in_training = leads(first, second, levels, reached_in_training);
   const std::vector<Lead> held_out = leads(first, second, levels, reached_held_out);
   std::vector<std::vector<std::string>> rows = {

@@ -47,12 +47,12 @@ std::optional<double> reached_held_out(const LossCurve& curve, float loss);
 std::vector<Lead> leads(const LossCurve& first, const LossCurve& second, const std::vector<float>& losses,
                         std::optional<double> (*reached)(const LossCurve&, float));
 
-/// Up to `count` losses with equal distances, a multiple of 0.05, which at least one of the runs reaches on the
-/// held-out text: from the lowest one upwards, largest first.
-std::vector<float> loss_levels(const std::vector<LossCurve>& curves, int count);
+/// The losses on held-out text that are worth comparing, multiples of 0.05, largest first: the lowest that all runs
+/// come to, 0.1, 0.2, 0.4 and 0.8 above it, and, where it is another, the lowest that any run comes to.
+std::vector<float> loss_levels(const std::vector<LossCurve>& curves);
 
-/// Losses of all runs side by side, a row for each validation: training loss (smoothed over as many steps as there are,
-/// up to kSmoothedSteps), held-out and other.
+/// Losses of all runs side by side, a row for each of up to a dozen validations, the first and the last included:
+/// training loss (smoothed over as many steps as there are, up to kSmoothedSteps), held-out and other.
 std::string loss_table(const std::vector<LossCurve>& curves);
 
 /// Leads in words: a row per loss, for the training text and the held-out one.

@@ -27,7 +27,8 @@ GptConfig model_of(bool small) {
   return model;
 }
 
-Corpus corpus_of(const std::string& path, const char* name, const std::string& shipped, const Corpus::Options& options) {
+Corpus corpus_of(const std::string& path, const char* name, const std::string& shipped,
+                 const Corpus::Options& options) {
   if (!path.empty()) return Corpus::of_file(path, options);
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
@@ -122,8 +123,7 @@ MicroBatch Pretraining::micro_batch(const GptTraining& training, int step, Index
 
 std::vector<MicroBatch> Pretraining::batch(const GptTraining& training, int step, Range numbers) const {
   std::vector<MicroBatch> all;
-  for (Index number = numbers.begin; number < numbers.end; ++number)
-    all.push_back(micro_batch(training, step, number));
+  for (Index number = numbers.begin; number < numbers.end; ++number) all.push_back(micro_batch(training, step, number));
   return all;
 }
 
@@ -139,8 +139,7 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
           {"optimizer", way.word},
           {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
           {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
-          {"newton_schulz",
-           fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
+          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
 }
 
 const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps) {
@@ -173,9 +172,11 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const Seat&
                   corpus_of(request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),
                   {},
                   steps,
-                  std::max(1, steps / 8),
+                  std::max(1, steps / 24),
                   steps / 2,
-                  {}};
+                  {},
+                  request.save,
+                  request.save_every};
   run.rates = {std::max(1, steps / 10), steps, 0.1f};
   require_sensible(run.rates);
   for (const bool alone : {true, false})
@@ -196,12 +197,20 @@ std::vector<Grid> grids_of(const std::string& text) {
     int dp = 0, tp = 0, pp = 0, end = 0;
     const bool read = std::sscanf(item.c_str(), "%4dx%4dx%4d%n", &dp, &tp, &pp, &end) == 3;
     if (!read || end != static_cast<int>(item.size()) || dp < 1 || tp < 1 || pp < 1 || dp * tp * pp > kMostRanks)
-      throw UsageError(fmt::format("--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids "
-                                   "1x1x1,2x2x2 (dp x tp x pp)",
-                                   in_quotes(text), in_quotes(item), kMostRanks));
+      throw UsageError(
+          fmt::format("--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids "
+                      "1x1x1,2x2x2 (dp x tp x pp)",
+                      in_quotes(text), in_quotes(item), kMostRanks));
     grids.push_back(Grid().dp(dp).tp(tp).pp(pp));
   }
   return grids;
+}
+
+std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds) {
+  const double tokens =
+      static_cast<double>(run.steps - way.done) * way.training.micro_batches * static_cast<double>(way.training.rows());
+  return fmt::format("{}: {} tokens per second with the reference beside it, {:.1f} s in all", way.name,
+                     number_text(static_cast<long long>(tokens / std::max(seconds, 1e-9))), seconds);
 }
 
 std::string pretraining_text(const Pretraining& run) {
@@ -214,26 +223,24 @@ std::string pretraining_text(const Pretraining& run) {
     for (const std::string& line : wrap_text(text, 8)) all += line + "\n";
     return all;
   };
-  std::string text = words(
-      fmt::format("model   {} parameters: {} layers of width {}, {} heads that share {} of keys and values, {} hidden "
-                  "channels; tokens are bytes",
-                  number_text(parameters), model.layers, model.width, model.heads, model.kv_heads, model.hidden));
-  text += words(fmt::format("text    {}, {} bytes, of which {} are held out; the other text is {}, {} bytes",
-                            visible_name(run.corpus.name()),
-                            number_text(run.corpus.training_bytes() + run.corpus.held_out_bytes()),
-                            number_text(run.corpus.held_out_bytes()), visible_name(run.other.name()),
-                            number_text(run.other.training_bytes() + run.other.held_out_bytes())));
+  std::string text =
+      words(fmt::format("model   {} parameters: {} layers of width {}, {} hidden channels, {} heads that share {}",
+                        number_text(parameters), model.layers, model.width, model.hidden, model.heads, model.kv_heads));
   text += words(fmt::format(
-      "steps   {} of {} micro-batches of {} tokens, {} tokens in all; gradients are clipped to a norm of {}", run.steps,
-      training.micro_batches, training.rows(),
-      number_text(static_cast<long long>(run.steps) * training.micro_batches * training.rows()), training.max_norm));
+      "text    {}, {} bytes, of which {} are held out; the other text is {}, {} bytes", visible_name(run.corpus.name()),
+      number_text(run.corpus.training_bytes() + run.corpus.held_out_bytes()), number_text(run.corpus.held_out_bytes()),
+      visible_name(run.other.name()), number_text(run.other.training_bytes() + run.other.held_out_bytes())));
+  text += words(fmt::format("steps   {} of {} micro-batches of {} tokens, {} tokens in all; clipped to a norm of {}",
+                            run.steps, training.micro_batches, training.rows(),
+                            number_text(static_cast<long long>(run.steps) * training.micro_batches * training.rows()),
+                            training.max_norm));
   std::string rates;
   for (const TrainingWay& way : run.ways)
     rates += way.training.adamw_alone
-                 ? fmt::format("AdamW alone {}; ", way.training.adamw.lr)
-                 : fmt::format("Muon {}, and AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);
-  text += words(fmt::format("rates   {}up in {}, then down along half a cosine to {} of that", rates,
-                            count_text(run.rates.warmup, "step"), run.rates.final_fraction));
+                 ? fmt::format("AdamW {}; ", way.training.adamw.lr)
+                 : fmt::format("Muon {}, AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);
+  text += words(fmt::format("rates   {}up in {}, then down to {} of that", rates, count_text(run.rates.warmup, "step"),
+                            run.rates.final_fraction));
   return text.substr(0, text.size() - 1);
 }
 

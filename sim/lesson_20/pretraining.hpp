@@ -21,7 +21,7 @@ struct PretrainingRequest {
   bool small = false;              ///< --small: a smaller model, and a handful of steps
   int micro_batches = 8;           ///< --micro-batches: in a batch, over all DP ranks
   float lr = 0.02f;                ///< --lr: of Muon, at its highest
-  float outer_lr = 0.01f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
+  float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
   float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
   bool sweep = false;              ///< --sweep: tries learning rates
   std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
@@ -53,6 +53,8 @@ struct Pretraining {
   int every = 0;                  ///< steps from one validation to the next; the last step has one in any case
   int pause = 0;                  ///< the run is interrupted behind this step
   std::vector<TrainingWay> ways;  ///< one or both, AdamW first
+  std::string save;               ///< a folder for checkpoints, with one in it for each way; empty: none
+  int save_every = 0;             ///< steps from one to the next; the last step has one in any case
 
   /// Micro-batch `number` of a step, counted from 1: windows of the training text.
   MicroBatch micro_batch(const GptTraining& training, int step, Index number) const;
@@ -60,6 +62,8 @@ struct Pretraining {
   std::vector<MicroBatch> batch(const GptTraining& training, int step, Range numbers) const;
   /// Whether there is a validation behind a step.
   bool validates(int step) const { return step == steps || step % every == 0; }
+  /// Whether a checkpoint becomes a file behind a step.
+  bool saves(int step) const { return !save.empty() && (step == steps || (save_every > 0 && step % save_every == 0)); }
   /// What a checkpoint of this run says of it, and must say for a run that goes on from it: the text, the model, and
   /// all that decides bits. The grid, its buckets and the schedule of the pipeline are not among them.
   std::map<std::string, std::string> notes(const TrainingWay& way) const;
@@ -73,13 +77,17 @@ constexpr int kValidationWindows = 24;
 /// The training of a way in the step behind so many: before the interruption, or after it in other buckets.
 const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps);
 
-/// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one sentence that names the option, for what makes no sense,
-/// and for what Corpus, WarmupCosine, require_trainable, read_checkpoint, require_notes and
-/// require_resumable refuse.
+/// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one
+/// sentence that names the option, for what makes no sense, and for what Corpus, WarmupCosine, require_trainable,
+/// read_checkpoint, require_notes and require_resumable refuse.
 Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat);
 
 /// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
 std::vector<Grid> grids_of(const std::string& text);
+
+/// How fast a way was trained, for standard error: tokens per second in a run that took this long, with the reference
+/// beside it.
+std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds);
 
 /// What is trained and how, in a few lines for the reader.
 std::string pretraining_text(const Pretraining& run);

@@ -82,4 +82,16 @@ std::string spectrum_text(const Matrix& matrix, int shown) {
   return text;
 }
 
+std::string spectrum_line(const SerialRun& run) {
+  constexpr int kShown = 8;
+  return fmt::format("{:13} σ / σ₁ of layer 0's queries: {}", run.curve().name,
+                     spectrum_text(run.model().layers.at(0).query, kShown));
+}
+
+std::string written_line(const SerialRun& run, const std::string& beginning) {
+  constexpr int kWritten = 70;
+  return fmt::format("{:13} {}…", run.curve().name,
+                     beginning + greedy_text(run.config(), run.model(), beginning, kWritten));
+}
+
 }  // namespace muonwalk::sim

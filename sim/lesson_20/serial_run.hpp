@@ -23,6 +23,8 @@ class SerialRun {
   /// All weights after one step more than the run has, with the batch and the rate of its last one, as if `skipped`
   /// other steps had been counted before it.
   const std::vector<NamedMatrix>& weights_later(int skipped);
+  /// Of its model.
+  const GptConfig& config() const { return way_.training.config; }
   /// The losses so far.
   const LossCurve& curve() const { return curve_; }
   /// The model after the last step that was taken, not counting the one of weights_later.
@@ -41,12 +43,20 @@ class SerialRun {
   LossCurve curve_;
 };
 
-/// Bytes that the model finds most likely behind a beginning, one after the other; of equally likely ones, the smallest.
-/// What is not printable ASCII becomes a dot. Each is chosen by the whole text before it, as far as the model can see.
+/// Bytes that the model finds most likely behind a beginning, one after the other; of equally likely ones, the
+/// smallest. What is not printable ASCII becomes a dot. Each is chosen by the whole text before it, as far as the model
+/// can see.
 std::string greedy_text(const GptConfig& config, const PartTensors& model, const std::string& beginning, int bytes);
 
 /// Singular values of a matrix as shares of the largest: `shown` of them (at least 2), evenly spread from the first to
 /// the last.
 std::string spectrum_text(const Matrix& matrix, int shown);
+
+/// The spectrum of the first layer's queries, and what a model writes behind a beginning, each as a line that begins
+/// with the way's name.
+/// @{
+std::string spectrum_line(const SerialRun& run);
+std::string written_line(const SerialRun& run, const std::string& beginning);
+/// @}
 
 }  // namespace muonwalk::sim
