@@ -79,6 +79,10 @@ TEST_CASE("from any grid to any grid, nothing is lost") {
       CHECK(bytes_of(saved + "/step-000004.safetensors") == uninterrupted);
       table += "\n  " + name_of(kGrids[f]) + " ";
       for (std::size_t t = 0; t < kGrids.size(); ++t) {
+        if (way == "adamw" && t != (f + 1) % kGrids.size()) {  // all pairs of one way are enough
+          table += "      -";
+          continue;
+        }
         const std::string resumed = folder / ("resumed-" + name_of(kGrids[f]) + "-" + name_of(kGrids[t]));
         // Before the pause and behind it, in turn.
         const std::string step = (f + t) % 2 == 0 ? "1" : "3";
