@@ -77,8 +77,9 @@ std::string row(const std::string& what, const std::string& who, const std::stri
   };
   // A long name has a line to itself.
   if (text_width(what) >= kNameColumns) return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
-  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, 14, true) + cell(predicted, 14, false) +
-                     cell(counted, 13, false) + cell(messages, 9, false) + "   " + mark;
+  const std::string bytes = cell(counted, 13, false);  // a long number takes some of the room before the messages
+  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, 14, true) + cell(predicted, 14, false) + bytes +
+                     cell(messages, 22 - text_width(bytes), false) + "   " + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
 

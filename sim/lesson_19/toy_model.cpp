@@ -62,21 +62,6 @@ std::vector<MicroBatch> toy_batch(const GptTraining& training, int step) {
   return all;
 }
 
-std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
-                                      const std::vector<NamedMatrix>& whole) {
-  std::vector<NamedMatrix> slices;
-  const ModelPart part = stage_part(training.config, grid.pp(), place.pp);
-  for (const Parameter& parameter : part_parameters(training.config, part, grid.tp())) {
-    const auto found =
-        std::find_if(whole.begin(), whole.end(), [&](const NamedMatrix& each) { return each.name == parameter.name; });
-    NamedMatrix slice{parameter.name, tp_slice(found->matrix, parameter.tp_split_dim, grid.tp(), place.tp)};
-    if (parameter.tp_split_dim == SplitDim::rows) slice.first_row = place.tp * slice.matrix.rows();
-    if (parameter.tp_split_dim == SplitDim::columns) slice.first_col = place.tp * slice.matrix.cols();
-    slices.push_back(std::move(slice));
-  }
-  return slices;
-}
-
 std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
                                                     const std::vector<Parameter>& parameters, const Layout& layout,
                                                     const Place& place) {

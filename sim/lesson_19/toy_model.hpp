@@ -22,11 +22,6 @@ MicroBatch own_tokens(const GptTraining& training, const Seat& seat, int step, i
 /// All of a step, in the order of their numbers.
 std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
 
-/// What a rank holds of some whole tensors: its TP slices of the parameters of its stage, in their order, by name. A
-/// parameter that both ends of a pipeline have is there once for each.
-std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
-                                      const std::vector<NamedMatrix>& whole);
-
 /// An optimizer of the training's groups that has begun on a rank, with its TP slices of the first weights of these
 /// parameters.
 std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,

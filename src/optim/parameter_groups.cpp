@@ -45,6 +45,9 @@ class SerialGroups : public SerialOptimizer {
   void scale_learning_rates(float factor) override {
     for (const Part& part : parts_) part.optimizer->scale_learning_rates(factor);
   }
+  void skip_steps(int steps) override {
+    for (const Part& part : parts_) part.optimizer->skip_steps(steps);
+  }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
 
  private:

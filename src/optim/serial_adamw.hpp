@@ -13,6 +13,7 @@ class SerialAdamW : public SerialOptimizer {
 
   void step(const std::vector<std::vector<Matrix>>& gradients) override;
   void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
+  void skip_steps(int steps) override { steps_ += steps; }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
 
  private:

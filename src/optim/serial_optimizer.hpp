@@ -17,6 +17,9 @@ class SerialOptimizer {
   virtual void step(const std::vector<std::vector<Matrix>>& gradients) = 0;
   /// The same schedule as Optimizer::scale_learning_rates, to the bit. Throws as that does.
   virtual void scale_learning_rates(float factor);
+  /// Counts this many steps that were never taken, for those that depend on how many there were before: the reference
+  /// of ranks that go on from a checkpoint with another number of steps. Changes nothing where none does.
+  virtual void skip_steps(int /*steps*/) {}
   /// The weights, in the order in which they were given.
   virtual const std::vector<NamedMatrix>& parameters() const = 0;
 };

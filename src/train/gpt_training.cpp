@@ -1,7 +1,9 @@
 #include "src/train/gpt_training.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "src/layout/slicing.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/zero1_adamw.hpp"
@@ -53,6 +55,21 @@ Layout stage_layout(const GptTraining& training, const Grid& grid, int stage) {
   LayoutOptions options;
   options.bucket_capacity = training.bucket_capacity;
   return plan_layout(routed_part(training, stage_part(training.config, grid.pp(), stage), grid.tp()), grid, options);
+}
+
+std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
+                                      const std::vector<NamedMatrix>& whole) {
+  std::vector<NamedMatrix> slices;
+  const ModelPart part = stage_part(training.config, grid.pp(), place.pp);
+  for (const Parameter& parameter : part_parameters(training.config, part, grid.tp())) {
+    const auto found =
+        std::find_if(whole.begin(), whole.end(), [&](const NamedMatrix& each) { return each.name == parameter.name; });
+    NamedMatrix slice{parameter.name, tp_slice(found->matrix, parameter.tp_split_dim, grid.tp(), place.tp)};
+    if (parameter.tp_split_dim == SplitDim::rows) slice.first_row = place.tp * slice.matrix.rows();
+    if (parameter.tp_split_dim == SplitDim::columns) slice.first_col = place.tp * slice.matrix.cols();
+    slices.push_back(std::move(slice));
+  }
+  return slices;
 }
 
 GptTrainer::GptTrainer(const GptTraining& training, const Grid& grid, const Place& place)

@@ -47,6 +47,11 @@ std::vector<Parameter> training_parameters(const GptTraining& training, int tp =
 /// The layout of a pipeline stage's parameters on a grid.
 Layout stage_layout(const GptTraining& training, const Grid& grid, int stage);
 
+/// What a rank holds of some whole tensors: its TP slices of the parameters of its stage, in their order, by name. A
+/// parameter that both ends of a pipeline have is there once for each.
+std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
+                                      const std::vector<NamedMatrix>& whole);
+
 /// The groups of a rank that a step of training speaks in.
 struct TrainingGroups {
   Communicator& dp;              ///< which have the same layers, and other data
@@ -104,6 +109,8 @@ class SerialGptTrainer {
 
   /// One step with all micro-batches of a batch.
   StepReport step(const std::vector<MicroBatch>& batch, float rate);
+  /// As SerialOptimizer::skip_steps.
+  void skip_steps(int steps) { serial_->skip_steps(steps); }
   /// All weights, in the order of gpt_parameters.
   const std::vector<NamedMatrix>& weights() const { return serial_->parameters(); }
   /// The same as a model.

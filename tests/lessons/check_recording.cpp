@@ -59,9 +59,9 @@ struct Lesson {
   // All that the table of costs is about is recorded.
   bool all_recorded() const { return is_one_of({"13", "22"}); }
   // They train in several ways, of which the first steps of the first one are recorded.
-  bool partly_recorded() const { return is_one_of({"14", "16"}); }
+  bool partly_recorded() const { return is_one_of({"14", "16", "20"}); }
   // These have quiet steps, of which only the first are recorded, or layouts, of which only the first is.
-  bool quiet() const { return is_one_of({"09", "11", "12", "13", "14", "16", "18", "22", "23"}); }
+  bool quiet() const { return is_one_of({"09", "11", "12", "13", "14", "16", "18", "20", "22", "23"}); }
   bool is_one_of(const std::set<std::string>& numbers) const { return numbers.count(name.substr(7, 2)) > 0; }
 };
 

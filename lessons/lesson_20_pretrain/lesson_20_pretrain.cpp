@@ -1,0 +1,346 @@
+// # Lesson 20 · Pretraining
+//
+// Everything together: a small GPT learns from real text, on a grid of ranks in three directions, once with AdamW alone
+// and once with Muon for its hidden matrices. Does Muon learn faster? And what happens to a run that is interrupted,
+// and goes on in another layout?
+//
+// You need to know both optimizers and which parameters each of them steps (\ref lesson_11_zero1_adamw), why their
+// learning rates can be compared (\ref lesson_12_matched_rms), and how the model is cut (\ref lesson_19_pipeline_3d).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "sim/cluster/lesson.hpp"
+#include "sim/lesson_20/dealt_state.hpp"
+#include "sim/lesson_20/interruption.hpp"
+#include "sim/lesson_20/serial_run.hpp"
+#include "sim/lesson_20/sweep.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
+#include "src/io/destination.hpp"
+#include "src/io/file_beside.hpp"
+#include "src/train/checkpoint_file.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+// ## The idea
+//
+// A text is a row of bytes, and a byte is a token. The model reads a window of the text and says at each place how
+// likely every next byte is; the loss is the mean of −log of what it gave to the right one. A model that knows nothing
+// gives 1/256 to each, and has a loss of log 256 = 5.55.
+//
+//     text      T h e · l o s s · f a l l s …
+//     window      h e · l o s s                   where it begins: a random number that belongs to
+//     to say        e · l o s s ·                 (seed, step, number), whoever asks for it
+//
+// Which windows a step sees must not depend on the grid, and neither must anything else. So ranks don't share out one
+// stream of random numbers: every micro-batch has a number in its step, and a rank computes those with its own numbers.
+//
+// The end of the text is *held out*: nothing is trained on it, and its loss says what the model has learned that holds
+// for more than the windows that it saw. A second text of another kind is *out of distribution*.
+
+// What one rank holds.
+struct Local {
+  int way = -1;                          // which of the two I am in: AdamW alone, then Muon
+  int step = 0;                          // steps done in it
+  std::unique_ptr<GptTrainer> trainer;   // my stage: weights, momentum and moments
+  Flat told;                             // the last step's norm of gradients and, on the last stage, its loss
+  std::optional<Checkpoint> checkpoint;  // on rank 0, when one was gathered
+};
+
+// ## The reference
+//
+// One process that is never interrupted (\ref SerialRun). It takes each step once, when the ranks have taken theirs,
+// and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
+PretrainingRequest request;                          // what was asked for
+std::optional<Pretraining> run;                      // the text, the model, and both ways to train it
+std::vector<std::unique_ptr<SerialRun>> references;  // one for each way
+Flat told_in(const Seat& seat, const StepReport& report) {
+  if (seat.place.pp < seat.grid.pp() - 1) return {float(report.norm)};  // the loss is known on the last stage alone
+  return {float(report.norm), report.loss};
+}
+std::vector<NamedMatrix> expected_weights(const Seat& seat, int way, int step) {
+  return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_after(step));
+}
+std::vector<NamedMatrix> told(const Seat&, const Local& local) { return named(local.told); }
+std::vector<NamedMatrix> held_weights(const Seat&, const Local& local) { return local.trainer->weights(); }
+
+// ## The steps
+//
+// Begin a way: with the first weights, which are the same in both; or, with `--resume`, with those of a checkpoint.
+// Each rank then gets from rank 0 what its own stage, TP slice and shards need. The optimizer goes on as if it had
+// never stopped.
+void resume(Rank& rank, Local& local, const GptTraining& training) {
+  SavedState state = deal_out(rank.group("world"), training, rank.grid, rank.place, local.checkpoint);
+  if (rank.bug("dropped_moments")) clear_kept(state);  // see below
+  local.step = state.steps;                            // so I know which windows come next
+  local.trainer->optimizer().resume(local.trainer->layout(), rank.place, std::move(state));
+  local.checkpoint.reset();
+}
+void begin(Rank& rank, Local& local) {
+  const int number = local.way + 1;  // after the way that I was in
+  local = Local();                   // nothing is left of it
+  local.way = number;
+  const TrainingWay& way = run->ways[number];
+  const GptTraining& training = training_behind(*run, way, way.done);
+  local.trainer = std::make_unique<GptTrainer>(training, rank.grid, rank.place);  // with the first weights
+  if (way.resume_from.empty()) return;                                            // which are the right ones
+  if (rank.rank() == 0) local.checkpoint = read_checkpoint(way.resume_from);
+  resume(rank, local, training);
+}
+
+// A step of training: forward and backward for my micro-batches, the sum of gradients, clipping, and the step of the
+// optimizer (\ref GptTrainer). The lesson before this one takes them one by one.
+//
+// New is the *schedule* of the learning rate. It goes up over the first steps, because moments and momentum have seen
+// little by then and may point anywhere. Then it goes down along half a cosine, because large steps never settle. Every
+// rank works out the same factor from the number of the step.
+void take_step(Rank& rank, Local& local, int number) {
+  const GptTraining& training = training_behind(*run, run->ways[local.way], local.step);
+  const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
+  const TrainingGroups groups{rank.dp(), rank.tp(), rank.pp(), rank.group("world")};
+  const auto observe = [&rank](PipelineMove move, bool ends) {  // for the times on standard error
+    const bool forward = move.kind == PipelineMove::Kind::forward;
+    rank.phase(ends ? "wait, sum, clip, optimizer step" : forward ? "forward" : "backward");
+  };
+  const float rate = learning_rate_factor(run->rates, number);  // of the highest
+  const auto batch = run->batch(training, number, own);         // my part of it
+  local.told = told_in(rank, local.trainer->step(groups, batch, rate, rank.threads, observe));
+  ++local.step;  // the next one sees other windows
+}
+void training_step(Rank& rank, Local& local) { take_step(rank, local, local.step + 1); }
+
+// ## Interruptions
+//
+// A *checkpoint* is all that a run needs to go on: weights, momentum and moments as whole tensors, and how many steps
+// were taken. From that follow the next windows of the text and the next learning rate. It knows nothing of a grid.
+// Rank 0 gathers it. To go on, it works out what each rank has to have, in whatever layout there is now, and sends it.
+//
+// Two kinds of mistakes are made here. One loses something: the run goes on, its loss makes a bump or not even that,
+// and nobody knows what the weights would have been. The other ties what is saved to the layout: files with the shards
+// of each rank, which fit the same number of ranks and no other. Whole tensors by name avoid the second. For the first
+// there is only one test, and it is this lesson's: compare with a run that was never interrupted.
+//
+// In the middle of either way the run is interrupted, and goes on in other buckets: then every rank owns other elements
+// than before, and needs moments that were on another rank. (With `--save` and `--resume` the grid may be another one.)
+//
+// Four planted bugs. `zero_second_moments` saves zeros for them, as the proof of concept's checkpoints do.
+// `dropped_moments` goes on without what does not fit the new layout, and says nothing. With `some_ranks_keys` one rank
+// saves less than the others. Where rank 0 looks into its own state alone, that goes unnoticed; \ref gather_checkpoint
+// lets all ranks compare first, and refuses. This run then begins again. The fourth is further down.
+bool save(Rank& rank, Local& local) {
+  SavedState saved = local.trainer->optimizer().save();
+  if (rank.bug("some_ranks_keys") && rank.rank() == rank.grid.size() - 1) saved.kept.pop_back();
+  rank.phase("checkpoint");  // for its time
+  const GptTraining& training = training_behind(*run, run->ways[local.way], local.step - 1);
+  try {
+    local.checkpoint = gather_training(rank.group("world"), training, rank.grid, rank.place, saved);
+  } catch (const RunError& error) {  // the same on every rank
+    if (rank.rank() == 0) print_error_line(error.what());
+    return false;  // nobody has a checkpoint then
+  }
+  if (local.checkpoint && rank.bug("zero_second_moments")) clear_state(*local.checkpoint, "second moments");
+  return true;
+}
+
+// To go on, the trainer is made anew, as in a program that has just been started. Its weights are then the first ones;
+// what the checkpoint has takes their place.
+void go_on_elsewhere(Rank& rank, Local& local, bool saved) {
+  const GptTraining& training = run->ways[local.way].rearranged;
+  local.trainer = std::make_unique<GptTrainer>(training, rank.grid, rank.place);
+  if (saved) resume(rank, local, training);
+}
+void interrupt(Rank& rank, Local& local) { go_on_elsewhere(rank, local, save(rank, local)); }
+
+// The count of steps belongs to the state: AdamW corrects its moments by it. A counter in bf16 has 8 bits, and stops at
+// 256, because 257 is rounded back to it. This run is too short to see that. So, when it is over, one more checkpoint
+// is taken, its count is put ahead, as after a longer run, and one more step is taken from there, by the reference too.
+//
+// The planted bug `bf16_steps` counts in bf16.
+constexpr int kPutAhead = 300;
+void step_much_later(Rank& rank, Local& local) {
+  const bool saved = save(rank, local);
+  const int later = local.step + kPutAhead;  // what the count would be
+  if (local.checkpoint) local.checkpoint->steps = rank.bug("bf16_steps") ? counted_in_bf16(later) : later;
+  go_on_elsewhere(rank, local, saved);
+  take_step(rank, local, run->steps);  // once more with the windows and the rate of the last step
+}
+
+// With `--save`, some checkpoints become files. Rank 0 writes each beside its place and renames it when it is whole, so
+// that a run that is killed leaves the last good one. With it goes all that decides bits, as notes: which text, which
+// model, which rates. A run that differs in one of them is refused when it wants to go on from there.
+void save_to_file(Rank& rank, Local& local) {
+  if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
+  const TrainingWay& way = run->ways[local.way];
+  local.checkpoint->notes = run->notes(way);  // what decides bits
+  write_checkpoint(checkpoint_path(run->save + "/" + way.word, local.step), std::move(*local.checkpoint));
+  local.checkpoint.reset();
+}
+
+// ## The cost
+//
+// Sums over plans. A step over and over has the same plan each time, so a run of any length costs what its steps cost,
+// to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
+// group of all ranks are the norms, and the checkpoints (\ref checkpoints_ledger): to rank 0, and back.
+Prediction predict(const Seat& seat) {
+  Prediction prediction;
+  for (const TrainingWay& way : run->ways) {
+    const int before = std::max(0, run->pause - way.done);  // steps before the pause
+    const int after = run->steps - way.done - before + 1;   // and after it, with the one much later
+    const auto of = [&](const GptTraining& training) { return training_plan(training, seat.grid, seat.place); };
+    prediction.ledger.add(ledger_of(of(way.training)), before);   // in the buckets from before
+    prediction.ledger.add(ledger_of(of(way.rearranged)), after);  // and in the others
+    prediction.ledger.add(checkpoints_ledger(*run, way, seat), 1);
+  }
+  return prediction;
+}
+
+// Before any rank is started: refuse what can't work, and make what all of them share.
+void prepare(const Seat& seat) {
+  run.emplace(requested_pretraining(request, seat));  // refuses with a sentence
+  references.clear();                                 // of the grid before this one, with --grids
+  for (const TrainingWay& way : run->ways) {
+    references.push_back(std::make_unique<SerialRun>(*run, way));
+    if (!run->save.empty()) make_folder("--save", run->save + "/" + way.word);
+  }
+}
+
+// One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The
+// ranks do this, and the process that prints takes the same steps by itself while they work. What is compared after
+// each step is the loss and the norm of all gradients, and, wherever the reference validates, all weights.
+void train(Lesson<Local>& lesson, int way) {
+  const std::string& name = run->ways[way].name;
+  const auto from = std::chrono::steady_clock::now();  // for tokens per second
+  lesson.quiet_step(fmt::format("{}: begin", name), begin);
+  for (int step = run->ways[way].done + 1; step <= run->steps; ++step) {
+    lesson.quiet_step(fmt::format("{}: step {}", name, step), training_step);
+    lesson.quiet_check(fmt::format("{}: norm, loss, step {}", name, step), told,
+                       [=](const Seat& seat) { return told_in(seat, references[way]->report(step)); });
+    if (run->validates(step))  // every few steps
+      lesson.quiet_check(fmt::format("{}: weights, step {}", name, step), held_weights,
+                         [=](const Seat& seat) { return expected_weights(seat, way, step); });
+    if (run->saves(step)) lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
+    if (step == run->pause) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
+  }
+  lesson.sum_up_checks(fmt::format("{}, steps {}–{}", name, run->ways[way].done + 1, run->steps));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
+  if (lesson.options().verbose > 0)  // times go to standard error
+    lesson.in_parent([&] { print_error_line(pace_text(*run, run->ways[way], took.count())); });
+}
+
+// Then the step that pretends to come much later; and all of this for both ways.
+void train_much_later(Lesson<Local>& lesson, int way) {
+  const std::string& name = run->ways[way].name;
+  lesson.quiet_step(fmt::format("{}: a step much later", name), step_much_later);
+  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const Seat& seat) {
+    return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_later(kPutAhead));
+  });
+}
+void train_all(Lesson<Local>& lesson) {
+  for (int way = 0; way < int(run->ways.size()); ++way) {
+    train(lesson, way);
+    train_much_later(lesson, way);
+  }
+}
+
+// ## Results
+//
+// The table has the losses of the reference, whose bits the ranks have: of the batches, as a mean of some steps, of the
+// held-out text, and of a text of another kind, code. Then: after how many steps does either run come to a loss, and
+// how many steps of AdamW is one of Muon worth? That is the *lead*.
+//
+// Each has the learning rates that did best for it among a few (`--sweep`; what it printed lies beside this file, in
+// sweep.txt), on the same text and with as many steps. A comparison with a rate that is good for one of them would be
+// worth nothing.
+//
+// Last, what the two have made of the same first weights: the singular values of one matrix, and what each model writes
+// if always the likeliest byte is taken (*greedy*).
+std::vector<LossCurve> curves() {
+  std::vector<LossCurve> all;
+  for (const auto& reference : references) all.push_back(reference->curve());
+  return all;
+}
+void print_results(Lesson<Local>& lesson) {
+  lesson.say("\n" + loss_table(curves()) + "\n");
+  if (references.size() == 2) lesson.say(lead_table(curves()[0], curves()[1]) + "\n");
+  for (const auto& reference : references) lesson.say(spectrum_line(*reference));  // of one matrix
+  for (const auto& reference : references) lesson.say(written_line(*reference, "Each rank "));
+  lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves()));
+  if (!request.csv.empty()) write_text_file(request.csv, curves_csv(curves()));
+}
+
+// With `--grids` all of this is done on one grid after the other, and prints a line for each: its losses, in which no
+// digit may change from line to line, and whether all bits are those of the reference. Nothing is printed of the rest
+// but the checks.
+int train_on_grids(const LessonInfo& info, const Options& options) {
+  bool all_equal = true;
+  for (const Grid& grid : grids_of(request.grids)) {
+    Options there = options;  // the same, but for two
+    there.grid = grid;
+    there.verbose = 0;  // checks alone are printed
+    Lesson<Local> lesson(info, there);
+    lesson.require(prepare);  // before any rank is started
+    train_all(lesson);
+    lesson.cost(predict);
+    lesson.in_parent([&] { all_equal = lesson.all_equal() && all_equal; });
+    lesson.in_parent([&] { print_line(grid_line(grid, curves(), lesson.all_equal())); });
+    lesson.answer("");  // its ranks end here
+  }
+  return all_equal ? 0 : 1;  // the exit code
+}
+
+int main(int argc, char** argv) {
+  LessonInfo info;
+  info.name = "lesson_20_pretrain";
+  info.title = "Pretraining";
+  info.question = "does Muon learn faster than AdamW, and what does a run lose when it is interrupted?";
+  info.groups = {{"world", {}}};    // all ranks: for norms and checkpoints
+  info.products = Products::chain;  // the same digits on all processors
+  // Four ways to lose something at an interruption.
+  info.bugs = {{"zero_second_moments", "a checkpoint has zeros for the second moments"},
+               {"dropped_moments", "in another layout, momentum and moments begin at zero again"},
+               {"bf16_steps", "the count of steps is kept in bf16, and stops at 256"},
+               {"some_ranks_keys", "one rank saves less of its state than the others"}};
+  info.also_try = {"--text FILE --steps 500", "--grids 1x1x1,8x1x1 --small", "--sweep"};
+  info.options = request.options();  // besides those of every lesson
+  Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
+  lesson.require(prepare);
+
+  // In place of all that follows: look for learning rates, or go through a list of grids.
+  if (request.sweep) lesson.instead([&] { return print_sweep(request, lesson.seat()); });
+  if (!request.grids.empty()) lesson.instead([&] { return train_on_grids(info, lesson.options()); });
+
+  // What is trained, on what, and for how long; then both ways, and what came of them.
+  lesson.trains(gpt_parameters(run->ways[0].training.config));
+  lesson.say(pretraining_text(*run) + "\n" + interruption_text(*run, lesson.seat()));
+  train_all(lesson);
+  lesson.in_parent([&] { print_results(lesson); });
+  lesson.cost(predict);
+  lesson.timings();  // on standard error
+
+  // ## Exercises
+  //
+  // 1. Somebody says: Muon needs half the steps. From the table of leads, what would you ask? Hint: compare its first
+  //    rows with its last ones, and the columns of the other text. Answer: to which loss, and on which text. In the
+  //    beginning both learn which bytes are frequent, and hardly differ. Later the lead is larger, and there are losses
+  //    that AdamW never comes to in this run. On the other text the two are close, and sometimes get worse while they
+  //    learn the first one. One number for all of this would be right at one loss alone.
+  // 2. Save with `--small --save FOLDER --save-every 2`, and compare the sizes of both kinds of files. Which is larger,
+  //    and why? Hint: what does each optimizer keep for a weight? Answer: those of AdamW alone. AdamW keeps two moments
+  //    for each weight, so with the weights that makes three numbers. Muon keeps one momentum for each weight of a
+  //    hidden matrix, so two; embedding, output and vectors have three here as well.
+  // 3. Go on from one of these with `--small --optimizer muon --resume FOLDER/muon/step-000002.safetensors`, once with
+  //    `--dp 8 --tp 1 --pp 1`, once with `--schedule gpipe`, and once with `--lr 0.01`. Which is refused? Hint: which
+  //    of them changes a bit? Answer: the last one. Grid and schedule decide who computes what, and when, so the run
+  //    comes to the same weights. Another learning rate is another run; the checkpoint notes what decides bits, the
+  //    text and the seed included, and refuses to go on with anything else.
+  return lesson.answer(
+      "on this text, with this model and so few steps, Muon is well ahead: its updates move all directions of a "
+      "matrix, and the singular values show it. An interrupted run loses nothing, not one bit, in any layout, if all "
+      "is saved that a step reads: weights, momentum, both moments, and the count of steps.");
+}
