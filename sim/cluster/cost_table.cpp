@@ -76,7 +76,8 @@ std::string row(const std::string& what, const std::string& who, const std::stri
     return left ? text + space : space + text;
   };
   // A long name has a line to itself.
-  if (text_width(what) >= kNameColumns) return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
+  if (text_width(what) >= kNameColumns)
+    return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
   const std::string bytes = cell(counted, 13, false);  // a long number takes some of the room before the messages
   std::string line = "  " + cell(what, kNameColumns, true) + cell(who, 14, true) + cell(predicted, 14, false) + bytes +
                      cell(messages, 22 - text_width(bytes), false) + "   " + mark;

@@ -1,4 +1,4 @@
-// fails: does not hold
+// fails: All of it is zeros
 #include "lessons/lesson_19_pipeline_3d/try_one_f_one_b/contract.hpp"
 
 using namespace muonwalk;

@@ -1,4 +1,4 @@
-// fails: wait
+// fails: elements of this rank differ
 #include <algorithm>
 
 #include "lessons/lesson_19_pipeline_3d/try_one_f_one_b/contract.hpp"
