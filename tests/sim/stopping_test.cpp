@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fault_cases.hpp"
 
 using namespace muonwalk::testing;
@@ -148,6 +149,14 @@ TEST_CASE("a rank that hangs after the request is still found") {
   CHECK(outcome.err.find(kHeard) == 0);
   CHECK(outcome.err.find("in step 'quiet step 1'") != std::string::npos);
   CHECK(processes_of_session(program.pid()).empty());
+}
+
+TEST_CASE("a run that stops leaves no recording, no picture and no trace") {
+  const TemporaryFolder folder;
+  Program program(command({"--mode", "ask_between", "--at", "5", "--record", folder.file("run.json"), "--trace",
+                           folder.file("trace.json"), "--svg", folder.file("pictures/")}));
+  expect_stopped(program);
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("a lesson that does not ask to be asked ends at once, as all others do") {
