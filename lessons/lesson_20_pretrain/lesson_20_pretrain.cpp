@@ -249,8 +249,8 @@ void train_all(Lesson<Local>& lesson) {
 // how many steps of AdamW is one of Muon worth? That is the *lead*.
 //
 // Each has learning rates that were among the best of a few for it (`--sweep`; what that printed lies beside this file,
-// in sweep.txt), on the same text and with as many steps. A comparison with a rate that is good for one of them alone
-// would be worth nothing.
+// in sweep.txt). That flatters Muon a little: it has two rates, so more pairs were tried for it. And they were chosen
+// by the held-out text, with one seed.
 //
 // Last, what the two have made of the same first weights: the singular values of one matrix, and what each model writes
 // if always the likeliest byte is taken (*greedy*).
