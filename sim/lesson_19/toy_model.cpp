@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "src/layout/slicing.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/text/text.hpp"
 

@@ -15,7 +15,7 @@ void clear_state(Checkpoint& checkpoint, const std::string& kind);
 /// Sets all that is kept besides the weights to zero.
 void clear_kept(SavedState& state);
 
-/// What a counter in bfloat16 shows after so many steps, each of which adds 1 and rounds.
+/// What a counter in bfloat16 shows after this many steps, each of which adds 1 and rounds.
 int counted_in_bf16(int steps);
 
 /// What the interruption of a run is about, in a line: how many buckets the rank at a seat has before it, and after.

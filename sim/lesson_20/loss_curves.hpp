@@ -32,12 +32,12 @@ struct Lead {
   std::optional<double> ratio() const;
 };
 
-/// What a curve is smoothed by before anybody asks when it reaches a loss: the mean of so many steps' losses, its own
+/// What a curve is smoothed by before anybody asks when it reaches a loss: the mean of this many steps' losses, its own
 /// and those before it, because batches differ.
 constexpr int kSmoothedSteps = 10;
 
-/// At which step the smoothed training loss is first at or below `loss`; nothing: never. The first kSmoothedSteps − 1
-/// steps have no mean.
+/// At which step the smoothed training loss is first at or below `loss`; nothing: never. Steps before
+/// number kSmoothedSteps have no mean.
 std::optional<double> reached_in_training(const LossCurve& curve, float loss);
 
 /// The same for the held-out text. Between two validations the loss is taken to fall in a straight line.

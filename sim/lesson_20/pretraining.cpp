@@ -158,8 +158,7 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
 
 Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
-    throw UsageError(
-        fmt::format("--optimizer is muon, adamw or both; {} is none of these.", in_quotes(request.optimizer)));
+    throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
   const int steps = request.steps == 0 ? (request.small ? 6 : 120) : request.steps;
   if (steps < 2 || steps > 100000)
     throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));

@@ -55,6 +55,12 @@ const std::vector<NamedMatrix>& SerialRun::weights_later(int skipped) {
   return trainer_.weights();
 }
 
+std::vector<LossCurve> curves_of(const std::vector<std::unique_ptr<SerialRun>>& runs) {
+  std::vector<LossCurve> all;
+  for (const auto& run : runs) all.push_back(run->curve());
+  return all;
+}
+
 std::string greedy_text(const GptConfig& config, const PartTensors& model, const std::string& beginning, int bytes) {
   std::vector<std::int32_t> tokens;
   for (const char letter : beginning) tokens.push_back(static_cast<unsigned char>(letter));

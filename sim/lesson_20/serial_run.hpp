@@ -43,6 +43,9 @@ class SerialRun {
   LossCurve curve_;
 };
 
+/// The losses of several runs so far.
+std::vector<LossCurve> curves_of(const std::vector<std::unique_ptr<SerialRun>>& runs);
+
 /// Bytes that the model finds most likely behind a beginning, one after the other; of equally likely ones, the
 /// smallest. What is not printable ASCII becomes a dot. Each is chosen by the whole text before it, as far as the model
 /// can see.

@@ -16,7 +16,7 @@ using namespace muonwalk::sim;
 
 namespace {
 
-// A run whose loss falls by `slope` in each step, from 6 on; validated every ten steps.
+// A run whose loss begins at 6 and falls by `slope` in each step; validated every ten steps.
 LossCurve falling(const std::string& name, int steps, float slope) {
   LossCurve curve{name, {}, {}};
   curve.validations.push_back({0, 6, 7});
