@@ -17,6 +17,7 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/lesson_20/dealt_state.hpp"
 #include "sim/lesson_20/interruption.hpp"
+#include "sim/lesson_20/results.hpp"
 #include "sim/lesson_20/serial_run.hpp"
 #include "sim/lesson_20/sweep.hpp"
 #include "sim/terminal/terminal.hpp"
@@ -113,7 +114,10 @@ void take_step(Rank& rank, Local& local, int number) {
   local.told = told_in(rank, local.trainer->step(groups, batch, rate, rank.threads, observe));
   ++local.step;  // the next one sees other windows
 }
-void training_step(Rank& rank, Local& local) { take_step(rank, local, local.step + 1); }
+void training_step(Rank& rank, Local& local) {
+  rank.decide_whether_to_stop();  // after this step, because somebody has pressed Ctrl-C
+  take_step(rank, local, local.step + 1);
+}
 
 // ## Interruptions
 //
@@ -172,7 +176,8 @@ void step_much_later(Rank& rank, Local& local) {
 }
 
 // With `--save`, some checkpoints become files. Rank 0 writes each beside its place and renames it when it is whole, so
-// that a run that is killed leaves the last good one. With it goes all that decides bits, as notes: which text, which
+// that a run that is killed leaves the last good one. Ctrl-C asks for one more: the run ends after the step that it is
+// in, and can go on from there. With it goes all that decides bits, as notes: which text, which
 // model, which rates. A run that differs in one of them is refused when it wants to go on from there.
 void save_to_file(Rank& rank, Local& local) {
   if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
@@ -217,16 +222,18 @@ void train(Lesson<Local>& lesson, int way) {
   const std::string& name = run->ways[way].name;
   const auto from = std::chrono::steady_clock::now();  // for tokens per second
   lesson.quiet_step(fmt::format("{}: begin", name), begin);
-  for (int step = run->ways[way].done + 1; step <= run->steps; ++step) {
+  for (int step = run->ways[way].done + 1; step <= run->steps && !lesson.stops(); ++step) {
     lesson.quiet_step(fmt::format("{}: step {}", name, step), training_step);
     lesson.quiet_check(fmt::format("{}: norm, loss, step {}", name, step), told,
                        [=](const Seat& seat) { return told_in(seat, references[way]->report(step)); });
     if (run->validates(step))  // every few steps
       lesson.quiet_check(fmt::format("{}: weights, step {}", name, step), held_weights,
                          [=](const Seat& seat) { return expected_weights(seat, way, step); });
-    if (run->saves(step)) lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
-    if (step == run->pause) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
+    if (run->saves(step) || lesson.stops())
+      lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
+    if (step == run->pause && !lesson.stops()) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
   }
+  if (lesson.stops()) return;
   lesson.sum_up_checks(fmt::format("{}, steps {}–{}", name, run->ways[way].done + 1, run->steps));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
   if (lesson.options().verbose > 0)  // times go to standard error
@@ -238,8 +245,10 @@ void train(Lesson<Local>& lesson, int way) {
     return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_later(kPutAhead));
   });
 }
-void train_all(Lesson<Local>& lesson) {
-  for (int way = 0; way < int(run->ways.size()); ++way) train(lesson, way);  // AdamW alone first
+const TrainingWay& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
+  int way = 0;
+  for (train(lesson, way); way + 1 < int(run->ways.size()) && !lesson.stops(); train(lesson, way)) ++way;
+  return run->ways[way];
 }
 
 // ## Results
@@ -254,18 +263,8 @@ void train_all(Lesson<Local>& lesson) {
 //
 // Last, what the two have made of the same first weights: the singular values of one matrix, and what each model writes
 // if always the likeliest byte is taken (*greedy*).
-void print_results_here(Lesson<Local>& lesson) {
-  const std::vector<LossCurve> curves = curves_of(references);
-  lesson.say("\n" + loss_table(curves) + "\n");
-  if (references.size() == 2) lesson.say(lead_table(curves[0], curves[1]) + "\n");
-  for (const auto& reference : references) lesson.say(spectrum_line(*reference));  // of one matrix
-  for (const auto& reference : references) lesson.say(written_line(*reference, "Each rank "));
-  lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves));
-  if (!request.csv.empty()) write_text_file(request.csv, curves_csv(curves));
-}
-
 void print_results(Lesson<Local>& lesson) {
-  lesson.in_parent([&lesson] { print_results_here(lesson); });  // ranks have no reference
+  lesson.in_parent([&lesson] { print_results_of(lesson, request, references); });  // ranks have no reference
 }
 
 // With `--grids` all of this is done on one grid after the other, and prints a line for each: its losses, in which no
@@ -311,11 +310,15 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
   lesson.require(prepare);
   do_instead(lesson, info);
+  if (!request.save.empty()) lesson.stop_when_asked();
 
   // What is trained, on what, and for how long; then both ways, and what came of them.
   lesson.trains(gpt_parameters(run->ways[0].training.config));
   lesson.say(pretraining_text(*run) + "\n" + interruption_text(*run, lesson.seat()));
-  train_all(lesson);
+  const std::string last = train_all(lesson).word;
+  if (lesson.stops())
+    return lesson.interrupted(
+        fmt::format("saved; --optimizer {} --resume {}/{} goes on with it", last, request.save, last));
   print_results(lesson);
   lesson.cost(predict);
   lesson.timings();  // on standard error

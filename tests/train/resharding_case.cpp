@@ -240,8 +240,8 @@ Trained train(const TinyRun& run, const Stages& stages, const Checkpoint* from, 
     rank.meter.restart_peak();
     const std::int64_t before = rank.meter.live();
     try {
-      std::optional<Checkpoint> saved = gather_checkpoint(rank.group("world"), run.parameters, stages.layouts, rank.place, state,
-                                                          {{"seed", std::to_string(run.seed)}});
+      std::optional<Checkpoint> saved = gather_checkpoint(rank.group("world"), run.parameters, stages.layouts,
+                                                          rank.place, state, {{"seed", std::to_string(run.seed)}});
       differences[number] = against_plan(gather_checkpoint_plan(stages.layouts, forms, rank.place), recorder,
                                          rank.ledger, rank.meter.peak() - before);
       if (saved.has_value() != (rank.place.rank == 0)) differences[number] = "a rank other than 0 has the checkpoint";
