@@ -11,7 +11,7 @@
 namespace muonwalk::sim {
 
 SerialRun::SerialRun(const Pretraining& run, const TrainingWay& way)
-    : run_(run), way_(way), trainer_(way.training), curve_{way.name, {}, {}} {}
+    : run_(run), way_(way), trainer_(way.training), curve_{way.name, {}, {}}, progress_(way.name, run.steps) {}
 
 void SerialRun::validate() {
   const PartTensors model = trainer_.tensors();
@@ -28,6 +28,7 @@ void SerialRun::train_up_to(int step) {
                                      learning_rate_factor(run_.rates, next)));
     curve_.training.push_back(reports_.back().loss);
     if (run_.validates(next)) validate();
+    progress_.at(next);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "sim/lesson_20/loss_curves.hpp"
 #include "sim/lesson_20/pretraining.hpp"
+#include "sim/terminal/progress_line.hpp"
 
 namespace muonwalk::sim {
 
@@ -41,6 +42,7 @@ class SerialRun {
   bool later_ = false;
   PartTensors before_later_;
   LossCurve curve_;
+  ProgressLine progress_;  // on a terminal
 };
 
 /// The losses of several runs so far.
