@@ -56,8 +56,8 @@ struct Local {
 
 // ## The reference
 //
-// One process that is never interrupted (\ref SerialRun). It takes each step once, when the ranks have taken theirs,
-// and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
+// One process that is never interrupted (\ref SerialGptTrainer). It takes each step once, when the ranks have taken
+// theirs, and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
 PretrainingRequest request;                          // what was asked for
 std::optional<Pretraining> run;                      // the text, the model, and both ways to train it
 std::vector<std::unique_ptr<SerialRun>> references;  // one for each way
@@ -191,7 +191,7 @@ void save_to_file(Rank& rank, Local& local) {
 //
 // Sums over plans. A step over and over has the same plan each time, so a run of any length costs what its steps cost,
 // to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
-// group of all ranks are the norms, and the checkpoints (\ref checkpoints_ledger): to rank 0, and back.
+// group of all ranks are the norms, and the checkpoints (\ref gather_checkpoint_plan): to rank 0, and back.
 Prediction predict(const Seat& seat) {
   Prediction prediction;
   for (const TrainingWay& way : run->ways) {

@@ -27,6 +27,12 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 
+// How long one connection may take: a part of the time for all, so that ranks can connect anew where somebody came and
+// went in between, and one of them waits for what can't come any more.
+milliseconds for_one_connection(milliseconds timeout) {
+  return std::max(timeout / 4, std::min(timeout, milliseconds(2000)));
+}
+
 // Gloo's own limit while two ranks connect. Debian's version multiplies it by five.
 milliseconds connect_limit(milliseconds timeout) {
 #ifdef GLOO_SHARED_STORE
@@ -43,8 +49,8 @@ class MeshContext : public gloo::Context {
       : gloo::Context(its_rank, its_size) {
     device_ = device;
     transportContext_ = device_->createContext(its_rank, its_size);
-    transportContext_->setTimeout(connect_limit(timeout));
-    setTimeout(connect_limit(timeout));
+    transportContext_->setTimeout(connect_limit(for_one_connection(timeout)));
+    setTimeout(connect_limit(for_one_connection(timeout)));
   }
   // Opens a port for `peer` and returns its address.
   std::vector<char> listen_for(int peer) { return transportContext_->createPair(peer)->address().bytes(); }
@@ -214,6 +220,12 @@ class Attempt {
     try {
       return board_.get(key(what, rank), time_left(deadline_));
     } catch (const TimeoutError&) {
+      // All of them came once, and had to connect anew because they saw somebody else.
+      if (number_ > 1)
+        throw StrangerError("a process that is not a rank got between the ranks of group " + group_ +
+                            ", and they could not connect anew within " + std::to_string(timeout_.count()) +
+                            " ms; nothing of the run was sent to it; end that process, or run where ranks get a "
+                            "network of their own");
       throw RunError("the group " + group_ + " can't be connected: its rank " + std::to_string(rank) +
                      " did not come within " + std::to_string(timeout_.count()) +
                      " ms; it has died, hangs, or was never started");
