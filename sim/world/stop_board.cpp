@@ -8,6 +8,13 @@
 
 namespace muonwalk::sim {
 
+struct StopBoard::Shared {
+  std::atomic<int> asked{0};
+  std::atomic<int> last_step{0};      // 0: the run goes on
+  std::atomic<int> decided_until{0};  // written after last_step: whoever sees a step here sees what was decided in it
+};
+static_assert(std::atomic<int>::is_always_lock_free, "several processes and the handler of a signal share them");
+
 StopBoard::StopBoard() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw RunError("the memory in which ranks are asked to stop could not be mapped");
@@ -15,6 +22,8 @@ StopBoard::StopBoard() {
 }
 
 StopBoard::~StopBoard() { munmap(shared_, sizeof(Shared)); }
+
+std::atomic<int>& StopBoard::asked() { return shared_->asked; }
 
 void StopBoard::decide(int step) {
   if (has_decided(step)) return;  // a second time in a step would be too late: others may have left it

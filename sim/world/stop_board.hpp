@@ -21,7 +21,7 @@ class StopBoard {
   StopBoard& operator=(const StopBoard&) = delete;
 
   /// Becomes 1 when somebody asks. The handler of a signal may set it.
-  std::atomic<int>& asked() { return shared_->asked; }
+  std::atomic<int>& asked();
 
   /// By rank 0, at the beginning of step number `step`, which grows from call to call: the run stops after this step
   /// where somebody has asked by now. In steps after that one it changes nothing.
@@ -35,12 +35,7 @@ class StopBoard {
   bool stops_after(int step) const;
 
  private:
-  struct Shared {
-    std::atomic<int> asked{0};
-    std::atomic<int> last_step{0};      // 0: the run goes on
-    std::atomic<int> decided_until{0};  // written after last_step: whoever sees a step here sees what was decided in it
-  };
-  static_assert(std::atomic<int>::is_always_lock_free, "several processes and the handler of a signal share them");
+  struct Shared;
   Shared* shared_;
 };
 

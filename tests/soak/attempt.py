@@ -138,16 +138,23 @@ def is_json(content):
         return False
 
 
+def same_picture(name, content, clean):
+    """What was measured is another picture in every run; it is whole if it ends as one does."""
+    if Path(name).name == "measured.svg" and content is not None and clean is not None:
+        return content.rstrip().endswith(b"</svg>") and clean.rstrip().endswith(b"</svg>")
+    return content == clean
+
+
 def output_state(output, outcome, clean, job):
     """"whole", "absent", "old", or "torn"."""
     if output.kind == "folder":
         inside = {name: content for name, content in outcome.files.items() if name.startswith(output.name + "/")}
         whole = {name: content for name, content in clean.files.items() if name.startswith(output.name + "/")}
-        if any(whole.get(name, b"no such file") != content for name, content in inside.items()):
+        if not all(same_picture(name, content, whole.get(name, b"no such file")) for name, content in inside.items()):
             return "torn"
         if output.name in outcome.files and not inside:
             return "an empty folder"
-        return "whole" if inside == whole else "absent"
+        return "whole" if inside.keys() == whole.keys() else "absent"
     if output.name not in outcome.files:
         return "absent"
     content = outcome.files[output.name]
