@@ -44,7 +44,7 @@ void print_measured(LessonCore& lesson) {
     if (lesson.options().verbose > 0) print_error_line(measured_bubbles(measured));
     NamedTimelines drawn;
     for (const MeasuredPipeline& each : measured) drawn.emplace_back(each.title, each.timeline);
-    lesson.picture("measured", pipelines_svg("The same, as measured in this run", drawn));
+    lesson.picture("schedules_measured", pipelines_svg("The same, as measured in this run", drawn));
   });
 }
 

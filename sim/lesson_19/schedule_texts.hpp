@@ -15,7 +15,7 @@ std::string schedules_svg(const GptTraining& training, const Grid& grid);
 /// @}
 
 /// When the moves of a lesson's steps were made, in the process that prints: bubbles on standard error (not with
-/// --verbose 0), and all steps as the picture "measured". The lesson has to be traced (LessonInfo::traced).
+/// --verbose 0), and all steps as the picture "schedules_measured". The lesson has to be traced (LessonInfo::traced).
 void print_measured(LessonCore& lesson);
 
 }  // namespace muonwalk::sim

@@ -140,7 +140,7 @@ def is_json(content):
 
 def same_picture(name, content, clean):
     """What was measured is another picture in every run; it is whole if it ends as one does."""
-    if Path(name).name == "measured.svg" and content is not None and clean is not None:
+    if Path(name).name == "schedules_measured.svg" and content is not None and clean is not None:
         return content.rstrip().endswith(b"</svg>") and clean.rstrip().endswith(b"</svg>")
     return content == clean
 
