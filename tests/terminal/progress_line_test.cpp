@@ -12,14 +12,16 @@ using namespace muonwalk::sim;
 
 namespace {
 
-// What is written to a file while `work` has it, as far as it is there afterwards.
+// What is written to a file while `work` has it: all that comes out at the other end before a mark that is written
+// last.
 template <class Work>
 std::string written_to(int file, int reader, const Work& work) {
   work(file);
-  ::fcntl(reader, F_SETFL, O_NONBLOCK);
-  char all[4096];
-  const auto count = ::read(reader, all, sizeof(all));
-  return count > 0 ? std::string(all, static_cast<std::size_t>(count)) : "";
+  REQUIRE(::write(file, "|", 1) == 1);
+  std::string all;
+  char next = 0;
+  while (::read(reader, &next, 1) == 1 && next != '|') all += next;
+  return all;
 }
 
 }  // namespace
