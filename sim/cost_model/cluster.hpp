@@ -1,0 +1,79 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cost_model/measured_curve.hpp"
+
+namespace muonwalk::sim {
+
+/// One GB is 10⁹ bytes and one GiB is 2³⁰; a card of "80 GB" has 80 GiB of memory.
+/// @{
+constexpr double kGigabyte = 1e9;
+constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+/// @}
+
+/// A GPU, or a processor core that stands in for one.
+struct Accelerator {
+  std::string name;                    ///< "H100"
+  double flops_per_second = 0;         ///< dense, in the type that products are computed in (bf16 on a GPU)
+  double memory_bytes = 0;             ///< how much it has
+  double memory_bytes_per_second = 0;  ///< how fast it reads or writes that
+  MeasuredCurve
+      product_efficiency;  ///< the share of flops_per_second that a product reaches, by its FLOPs; may be empty
+  std::string source;      ///< of these numbers
+};
+
+/// One level of a network: what joins the accelerators of a node, the nodes of a pod, the pods. Every accelerator has
+/// a link of its own into it, or shares one (`rails`).
+struct NetworkLevel {
+  std::string name;             ///< "NVLink", "EFA"
+  int accelerators = 0;         ///< that one such unit joins; 0 for the outermost level: all of them
+  double bytes_per_second = 0;  ///< out of one accelerator, in one direction, while all of its neighbours send too
+  double latency_seconds = 0;   ///< until a message's first byte has arrived
+  /// Bus bandwidth of a collective by the number of units of the level below that take part, measured with all
+  /// accelerators at work; may be empty, then bytes_per_second holds.
+  /// @{
+  MeasuredCurve all_reduce;
+  MeasuredCurve all_gather;  ///< also for reduce-scatter
+  /// @}
+  std::string source;  ///< of these numbers
+};
+
+/// A cluster: equal accelerators under levels of network, the innermost first.
+struct Cluster {
+  std::string name;                  ///< "h100-efa"
+  Accelerator accelerator;           ///< all are alike
+  std::vector<NetworkLevel> levels;  ///< at least one
+  /// How many accelerators a node has: those of the innermost level.
+  int node() const { return levels.front().accelerators; }
+};
+
+/// The clusters that are known by name, in the order in which they are listed.
+std::vector<std::string> cluster_names();
+
+/// The cluster of that name, or, where `name` ends in ".json", the one that the file describes (docs/cost-model.md has
+/// its fields, each with its unit in its name). Throws UsageError, one sentence, for an unknown name, a file that can't
+/// be read, a field that is missing, unknown, or not a number above 0.
+Cluster cluster_of(const std::string& name);
+
+/// A cluster as the JSON text that cluster_of reads.
+std::string cluster_json(const Cluster& cluster);
+
+/// How the ranks of a group lie in a cluster that is filled in rank order.
+struct GroupSpread {
+  int ranks = 1;             ///< in the group
+  std::vector<int> widths;   ///< for each level: how many units of the level below it joins, 1 where the level is not
+                             ///< crossed; their product is `ranks`
+  std::vector<int> sharing;  ///< for each level: how many such groups send out of one unit of the level below at once
+
+  /// The number of the outermost level that is crossed; −1 where there is one rank.
+  int outermost() const;
+};
+
+/// The group of `ranks` ranks, each `stride` after the one before: tp has a stride of 1, dp of tp, pp of tp · dp
+/// (src/layout/grid.hpp). A level holds as many members of the group as fit into its accelerators. Throws UsageError
+/// where the cluster's levels and the group do not divide each other so that every unit holds as many members.
+GroupSpread group_spread(const Cluster& cluster, int ranks, int stride);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+namespace muonwalk::sim {
+
+/// How a training run is laid out over a cluster: the columns of a record of a run.
+struct TrainingLayout {
+  int nodes = 1;
+  int dp = 1;            ///< data-parallel ranks
+  int tp = 1;            ///< tensor-parallel ranks
+  int pp = 1;            ///< pipeline stages
+  int zero = 0;          ///< 0: every DP rank has all optimizer state; 1: a share of it
+  int micro_batch = 1;   ///< sequences in one micro-batch of one DP rank
+  int accumulation = 1;  ///< micro-batches per step and DP rank
+
+  /// dp · tp · pp.
+  int ranks() const { return dp * tp * pp; }
+};
+
+/// Refuses sizes below 1, a ZeRO stage that is not 0 or 1, and a grid that has another number of ranks than
+/// `nodes` · `node`. Throws UsageError, one sentence.
+void require_sensible(const TrainingLayout& layout, int node);
+
+/// "dp 4 × tp 2 × pp 2, ZeRO-1, 8 micro-batches of 2".
+std::string text(const TrainingLayout& layout);
+
+}  // namespace muonwalk::sim
