@@ -4,6 +4,19 @@
 
 namespace muonwalk::sim {
 
+/// Which activations are computed once more in the backward pass, in place of being kept.
+enum class Recomputation {
+  none,       ///< all are kept
+  selective,  ///< but those of attention's own products (Korthikanti et al., 2022)
+  full        ///< a layer's input alone is kept
+};
+
+/// "none", "selective", "full"; the opposite throws UsageError for any other word.
+/// @{
+const char* recomputation_name(Recomputation recomputation);
+Recomputation parse_recomputation(const std::string& word);
+/// @}
+
 /// How a training run is laid out over a cluster: the columns of a record of a run.
 struct TrainingLayout {
   int nodes = 1;
@@ -13,6 +26,8 @@ struct TrainingLayout {
   int zero = 0;          ///< 0: every DP rank has all optimizer state; 1: a share of it
   int micro_batch = 1;   ///< sequences in one micro-batch of one DP rank
   int accumulation = 1;  ///< micro-batches per step and DP rank
+  int ep = 1;            ///< expert-parallel ranks, among the DP ranks: each has a share of every layer's experts
+  Recomputation recomputation = Recomputation::none;  ///< in the backward pass
 
   /// dp · tp · pp.
   int ranks() const { return dp * tp * pp; }

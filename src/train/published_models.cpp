@@ -9,47 +9,19 @@
 namespace muonwalk {
 namespace {
 
-// Latent attention: queries, keys and values are shrunk before they are multiplied out to the heads.
-struct LatentAttention {
-  Index query_rank = 0;  // q_lora_rank; 0: queries are not shrunk
-  Index rank = 0;        // kv_lora_rank; 0: the model has no latent attention
-  Index position = 0;    // qk_rope_head_dim
-  Index value = 0;       // v_head_dim
-};
-
-// Feed-forward layers that are made of experts.
-struct Experts {
-  Index dense_layers = 0;  // first_k_dense_replace: layers that have none
-  Index count = 0;         // n_routed_experts; 0: the model has none
-  Index feed_forward = 0;  // moe_intermediate_size, of each
-  Index shared = 0;        // n_shared_experts: as one matrix, that many times as wide
-  bool bias = false;       // the router corrects its scores with a bias
-};
-
-// A model's configuration, in the words of its config.json.
-struct Configuration {
-  std::string name;
-  Index vocabulary, width, layers;     // vocab_size, hidden_size, num_hidden_layers
-  Index heads, key_value_heads, head;  // num_attention_heads, num_key_value_heads, head_dim
-  Index feed_forward;                  // intermediate_size
-  Index positions = 0;                 // n_positions, where positions are learned
-  bool like_gpt2 = false;              // biases, one matrix for q, k and v, no gate, output = embedding
-  bool head_norms = false;             // a norm for queries and one for keys
-  LatentAttention latent = {};
-  Experts experts = {};
-};
-
-const std::vector<Configuration>& configurations() {
-  static const std::vector<Configuration> all = [] {
-    std::vector<Configuration> list;
-    // https://huggingface.co/openai-community/gpt2/blob/main/config.json
+const std::vector<ModelConfiguration>& configurations() {
+  static const std::vector<ModelConfiguration> all = [] {
+    std::vector<ModelConfiguration> list;
     list.push_back({"gpt2", 50257, 768, 12, 12, 12, 64, 3072, /*positions=*/1024, /*like_gpt2=*/true});
-    // https://huggingface.co/huggyllama/llama-7b/blob/main/config.json; Touvron et al. 2023, arXiv 2302.13971, table 2
+    list.back().source = "https://huggingface.co/openai-community/gpt2/blob/main/config.json";
     list.push_back({"llama-7b", 32000, 4096, 32, 32, 32, 128, 11008});
-    // https://huggingface.co/moonshotai/Moonlight-16B-A3B/blob/main/config.json; Liu et al. 2025, arXiv 2502.16982
+    list.back().source =
+        "https://huggingface.co/huggyllama/llama-7b/blob/main/config.json; Touvron et al. 2023, arXiv 2302.13971, "
+        "table 2";
     list.push_back({"moonlight-16b", 163840, 2048, 27, 16, 16, 128, 11264, 0, false, false,
-                    LatentAttention{0, 512, 64, 128}, Experts{1, 64, 1408, 2, true}});
-    // https://huggingface.co/Qwen/Qwen3-30B-A3B/blob/main/config.json
+                    LatentAttention{0, 512, 64, 128}, RoutedExperts{1, 64, 6, 1408, 2, true}});
+    list.back().source =
+        "https://huggingface.co/moonshotai/Moonlight-16B-A3B/blob/main/config.json; Liu et al. 2025, arXiv 2502.16982";
     list.push_back({"qwen3-30b",
                     151936,
                     2048,
@@ -62,31 +34,23 @@ const std::vector<Configuration>& configurations() {
                     false,
                     /*head_norms=*/true,
                     {},
-                    Experts{0, 128, 768, 0, false}});
-    // https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/config.json; arXiv 2507.20534, table 2
+                    RoutedExperts{0, 128, 8, 768, 0, false}});
+    list.back().source = "https://huggingface.co/Qwen/Qwen3-30B-A3B/blob/main/config.json";
     list.push_back({"kimi-k2", 163840, 7168, 61, 64, 64, 128, 18432, 0, false, false,
-                    LatentAttention{1536, 512, 64, 128}, Experts{1, 384, 2048, 1, true}});
-    // "The Llama 3 Herd of Models", Meta 2024, arXiv 2407.21783, table 3
+                    LatentAttention{1536, 512, 64, 128}, RoutedExperts{1, 384, 8, 2048, 1, true}});
+    list.back().source =
+        "https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/config.json; arXiv 2507.20534, table 2";
     list.push_back({"llama-3-70b", 128256, 8192, 80, 64, 8, 128, 28672});
+    list.back().source = "'The Llama 3 Herd of Models', Meta 2024, arXiv 2407.21783, table 3";
     return list;
   }();
   return all;
 }
 
-const Configuration& configuration(const std::string& name) {
-  const auto& all = configurations();
-  const auto found = std::find_if(all.begin(), all.end(), [&name](const Configuration& c) { return c.name == name; });
-  if (found != all.end()) return *found;
-  std::string known;
-  for (const Configuration& each : all)
-    known += (known.empty() ? "" : &each == &all.back() ? " or " : ", ") + each.name;
-  throw UsageError("--model " + as_typed(name) + " is not known; it is " + known);
-}
-
 // Lists the tensors of one model, in the order of its layers.
 class TensorList {
  public:
-  explicit TensorList(const Configuration& model) : model_(model) {}
+  explicit TensorList(const ModelConfiguration& model) : model_(model) {}
 
   std::vector<ModelTensor> all() {
     matrix("embedding", model_.vocabulary, model_.width, SplitDim::rows, TensorKind::embedding);
@@ -104,7 +68,8 @@ class TensorList {
     }
     prefix_.clear();
     norm("norm");
-    if (!model_.like_gpt2) matrix("lm_head", model_.vocabulary, model_.width, SplitDim::rows, TensorKind::output);
+    if (!model_.like_gpt2 && !model_.tied)
+      matrix("lm_head", model_.vocabulary, model_.width, SplitDim::rows, TensorKind::output);
     return std::move(tensors_);
   }
 
@@ -166,7 +131,7 @@ class TensorList {
   }
 
   void experts() {
-    const Experts& experts = model_.experts;
+    const RoutedExperts& experts = model_.experts;
     matrix("router", experts.count, model_.width, SplitDim::none);
     if (experts.bias) vector("router_bias", experts.count);
     if (experts.shared > 0) feed_forward("shared.", experts.shared * experts.feed_forward, TensorKind::hidden);
@@ -174,7 +139,7 @@ class TensorList {
       feed_forward("expert" + std::to_string(e) + ".", experts.feed_forward, TensorKind::expert);
   }
 
-  const Configuration& model_;
+  const ModelConfiguration& model_;
   std::string prefix_;
   std::vector<ModelTensor> tensors_;
 };
@@ -183,11 +148,24 @@ class TensorList {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const Configuration& each : configurations()) names.push_back(each.name);
+  for (const ModelConfiguration& each : configurations()) names.push_back(each.name);
   return names;
 }
 
-std::vector<ModelTensor> model_tensors(const std::string& name) { return TensorList(configuration(name)).all(); }
+const ModelConfiguration& model_configuration(const std::string& name) {
+  const auto& all = configurations();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&name](const ModelConfiguration& c) { return c.name == name; });
+  if (found != all.end()) return *found;
+  std::string known;
+  for (const ModelConfiguration& each : all)
+    known += (known.empty() ? "" : &each == &all.back() ? " or " : ", ") + each.name;
+  throw UsageError("--model " + as_typed(name) + " is not known; it is " + known);
+}
+
+std::vector<ModelTensor> model_tensors(const ModelConfiguration& model) { return TensorList(model).all(); }
+
+std::vector<ModelTensor> model_tensors(const std::string& name) { return model_tensors(model_configuration(name)); }
 
 std::vector<Parameter> model_parameters(const std::string& name) {
   std::vector<Parameter> parameters;

@@ -24,6 +24,43 @@ struct ModelTensor {
   TensorKind kind;      ///< what it is for
 };
 
+/// Latent attention: queries, keys and values are shrunk before they are multiplied out to the heads.
+struct LatentAttention {
+  Index query_rank = 0;  ///< q_lora_rank; 0: queries are not shrunk
+  Index rank = 0;        ///< kv_lora_rank; 0: the model has no latent attention
+  Index position = 0;    ///< qk_rope_head_dim
+  Index value = 0;       ///< v_head_dim
+};
+
+/// Feed-forward layers that are made of experts, of which a router chooses some for each token.
+struct RoutedExperts {
+  Index dense_layers = 0;  ///< first_k_dense_replace: layers that have none
+  Index count = 0;         ///< n_routed_experts; 0: the model has none
+  Index chosen = 0;        ///< num_experts_per_tok
+  Index feed_forward = 0;  ///< moe_intermediate_size, of each
+  Index shared = 0;        ///< n_shared_experts: as one matrix, that many times as wide
+  bool bias = false;       ///< the router corrects its scores with a bias
+};
+
+/// A model's sizes. Comments name the entry of its config.json.
+struct ModelConfiguration {
+  std::string name;             ///< "llama-7b"
+  Index vocabulary = 0;         ///< vocab_size
+  Index width = 0;              ///< hidden_size
+  Index layers = 0;             ///< num_hidden_layers
+  Index heads = 0;              ///< num_attention_heads
+  Index key_value_heads = 0;    ///< num_key_value_heads
+  Index head = 0;               ///< head_dim
+  Index feed_forward = 0;       ///< intermediate_size
+  Index positions = 0;          ///< n_positions, where positions are learned
+  bool like_gpt2 = false;       ///< biases, one matrix for q, k and v, no gate, output = embedding
+  bool head_norms = false;      ///< a norm for queries and one for keys
+  LatentAttention latent = {};  ///< where it has that
+  RoutedExperts experts = {};   ///< where it has any
+  bool tied = false;            ///< tie_word_embeddings: the output layer is the embedding once more
+  std::string source = "";      ///< where these numbers stand
+};
+
 /// The models whose tensors are known: "gpt2", "llama-7b", "moonlight-16b", "qwen3-30b", "kimi-k2", "llama-3-70b".
 std::vector<std::string> model_names();
 
@@ -31,6 +68,11 @@ std::vector<std::string> model_names();
 /// (published_models.cpp names the source of each). They are for planning: nobody needs its weights. Throws UsageError
 /// for a name that is not among model_names.
 std::vector<ModelTensor> model_tensors(const std::string& name);
+
+/// The sizes that they are worked out from. Throws as they do.
+const ModelConfiguration& model_configuration(const std::string& name);
+/// The tensors of any model of such sizes.
+std::vector<ModelTensor> model_tensors(const ModelConfiguration& model);
 
 /// Those of them that Muon takes: `hidden` and `expert`.
 std::vector<Parameter> model_parameters(const std::string& name);

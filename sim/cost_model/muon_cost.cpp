@@ -1,0 +1,275 @@
+#include "sim/cost_model/muon_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "sim/cost_model/collective_time.hpp"
+#include "src/errors.hpp"
+#include "src/layout/sharding.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/strategies/all_to_all.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients || phase == phases::gather_weights; }
+
+// The DP rank that has most of Newton–Schulz, and the mean over all.
+struct BusiestRank {
+  int rank = 0;
+  double flops_mean = 0;
+};
+
+BusiestRank busiest(const std::vector<double>& flops) {
+  const auto most = std::max_element(flops.begin(), flops.end());
+  return {static_cast<int>(most - flops.begin()),
+          std::accumulate(flops.begin(), flops.end(), 0.0) / static_cast<double>(flops.size())};
+}
+
+// Of those that work, owners or the workers of an all-to-all.
+BusiestRank busiest_rank(const Strategy& strategy, const std::vector<Parameter>& matrices, const Layout& layout,
+                         int ns_steps) {
+  if (strategy.letter != all_to_all().letter) return busiest(sharding_of(layout, ns_steps).flops);
+  std::vector<double> flops(static_cast<std::size_t>(layout.grid.dp()));
+  const std::vector<int> workers = balanced_owners(matrices, layout.grid.dp());
+  for (std::size_t i = 0; i < matrices.size(); ++i)
+    flops[static_cast<std::size_t>(workers[i])] +=
+        newton_schulz_flops(matrices[i].shape.rows, matrices[i].shape.cols, ns_steps);
+  return busiest(flops);
+}
+
+// Seconds of the products of one work of Newton–Schulz: by their own sizes where that can be told, as a share of the
+// peak that the device reaches for products of this size.
+struct ProductTime {
+  double seconds = 0, flops = 0;
+  bool outside = false;
+  double nearest = 0;
+};
+
+void add_products(const Work& work, int ns_steps, const Accelerator& device, ProductTime& time) {
+  // Three products per step; the mean of their FLOPs says how efficient they are.
+  const double product = work.flops / (3.0 * std::max(1, ns_steps));
+  double efficiency = 1;
+  if (device.product_efficiency.measured() && product > 0) {
+    const CurveReading reading = device.product_efficiency.at(product);
+    efficiency = reading.value;
+    time.outside = time.outside || reading.outside;
+    if (reading.outside) time.nearest = reading.nearest_at;
+  }
+  time.flops += work.flops;
+  time.seconds += work.flops / (device.flops_per_second * efficiency);
+}
+
+// What one kind of transfer amounts to.
+struct TransferTime {
+  double seconds = 0, latency = 0, bytes = 0;
+  int calls = 0;
+  bool extrapolated = false;
+};
+
+double whole_bytes(const Call& call, int ranks) {
+  const double size = static_cast<double>(element_size(call.type));
+  switch (call.kind) {
+    case CollectiveKind::all_gather:
+      return size * static_cast<double>(call.elements_in) * ranks;
+    case CollectiveKind::recv:
+      return size * static_cast<double>(call.elements_out);
+    default:
+      return size * static_cast<double>(std::max(call.elements_in, call.elements_out));
+  }
+}
+
+// What a ring makes one rank send of it.
+double sent_bytes(const Call& call, double whole, int ranks) {
+  const double others = ranks > 1 ? static_cast<double>(ranks - 1) / ranks : 0.0;
+  if (call.kind == CollectiveKind::all_reduce) return 2 * whole * others;
+  if (call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter) return whole * others;
+  return whole;
+}
+
+// A sum over a plan: what comes beyond AdamW.
+class PlanSum {
+ public:
+  PlanSum(const MuonWay& way, const Cluster& cluster, int dp_stride)
+      : way_(way), cluster_(cluster), dp_stride_(dp_stride) {}
+
+  void add(const Plan& plan) {
+    Phase phase = "";
+    Index held = 0, between = 0;
+    bool begun = false;
+    for (const Operation& operation : plan.operations) {
+      if (const Work* work = std::get_if<Work>(&operation)) {
+        phase = work->phase;
+        begun = true;
+        if (phase != phases::momentum && phase != phases::apply && work->flops > 0)
+          add_products(*work, way_.ns_steps, cluster_.accelerator, products_);
+      } else if (const Call* call = std::get_if<Call>(&operation)) {
+        if (!shared_with_adamw(phase)) add_call(*call, phase, plan.grid);
+      } else {
+        const Memory& memory = std::get<Memory>(operation);
+        held += memory.bytes();
+        if (!begun) between = held;
+        if (!begun && memory.what == "momentum") kept_ = std::max(kept_, static_cast<double>(memory.bytes()));
+        transient_ = std::max(transient_, static_cast<double>(held - between));
+      }
+    }
+    ++plans_;
+  }
+
+  // The mean over the plans that were added.
+  MuonCost cost(Index buckets) const {
+    MuonCost cost;
+    const double steps = plans_;
+    const double newton_schulz = products_.seconds / steps;
+    cost.flops = products_.flops / steps;
+    cost.kept_bytes = kept_;
+    cost.transient_bytes = transient_;
+    const double peak = cluster_.accelerator.flops_per_second;
+    cost.terms.push_back({"Newton–Schulz",
+                          newton_schulz,
+                          "FLOPs of the busiest rank / (peak · efficiency)",
+                          {{"FLOPs", cost.flops, "FLOP", "its plan"},
+                           {"peak", peak, "FLOP/s", "the cluster's accelerator"},
+                           {"efficiency", newton_schulz > 0 ? cost.flops / (newton_schulz * peak) : 1, "",
+                            "by the size of the products", products_.outside, products_.nearest}}});
+    // A transfer hides behind the work of the buckets that are there already.
+    double hidden = 0;
+    if (way_.overlaps && buckets > 1)
+      hidden = newton_schulz * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
+    for (const auto& [name, transfer] : transfers_) {
+      const double seconds = transfer.seconds / steps, exposed = std::max(0.0, seconds - hidden);
+      hidden -= seconds - exposed;
+      cost.bytes_sent += transfer.bytes / steps;
+      cost.terms.push_back(
+          {name,
+           exposed,
+           "calls · latency + bytes / bandwidth − what hides behind Newton–Schulz",
+           {{"calls", transfer.calls / steps, "", "its plan"},
+            {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
+            {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
+            {"hidden", seconds - exposed, "s", "lesson 17"},
+            {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels", transfer.extrapolated}}});
+    }
+    return cost;
+  }
+
+ private:
+  static double bandwidth(const TransferTime& transfer) {
+    const double moving = transfer.seconds - transfer.latency;
+    return moving > 0 ? transfer.bytes / moving : 0;
+  }
+
+  static const char* name_of(const Call& call, Phase phase) {
+    if (call.kind == CollectiveKind::all_to_all) return "all-to-all to workers and back";
+    if (call.group == "tp") return call.kind == CollectiveKind::all_reduce ? "TP sums of Gram pieces" : "TP gather";
+    return phase == phases::dp_gather ? "DP gather" : "DP transfers";
+  }
+
+  void add_call(const Call& call, Phase phase, const Grid& grid) {
+    if (call.kind == CollectiveKind::send || call.kind == CollectiveKind::wait) return;  // what comes in counts
+    const bool tp = call.group == "tp";
+    const int ranks = tp ? grid.tp() : grid.dp();
+    if (ranks == 1) return;
+    const double whole = whole_bytes(call, ranks);
+    const CollectiveSeconds seconds =
+        collective_seconds(call.kind, algorithm_of(call.kind), whole, cluster_, spread_of(tp, ranks));
+    TransferTime& transfer = transfers_[name_of(call, phase)];
+    transfer.seconds += seconds.total();
+    transfer.latency += seconds.latency;
+    transfer.bytes += sent_bytes(call, whole, ranks);
+    transfer.extrapolated = transfer.extrapolated || seconds.extrapolated;
+    ++transfer.calls;
+  }
+
+  static CollectiveAlgorithm algorithm_of(CollectiveKind kind) {
+    return kind == CollectiveKind::all_to_all || kind == CollectiveKind::recv ? CollectiveAlgorithm::pairwise
+                                                                              : CollectiveAlgorithm::ring;
+  }
+
+  const GroupSpread& spread_of(bool tp, int ranks) {
+    GroupSpread& spread = tp ? tp_spread_ : dp_spread_;
+    if (spread.widths.empty()) spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
+    return spread;
+  }
+
+  const MuonWay& way_;
+  const Cluster& cluster_;
+  int dp_stride_;
+  GroupSpread tp_spread_, dp_spread_;
+  std::map<const char*, TransferTime, bool (*)(const char*, const char*)> transfers_{
+      [](const char* a, const char* b) { return std::string_view(a) < b; }};
+  ProductTime products_;
+  double kept_ = 0, transient_ = 0;
+  int plans_ = 0;
+};
+
+MuonSettings settings_of(const MuonWay& way) {
+  MuonSettings settings;
+  settings.ns_steps = way.ns_steps;
+  settings.precision = way.precision;
+  return settings;
+}
+
+}  // namespace
+
+StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
+  if (pp > model.layers)
+    throw UsageError(fmt::format("pp {} is more than the {} layers of {}; a stage needs a layer at least", pp,
+                                 model.layers, model.name));
+  if (ep > 1 && (model.experts == 0 || model.experts % ep != 0))
+    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts, model.name));
+  StageMatrices matrices;
+  const Index layers = (model.layers + pp - 1) / pp;
+  for (Index layer = 0; layer < layers; ++layer) {
+    int number = 0;
+    for (const TensorClass& each : model.tensors) {
+      if (each.kind != TensorKind::hidden && each.kind != TensorKind::expert) continue;
+      const bool expert = each.kind == TensorKind::expert;
+      // As many of each layer's as make up the whole model's in the end.
+      Index here = (layer + 1) * each.count / model.layers - layer * each.count / model.layers;
+      if (expert) here = (here + ep - 1) / ep;
+      for (Index i = 0; i < here; ++i)
+        (expert ? matrices.experts : matrices.dense)
+            .push_back({fmt::format("layer{}.{}", layer, number++), each.shape, each.tp_split_dim});
+    }
+  }
+  return matrices;
+}
+
+MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
+                   const MuonWay& way, const Cluster& cluster) {
+  const MuonSettings settings = settings_of(way);
+  const Layout layout = way.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
+  const BusiestRank busiest = busiest_rank(way.strategy, matrices, layout, way.ns_steps);
+  PlanSum sum(way, cluster, dp_stride);
+  for (int step = 0; step < way.strategy.period; ++step)
+    sum.add(way.strategy.optimizer(layout, settings, step)
+                ->plan(layout, layout.grid.place(layout.grid.rank(busiest.rank, 0))));
+  Index buckets = 0;
+  for (const Buffer& buffer : layout.buffers) buckets += static_cast<Index>(buffer.buckets.size());
+  MuonCost cost = sum.cost(buckets);
+  cost.mean_flops = busiest.flops_mean;
+  return cost;
+}
+
+MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonWay& way,
+                   const Cluster& cluster) {
+  if (dp % ep != 0) throw UsageError(fmt::format("ep {} does not divide dp {}", ep, dp));
+  const StageMatrices stage = stage_matrices(model, pp, ep);
+  MuonCost cost = muon_cost(stage.dense, dp, tp, tp, megatron_bucket(dp), way, cluster);
+  if (stage.experts.empty()) return cost;
+  const int sharers = dp / ep;
+  const MuonCost experts = muon_cost(stage.experts, sharers, tp, tp * ep, megatron_bucket(sharers), way, cluster);
+  for (Term term : experts.terms) cost.terms.push_back(std::move(term));
+  cost.flops += experts.flops;
+  cost.mean_flops += experts.mean_flops;
+  cost.bytes_sent += experts.bytes_sent;
+  cost.kept_bytes += experts.kept_bytes;
+  cost.transient_bytes = std::max(cost.transient_bytes, experts.transient_bytes);
+  return cost;
+}
+
+}  // namespace muonwalk::sim
