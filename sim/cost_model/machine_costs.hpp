@@ -62,7 +62,7 @@ struct MachineCosts {
   int cores = 0;                           ///< that ranks share
   double memory_bytes = 0;                 ///< of all of them
   double memory_bytes_per_second = 0;      ///< that one core reads and writes in elementwise work while all others do
-  double new_memory_bytes_per_second = 0;  ///< that one core gets from the system and clears while all others do
+  double new_memory_bytes_per_second = 0;  ///< that one core clears for new buffers while all others do
   TransportCosts gloo;                     ///< ranks are processes, over the loopback
   TransportCosts memory;                   ///< ranks are threads
   std::vector<ProductRate> newton_schulz;  ///< at least one
