@@ -26,7 +26,7 @@ struct MessageCosts {
 };
 
 /// The same by the number of ranks: with more of them than cores they wait for each other to be woken. A curve by bytes
-/// says more than an α and a β, because Gloo takes long messages another way than short ones.
+/// says more than an α and a β, because Gloo handles long messages differently.
 struct TransportCosts {
   std::vector<MessageCosts> by_ranks;  ///< with rising ranks; at least one
 

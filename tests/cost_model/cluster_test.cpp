@@ -307,3 +307,21 @@ TEST_CASE("levels have to nest, and a share of the peak is at most 1") {
   CHECK(holds(sentence("a100-selene", "/accelerator/product_efficiency/points/0/share_of_peak", 1.1), "above 1"));
   CHECK(holds(sentence("h100-efa", "/levels/1/all_reduce/points/3/units", 2), "not above that of the point before"));
 }
+
+TEST_CASE("the page about these files has an example that is read, and names every field") {
+  const std::string page = read_text(std::string(MUONWALK_ROOT) + "/docs/cost-model.md");
+  const std::size_t begin = page.find("```json\n") + 8, end = page.find("```", begin);
+  REQUIRE(end != std::string::npos);
+  const TemporaryFolder folder;
+  write_text(folder.file("example.json"), page.substr(begin, end - begin));
+  CHECK(cluster_of(folder.file("example.json")).node() == 8);
+  for (const std::string& file : {cluster_json(cluster_of("h100-efa")), cluster_json(cluster_of("a100-selene")),
+                                  machine_costs_json(made_up_machine())})
+    for (const json::json_pointer& place : leaves(json::parse(file)))
+      for (json::json_pointer rest = place; !rest.empty(); rest = rest.parent_pointer()) {
+        const std::string field = rest.back();
+        if (field == "points" || field.find_first_not_of("0123456789") == std::string::npos) continue;
+        CAPTURE(field);
+        CHECK(holds(page.substr(end), "`" + field + "`"));
+      }
+}
