@@ -97,6 +97,20 @@ TEST_CASE("the time of a small plan is the sum by hand") {
   CHECK(sum(uneven) == doctest::Approx(one.seconds()));
   CHECK(amount(uneven, "the slowest rank") == doctest::Approx(one.seconds() / 2));
 
+  // One rank alone has one core, and sends nothing.
+  Plan alone{Grid(), Grid().place(0), {}};
+  alone.work(phases::orthogonalize, {8, 8}, flops);
+  const std::vector<Term> one_core = plan_time({{alone, {0}}}, machine, {});
+  CHECK(amount(one_core, "products") == doctest::Approx(flops / rate));
+  CHECK(amount(one_core, "the slowest rank") == 0);
+  CHECK_FALSE(extrapolated(one_core));
+
+  // Three messages to three others.
+  const Grid four = Grid().dp(4);
+  Plan gather{four, four.place(1), {}};
+  gather.call("dp", CollectiveKind::all_gather, ElementType::float32, 1, 4);
+  CHECK(plan_seconds(gather, machine, {}).in_messages == doctest::Approx(3 * machine.gloo.message_seconds(4, 4).value));
+
   // Over memory, in another precision, with another engine.
   const PlanSeconds other =
       plan_seconds(small_plan(0), machine, {TransportKind::memory, Products::chain, Precision::bf16});
@@ -195,4 +209,28 @@ TEST_CASE("the steps of lessons 09 and 13 send the bytes that are predicted of t
     settings.ranks = {ranks};
     CHECK_THROWS_AS(validate_here(made_up_machine(), settings), UsageError);
   }
+}
+
+TEST_CASE("a machine that was measured, however hastily, goes through its file bit for bit and can be predicted with") {
+  MeasureSettings hasty;
+  hasty.ranks = {2, 3};
+  hasty.messages = {4, 4096};
+  hasty.sides = {4, 16};
+  hasty.seconds = 0.001;
+  std::vector<std::string> told;
+  const MachineCosts machine = measure_machine(hasty, [&](const std::string& what) { told.push_back(what); });
+  CHECK(told.size() == 5);  // work, and two numbers of ranks over two transports
+  CHECK(machine.cores >= 1);
+  for (const TransportKind transport : {TransportKind::gloo, TransportKind::memory}) {
+    CHECK(machine.transport(transport).by_ranks.size() == 2);
+    for (const MessageCosts& each : machine.transport(transport).by_ranks) CHECK(each.seconds.points().size() == 2);
+  }
+  for (const Products products : {Products::eigen, Products::chain})
+    for (const Precision precision : {Precision::fp32, Precision::bf16})
+      CHECK(machine.rate(products, precision).points().size() == 2);
+  const TemporaryFolder folder;
+  write_text(folder.file("here.json"), machine_costs_json(machine));
+  CHECK(read_machine_costs(folder.file("here.json")) == machine);
+  CHECK(cluster_of(folder.file("here.json")).accelerator.flops_per_second > 0);
+  CHECK(std::isfinite(sum(plan_time({{small_plan(0), {0, 1}}}, machine, {}))));
 }
