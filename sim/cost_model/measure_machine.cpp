@@ -17,10 +17,10 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kBatches = 3;           // at least
-constexpr double kLeastShare = 0.05;  // of the cores, that ranks can have had
-constexpr double kUndisturbed = 0.9;  // the share of batches in which the ranks had less of the cores than what counts
-constexpr int kCalls = 5;             // of a collective in a batch: no rank waits for all others in between
+constexpr int kBatches = 3;            // at least
+constexpr double kLeastShare = 0.05;   // of the cores, that ranks can have had
+constexpr double kUndisturbed = 0.97;  // the share of batches in which the ranks had less of the cores than what counts
+constexpr int kCalls = 5;              // of a collective in a batch: no rank waits for all others in between
 constexpr Index kSingle = Index{4} << 20;         // bytes that a rank gathers: from here on a batch is one call
 constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
