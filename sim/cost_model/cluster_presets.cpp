@@ -144,7 +144,7 @@ Cluster cluster_of(const std::string& name) {
   constexpr std::size_t kLength = sizeof kEnding - 1;
   if (name.size() >= kLength && name.compare(name.size() - kLength, kLength, kEnding) == 0) {
     const JsonFile file = read_json_file("cluster file", name);
-    return file.root.contains("machine") ? cluster_of_machines(machine_costs_from(file)) : cluster_from(file);
+    return file.root.contains("transports") ? cluster_of_machines(machine_costs_from(file)) : cluster_from(file);
   }
   for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make();

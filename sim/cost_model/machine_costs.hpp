@@ -26,7 +26,7 @@ struct MessageCosts {
 };
 
 /// The same by the number of ranks: with more of them than cores they wait for each other to be woken. A curve by bytes
-/// says more than an α and a β, because Gloo takes long messages another way than short ones.
+/// says more than an α and a β, because Gloo handles long messages differently.
 struct TransportCosts {
   std::vector<MessageCosts> by_ranks;  ///< with rising ranks; at least one
 
@@ -62,7 +62,7 @@ struct MachineCosts {
   int cores = 0;                           ///< that ranks share
   double memory_bytes = 0;                 ///< of all of them
   double memory_bytes_per_second = 0;      ///< that one core reads and writes in elementwise work while all others do
-  double new_memory_bytes_per_second = 0;  ///< that one core gets from the system and clears while all others do
+  double new_memory_bytes_per_second = 0;  ///< that one core clears for new buffers while all others do
   TransportCosts gloo;                     ///< ranks are processes, over the loopback
   TransportCosts memory;                   ///< ranks are threads
   std::vector<ProductRate> newton_schulz;  ///< at least one

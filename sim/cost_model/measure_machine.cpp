@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <limits>
 #include <utility>
 
 #include "sim/cost_model/asked_ranks.hpp"
@@ -18,9 +17,12 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kBatches = 3;                       // at least, of which the best counts
-constexpr int kCalls = 5;                         // of a collective in a batch: no rank waits for all others in between
+constexpr int kBatches = 3;            // at least
+constexpr double kLeastShare = 0.05;   // of the cores, that ranks can have had
+constexpr double kUndisturbed = 0.97;  // the share of batches in which the ranks had less of the cores than what counts
+constexpr int kCalls = 5;              // of a collective in a batch: no rank waits for all others in between
 constexpr Index kSingle = Index{4} << 20;         // bytes that a rank gathers: from here on a batch is one call
+constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
 constexpr Index kMostGathered = Index{32} << 20;  // bytes that one rank gathers
 
@@ -39,21 +41,41 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-// Batches until the time is over, each begun by all ranks together. All ranks have to do as many, so rank 0 decides,
-// and the others are told by an all-gather between two batches.
-double best_batch(Communicator& group, double seconds, const std::function<void()>& batch) {
-  double best = std::numeric_limits<double>::infinity();
+// The value below which this share of them lies.
+double quantile(std::vector<double> values, double share) {
+  const auto last = static_cast<double>(values.size() - 1);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * last);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// What one rank did several times over, each time begun by all ranks together.
+struct Batches {
+  std::vector<double> seconds;  // on the wall
+  std::vector<double> worked;   // processor seconds of this rank
+};
+
+// Until the time is over. All ranks have to do as many, so rank 0 decides, and the others are told by an all-gather
+// between two batches.
+Batches timed_batches(Communicator& group, double seconds, WorldKind world, const std::function<void()>& batch) {
+  Batches all;
   const double end = seconds_now() + seconds;
-  for (int done = 0;; ++done) {
-    const float goes_on = done < kBatches || seconds_now() < end ? 1.0f : 0.0f;
-    std::vector<float> all(static_cast<std::size_t>(group.size()));
-    group.all_gather(&goes_on, Index{1}, all.data());
-    if (all[0] == 0.0f) return best;
+  for (;;) {
+    const float goes_on = all.seconds.size() < kBatches || seconds_now() < end ? 1.0f : 0.0f;
+    std::vector<float> told(static_cast<std::size_t>(group.size()));
+    group.all_gather(&goes_on, Index{1}, told.data());
+    if (told[0] == 0.0f) return all;
     group.barrier();
-    const double began = seconds_now();
+    const double began = seconds_now(), before = rank_seconds(world);
     batch();
-    best = std::min(best, seconds_now() - began);
+    all.worked.push_back(rank_seconds(world) - before);
+    all.seconds.push_back(seconds_now() - began);
   }
+}
+
+// The processor time of work that waits for nobody.
+double seconds_of_work(Communicator& group, double seconds, const std::function<void()>& batch) {
+  return quantile(timed_batches(group, seconds, WorldKind::threads, batch).worked, 0.5);
 }
 
 // The sizes that this number of ranks can gather.
@@ -64,32 +86,50 @@ std::vector<int> sizes_for(const MeasureSettings& settings, int ranks) {
   return sizes;
 }
 
-// One rank's part: seconds of an all-gather for each size of messages.
-std::vector<double> seconds_of_gathers(Rank& rank, const MeasureSettings& settings) {
+int calls_in_batch(int bytes, int ranks) { return Index{bytes} * ranks < kSingle ? kCalls : 1; }
+
+// One rank's part: says the times of its batches of all-gathers, two lines for each size of messages.
+void time_gathers(Rank& rank, WorldKind world, const MeasureSettings& settings) {
   Communicator& group = rank.dp();
-  std::vector<double> seconds;
   for (const int bytes : sizes_for(settings, group.size())) {
     const std::vector<float> shard(static_cast<std::size_t>(bytes) / sizeof(float), 1.0f);
     std::vector<float> all(shard.size() * static_cast<std::size_t>(group.size()));
-    const int calls = Index{bytes} * group.size() < kSingle ? kCalls : 1;
-    const double batch = best_batch(group, settings.seconds, [&] {
-      for (int i = 0; i < calls; ++i) group.all_gather(shard.data(), static_cast<Index>(shard.size()), all.data());
+    const Batches batches = timed_batches(group, settings.seconds, world, [&] {
+      for (int i = 0; i < calls_in_batch(bytes, group.size()); ++i)
+        group.all_gather(shard.data(), static_cast<Index>(shard.size()), all.data());
     });
-    seconds.push_back(batch / calls);
+    rank.say(line_of(batches.seconds));
+    rank.say(line_of(batches.worked));
   }
-  return seconds;
 }
 
-// All ranks share the cores, so a call that took t seconds has cost t · min(cores, ranks) processor seconds.
+// Of batches of one size, as all ranks have said them: how long the ranks keep all cores that they can have, where no
+// other job has any. Other jobs make a batch longer, but hardly change the processor time that it takes; and of many
+// short batches some have the machine to themselves, so these say what part of the time ranks wait for each other.
+double core_seconds(const std::vector<Batches>& ranks, double cores) {
+  std::vector<double> worked, shares;
+  for (std::size_t i = 0; i < ranks.at(0).worked.size(); ++i) {
+    double sum = 0;
+    for (const Batches& rank : ranks) sum += rank.worked.at(i);
+    worked.push_back(sum);
+    shares.push_back(std::clamp(sum / (cores * ranks[0].seconds.at(i)), kLeastShare, 1.0));
+  }
+  return quantile(worked, 0.5) / quantile(shares, kUndisturbed);
+}
+
 MessageCosts costs_of_messages(Options options, int ranks, const MeasureSettings& settings, const std::string& source) {
   options.grid = Grid().dp(ranks);
-  const auto said =
-      said_by_ranks(options, "messages", [&](Rank& rank) { rank.say(line_of(seconds_of_gathers(rank, settings))); });
-  const std::vector<double> seconds = numbers_of(said.at(0).at(0));
+  const WorldKind world = options.world;
+  const auto said = said_by_ranks(options, "messages", [&](Rank& rank) { time_gathers(rank, world, settings); });
   const double cores = std::min(cores_here(), ranks), messages = static_cast<double>(ranks) * (ranks - 1);
   std::vector<MeasuredCurve::Point> points;
-  for (const int bytes : sizes_for(settings, ranks))
-    points.push_back({static_cast<double>(bytes), rounded(seconds.at(points.size()) * cores / messages, kMicrosecond)});
+  for (const int bytes : sizes_for(settings, ranks)) {
+    std::vector<Batches> all;
+    for (const std::vector<std::string>& lines : said)
+      all.push_back({numbers_of(lines.at(2 * points.size())), numbers_of(lines.at(2 * points.size() + 1))});
+    const double of_call = core_seconds(all, cores) / calls_in_batch(bytes, ranks);
+    points.push_back({static_cast<double>(bytes), rounded(of_call / messages, kMicrosecond)});
+  }
   return {ranks, MeasuredCurve("processor seconds of a message, by its bytes", std::move(points), source)};
 }
 
@@ -116,25 +156,32 @@ constexpr Engine kEngines[] = {{Products::eigen, Precision::fp32},
                                {Products::chain, Precision::fp32},
                                {Products::chain, Precision::bf16}};
 
-// The time of a call, on a rank that has a core to itself while its neighbours do the same.
+// The processor time of a call, while a rank on every other core does the same.
 double seconds_of_newton_schulz(Communicator& group, const Engine& engine, int side, double seconds) {
   NewtonSchulzSettings how;
   how.products = engine.products;
   how.precision = engine.precision;
   const Shape shape = shape_of(side);
   const Matrix x = random_matrix({1, 0}, shape.rows, shape.cols);
-  return best_batch(group, seconds, [&] { newton_schulz(x, how); });
+  return seconds_of_work(group, seconds, [&] { newton_schulz(x, how); });
 }
 
 double seconds_of_elementwise(Communicator& group, double seconds) {
   std::vector<float> gradient(kElementwise, 1.0f), momentum_buffer(kElementwise, 0.0f), update(kElementwise);
   const MuonSettings settings;
-  return best_batch(group, seconds,
-                    [&] { momentum(gradient.data(), momentum_buffer.data(), kElementwise, settings, update.data()); });
+  return seconds_of_work(group, seconds, [&] {
+    momentum(gradient.data(), momentum_buffer.data(), kElementwise, settings, update.data());
+  });
 }
 
+// Several at a time, as a step has them: a single one would be the same memory over and over.
 double seconds_of_new_memory(Communicator& group, double seconds) {
-  return best_batch(group, seconds, [] { const Flat buffer(kElementwise); });
+  return seconds_of_work(group, seconds,
+                         [] {
+                           std::vector<Flat> buffers;
+                           for (int i = 0; i < kBuffers; ++i) buffers.emplace_back(kElementwise);
+                         }) /
+         kBuffers;
 }
 
 // What every rank measured of products and of elementwise work, in the order in which they are asked for.
