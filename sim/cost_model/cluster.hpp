@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,25 +20,32 @@ struct Accelerator {
   double flops_per_second = 0;         ///< dense, in the type that products are computed in (bf16 on a GPU)
   double memory_bytes = 0;             ///< how much it has
   double memory_bytes_per_second = 0;  ///< how fast it reads or writes that
-  MeasuredCurve
-      product_efficiency;  ///< the share of flops_per_second that a product reaches, by its FLOPs; may be empty
-  std::string source;      ///< of these numbers
+  /// The share of flops_per_second that a product reaches, by its FLOPs; may be empty.
+  MeasuredCurve product_efficiency;
+  std::string source;  ///< of these numbers
+
+  /// All members are equal.
+  friend bool operator==(const Accelerator& a, const Accelerator& b);
 };
 
 /// One level of a network: what joins the accelerators of a node, the nodes of a pod, the pods. Every accelerator has
-/// a link of its own into it, or shares one (`rails`).
+/// a link of its own into it, or an equal part of those that its unit of the level below has.
 struct NetworkLevel {
   std::string name;             ///< "NVLink", "EFA"
   int accelerators = 0;         ///< that one such unit joins; 0 for the outermost level: all of them
   double bytes_per_second = 0;  ///< out of one accelerator, in one direction, while all of its neighbours send too
   double latency_seconds = 0;   ///< until a message's first byte has arrived
-  /// Bus bandwidth of a collective by the number of units of the level below that take part, measured with all
-  /// accelerators at work; may be empty, then bytes_per_second holds.
+  /// Bus bandwidth of a collective, in bytes per second, by the number of units of the level below that take part, with
+  /// all accelerators of each. Measured as a whole, so it holds for the levels inside of this one as well; may be
+  /// empty, then bytes_per_second holds.
   /// @{
   MeasuredCurve all_reduce;
   MeasuredCurve all_gather;  ///< also for reduce-scatter
   /// @}
   std::string source;  ///< of these numbers
+
+  /// All members are equal.
+  friend bool operator==(const NetworkLevel& a, const NetworkLevel& b);
 };
 
 /// A cluster: equal accelerators under levels of network, the innermost first.
@@ -47,17 +55,23 @@ struct Cluster {
   std::vector<NetworkLevel> levels;  ///< at least one
   /// How many accelerators a node has: those of the innermost level.
   int node() const { return levels.front().accelerators; }
+  /// How many accelerators a unit of the level below `level` has: 1 below the innermost one.
+  int unit_below(std::size_t level) const { return level == 0 ? 1 : levels[level - 1].accelerators; }
+
+  /// All members are equal.
+  friend bool operator==(const Cluster& a, const Cluster& b);
 };
 
 /// The clusters that are known by name, in the order in which they are listed.
 std::vector<std::string> cluster_names();
 
 /// The cluster of that name, or, where `name` ends in ".json", the one that the file describes (docs/cost-model.md has
-/// its fields, each with its unit in its name). Throws UsageError, one sentence, for an unknown name, a file that can't
-/// be read, a field that is missing, unknown, or not a number above 0.
+/// its fields, each with its unit in its name); a file of machine_costs.hpp counts as the cluster of such machines.
+/// Throws UsageError, one sentence, for an unknown name, a file that can't be read, a field that is missing, unknown,
+/// twice there, or not a number above 0.
 Cluster cluster_of(const std::string& name);
 
-/// A cluster as the JSON text that cluster_of reads.
+/// A cluster as the JSON text that cluster_of reads. What was given in the units of the file comes back bit for bit.
 std::string cluster_json(const Cluster& cluster);
 
 /// How the ranks of a group lie in a cluster that is filled in rank order.
@@ -69,11 +83,14 @@ struct GroupSpread {
 
   /// The number of the outermost level that is crossed; −1 where there is one rank.
   int outermost() const;
+  /// How many ranks of the group are in one unit of the level below `level`.
+  int within(std::size_t level) const;
 };
 
 /// The group of `ranks` ranks, each `stride` after the one before: tp has a stride of 1, dp of tp, pp of tp · dp
 /// (src/layout/grid.hpp). A level holds as many members of the group as fit into its accelerators. Throws UsageError
-/// where the cluster's levels and the group do not divide each other so that every unit holds as many members.
+/// where the cluster's levels and the group do not divide each other so that every unit holds as many members, and
+/// where the cluster is too small for the group; std::invalid_argument for ranks or a stride below 1.
 GroupSpread group_spread(const Cluster& cluster, int ranks, int stride);
 
 }  // namespace muonwalk::sim

@@ -22,6 +22,9 @@ class MeasuredCurve {
   struct Point {
     double at = 0;     ///< above 0
     double value = 0;  ///< above 0
+
+    /// Both numbers are equal.
+    friend bool operator==(const Point& a, const Point& b) { return a.at == b.at && a.value == b.value; }
   };
 
   /// Of nothing; at() throws.
@@ -40,6 +43,10 @@ class MeasuredCurve {
   const std::vector<Point>& points() const { return points_; }
   /// Who measured it.
   const std::string& source() const { return source_; }
+  /// The same points of the same source, whatever they are called.
+  friend bool operator==(const MeasuredCurve& a, const MeasuredCurve& b) {
+    return a.points_ == b.points_ && a.source_ == b.source_;
+  }
 
  private:
   std::string what_;

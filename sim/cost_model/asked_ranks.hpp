@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/world/world.hpp"
+
+namespace muonwalk::sim {
+
+/// Starts a world, runs `body` once on every rank, and lets the ranks go. Returns what each of them said (Rank::say),
+/// in rank order. A rank that is a process ends in here. Throws as a step of a lesson does.
+std::vector<std::vector<std::string>> said_by_ranks(const Options& options, const std::string& title,
+                                                    const RankBody& body);
+
+/// Numbers as a line that a rank can say, and back, bit for bit.
+/// @{
+std::string line_of(const std::vector<double>& numbers);
+std::vector<double> numbers_of(const std::string& line);
+/// @}
+
+/// Seconds on a clock that all ranks of a machine share.
+double seconds_now();
+
+/// The cores that this process may use; at least 1.
+int cores_here();
+
+}  // namespace muonwalk::sim

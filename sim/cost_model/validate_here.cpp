@@ -1,0 +1,171 @@
+#include "sim/cost_model/validate_here.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "sim/cost_model/asked_ranks.hpp"
+#include "sim/cost_model/plan_time.hpp"
+#include "sim/lesson_13/contenders.hpp"
+#include "src/errors.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+#include "src/train/training.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr char kAllRanks[] = "dp × tp";
+constexpr std::uint64_t kSeed = 1;
+
+// A kind of step.
+struct Kind {
+  std::string what;
+  std::vector<Parameter> parameters;
+  Products products;
+  Precision precision;
+  std::function<std::unique_ptr<Optimizer>()> make;
+};
+
+std::vector<Kind> kinds_of(const HereSettings& settings) {
+  const MuonSettings muon = muon_settings(Precision::fp32, 1, Products::eigen);
+  std::vector<Kind> kinds = {{"lesson 09, Muon", settings.small ? small_parameters() : proof_of_concept_parameters(),
+                              muon.products, muon.precision, [muon] { return std::make_unique<Muon>(muon); }}};
+  for (const Who who : {all_reduce, zero1, muon_bf16, muon_fp32}) {
+    const Contender& contender = contenders()[who];
+    kinds.push_back({"lesson 13, " + contender.name, small_published_run_parameters(), Products::chain,
+                     who == muon_bf16 ? Precision::bf16 : Precision::fp32,
+                     [&contender] { return contender.make(1, Products::chain); }});
+  }
+  return kinds;
+}
+
+Layout layout_of(const Kind& kind, const Grid& grid) {
+  LayoutOptions options;
+  options.parameter_alignment = 1;  // one bucket without padding, as both lessons have it
+  return plan_layout(kind.parameters, grid, options);
+}
+
+// What one rank does: `steps` steps, each begun by all ranks together. It says when each began and ended, then the
+// bytes that it sent in the last one, then in what these are not as planned.
+void take_steps(Rank& rank, const Kind& kind, int steps) {
+  const Layout layout = layout_of(kind, rank.grid);
+  const RandomTraining data(kind.parameters, 1, kSeed);
+  const std::unique_ptr<Optimizer> optimizer = kind.make();
+  optimizer->start(layout, rank.place, first_buckets(layout, data, rank.place.tp));
+  const std::vector<NamedMatrix> held = unpack_buckets(layout, optimizer->weights(), rank.place.tp);
+  const Buckets gradients = pack_slices(layout, data.own_gradients(0, rank.grid.dp(), rank.place.dp, held));
+  const Ledger planned = ledger_of(optimizer->plan(layout, rank.place));
+
+  std::vector<double> times;
+  for (int step = 0; step < steps; ++step) {
+    rank.group(kAllRanks).barrier();
+    rank.ledger().clear();
+    times.push_back(seconds_now());
+    optimizer->step({layout, rank.place, rank.dp(), rank.tp()}, gradients);
+    times.push_back(seconds_now());
+  }
+  rank.say(line_of(times));
+  rank.say(line_of({static_cast<double>(rank.ledger().total().bytes_sent)}));
+  rank.say(first_difference(planned, rank.ledger()));
+}
+
+// From the first rank's beginning to the last one's end, in the quickest of the steps.
+double quickest(const std::vector<std::vector<double>>& times) {
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i + 1 < times.at(0).size(); i += 2) {
+    double began = std::numeric_limits<double>::infinity(), ended = 0;
+    for (const std::vector<double>& of_rank : times) {
+      began = std::min(began, of_rank.at(i));
+      ended = std::max(ended, of_rank.at(i + 1));
+    }
+    best = std::min(best, ended - began);
+  }
+  return best;
+}
+
+void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
+  Options options;
+  options.grid = step.grid;
+  options.world = settings.world;
+  options.transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
+  options.threads = 1;
+  options.groups = {{kAllRanks, {}}};
+  const auto said = said_by_ranks(options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings.steps); });
+  std::vector<std::vector<double>> times;
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    times.push_back(numbers_of(said[rank].at(0)));
+    step.counted_bytes += std::llround(numbers_of(said[rank].at(1)).at(0));
+    if (step.difference.empty() && !said[rank].at(2).empty())
+      step.difference = fmt::format("rank {}: {}", rank, said[rank].at(2));
+  }
+  step.measured_seconds = quickest(times);
+}
+
+void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, const HereSettings& settings) {
+  const std::unique_ptr<Optimizer> optimizer = kind.make();
+  const std::vector<PlanKind> plans =
+      plan_kinds({layout_of(kind, step.grid)},
+                 [&](const Layout& layout, const Place& place) { return optimizer->plan(layout, place); });
+  for (const PlanKind& plan : plans)
+    step.predicted_bytes += static_cast<long long>(plan.ranks.size()) * ledger_of(plan.plan).total().bytes_sent;
+  const TransportKind transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
+  for (const Term& term : plan_time(plans, machine, {transport, kind.products, kind.precision})) {
+    step.predicted_seconds += term.amount;
+    for (const TermInput& input : term.inputs) step.extrapolated = step.extrapolated || input.extrapolated;
+  }
+}
+
+void require_sensible(const HereSettings& settings) {
+  for (const int ranks : settings.ranks)
+    if (ranks < 2 || ranks > kMostRanks || ranks % 2 != 0)
+      throw UsageError(fmt::format("{} ranks can't be validated here; take even numbers from 2 to {}, for example 8",
+                                   ranks, kMostRanks));
+}
+
+}  // namespace
+
+std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSettings& settings) {
+  require_sensible(settings);
+  std::vector<StepHere> steps;
+  for (const Kind& kind : kinds_of(settings))
+    for (const int ranks : settings.ranks) {
+      StepHere step;
+      step.what = kind.what;
+      step.grid = Grid().dp(ranks / 2).tp(2);
+      predict(step, kind, machine, settings);
+      measure(step, kind, settings);
+      steps.push_back(std::move(step));
+    }
+  return steps;
+}
+
+std::string here_table(const std::vector<StepHere>& steps) {
+  std::vector<std::vector<std::string>> rows = {
+      {"a step of", "ranks", "predicted ms", "measured ms", "error", "bytes predicted", "counted", ""}};
+  std::vector<double> errors;
+  bool marked = false;
+  for (const StepHere& step : steps) {
+    rows.push_back({step.what, number_text(step.grid.size()),
+                    fmt::format("{:.2f}{}", 1e3 * step.predicted_seconds, step.extrapolated ? "*" : ""),
+                    fmt::format("{:.2f}", 1e3 * step.measured_seconds), fmt::format("{:+.0f} %", 100 * step.error()),
+                    number_text(step.predicted_bytes), number_text(step.counted_bytes),
+                    step.bytes_equal() ? "✔" : "✘"});
+    errors.push_back(std::abs(step.error()));
+    marked = marked || step.extrapolated;
+  }
+  std::string text = joined_table(rows, 1) + "\n";
+  for (const StepHere& step : steps)
+    if (!step.difference.empty()) text += step.what + ", " + step.grid.text() + ", " + step.difference + "\n";
+  if (marked) text += "* a figure in it lies outside of what was measured\n";
+  if (errors.empty()) return text;
+  std::sort(errors.begin(), errors.end());
+  return text + fmt::format("median error of the times: {}\n", percent_text(errors[errors.size() / 2]));
+}
+
+}  // namespace muonwalk::sim

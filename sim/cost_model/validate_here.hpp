@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cost_model/machine_costs.hpp"
+#include "src/layout/grid.hpp"
+
+namespace muonwalk::sim {
+
+/// What is validated on the machine at hand.
+struct HereSettings {
+  std::vector<int> ranks = {2, 4, 8, 16};  ///< even numbers: the steps are taken on dp ranks / 2 × tp 2
+  int steps = 5;                           ///< of each kind; the quickest one counts
+  bool small = false;                      ///< lesson 09 with its small matrices (`--small`)
+  WorldKind world = WorldKind::processes;  ///< ranks are processes over Gloo, or threads over memory
+};
+
+/// One kind of step on one grid: what was predicted of it, and what it did.
+struct StepHere {
+  std::string what;               ///< "lesson 09, Muon"
+  Grid grid;                      ///< of its ranks
+  double predicted_seconds = 0;   ///< the sum of plan_time
+  double measured_seconds = 0;    ///< from the first rank's beginning to the last one's end, in the quickest step
+  bool extrapolated = false;      ///< a figure of the prediction lies outside of what was measured
+  long long predicted_bytes = 0;  ///< sent by all ranks in one step, by plan
+  long long counted_bytes = 0;    ///< sent by all ranks in one step, as they counted them
+  std::string difference;  ///< the first line of a rank's ledger that is not as planned, as a sentence; empty: none
+
+  /// Predicted over measured, minus 1.
+  double error() const { return predicted_seconds / measured_seconds - 1; }
+  /// Every line of every rank's ledger is as it was predicted.
+  bool bytes_equal() const { return difference.empty() && predicted_bytes == counted_bytes; }
+};
+
+/// Takes the step of lesson 09 and the four of lesson 13, of the sizes that these lessons have by default, on each
+/// number of ranks, and predicts them with `machine`. The four of lesson 13 take one step of Newton–Schulz. Starts
+/// processes unless asked for threads, so the caller must have no threads then. Throws UsageError for a number of ranks
+/// that is not even, or from 2 to 64, and RunError where a rank fails.
+std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSettings& settings = {});
+
+/// As a table of at most 100 columns: predicted and measured milliseconds, the error, and bytes; and a line with the
+/// median of the errors. A figure that is extrapolated has a mark.
+std::string here_table(const std::vector<StepHere>& steps);
+
+}  // namespace muonwalk::sim
