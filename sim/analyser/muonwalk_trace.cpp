@@ -9,15 +9,11 @@
 #include "sim/analyser/output.hpp"
 #include "sim/analyser/pictures/picture.hpp"
 #include "sim/analyser/reader.hpp"
-#include "sim/terminal/empty_values.hpp"
-#include "sim/terminal/error_text.hpp"
-#include "sim/terminal/inherited_signals.hpp"
-#include "sim/terminal/interrupt.hpp"
+#include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
-#include "src/text/names.hpp"
 
 namespace {
 
@@ -134,19 +130,6 @@ void add_pictures(CLI::App& command, Request& request) {
   command.add_option("--svg", request.svg, "also write a static picture of the same")->type_name("FILE");
 }
 
-std::string without_end(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
-  return text;
-}
-
-// What the parser found wrong, which may quote words of the command line.
-std::string parse_error_text(const CLI::ParseError& error) {
-  std::string reason = without_end(error.what());
-  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
-    return reason.erase(reason.find(": "), 1);
-  return fmt::format("{}; {} --help says what works", visible_name(reason, 300), kName);
-}
-
 int run(int argc, char** argv) {
   Request request;
   CLI::App app{"Reads traces of torch.profiler (GPU with NCCL, CPU with Gloo) and of lessons, plain or gzip.", kName};
@@ -167,17 +150,7 @@ int run(int argc, char** argv) {
   for (CLI::App* command : {summary, comparison, published}) add_formats(*command, request);
   for (CLI::App* command : {summary, comparison}) add_pictures(*command, request);
 
-  refuse_empty_values(app);
-  refuse_empty_values(argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    print_line(without_end((chosen.empty() ? &app : chosen.front())->help()));
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(parse_error_text(error));
-  }
+  if (!parse_command_line(app, argc, argv)) return 0;
   return summary->parsed()      ? print_summary(request)
          : comparison->parsed() ? print_comparison(request)
                                 : print_published(request);
@@ -186,21 +159,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  reset_inherited_signals();
-  open_standard_files();
-  end_on_signals(fmt::format("{}: interrupted; nothing was left behind", kName));
-  try {
-    const int code = run(argc, argv);
-    finish_output();
-    return code;
-  } catch (const UsageError& error) {
-    print_error_line(fmt::format("{}: {}", kName, error.what()));
-    return 2;
-  } catch (const std::exception& error) {
-    print_error_line(fmt::format("{}: {}", kName, error_text(error, "try one file at a time, or record fewer steps")));
-    return 3;
-  } catch (...) {
-    print_error_line(fmt::format("{}: {}", kName, kUnknownError));
-    return 3;
-  }
+  return run_reading_program(kName, "try one file at a time, or record fewer steps", [&] { return run(argc, argv); });
 }

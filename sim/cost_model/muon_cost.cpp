@@ -77,6 +77,9 @@ double whole_bytes(const Call& call, int ranks) {
       return size * static_cast<double>(call.elements_in) * ranks;
     case CollectiveKind::recv:
       return size * static_cast<double>(call.elements_out);
+    case CollectiveKind::all_to_all:
+      // A plan leaves out what a rank has for itself (plan.hpp), which the formulas of an all-to-all count.
+      return size * static_cast<double>(std::max(call.elements_in, call.elements_out)) * ranks / (ranks - 1);
     default:
       return size * static_cast<double>(std::max(call.elements_in, call.elements_out));
   }
@@ -86,8 +89,7 @@ double whole_bytes(const Call& call, int ranks) {
 double sent_bytes(const Call& call, double whole, int ranks) {
   const double others = ranks > 1 ? static_cast<double>(ranks - 1) / ranks : 0.0;
   if (call.kind == CollectiveKind::all_reduce) return 2 * whole * others;
-  if (call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter) return whole * others;
-  return whole;
+  return call.kind == CollectiveKind::recv ? whole : whole * others;
 }
 
 // A sum over a plan: what comes beyond AdamW.
@@ -186,7 +188,7 @@ class PlanSum {
 
   static CollectiveAlgorithm algorithm_of(CollectiveKind kind) {
     return kind == CollectiveKind::all_to_all || kind == CollectiveKind::recv ? CollectiveAlgorithm::pairwise
-                                                                              : CollectiveAlgorithm::ring;
+                                                                              : CollectiveAlgorithm::two_level;
   }
 
   const GroupSpread& spread_of(bool tp, int ranks) {

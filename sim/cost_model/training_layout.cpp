@@ -29,7 +29,8 @@ void require_sensible(const TrainingLayout& layout, int node) {
                                    {"pp", layout.pp},
                                    {"the micro-batch", layout.micro_batch},
                                    {"the accumulation", layout.accumulation},
-                                   {"ep", layout.ep}})
+                                   {"ep", layout.ep},
+                                   {"the number of chunks", layout.chunks}})
     if (size < 1) throw UsageError(fmt::format("{} is {}, and a layout needs at least 1", name, size));
   if (layout.zero != 0 && layout.zero != 1)
     throw UsageError(fmt::format("ZeRO stage {} is not modelled; it can be 0 or 1", layout.zero));

@@ -28,6 +28,7 @@ struct TrainingLayout {
   int accumulation = 1;  ///< micro-batches per step and DP rank
   int ep = 1;            ///< expert-parallel ranks, among the DP ranks: each has a share of every layer's experts
   Recomputation recomputation = Recomputation::none;  ///< in the backward pass
+  int chunks = 1;  ///< pieces that a stage's layers are cut into, v of the bubble (pp − 1) / (v · m)
 
   /// dp · tp · pp.
   int ranks() const { return dp * tp * pp; }

@@ -1,0 +1,152 @@
+#include "sim/lesson_21/scale_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/cost_model/collective_time.hpp"
+#include "sim/cost_model/communication_ratio.hpp"
+#include "sim/cost_model/layout_search.hpp"
+#include "sim/cost_model/muon_cost.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr const char* kModel = "llama-7b";
+constexpr int kTp = 2;  // of the layout of which the promises were measured
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+// ── Laptops ──
+
+// The parts of a step on the rank that has most of Newton–Schulz: all of its plan, with messages sent as Muonwalk does.
+struct PlanParts {
+  double messages = 0, bytes = 0, newton_schulz = 0;
+};
+
+PlanParts parts_on_laptops(int ranks) {
+  const Cluster cluster = cluster_of("laptop");
+  const NetworkLevel& link = cluster.levels.front();
+  const Strategy by_work = owner_by_work();
+  const Layout layout =
+      by_work.lay_out(stage_matrices(model_shape(kModel), 1).dense, Grid().dp(ranks / kTp).tp(kTp), 0);
+  // Matrices are dealt out from the largest on, to DP rank 0 first, so nobody has more.
+  const Plan plan = by_work.optimizer(layout, MuonSettings(), 0)->plan(layout, layout.grid.place(0));
+  PlanParts parts;
+  for (const PlannedCall& call : calls_of(plan)) {
+    parts.messages += static_cast<double>(call.traffic.messages_sent) * link.latency_seconds;
+    parts.bytes += static_cast<double>(call.traffic.bytes_sent) / link.bytes_per_second;
+  }
+  const double work = flops(plan, phases::orthogonalize), products = 15.0 * count(plan, phases::orthogonalize);
+  const MeasuredCurve& curve = cluster.accelerator.product_efficiency;
+  const double efficiency = curve.measured() && products > 0 ? curve.at(work / products).value : 1;
+  parts.newton_schulz = work / (cluster.accelerator.flops_per_second * efficiency);
+  return parts;
+}
+
+// ── Promises ──
+
+struct Promises {
+  int gpus = 0;
+  CommunicationComparison communication;
+  std::optional<double> overhead;  // of Muon in a step, as a share; nothing: no layout
+  bool extrapolated = false;       // of the step
+  char strategy = ' ';
+  double state = 0, held = 0;  // Muon's over AdamW's: the optimizer's state, and all that is held
+};
+
+TrainingLayout layout_of(const ModelShape& model, int gpus, int node) {
+  TrainingLayout layout;
+  layout.nodes = (gpus + node - 1) / node;
+  layout.tp = kTp;
+  layout.dp = gpus / kTp;
+  layout.zero = 1;
+  layout.accumulation = std::max(1, default_sequences(model, gpus) / layout.dp);
+  return layout;
+}
+
+Promises promises_at(int gpus) {
+  const ModelShape& model = model_shape(kModel);
+  const Cluster cluster = cluster_of("h100-efa");
+  const StepQuestion question{model, cluster, software_of("nanotron"), layout_of(model, gpus, cluster.node())};
+  Promises promises;
+  promises.gpus = gpus;
+  promises.communication = compare_communication(model, gpus / kTp, kTp, cluster);
+  const StepPrediction adamw = predict_adamw(question);
+  for (const Strategy& strategy : strategies()) {
+    if (!strategy.is_muon) continue;
+    MuonWay way;
+    way.strategy = strategy;
+    const StepPrediction muon = predict_muon(question, way);
+    const double overhead = muon.step_seconds() / adamw.step_seconds() - 1;
+    if (promises.overhead && overhead >= *promises.overhead) continue;
+    promises.overhead = overhead;
+    promises.strategy = strategy.letter;
+    promises.extrapolated = any_extrapolated(muon.seconds);
+  }
+  const double all = model.parameters(), muons = model.muon_parameters(), dp = question.layout.dp;
+  // Bytes per parameter with ZeRO-1: 6 + 12 / dp with AdamW, 6 + 8 / dp with Muon (lesson 14).
+  promises.state = (8 * all - 4 * muons) / (8 * all);
+  promises.held = (6 + (12 - 4 * muons / all) / dp) / (6 + 12 / dp);
+  return promises;
+}
+
+std::string marked(const std::string& figure, bool extrapolated) { return figure + (extrapolated ? " *" : "  "); }
+
+// The first size at which a promise no longer holds.
+template <class Broken>
+std::string first_broken(const std::vector<Promises>& all, const char* what, const Broken& broken) {
+  for (const Promises& each : all)
+    if (broken(each)) return fmt::format("{} from {} GPUs on", what, number_text(each.gpus));
+  return fmt::format("{} at none of these sizes", what);
+}
+
+}  // namespace
+
+const std::vector<int>& sizes_of_lesson() {
+  static const std::vector<int> sizes = {8, 32, 256, 4096, 100000};
+  return sizes;
+}
+
+std::string laptop_table() {
+  std::vector<std::vector<std::string>> rows = {{fmt::format("{}, laptops", kModel), "dp × tp", "messages", "bytes",
+                                                 "Newton–Schulz", "a step", "messages' share"}};
+  for (const int ranks : sizes_of_lesson()) {
+    const PlanParts parts = parts_on_laptops(ranks);
+    const double all = parts.messages + parts.bytes + parts.newton_schulz;
+    rows.push_back({fmt::format("{} ranks", number_text(ranks)), fmt::format("{} × {}", ranks / kTp, kTp),
+                    time_text(parts.messages), time_text(parts.bytes), time_text(parts.newton_schulz), time_text(all),
+                    percent_text(parts.messages / all)});
+  }
+  return joined_table(rows, 1);
+}
+
+std::string promises_table() {
+  std::vector<Promises> all;
+  for (const int gpus : sizes_of_lesson()) all.push_back(promises_at(gpus));
+  std::vector<std::vector<std::string>> rows = {
+      {fmt::format("{}, h100-efa", kModel), "communication", "in bytes", "overhead", "with", "state", "all memory"}};
+  for (const Promises& each : all)
+    rows.push_back({fmt::format("{} GPUs", number_text(each.gpus)),
+                    marked(fmt::format("{:.2f}", each.communication.ratio()), each.communication.extrapolated),
+                    fmt::format("{:.2f}", each.communication.bytes_ratio()),
+                    marked(percent_text(*each.overhead), each.extrapolated), fmt::format("({})", each.strategy),
+                    fmt::format("{:.2f}", each.state), fmt::format("{:.2f}", each.held)});
+  rows.push_back({"promised, on 4", "0.57  ", "", "1.1 %  ", "", "0.50", ""});
+  const auto sentence =
+      first_broken(all, "Muon's communication is above AdamW's", [](auto& p) { return p.communication.ratio() > 1; }) +
+      "; " + first_broken(all, "its overhead is above 1.1 %", [](auto& p) { return *p.overhead > 0.011; }) + "; " +
+      first_broken(all, "it holds above 95 % of AdamW's memory", [](auto& p) { return p.held > 0.95; }) + ".";
+  std::string text = joined_table(rows, 1) + "\n* outside of what was measured, 1 to 64 nodes";
+  for (const std::string& line : paragraph(sentence, 0, 0)) text += "\n" + line;
+  return text;
+}
+
+}  // namespace muonwalk::sim

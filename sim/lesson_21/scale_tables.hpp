@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muonwalk::sim {
+
+/// How many ranks the tables of the lesson go through.
+const std::vector<int>& sizes_of_lesson();
+
+/// A step of Muon on a model of 7B parameters, for ever more ranks of a laptop's kind on dp × tp 2: what messages,
+/// bytes and Newton–Schulz take. At most 100 columns.
+std::string laptop_table();
+
+/// The three promises at each size, on the cluster "h100-efa", and what breaks first. A figure that lies outside of
+/// what was measured has a mark. At most 100 columns.
+std::string promises_table();
+
+}  // namespace muonwalk::sim

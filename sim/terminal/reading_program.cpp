@@ -1,0 +1,68 @@
+#include "sim/terminal/reading_program.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+
+#include "sim/terminal/empty_values.hpp"
+#include "sim/terminal/error_text.hpp"
+#include "sim/terminal/inherited_signals.hpp"
+#include "sim/terminal/interrupt.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+std::string without_end(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+// What the parser found wrong, which may quote words of the command line.
+std::string parse_error_text(const CLI::ParseError& error, const std::string& name) {
+  std::string reason = without_end(error.what());
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
+    return reason.erase(reason.find(": "), 1);
+  return fmt::format("{}; {} --help says what works", visible_name(reason, 300), name);
+}
+
+}  // namespace
+
+bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
+  refuse_empty_values(app);
+  refuse_empty_values(argc, argv);
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    print_line(without_end((chosen.empty() ? &app : chosen.front())->help()));
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(parse_error_text(error, app.get_name()));
+  }
+}
+
+int run_reading_program(const std::string& name, const char* remedy, const std::function<int()>& run) {
+  reset_inherited_signals();
+  open_standard_files();
+  end_on_signals(fmt::format("{}: interrupted; nothing was left behind", name));
+  try {
+    const int code = run();
+    finish_output();
+    return code;
+  } catch (const UsageError& error) {
+    print_error_line(fmt::format("{}: {}", name, error.what()));
+    return 2;
+  } catch (const std::exception& error) {
+    print_error_line(fmt::format("{}: {}", name, error_text(error, remedy)));
+  } catch (...) {
+    print_error_line(fmt::format("{}: {}", name, kUnknownError));
+  }
+  return 3;
+}
+
+}  // namespace muonwalk::sim
