@@ -7,6 +7,9 @@
 
 namespace muonwalk::sim {
 
+/// A map as lines of at most 100 columns: a table for each ratio, and what the figures are.
+std::vector<std::string> sweet_spot_text(const SweetSpotMap& map);
+
 /// A map as an SVG picture: a cell for each layout with the ratio of communication, and below it that of the step and
 /// the letter of the best strategy; hatched where a figure lies outside of what was measured; a word where there is
 /// none; and the line along which Muon's communication takes as long as AdamW's. It carries a title, a description and
