@@ -64,10 +64,11 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
   for (const Term& term : terms)
     for (const TermInput& input : term.inputs)
       if (input.extrapolated)
-        append(lines, paragraph(fmt::format("* {}: {} lies outside of what was measured; the nearest point is at {:.6g} "
-                                            "({})",
-                                            term.name, input.name, input.nearest_at, input.source),
-                                0, 2));
+        append(lines,
+               paragraph(fmt::format("* {}: {} lies outside of what was measured; the nearest point is at {:.6g} "
+                                     "({})",
+                                     term.name, input.name, input.nearest_at, input.source),
+                         0, 2));
 }
 
 }  // namespace
@@ -91,8 +92,7 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
   lines.push_back("");
   append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
   append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
-  if (found.best.size() > 1)
-    append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
+  if (found.best.size() > 1) append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
   append_extrapolations(lines, best.prediction.seconds);
   return lines;
 }
@@ -110,11 +110,10 @@ std::vector<std::string> explanation_text(const StepQuestion& question, const St
   lines.push_back("memory of the fullest stage, at its peak");
   append_text(lines, explain(prediction.bytes, "B"));
   lines.push_back("");
-  lines.push_back(fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",
-                              prediction.tokens_per_second / question.layout.ranks(),
-                              total(prediction.bytes) / kGibibyte,
-                              question.cluster.accelerator.memory_bytes / kGibibyte,
-                              prediction.fits ? "fits" : "does not fit"));
+  lines.push_back(
+      fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",
+                  prediction.tokens_per_second / question.layout.ranks(), total(prediction.bytes) / kGibibyte,
+                  question.cluster.accelerator.memory_bytes / kGibibyte, prediction.fits ? "fits" : "does not fit"));
   return lines;
 }
 

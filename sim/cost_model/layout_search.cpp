@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "sim/cost_model/training_memory.hpp"
@@ -95,14 +96,23 @@ class MuonCosts {
   std::map<std::tuple<int, int, int, char>, MuonCost> costs_;
 };
 
+// Of each grid the fastest layout, in the order of their speeds; `found` is in that order.
+std::vector<FoundLayout> fastest_of_each_grid(std::vector<FoundLayout> found) {
+  std::set<std::tuple<int, int, int>> seen;
+  std::vector<FoundLayout> best;
+  for (FoundLayout& each : found)
+    if (seen.insert({each.layout.dp, each.layout.tp, each.layout.pp}).second) best.push_back(std::move(each));
+  return best;
+}
+
+// Takes the fastest strategy for each of the first ones.
 void try_every_strategy(const LayoutSearch& search, MuonCosts& costs, std::vector<FoundLayout>& best) {
-  const std::size_t grids = std::min(best.size(), kWithEveryStrategy);
-  for (std::size_t i = 0; i < grids; ++i)
+  for (std::size_t i = 0; i < std::min(best.size(), kWithEveryStrategy); ++i)
     for (const Strategy& strategy : strategies()) {
       if (!strategy.is_muon || strategy.letter == owner_by_work().letter) continue;
       const StepQuestion question{search.model, search.cluster, search.software, best[i].layout};
       FoundLayout other{best[i].layout, strategy, predict_muon(question, costs.of(best[i].layout, strategy))};
-      if (other.prediction.fits) best.push_back(std::move(other));
+      if (other.prediction.fits && faster(other, best[i])) best[i] = std::move(other);
     }
   std::stable_sort(best.begin(), best.end(), faster);
 }
@@ -169,6 +179,7 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
                     search.model.name, search.gpus, search.cluster.name, found.tried, least_bytes / kGibibyte,
                     search.cluster.accelerator.memory_bytes / kGibibyte));
   std::stable_sort(found.best.begin(), found.best.end(), faster);
+  found.best = fastest_of_each_grid(std::move(found.best));
   if (search.muon) try_every_strategy(search, costs, found.best);
   found.best.resize(std::min(found.best.size(), static_cast<std::size_t>(most)));
   return found;
