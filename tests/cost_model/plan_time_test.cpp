@@ -234,3 +234,16 @@ TEST_CASE("a machine that was measured, however hastily, goes through its file b
   CHECK(cluster_of(folder.file("here.json")).accelerator.flops_per_second > 0);
   CHECK(std::isfinite(sum(plan_time({{small_plan(0), {0, 1}}}, machine, {}))));
 }
+
+TEST_CASE("the laptop that is on record goes through a file, and its messages cost more the longer they are") {
+  const MachineCosts laptop = laptop_costs();
+  const TemporaryFolder folder;
+  write_text(folder.file("laptop.json"), machine_costs_json(laptop));
+  CHECK(read_machine_costs(folder.file("laptop.json")) == laptop);
+  CHECK(cluster_of("laptop") == cluster_of_machines(laptop));
+  for (const TransportCosts& transport : {laptop.gloo, laptop.memory})
+    for (int ranks = 2; ranks <= 16; ++ranks)
+      for (double bytes = 1; bytes < 1e8; bytes *= 3)
+        CHECK(transport.message_seconds(ranks, bytes).value <=
+              transport.message_seconds(ranks, 3 * bytes).value * (1 + 1e-12));
+}
