@@ -77,9 +77,9 @@ Cluster a100_selene() {
 // The cluster of the Ultra-Scale Playbook.
 Cluster h100_efa() {
   constexpr char kSource[] =
-      "The Ultra-Scale Playbook (Hugging Face, 2025), pp_comm_bandwidth, medians at 256 MB with all 8 GPUs of each "
-      "node; "
-      "that it is bus bandwidth is derived: as algorithm bandwidth, one node would exceed its NVLink";
+      "The Ultra-Scale Playbook (Hugging Face, 2025), pp_comm_bandwidth, medians, 256 MB, all 8 GPUs of a node; that "
+      "it "
+      "is bus bandwidth is derived: as algorithm bandwidth, one node would exceed its NVLink";
   NetworkLevel nvlink = nvlink_4();
   nvlink.all_reduce = bandwidth("an all-reduce", "NVLink 4", {{8, 436.0}}, kSource);
   nvlink.all_gather = bandwidth("an all-gather", "NVLink 4", {{8, 249.8}}, kSource);
@@ -122,14 +122,20 @@ Cluster rtx4090_100gbe() {
                  "bandwidth: what is reached of 100 Gbit/s, one adapter for the 8 GPUs of a node; " + kHops)}};
 }
 
+Cluster laptop() { return cluster_of_machines(laptop_costs()); }
+
 struct Preset {
   const char* name;
   Cluster (*make)();
 };
 
-constexpr Preset kPresets[] = {{"a100-selene", a100_selene}, {"h100-efa", h100_efa},
-                               {"h100-ndr", h100_ndr},       {"h200-ndr", h200_ndr},
-                               {"gb300-nvl72", gb300_nvl72}, {"rtx4090-100gbe", rtx4090_100gbe}};
+constexpr Preset kPresets[] = {{"a100-selene", a100_selene},
+                               {"h100-efa", h100_efa},
+                               {"h100-ndr", h100_ndr},
+                               {"h200-ndr", h200_ndr},
+                               {"gb300-nvl72", gb300_nvl72},
+                               {"rtx4090-100gbe", rtx4090_100gbe},
+                               {"laptop", laptop}};
 
 }  // namespace
 

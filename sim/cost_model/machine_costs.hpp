@@ -85,6 +85,10 @@ MachineCosts machine_costs_from(const JsonFile& file);
 /// The costs as the JSON text of a file.
 std::string machine_costs_json(const MachineCosts& costs);
 
+/// What measure_machine once measured on a machine like a laptop (its source says which): the same on every machine,
+/// for predictions that have to be repeatable.
+MachineCosts laptop_costs();
+
 /// A cluster of such machines: a core stands in for an accelerator, with its best product rate and the link that two
 /// ranks of the machine have over Gloo, both from one machine to the next and inside of it. That second level is a
 /// supposition, and its source says so.

@@ -17,10 +17,8 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kBatches = 3;            // at least
-constexpr double kLeastShare = 0.05;   // of the cores, that ranks can have had
-constexpr double kUndisturbed = 0.97;  // the share of batches in which the ranks had less of the cores than what counts
-constexpr int kCalls = 5;              // of a collective in a batch: no rank waits for all others in between
+constexpr int kBatches = 3;                       // at least
+constexpr int kCalls = 10;                        // of a collective in a batch: no rank waits for all others in between
 constexpr Index kSingle = Index{4} << 20;         // bytes that a rank gathers: from here on a batch is one call
 constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
@@ -41,41 +39,40 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-// The value below which this share of them lies.
-double quantile(std::vector<double> values, double share) {
-  const auto last = static_cast<double>(values.size() - 1);
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * last);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-// What one rank did several times over, each time begun by all ranks together.
-struct Batches {
-  std::vector<double> seconds;  // on the wall
-  std::vector<double> worked;   // processor seconds of this rank
-};
-
-// Until the time is over. All ranks have to do as many, so rank 0 decides, and the others are told by an all-gather
-// between two batches.
-Batches timed_batches(Communicator& group, double seconds, WorldKind world, const std::function<void()>& batch) {
-  Batches all;
+// The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many, so rank
+// 0 decides, and the others are told by an all-gather between two batches.
+std::vector<double> timed_batches(Communicator& group, double seconds, double (*clock)(),
+                                  const std::function<void()>& batch) {
+  std::vector<double> times;
   const double end = seconds_now() + seconds;
   for (;;) {
-    const float goes_on = all.seconds.size() < kBatches || seconds_now() < end ? 1.0f : 0.0f;
+    const float goes_on = times.size() < kBatches || seconds_now() < end ? 1.0f : 0.0f;
     std::vector<float> told(static_cast<std::size_t>(group.size()));
     group.all_gather(&goes_on, Index{1}, told.data());
-    if (told[0] == 0.0f) return all;
+    if (told[0] == 0.0f) return times;
     group.barrier();
-    const double began = seconds_now(), before = rank_seconds(world);
+    const double began = clock();
     batch();
-    all.worked.push_back(rank_seconds(world) - before);
-    all.seconds.push_back(seconds_now() - began);
+    times.push_back(clock() - began);
   }
 }
 
-// The processor time of work that waits for nobody.
+// Of messages the clock on the wall counts, and of several batches the best one: other jobs of the machine only make
+// them longer, and by far.
+double seconds_of_calls(Communicator& group, double seconds, const std::function<void()>& batch) {
+  const std::vector<double> times = timed_batches(group, seconds, seconds_now, batch);
+  return *std::min_element(times.begin(), times.end());
+}
+
+// Of work that waits for nobody the processor's clock counts, which stands still while other jobs have the processor.
 double seconds_of_work(Communicator& group, double seconds, const std::function<void()>& batch) {
-  return quantile(timed_batches(group, seconds, WorldKind::threads, batch).worked, 0.5);
+  return median(timed_batches(group, seconds, thread_seconds, batch));
 }
 
 // The sizes that this number of ranks can gather.
@@ -86,50 +83,34 @@ std::vector<int> sizes_for(const MeasureSettings& settings, int ranks) {
   return sizes;
 }
 
-int calls_in_batch(int bytes, int ranks) { return Index{bytes} * ranks < kSingle ? kCalls : 1; }
-
-// One rank's part: says the times of its batches of all-gathers, two lines for each size of messages.
-void time_gathers(Rank& rank, WorldKind world, const MeasureSettings& settings) {
+// One rank's part: seconds of an all-gather for each size of messages.
+std::vector<double> seconds_of_gathers(Rank& rank, const MeasureSettings& settings) {
   Communicator& group = rank.dp();
+  std::vector<double> seconds;
   for (const int bytes : sizes_for(settings, group.size())) {
     const std::vector<float> shard(static_cast<std::size_t>(bytes) / sizeof(float), 1.0f);
     std::vector<float> all(shard.size() * static_cast<std::size_t>(group.size()));
-    const Batches batches = timed_batches(group, settings.seconds, world, [&] {
-      for (int i = 0; i < calls_in_batch(bytes, group.size()); ++i)
-        group.all_gather(shard.data(), static_cast<Index>(shard.size()), all.data());
+    const int calls = Index{bytes} * group.size() < kSingle ? kCalls : 1;
+    const double batch = seconds_of_calls(group, settings.seconds, [&] {
+      for (int i = 0; i < calls; ++i) group.all_gather(shard.data(), static_cast<Index>(shard.size()), all.data());
     });
-    rank.say(line_of(batches.seconds));
-    rank.say(line_of(batches.worked));
+    seconds.push_back(batch / calls);
   }
+  // A longer message can't cost less; where it seems to, something has disturbed the shorter one.
+  for (std::size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
+  return seconds;
 }
 
-// Of batches of one size, as all ranks have said them: how long the ranks keep all cores that they can have, where no
-// other job has any. Other jobs make a batch longer, but hardly change the processor time that it takes; and of many
-// short batches some have the machine to themselves, so these say what part of the time ranks wait for each other.
-double core_seconds(const std::vector<Batches>& ranks, double cores) {
-  std::vector<double> worked, shares;
-  for (std::size_t i = 0; i < ranks.at(0).worked.size(); ++i) {
-    double sum = 0;
-    for (const Batches& rank : ranks) sum += rank.worked.at(i);
-    worked.push_back(sum);
-    shares.push_back(std::clamp(sum / (cores * ranks[0].seconds.at(i)), kLeastShare, 1.0));
-  }
-  return quantile(worked, 0.5) / quantile(shares, kUndisturbed);
-}
-
+// All ranks share the cores, so a call that took t seconds has cost t · min(cores, ranks) processor seconds.
 MessageCosts costs_of_messages(Options options, int ranks, const MeasureSettings& settings, const std::string& source) {
   options.grid = Grid().dp(ranks);
-  const WorldKind world = options.world;
-  const auto said = said_by_ranks(options, "messages", [&](Rank& rank) { time_gathers(rank, world, settings); });
+  const auto said =
+      said_by_ranks(options, "messages", [&](Rank& rank) { rank.say(line_of(seconds_of_gathers(rank, settings))); });
+  const std::vector<double> seconds = numbers_of(said.at(0).at(0));
   const double cores = std::min(cores_here(), ranks), messages = static_cast<double>(ranks) * (ranks - 1);
   std::vector<MeasuredCurve::Point> points;
-  for (const int bytes : sizes_for(settings, ranks)) {
-    std::vector<Batches> all;
-    for (const std::vector<std::string>& lines : said)
-      all.push_back({numbers_of(lines.at(2 * points.size())), numbers_of(lines.at(2 * points.size() + 1))});
-    const double of_call = core_seconds(all, cores) / calls_in_batch(bytes, ranks);
-    points.push_back({static_cast<double>(bytes), rounded(of_call / messages, kMicrosecond)});
-  }
+  for (const int bytes : sizes_for(settings, ranks))
+    points.push_back({static_cast<double>(bytes), rounded(seconds.at(points.size()) * cores / messages, kMicrosecond)});
   return {ranks, MeasuredCurve("processor seconds of a message, by its bytes", std::move(points), source)};
 }
 

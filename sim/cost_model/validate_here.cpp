@@ -129,6 +129,12 @@ void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, cons
   }
 }
 
+std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -161,22 +167,27 @@ std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSetti
 
 std::string here_table(const std::vector<StepHere>& steps) {
   std::vector<std::vector<std::string>> rows = {
-      {"a step of", "ranks", "predicted ms", "measured ms", "error", "cores had", "bytes predicted", "counted", ""}};
+      {"milliseconds of a step", "ranks", "predicted", "measured", "error", "cores had", "bytes sent"}};
   std::vector<double> errors, undisturbed;
   bool marked = false;
+  std::string differences;
   for (const StepHere& step : steps) {
     rows.push_back({step.what, number_text(step.grid.size()),
                     fmt::format("{:.2f}{}", 1e3 * step.predicted_seconds, step.extrapolated ? "*" : ""),
                     fmt::format("{:.2f}", 1e3 * step.measured_seconds), fmt::format("{:+.0f} %", 100 * step.error()),
-                    fmt::format("{:.0f} %", 100 * step.processor_share), number_text(step.predicted_bytes),
-                    number_text(step.counted_bytes), step.bytes_equal() ? "✔" : "✘"});
+                    fmt::format("{:.0f} %", 100 * step.processor_share),
+                    number_text(step.counted_bytes) + (step.bytes_equal() ? " ✔" : " ✘")});
+    if (!step.bytes_equal())
+      differences +=
+          joined_lines(paragraph(fmt::format("{} on {}: {} bytes were predicted; {}", step.what, step.grid.text(),
+                                             number_text(step.predicted_bytes), step.difference),
+                                 0, 2));
     errors.push_back(std::abs(step.error()));
     if (step.processor_share > kUndisturbed) undisturbed.push_back(errors.back());
     marked = marked || step.extrapolated;
   }
-  std::string text = joined_table(rows, 1) + "\n";
-  for (const StepHere& step : steps)
-    if (!step.difference.empty()) text += step.what + ", " + step.grid.text() + ", " + step.difference + "\n";
+  std::string text = joined_table(rows, 1) + "\n" + differences;
+  if (differences.empty()) text += "✔ as many bytes as were predicted, line by line of every rank's ledger\n";
   if (marked) text += "* a figure in it lies outside of what was measured\n";
   if (errors.empty()) return text;
   text += fmt::format("median error of the times: {}\n", percent_text(median(errors)));

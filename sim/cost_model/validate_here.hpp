@@ -42,9 +42,10 @@ struct StepHere {
 /// that is not even, or from 2 to 64, and RunError where a rank fails.
 std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSettings& settings = {});
 
-/// As a table of at most 100 columns: predicted and measured milliseconds, the error, the share of the processors
-/// that the ranks had, and bytes; and lines with the median of the errors, and of
-/// those where no other job had much of the machine. A figure that is extrapolated has a mark.
+/// As a table of at most 100 columns: predicted and measured milliseconds, the error, the share of the cores that the
+/// ranks had, and the bytes that they sent, with a mark that says whether these are as predicted. Below it what is not,
+/// a line for figures that are extrapolated, the median of the errors, and that of the steps in which no other job had
+/// much of the machine.
 std::string here_table(const std::vector<StepHere>& steps);
 
 }  // namespace muonwalk::sim

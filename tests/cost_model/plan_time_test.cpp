@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "sim/cost_model/validate_here.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
 #include "tests/cost_model/made_up_machine.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/random_layout.hpp"
@@ -198,13 +200,18 @@ TEST_CASE("the steps of lessons 09 and 13 send the bytes that are predicted of t
   const std::string table = here_table(steps);
   CHECK(table.find("lesson 13, Muon, gathers in float32") != std::string::npos);
   CHECK(table.find("✘") == std::string::npos);
+  CHECK(table.find("✔ as many bytes as were predicted") != std::string::npos);
+  CHECK(table.find("median error of the times: ") != std::string::npos);
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) CHECK(text_width(line) <= kColumns);
 
   StepHere wrong = steps.back();
   wrong.counted_bytes += 1;
   wrong.difference = "rank 3: dp all_gather of float32: 1 byte more";
   CHECK_FALSE(wrong.bytes_equal());
   CHECK(here_table({wrong}).find("✘") != std::string::npos);
-  CHECK(here_table({wrong}).find("rank 3: dp all_gather") != std::string::npos);
+  CHECK(here_table({wrong}).find("as many bytes as were predicted") == std::string::npos);
+  CHECK(here_table({wrong}).find("rank 3:") != std::string::npos);
   for (const int ranks : {0, 1, 3, 66}) {
     settings.ranks = {ranks};
     CHECK_THROWS_AS(validate_here(made_up_machine(), settings), UsageError);
@@ -233,4 +240,17 @@ TEST_CASE("a machine that was measured, however hastily, goes through its file b
   CHECK(read_machine_costs(folder.file("here.json")) == machine);
   CHECK(cluster_of(folder.file("here.json")).accelerator.flops_per_second > 0);
   CHECK(std::isfinite(sum(plan_time({{small_plan(0), {0, 1}}}, machine, {}))));
+}
+
+TEST_CASE("the laptop that is on record goes through a file, and its messages cost more the longer they are") {
+  const MachineCosts laptop = laptop_costs();
+  const TemporaryFolder folder;
+  write_text(folder.file("laptop.json"), machine_costs_json(laptop));
+  CHECK(read_machine_costs(folder.file("laptop.json")) == laptop);
+  CHECK(cluster_of("laptop") == cluster_of_machines(laptop));
+  for (const TransportCosts& transport : {laptop.gloo, laptop.memory})
+    for (int ranks = 2; ranks <= 16; ++ranks)
+      for (double bytes = 1; bytes < 1e8; bytes *= 3)
+        CHECK(transport.message_seconds(ranks, bytes).value <=
+              transport.message_seconds(ranks, 3 * bytes).value * (1 + 1e-12));
 }
