@@ -55,7 +55,8 @@ bool lies_evenly(const Cluster& cluster, const TrainingLayout& layout) {
   }
 }
 
-void add_batches(int sequences, TrainingLayout layout, std::vector<TrainingLayout>& layouts) {
+void add_batches(const LayoutSearch& search, int sequences, TrainingLayout layout,
+                 std::vector<TrainingLayout>& layouts) {
   if (sequences % layout.dp != 0) return;
   const int own = sequences / layout.dp;
   for (const int micro_batch : kMicroBatches) {
@@ -63,6 +64,8 @@ void add_batches(int sequences, TrainingLayout layout, std::vector<TrainingLayou
     layout.micro_batch = micro_batch;
     layout.accumulation = own / micro_batch;
     for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
+      // Fused attention keeps nothing that could be recomputed.
+      if (recomputation == Recomputation::selective && search.software.fused_attention) continue;
       layout.recomputation = recomputation;
       layouts.push_back(layout);
     }
@@ -144,7 +147,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
       layout.dp = search.gpus / tp / pp;
       layout.zero = 1;
       layout.ep = expert_ranks(search.model, layout.dp);
-      if (lies_evenly(search.cluster, layout)) add_batches(sequences, layout, layouts);
+      if (lies_evenly(search.cluster, layout)) add_batches(search, sequences, layout, layouts);
     }
   }
   if (layouts.empty())
