@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "sim/lesson_20/dealt_state.hpp"
 #include "sim/lesson_20/shipped_text.hpp"
 #include "src/errors.hpp"
+#include "src/io/safetensors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "src/train/checkpoint_file.hpp"
@@ -35,8 +38,15 @@ Corpus corpus_of(const std::string& path, const char* name, const std::string& s
 
 // The checkpoint that a way goes on from: a file, or the latest one of its folder below `path`.
 std::string resumed_file(const std::string& path, const std::string& word, bool both) {
+  namespace fs = std::filesystem;
   if (path.empty()) return "";
-  if (!std::filesystem::is_directory(path)) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw UsageError(fmt::format(
+        "--resume {} can't be read: {}; name a checkpoint, or a folder that --save has written to.", in_quotes(path),
+        status.type() == fs::file_type::not_found ? "there is no such file or folder" : error.message()));
+  if (!fs::is_directory(status)) {
     if (both)
       throw UsageError(
           fmt::format("--resume {} is one checkpoint; say which optimizer is to go on from it: --optimizer muon or "
@@ -45,8 +55,7 @@ std::string resumed_file(const std::string& path, const std::string& word, bool 
     return path;
   }
   const std::string folder = path + "/" + word;
-  const std::optional<std::string> latest =
-      std::filesystem::is_directory(folder) ? latest_checkpoint(folder) : latest_checkpoint(path);
+  const std::optional<std::string> latest = latest_checkpoint(fs::is_directory(folder, error) ? folder : path);
   if (!latest)
     throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
   return *latest;
@@ -87,6 +96,32 @@ void take_up(TrainingWay& way, const Pretraining& run, const Seat& seat) {
                       fmt::format("it has taken {} of {} steps, so nothing is left to do", checkpoint.steps, run.steps),
                       "take an earlier one");
   way.done = checkpoint.steps;
+}
+
+// Refuses options of which one would be passed over without a word.
+void require_together(const PretrainingRequest& request) {
+  const auto refuse_with = [](const char* option, const char* what,
+                              std::initializer_list<std::pair<const char*, bool>> others) {
+    for (const auto& [other, given] : others)
+      if (given)
+        throw UsageError(fmt::format("{} {}, so it does not go with {}; leave one of them out.", option, what, other));
+  };
+  const std::pair<const char*, bool> csv = {"--csv", !request.csv.empty()}, save = {"--save", !request.save.empty()},
+                                     resume = {"--resume", !request.resume.empty()};
+  if (request.sweep)
+    refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
+                {{"--grids", !request.grids.empty()}, csv, save, resume});
+  if (!request.grids.empty())
+    refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
+                {csv, save, resume});
+}
+
+int steps_of(const PretrainingRequest& request) {
+  const int usual = request.small ? 6 : 120;
+  const int steps = request.steps == kUsualSteps ? usual : request.steps;
+  if (steps < 2 || steps > 100000)
+    throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));
+  return steps;
 }
 
 }  // namespace
@@ -159,13 +194,13 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
 Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
-  const int steps = request.steps == 0 ? (request.small ? 6 : 120) : request.steps;
-  if (steps < 2 || steps > 100000)
-    throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));
+  require_together(request);
+  const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
     if (!request.grids.empty()) require_trainable(way_of(request, seat, true).training, grid);
   if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
+  if (!request.csv.empty()) require_writable(request.csv);
   const Index tokens = model_of(request.small).tokens;
   Pretraining run{corpus_of(request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),
                   corpus_of(request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),

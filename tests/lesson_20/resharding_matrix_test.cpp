@@ -117,7 +117,8 @@ TEST_CASE("a checkpoint of another run is refused, and says which") {
   expect_refusal({"--optimizer", "adamw", "--resume", file}, "its optimizer is");
   expect_refusal({"--resume", file}, "say which optimizer");
   expect_refusal({"--resume", folder / "run"}, "nothing is left to do");
-  expect_refusal({"--resume", folder / "nowhere"}, "nowhere");
+  for (const std::string optimizer : {"both", "muon"})
+    expect_refusal({"--optimizer", optimizer, "--resume", folder / "nowhere"}, "there is no such file or folder");
   std::string torn = bytes_of(file);
   torn[torn.size() / 2] ^= 1;
   std::ofstream(folder / "torn.safetensors", std::ios::binary) << torn;
@@ -139,7 +140,30 @@ TEST_CASE("--grids compares all of them, and --csv has the same losses on each")
   }
   for (const std::string grids : {"1x2", "0x1x1", "1x1x1,", "ax1x1", "9x9x9", "3x1x1"})
     expect_refusal({"--grids", grids}, "--");
-  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {"--steps", "1"}, {"--optimizer", "sgd"}, {"--save-every", "2"}, {"--lr", "-1"}, {"--text", "/dev"}})
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--steps", "1"},
+                                                                                       {"--steps", "0"},
+                                                                                       {"--optimizer", "sgd"},
+                                                                                       {"--save-every", "2"},
+                                                                                       {"--lr", "-1"},
+                                                                                       {"--text", "/dev"}})
     expect_refusal(options, options[0]);
+}
+
+TEST_CASE("a file that can't be written, and options of which one would be passed over, are refused before any work") {
+  const TemporaryFolder folder;
+  expect_refusal({"--csv", folder / "no/such/folder.csv"}, "create its folder first");
+  const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, csv = {"--csv", folder / "losses.csv"},
+                                 save = {"--save", folder / "run"}, resume = {"--resume", folder / "run"},
+                                 sweep = {"--sweep"};
+  const auto expect_apart = [](std::vector<std::string> options, const std::vector<std::string>& others) {
+    options.insert(options.end(), others.begin(), others.end());
+    expect_refusal(options, "does not go with " + others[0] + ";");
+  };
+  for (const auto& other : {csv, save, resume}) {
+    expect_apart(grids, other);
+    expect_apart(sweep, other);
+  }
+  expect_apart(sweep, grids);
+  CHECK_FALSE(fs::exists(folder / "losses.csv"));
+  CHECK_FALSE(fs::exists(folder / "run"));
 }
