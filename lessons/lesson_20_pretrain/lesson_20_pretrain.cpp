@@ -21,6 +21,7 @@
 #include "sim/lesson_20/serial_run.hpp"
 #include "sim/lesson_20/sweep.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
@@ -183,7 +184,8 @@ void save_to_file(Rank& rank, Local& local) {
   if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
   const TrainingWay& way = run->ways[local.way];
   local.checkpoint->notes = run->notes(way);  // what decides bits
-  write_checkpoint(checkpoint_path(run->save + "/" + way.word, local.step), std::move(*local.checkpoint));
+  const std::string path = checkpoint_path(run->save + "/" + way.word, local.step);
+  write_or_fail([&] { write_checkpoint(path, std::move(*local.checkpoint)); });
   local.checkpoint.reset();
 }
 

@@ -1,9 +1,11 @@
 // Lesson 20 through the program itself: a run that was saved on one grid goes on on another, and comes to the same
 // file, byte for byte, as the run that nobody interrupted; and what can't work is refused in a sentence.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -32,12 +34,13 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& more) {
+Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& more,
+               const std::function<void()>& prepare = nullptr) {
   std::vector<std::string> command = {LESSON_20, "--small", "--verbose", "0"};
   const char* names[] = {"--dp", "--tp", "--pp"};
   for (std::size_t i = 0; i < 3; ++i) command.insert(command.end(), {names[i], std::to_string(grid[i])});
   command.insert(command.end(), more.begin(), more.end());
-  return run_program(command, 120);
+  return run_program(command, 120, prepare);
 }
 
 std::string bytes_of(const std::string& path) {
@@ -166,4 +169,21 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
   expect_apart(sweep, grids);
   CHECK_FALSE(fs::exists(folder / "losses.csv"));
   CHECK_FALSE(fs::exists(folder / "run"));
+}
+
+TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 3: it was asked for correctly") {
+  const TemporaryFolder folder;
+  for (const std::string option : {"--csv", "--save"}) {
+    const std::string value = folder / "written";
+    const std::string file = option == "--csv" ? value : value + "/adamw/step-000006.safetensors";
+    const Outcome outcome = lesson({2, 1, 1}, {option, value}, [] {
+      const rlimit limit = {400, 400};  // bytes: room for what is printed, and not for the file
+      setrlimit(RLIMIT_FSIZE, &limit);
+    });
+    INFO(option, ": ", outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.err.find("can't write \"" + file + "\": File too large; make room") != std::string::npos);
+    CHECK(outcome.out.find("OK") == std::string::npos);
+    CHECK_FALSE(fs::exists(file));
+  }
 }
