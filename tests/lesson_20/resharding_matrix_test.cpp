@@ -1,7 +1,10 @@
 // Lesson 20 through the program itself: a run that was saved on one grid goes on on another, and comes to the same
 // file, byte for byte, as the run that nobody interrupted; and what can't work is refused in a sentence.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -186,4 +189,30 @@ TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 
     CHECK(outcome.out.find("OK") == std::string::npos);
     CHECK_FALSE(fs::exists(file));
   }
+}
+
+TEST_CASE("on a terminal it says how far it is, unless nobody wants to know") {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  const int other_end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  REQUIRE(other_end >= 0);
+  const auto written = [&](const std::string& verbose) {
+    const auto to_terminal = [name = std::string(::ptsname(terminal))] {
+      ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
+    };
+    CHECK(lesson({1, 1, 1}, {"--steps", "2", "--optimizer", "muon", "--verbose", verbose}, to_terminal).exit_code == 0);
+    REQUIRE(::write(other_end, "|", 1) == 1);
+    std::string all;
+    char next = 0;
+    while (::read(terminal, &next, 1) == 1 && next != '|') all += next;
+    return all;
+  };
+  const std::string wanted = written("1");
+  INFO(wanted);
+  CHECK(wanted.find("\rMuon + AdamW: step 1 of 2\x1b[K") == 0);
+  CHECK(written("0").empty());
+  ::close(other_end);
+  ::close(terminal);
 }
