@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <initializer_list>
-#include <optional>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
+#include "sim/lesson_20/checkpoint_folder.hpp"
 #include "sim/lesson_20/dealt_state.hpp"
 #include "sim/lesson_20/shipped_text.hpp"
 #include "src/errors.hpp"
@@ -36,31 +34,6 @@ Corpus corpus_of(const std::string& path, const char* name, const std::string& s
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
 
-// The checkpoint that a way goes on from: a file, or the latest one of its folder below `path`.
-std::string resumed_file(const std::string& path, const std::string& word, bool both) {
-  namespace fs = std::filesystem;
-  if (path.empty()) return "";
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status))
-    throw UsageError(fmt::format(
-        "--resume {} can't be read: {}; name a checkpoint, or a folder that --save has written to.", in_quotes(path),
-        status.type() == fs::file_type::not_found ? "there is no such file or folder" : error.message()));
-  if (!fs::is_directory(status)) {
-    if (both)
-      throw UsageError(
-          fmt::format("--resume {} is one checkpoint; say which optimizer is to go on from it: --optimizer muon or "
-                      "--optimizer adamw.",
-                      in_quotes(path)));
-    return path;
-  }
-  const std::string folder = path + "/" + word;
-  const std::optional<std::string> latest = latest_checkpoint(fs::is_directory(folder, error) ? folder : path);
-  if (!latest)
-    throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
-  return *latest;
-}
-
 TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alone) {
   TrainingWay way;
   way.name = alone ? "AdamW" : "Muon + AdamW";
@@ -73,6 +46,7 @@ TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alo
   training.adamw.lr = alone ? request.adamw_lr : request.outer_lr;
   training.adamw.beta2 = 0.95f;
   training.adamw_alone = alone;
+  training.decay_vectors = request.decay == "all";
   training.micro_batches = request.micro_batches;
   training.schedule = parse_pipeline_schedule(request.schedule);
   training.seed = seat.seed;
@@ -137,6 +111,7 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--lr", "Muon's learning rate, at its highest", &lr},
           {"--outer-lr", "AdamW's beside Muon: of embedding, output and vectors", &outer_lr},
           {"--adamw-lr", "AdamW's, alone", &adamw_lr},
+          {"--decay", "which parameters decay: matrices, or all", &decay},
           {"--sweep", "try learning rates, on one process, and print a table", &sweep},
           {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
           {"--csv", "write all losses to this file", &csv, PathUse::writes},
@@ -173,6 +148,7 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
                                 model.width, model.layers, model.heads, model.kv_heads, model.hidden, model.tokens)},
           {"optimizer", way.word},
           {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
+          {"decay", training.decay_vectors ? "all" : "matrices"},
           {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
           {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
 }
@@ -194,6 +170,8 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
 Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
+  if (request.decay != "all" && request.decay != "matrices")
+    throw UsageError(fmt::format("--decay takes matrices or all, and not {}.", in_quotes(request.decay)));
   require_together(request);
   const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
@@ -273,8 +251,9 @@ std::string pretraining_text(const Pretraining& run) {
     rates += way.training.adamw_alone
                  ? fmt::format("AdamW {}; ", way.training.adamw.lr)
                  : fmt::format("Muon {}, AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);
-  text += words(fmt::format("rates   {}up in {}, then down to {} of that", rates, count_text(run.rates.warmup, "step"),
-                            run.rates.final_fraction));
+  text +=
+      words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
+                        run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
   return text.substr(0, text.size() - 1);
 }
 

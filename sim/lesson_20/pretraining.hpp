@@ -27,6 +27,7 @@ struct PretrainingRequest {
   float lr = 0.02f;                ///< --lr: of Muon, at its highest
   float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
   float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
+  std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
   bool sweep = false;              ///< --sweep: tries learning rates
   std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
   std::string csv;                 ///< --csv: a file for all losses

@@ -116,6 +116,7 @@ TEST_CASE("a checkpoint of another run is refused, and says which") {
     return more;
   };
   expect_refusal(with({"--lr", "0.01"}), "its rates is");
+  expect_refusal(with({"--decay", "all"}), "its decay is \"matrices\", but here it is \"all\"");
   expect_refusal(with({"--seed", "5"}), "its seed is");
   expect_refusal(with({"--micro-batches", "4"}), "its batch is");
   expect_refusal(with({"--text", LESSON_20}), "its text is");
@@ -149,6 +150,7 @@ TEST_CASE("--grids compares all of them, and --csv has the same losses on each")
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--steps", "1"},
                                                                                        {"--steps", "0"},
                                                                                        {"--optimizer", "sgd"},
+                                                                                       {"--decay", "some"},
                                                                                        {"--save-every", "2"},
                                                                                        {"--lr", "-1"},
                                                                                        {"--text", "/dev"}})
@@ -172,6 +174,8 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
   expect_apart(sweep, grids);
   CHECK_FALSE(fs::exists(folder / "losses.csv"));
   CHECK_FALSE(fs::exists(folder / "run"));
+  fs::create_directories(folder / "taken/muon/step-000006.safetensors");
+  expect_refusal({"--save", folder / "taken"}, "step-000006.safetensors\": it is a folder");
 }
 
 TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 3: it was asked for correctly") {
