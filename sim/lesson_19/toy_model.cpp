@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/numerics/tree_sum.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/text/text.hpp"
 
@@ -114,8 +115,7 @@ void add_each(std::vector<Matrix>& sums, std::vector<Matrix> more) {
     sums = std::move(more);
     return;
   }
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    for (Index k = 0; k < sums[i].size(); ++k) sums[i].data()[k] += more[i].data()[k];
+  for (std::size_t i = 0; i < sums.size(); ++i) add_onto(sums[i], more[i]);
 }
 
 void step_at_once(PartTensors& tensors, const PartTensors& gradients) {
