@@ -62,26 +62,6 @@ std::vector<MicroBatch> toy_batch(const GptTraining& training, int step) {
   return all;
 }
 
-std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
-                                                    const std::vector<Parameter>& parameters, const Layout& layout,
-                                                    const Place& place) {
-  std::vector<Matrix> slices;
-  for (const Parameter& each : parameters)
-    slices.push_back(first_weights(training.config, each, training.seed, layout.grid.tp(), place.tp));
-  auto optimizer = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
-  optimizer->start(layout, place, pack_slices(layout, slices));
-  return optimizer;
-}
-
-PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer,
-                       const Layout& layout) {
-  std::vector<Matrix> slices;
-  for (NamedMatrix& each : unpack_buckets(layout, optimizer.weights(), seat.place.tp))
-    slices.push_back(std::move(each.matrix));
-  return part_tensors(training.config, stage_part(training.config, seat.grid.pp(), seat.place.pp), seat.grid.tp(),
-                      std::move(slices));
-}
-
 void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,
                   std::vector<NamedMatrix>& all) {
   const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
