@@ -1,5 +1,6 @@
 // Lesson 20 through the program itself: a run that was saved on one grid goes on on another, and comes to the same
-// file, byte for byte, as the run that nobody interrupted; and what can't work is refused in a sentence.
+// file, byte for byte, as the run that nobody interrupted; what can't work is refused in a sentence, and what breaks on
+// the way has another exit code; and on a terminal it says how far it is.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <stdlib.h>
