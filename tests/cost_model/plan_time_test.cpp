@@ -181,6 +181,7 @@ TEST_CASE("the steps of lessons 09 and 13 send the bytes that are predicted of t
   HereSettings settings;
   settings.ranks = {2, 4};
   settings.steps = 1;
+  settings.seconds = 0;
   settings.small = true;
   settings.world = WorldKind::threads;
   const std::vector<StepHere> steps = validate_here(made_up_machine(), settings);
