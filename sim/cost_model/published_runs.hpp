@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cost_model/training_layout.hpp"
+#include "sim/cost_model/training_software.hpp"
+
+namespace muonwalk::sim {
+
+/// One row of a table of training runs on nodes of eight H100s.
+struct PublishedRun {
+  std::string row;                 ///< as it stands in the file
+  std::string model;               ///< a name of model_shape
+  TrainingLayout layout;           ///< columns nodes, dp, tp, pp, zero, mbs and grad_acc
+  bool measured = false;           ///< column status: it ran, and gave numbers; only where the table has results
+  double tokens_per_second = 0;    ///< per GPU; 0 where not measured
+  double memory_gibibytes = 0;     ///< of rank 0; 0 where not measured
+  std::vector<std::string> flags;  ///< column flags: what the run is not to be used for
+
+  /// Whether it bears that flag.
+  bool flagged(const std::string& flag) const;
+  /// Measured, and not flagged stall, gqa or batch_mismatch: what a model of time is held to.
+  bool clean() const;
+};
+
+/// A table of runs.
+struct PublishedRuns {
+  std::string header;              ///< its first line
+  bool has_results = false;        ///< it has the columns status, tokens_per_s, gpus and memory_gb
+  std::vector<PublishedRun> runs;  ///< its rows, in order
+};
+
+/// Reads a table in CSV, whose first line names the columns: model, nodes, dp, tp, pp, zero, mbs and grad_acc, in any
+/// order, among others. Throws UsageError, one sentence with the number of the line, for a file that can't be read or
+/// has no such column or no row, for a row of another length, a model that is not known, a number that is not whole or
+/// not in range, and for a layout that does not fill its nodes.
+PublishedRuns read_runs(const std::string& path);
+
+/// What the cost model says about a run. There are numbers also where it does not fit.
+struct RunPrediction {
+  double tokens_per_second = 0;  ///< per GPU
+  double memory_gibibytes = 0;   ///< of rank 0, which is in the first stage: what the records show
+  bool fits = false;             ///< every stage fits into the card, and the layout can run at all
+};
+
+/// Predicts a run on the cluster "h100-efa".
+/// @{
+RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software);
+RunPrediction predict_run(const PublishedRun& run);
+/// @}
+
+/// The table once more, line by line, with three columns behind the others: pred_tokens_per_s_per_gpu, pred_memory_gb
+/// (GiB) and pred_fits (0 or 1).
+std::vector<std::string> predicted_rows(const PublishedRuns& runs);
+
+}  // namespace muonwalk::sim
