@@ -95,6 +95,24 @@ TEST_CASE("compare_steps: the fastest layout that fits, the fastest strategy in 
     }
 }
 
+TEST_CASE("compare_steps: with less and less memory fewer strategies fit, and only those that do are compared") {
+  const ModelShape& model = model_shape("llama-7b");
+  int some_fit = 0;
+  for (double gibibytes = 80; gibibytes > 4; gibibytes *= 0.985) {
+    CAPTURE(gibibytes);
+    Cluster cluster = cluster_of("h100-efa");
+    cluster.accelerator.memory_bytes = gibibytes * kGibibyte;
+    const auto steps = compare_steps(model, cluster, software(), step_layouts(model, cluster, 16, 8));
+    if (!steps) break;
+    some_fit += steps->strategies.size() < 6 ? 1 : 0;
+    for (const auto& [letter, seconds] : steps->strategies)
+      for (const Strategy& strategy : strategies())
+        if (strategy.letter == letter)
+          CHECK(predict_muon({model, cluster, software(), steps->layout}, with(strategy)).fits);
+  }
+  CHECK(some_fit > 0);
+}
+
 TEST_CASE("compare_steps: nothing where nothing fits, and a map says that it is memory") {
   const Cluster cluster = cluster_of("h100-efa");
   const ModelShape& model = model_shape("megatron-530b");

@@ -111,7 +111,7 @@ TEST_CASE("sweet_spot_map: faster links never slow a step down, and matter only 
 
 TEST_CASE("sweet_spot_map: levels further out grow faster with the links between nodes") {
   Cluster pods = round_cluster();
-  pods.levels.push_back({"pods", 0, 2 * kGigabyte, 0, {}, {}, "made up"});
+  pods.levels.push_back({"pods", 0, 0.01 * kGigabyte, 0, {}, {}, "made up"});
   pods.levels[1] = {"between", 32, 32 * kGigabyte, 0, {}, {}, "made up"};
   pods.levels[0].latency_seconds = 0;
   const SweetSpotMap map = map_of("gpt2", pods, MapColumns::links, 1, 1024);
