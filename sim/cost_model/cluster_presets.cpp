@@ -77,9 +77,9 @@ Cluster a100_selene() {
 // The cluster of the Ultra-Scale Playbook.
 Cluster h100_efa() {
   constexpr char kSource[] =
-      "The Ultra-Scale Playbook (Hugging Face, 2025), pp_comm_bandwidth, medians at 256 MB with all 8 GPUs of each "
-      "node; "
-      "that it is bus bandwidth is derived: as algorithm bandwidth, one node would exceed its NVLink";
+      "The Ultra-Scale Playbook (Hugging Face, 2025), pp_comm_bandwidth, medians, 256 MB, all 8 GPUs of a node; that "
+      "it "
+      "is bus bandwidth is derived: as algorithm bandwidth, one node would exceed its NVLink";
   NetworkLevel nvlink = nvlink_4();
   nvlink.all_reduce = bandwidth("an all-reduce", "NVLink 4", {{8, 436.0}}, kSource);
   nvlink.all_gather = bandwidth("an all-gather", "NVLink 4", {{8, 249.8}}, kSource);
@@ -122,14 +122,20 @@ Cluster rtx4090_100gbe() {
                  "bandwidth: what is reached of 100 Gbit/s, one adapter for the 8 GPUs of a node; " + kHops)}};
 }
 
+Cluster laptop() { return cluster_of_machines(laptop_costs()); }
+
 struct Preset {
   const char* name;
   Cluster (*make)();
 };
 
-constexpr Preset kPresets[] = {{"a100-selene", a100_selene}, {"h100-efa", h100_efa},
-                               {"h100-ndr", h100_ndr},       {"h200-ndr", h200_ndr},
-                               {"gb300-nvl72", gb300_nvl72}, {"rtx4090-100gbe", rtx4090_100gbe}};
+constexpr Preset kPresets[] = {{"a100-selene", a100_selene},
+                               {"h100-efa", h100_efa},
+                               {"h100-ndr", h100_ndr},
+                               {"h200-ndr", h200_ndr},
+                               {"gb300-nvl72", gb300_nvl72},
+                               {"rtx4090-100gbe", rtx4090_100gbe},
+                               {"laptop", laptop}};
 
 }  // namespace
 
@@ -144,7 +150,7 @@ Cluster cluster_of(const std::string& name) {
   constexpr std::size_t kLength = sizeof kEnding - 1;
   if (name.size() >= kLength && name.compare(name.size() - kLength, kLength, kEnding) == 0) {
     const JsonFile file = read_json_file("cluster file", name);
-    return file.root.contains("machine") ? cluster_of_machines(machine_costs_from(file)) : cluster_from(file);
+    return file.root.contains("transports") ? cluster_of_machines(machine_costs_from(file)) : cluster_from(file);
   }
   for (const Preset& preset : kPresets)
     if (name == preset.name) return preset.make();

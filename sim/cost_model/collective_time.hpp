@@ -49,6 +49,7 @@ struct CollectiveSeconds {
   double transfer = 0;  ///< the β terms
   /// A figure that went into it lies outside the range in which it was measured.
   bool extrapolated = false;
+  double nearest_at = 0;  ///< where extrapolated: the measured point that is nearest
 
   /// Both together.
   double total() const { return latency + transfer; }

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "sim/cost_model/collective_time.hpp"
 #include "sim/cost_model/communication_ratio.hpp"
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/muon_cost.hpp"
+#include "sim/cost_model/published_runs.hpp"
+#include "sim/cost_model/published_steps.hpp"
+#include "sim/cost_model/validation.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
 
@@ -16,7 +20,8 @@ namespace muonwalk::sim {
 namespace {
 
 constexpr const char* kModel = "llama-7b";
-constexpr int kTp = 2;  // of the layout of which the promises were measured
+constexpr int kMostNodes = 64;  // of the published runs
+constexpr int kTp = 2;          // of the layout of which the promises were measured
 
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
@@ -148,5 +153,29 @@ std::string promises_table() {
   for (const std::string& line : paragraph(sentence, 0, 0)) text += "\n" + line;
   return text;
 }
+
+std::string validation_summary() {
+  const PublishedRuns runs = carried_runs();
+  const std::vector<RunOutcome> outcomes = outcomes_of(runs, software_of("nanotron"));
+  std::vector<std::string> lines;
+  const auto worst = [&lines](const char* what, const std::vector<PublishedStep>& steps) {
+    const auto most = std::max_element(steps.begin(), steps.end(), [](const PublishedStep& a, const PublishedStep& b) {
+      return std::abs(a.error()) < std::abs(b.error());
+    });
+    append(lines, paragraph(fmt::format("{}: at worst {:+.0f} %, {}", what, 100 * most->error(), most->what), 0, 2));
+  };
+  const RateScores largest =
+      rate_scores(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
+  append(lines, paragraph(fmt::format("where it fails: {} nodes, error {}, rank {:.2f}", kMostNodes,
+                                      percent_text(largest.error), largest.rank),
+                          0, 2));
+  worst("Megatron-LM's steps on A100", megatron_steps());
+  worst("what Muon adds, on GB300", muon_steps());
+  std::string text = target_table(outcomes);
+  for (const std::string& line : lines) text += "\n" + line;
+  return text;
+}
+
+std::string validation_report() { return published_steps_text() + "\n\n" + validation_text(carried_runs(), true); }
 
 }  // namespace muonwalk::sim

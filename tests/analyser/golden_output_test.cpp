@@ -9,6 +9,7 @@
 #include "sim/analyser/comparison.hpp"
 #include "sim/analyser/output.hpp"
 #include "sim/analyser/pictures/picture.hpp"
+#include "sim/pictures/page_texts.hpp"
 #include "tests/analyser/published_by_hand.hpp"
 #include "tests/golden/golden_text.hpp"
 
@@ -76,8 +77,9 @@ std::string joined(const std::vector<std::string>& lines) {
 
 // Without what the project has as files of its own: styles and scripts.
 std::string without_files(std::string page) {
-  for (const char* part : {page_texts::page_css, page_texts::echarts_js, page_texts::echarts_notice,
-                           page_texts::bars_js, page_texts::timeline_js, page_texts::page_js}) {
+  for (const char* part :
+       {page_texts::page_css, page_texts::trace_css, page_texts::echarts_js, page_texts::echarts_notice,
+        page_texts::tooltip_js, page_texts::bars_js, page_texts::timeline_js, page_texts::page_js}) {
     const std::size_t at = page.find(part);
     REQUIRE(at != std::string::npos);
     page.erase(at, std::string(part).size());

@@ -49,7 +49,8 @@ class DrawnPage {
         one.width = 3.5 * static_cast<double>(letters(one.text));
         one.height = 7;
         const bool middle = one.css_class.find("mw-middle") != std::string::npos;
-        one.x = number("x") - (middle ? one.width / 2 : 0);
+        const bool end = one.css_class.find("mw-end") != std::string::npos;
+        one.x = number("x") - (middle ? one.width / 2 : end ? one.width : 0);
         one.y = number("y") - one.height;
         all.push_back(one);
       } else if (one.tag == "line" && head.find("y2=\"7\" class=\"mw-hatch\"") == std::string::npos) {

@@ -3,48 +3,28 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "sim/analyser/pictures/picture.hpp"
+#include "sim/pictures/page_parts.hpp"
+#include "sim/pictures/page_texts.hpp"
 #include "sim/pictures/svg_parts.hpp"
-#include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Everything that is coloured, by the name of its property and of its place in the data: what page.css calls --paper,
-// and the lanes and the parts of spans by their numbers.
 using nlohmann::json;
-const std::pair<const char*, Colour> kShades[] = {
-    {"paper", kPaper}, {"ink", kInk}, {"quiet", kQuiet}, {"ground", kPadding}, {"edge", kHatch}};
 
 // ── The tables: they say all that the pictures show, and need no script.
 
-// The first cell of a row is what the row is of; the others are its figures.
-std::string row_html(const std::vector<std::string>& cells) {
-  std::string html = "<tr>";
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    html += i == 0 ? "<th scope=\"row\">" + xml_text(cells[i]) + "</th>" : "<td>" + xml_text(cells[i]) + "</td>";
-  return html + "</tr>\n";
-}
-
-std::string table_html(const char* id, const std::string& caption, const std::vector<std::string>& headings,
-                       const std::string& rows) {
-  std::string html = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{1}\"><table id=\"{0}\">\n"
-      "<caption>{1}</caption>\n<thead><tr>",
-      id, xml_text(caption));
-  for (const std::string& heading : headings) html += "<th scope=\"col\">" + xml_text(heading) + "</th>";
-  return html + "</tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
-}
-
 std::string span_row(const std::string& heading, const RankSummary& rank) {
-  if (rank.basis == TimeBasis::none) return row_html({heading, "nothing that could be timed"});
+  if (rank.basis == TimeBasis::none) return html_row({heading, "nothing that could be timed"});
   std::vector<std::string> cells = {heading, ms_text(rank.span_ns) + " ms"};
   for (const std::int64_t part : span_parts(rank)) cells.push_back(span_part_figures(part, rank.span_ns));
   cells.push_back(rank.overlap_share() ? percent_text(*rank.overlap_share()) : "no communication");
-  return row_html(cells);
+  return html_row(cells);
 }
 
 // Where the time of each rank goes: a row per rank, one for all of them, with the figures of the bars.
@@ -58,7 +38,7 @@ std::string span_table(const TracePicture& picture) {
     for (const RankSummary& rank : run.summary.ranks) rows += span_row(rank_heading(picture, run, rank.label), rank);
     if (run.summary.ranks.size() > 1) rows += span_row(rank_heading(picture, run, all.label + ", added up"), all);
   }
-  return table_html("figures", "Where the time of each rank goes", headings, rows);
+  return html_table("figures", "Where the time of each rank goes", headings, rows);
 }
 
 std::string figure_cell(const CollectiveFigure& figure, const CollectiveLine& line) {
@@ -81,10 +61,10 @@ std::string collectives_table(const TracePicture& picture) {
         std::vector<std::string> cells = {rank_heading(picture, run, rank.label), collective_text(line.collective),
                                           line.type.empty() ? "not said" : visible_name(line.type), group};
         for (const CollectiveFigure& figure : kCollectiveFigures) cells.push_back(figure_cell(figure, line));
-        rows += row_html(cells);
+        rows += html_row(cells);
       }
   if (rows.empty()) return "<p>No collective was found.</p>\n";
-  return table_html("collectives", "The calls of each rank; their times add up, waiting included",
+  return html_table("collectives", "The calls of each rank; their times add up, waiting included",
                     {"rank", "collective", "type", "group", "calls", "time", "message", "sent", "algorithm bandwidth",
                      "bus bandwidth"},
                     rows);
@@ -105,18 +85,12 @@ std::string lanes_table(const TracePicture& picture) {
             if (longest == nullptr || slice.duration_ns > longest->duration_ns) longest = &slice;
           }
         }
-        rows += row_html({fmt::format("{}, {}", rank_heading(picture, run, rank.label), lane_kind_text(lane.kind)),
+        rows += html_row({fmt::format("{}, {}", rank_heading(picture, run, rank.label), lane_kind_text(lane.kind)),
                           number_text(events), number_text(slices), slice_text(run.timeline, *longest)});
       }
     }
   }
-  return table_html("lanes", "The lanes of the timeline", {"lane", "events", "drawn as", "the longest"}, rows);
-}
-
-std::string list_html(const char* id, const std::vector<std::string>& sentences) {
-  std::string html = fmt::format("<ul id=\"{}\">\n", id);
-  for (const std::string& sentence : sentences) html += "<li>" + xml_text(sentence) + "</li>\n";
-  return html + "</ul>\n";
+  return html_table("lanes", "The lanes of the timeline", {"lane", "events", "drawn as", "the longest"}, rows);
 }
 
 // What each figure of a rank is made from.
@@ -147,7 +121,7 @@ std::string counted_list(const TracePicture& picture) {
       sentences.push_back(fmt::format("Left out: {} events ({})", number_text(events), why));
     append(sentences, summary.notes);
     if (picture.runs.size() > 1) html += fmt::format("<h3>{}: {}</h3>\n", run_letter(picture, run), xml_text(run.name));
-    html += list_html(&run == &picture.runs.front() ? "counted" : "counted-of-the-other", sentences);
+    html += html_list(&run == &picture.runs.front() ? "counted" : "counted-of-the-other", sentences);
   }
   return html;
 }
@@ -155,7 +129,7 @@ std::string counted_list(const TracePicture& picture) {
 // The sentences on why runs are not comparable; nothing without any.
 std::string warnings_list(const TracePicture& picture) {
   if (picture.warnings.empty()) return "";
-  return "<h2>What keeps these runs from being compared</h2>\n" + list_html("warnings", picture.warnings);
+  return "<h2>What keeps these runs from being compared</h2>\n" + html_list("warnings", picture.warnings);
 }
 
 // ── What the colours stand for.
@@ -181,34 +155,22 @@ std::string part_legend() {
   return legend("part", parts, [](int part) { return span_part_text(static_cast<SpanPart>(part)); });
 }
 
-// The colours of the palette as properties that page.css uses.
-std::string colour_properties(bool dark) {
-  std::string css;
-  const auto add = [&](const std::string& name, Colour colour) {
-    css += fmt::format("--{}: {}; ", name, dark ? colour.dark : colour.light);
-  };
-  for (const auto& [name, colour] : kShades) add(name, colour);
-  add("accent", rank_colour(7));
-  for (int kind = 0; kind < kLaneKinds; ++kind)
-    add(fmt::format("lane{}", kind), lane_kind_colour(static_cast<LaneKind>(kind)));
-  for (int part = 0; part < kSpanParts; ++part)
-    add(fmt::format("part{}", part), span_part_colour(static_cast<SpanPart>(part)));
-  return css;
-}
-
+// Lanes and parts of spans, by their numbers.
 std::string style() {
-  std::string css = ":root { " + colour_properties(false) + "}\n@media (prefers-color-scheme: dark) {\n  :root { " +
-                    colour_properties(true) + "}\n}\n";
-  for (int kind = 0; kind < kLaneKinds; ++kind)
+  std::vector<std::pair<std::string, Colour>> colours;
+  std::string css;
+  for (int kind = 0; kind < kLaneKinds; ++kind) {
+    colours.emplace_back(fmt::format("lane{}", kind), lane_kind_colour(static_cast<LaneKind>(kind)));
     css += fmt::format(".lane{0} {{ background: var(--lane{0}); }}\n", kind);
-  for (int part = 0; part < kSpanParts; ++part)
+  }
+  for (int part = 0; part < kSpanParts; ++part) {
+    colours.emplace_back(fmt::format("part{}", part), span_part_colour(static_cast<SpanPart>(part)));
     css += fmt::format(".part{0} {{ background: var(--part{0}); }}\n", part);
-  return css + page_texts::page_css;
+  }
+  return coloured_style(std::move(colours), css + page_texts::page_css + page_texts::trace_css);
 }
 
 // ── What the scripts draw.
-
-json colour_json(Colour colour) { return {{"light", colour.light}, {"dark", colour.dark}}; }
 
 // "lines", "texts" and "slices". Runs have texts of their own: each keeps its numbers, moved behind those of the runs
 // before.
@@ -259,28 +221,8 @@ std::string page_data(const TracePicture& picture) {
   }
   for (int kind = 0; kind < kLaneKinds; ++kind)
     data["lane_colours"].push_back(colour_json(lane_kind_colour(static_cast<LaneKind>(kind))));
-  for (const auto& [name, colour] : kShades) data["colours"][name] = colour_json(colour);
-  // Names may hold anything: bytes that are not UTF-8 are replaced, and no name can end the script.
-  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
-  return text;
-}
-
-// Puts texts in the places that page.html marks with {{name}}. What is put in is not looked at again, so that names in
-// a trace can't be taken for places.
-std::string filled(const std::string& page, const std::map<std::string, std::string>& texts) {
-  std::string html;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t open = page.find("{{", at);
-    if (open == std::string::npos) return html + page.substr(at);
-    const std::size_t close = page.find("}}", open);
-    const auto text = texts.find(page.substr(open + 2, close - open - 2));
-    if (text == texts.end())
-      throw RunError("page.html has a place that page.cpp does not fill: " + page.substr(open, close - open + 2));
-    html += page.substr(at, open - at) + text->second;
-    at = close + 2;
-  }
+  for (const auto& [name, colour] : page_shades()) data["colours"][name] = colour_json(colour);
+  return script_json(data);
 }
 
 }  // namespace
@@ -290,22 +232,23 @@ std::string trace_page(const TracePicture& picture, std::int64_t most_slices) {
   std::vector<Timeline*> timelines;
   for (PictureRun& run : drawn.runs) timelines.push_back(&run.timeline);
   merge_until_few(timelines, most_slices);
-  return filled(page_texts::page_html, {{"title", xml_text(picture_title(drawn))},
-                                        {"style", style()},
-                                        {"warnings", warnings_list(drawn)},
-                                        {"part_legend", part_legend()},
-                                        {"span_table", span_table(drawn)},
-                                        {"drawn", xml_text(drawn_text(drawn, slices_of(drawn)))},
-                                        {"lane_legend", lane_legend(drawn)},
-                                        {"lanes_table", lanes_table(drawn)},
-                                        {"collectives_table", collectives_table(drawn)},
-                                        {"counted", counted_list(drawn)},
-                                        {"notice", page_texts::echarts_notice},
-                                        {"echarts", page_texts::echarts_js},
-                                        {"data", page_data(drawn)},
-                                        {"timeline_js", page_texts::timeline_js},
-                                        {"bars_js", page_texts::bars_js},
-                                        {"page_js", page_texts::page_js}});
+  return filled_page(page_texts::page_html, {{"title", xml_text(picture_title(drawn))},
+                                             {"style", style()},
+                                             {"warnings", warnings_list(drawn)},
+                                             {"part_legend", part_legend()},
+                                             {"span_table", span_table(drawn)},
+                                             {"drawn", xml_text(drawn_text(drawn, slices_of(drawn)))},
+                                             {"lane_legend", lane_legend(drawn)},
+                                             {"lanes_table", lanes_table(drawn)},
+                                             {"collectives_table", collectives_table(drawn)},
+                                             {"counted", counted_list(drawn)},
+                                             {"notice", page_texts::echarts_notice},
+                                             {"echarts", page_texts::echarts_js},
+                                             {"data", page_data(drawn)},
+                                             {"tooltip_js", page_texts::tooltip_js},
+                                             {"timeline_js", page_texts::timeline_js},
+                                             {"bars_js", page_texts::bars_js},
+                                             {"page_js", page_texts::page_js}});
 }
 
 }  // namespace muonwalk::sim

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "sim/pictures/page_texts.hpp"
 #include "sim/pictures/svg_parts.hpp"
 #include "src/text/text.hpp"
 #include "tests/analyser/pictures/read_picture.hpp"
@@ -131,7 +132,9 @@ TEST_CASE("embed_texts: the program holds the files byte for byte") {
   CHECK(page_texts::echarts_js == source_file("third_party/echarts/echarts.min.js"));
   CHECK(page_texts::echarts_notice == source_file("third_party/echarts/NOTICE"));
   CHECK(page_texts::page_html == source_file("sim/analyser/pictures/page/page.html"));
-  CHECK(page_texts::page_css == source_file("sim/analyser/pictures/page/page.css"));
+  CHECK(page_texts::page_css == source_file("sim/pictures/page/page.css"));
+  CHECK(page_texts::tooltip_js == source_file("sim/pictures/page/tooltip.js"));
+  CHECK(page_texts::trace_css == source_file("sim/analyser/pictures/page/trace.css"));
   CHECK(page_texts::page_js == source_file("sim/analyser/pictures/page/page.js"));
   CHECK(page_texts::bars_js == source_file("sim/analyser/pictures/page/bars.js"));
   CHECK(page_texts::timeline_js == source_file("sim/analyser/pictures/page/timeline.js"));

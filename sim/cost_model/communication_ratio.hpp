@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cost_model/cluster.hpp"
+#include "sim/cost_model/model_shape.hpp"
+#include "src/layout/parameter.hpp"
+
+namespace muonwalk::sim {
+
+/// What the optimizer's step of Muon on dp × tp ranks sends, beside what that of AdamW sends on as many with data
+/// parallelism alone: the comparison of Jen Wei, "Distributed Muon: Field Notes & Reproducibility Artifacts" (2025),
+/// with nothing left out (lesson 13). Both are about the matrices that Muon takes. What tensor parallelism sends for
+/// activations is not part of it, and only Muon's side has tensor parallelism.
+struct CommunicationComparison {
+  double muon_seconds = 0;    ///< of transfers, on the rank that has most of Newton–Schulz; nothing hides behind work
+  double adamw_seconds = 0;   ///< likewise, every rank being alike
+  double muon_bytes = 0;      ///< that this rank sends, as rings send them
+  double adamw_bytes = 0;     ///< likewise
+  bool extrapolated = false;  ///< a bandwidth was read outside of what was measured
+
+  /// Of the times: below 1, Muon's step sends for less time.
+  double ratio() const { return muon_seconds / adamw_seconds; }
+  /// Of the bytes.
+  double bytes_ratio() const { return muon_bytes / adamw_bytes; }
+};
+
+/// Muon: reduce-scatter of float32 gradients and all-gather of float32 weights over dp, bucket by bucket, and the
+/// gathers over dp and tp that strategy (a) needs, in bf16 (muon_cost.hpp). AdamW: all-reduce of float32 gradients over
+/// dp · tp ranks. A bucket is full at `muon_bucket` and `adamw_bucket` elements, 0: one for all. Throws UsageError
+/// where TP does not divide a matrix, where the groups do not lie evenly in the cluster, and for a single rank, which
+/// sends nothing.
+CommunicationComparison compare_communication(const std::vector<Parameter>& matrices, int dp, int tp, Index muon_bucket,
+                                              Index adamw_bucket, const Cluster& cluster);
+
+/// The same for all matrices of a model that Muon takes, without pipeline stages or expert-parallel ranks, in
+/// Megatron-LM's buckets.
+CommunicationComparison compare_communication(const ModelShape& model, int dp, int tp, const Cluster& cluster);
+
+}  // namespace muonwalk::sim

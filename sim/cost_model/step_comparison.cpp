@@ -1,0 +1,81 @@
+#include "sim/cost_model/step_comparison.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/cost_model/layout_search.hpp"
+#include "sim/cost_model/step_prediction.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kMicroBatches[] = {1, 2, 4, 8};
+
+MuonCost cost_with(const Strategy& strategy, const StepQuestion& question) {
+  MuonWay way;
+  way.strategy = strategy;
+  const TrainingLayout& layout = question.layout;
+  return muon_cost(question.model, layout.dp, layout.tp, layout.pp, layout.ep, way, question.cluster);
+}
+
+}  // namespace
+
+std::vector<TrainingLayout> step_layouts(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
+  const int gpus = dp * tp, sequences = default_sequences(model, gpus);
+  std::vector<TrainingLayout> layouts;
+  if (sequences % dp != 0) return layouts;
+  TrainingLayout layout;
+  layout.nodes = (gpus + cluster.node() - 1) / cluster.node();
+  layout.dp = dp;
+  layout.tp = tp;
+  layout.zero = 1;
+  layout.ep = model.experts == 0 ? 1 : static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  for (const int micro_batch : kMicroBatches) {
+    if (sequences / dp % micro_batch != 0) continue;
+    layout.micro_batch = micro_batch;
+    layout.accumulation = sequences / dp / micro_batch;
+    for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
+      layout.recomputation = recomputation;
+      layouts.push_back(layout);
+    }
+  }
+  return layouts;
+}
+
+std::optional<StepComparison> compare_steps(const ModelShape& model, const Cluster& cluster,
+                                            const TrainingSoftware& software,
+                                            const std::vector<TrainingLayout>& layouts) {
+  std::optional<StepComparison> comparison;
+  std::optional<MuonCost> by_work;  // which does not depend on micro-batches
+  for (const TrainingLayout& layout : layouts) {
+    const StepQuestion question{model, cluster, software, layout};
+    // What does not fit without Muon's gathered matrices does not fit with them, and this is quicker to find out.
+    if (!predict_muon(question, MuonCost()).fits) continue;
+    if (!by_work) by_work = cost_with(owner_by_work(), question);
+    const StepPrediction prediction = predict_muon(question, *by_work);
+    if (!prediction.fits || (comparison && comparison->muon_seconds <= prediction.step_seconds())) continue;
+    comparison.emplace();
+    comparison->layout = layout;
+    comparison->muon_seconds = prediction.step_seconds();
+  }
+  if (!comparison) return comparison;
+
+  const StepQuestion question{model, cluster, software, comparison->layout};
+  const StepPrediction adamw = predict_adamw(question);
+  comparison->adamw_seconds = adamw.step_seconds();
+  comparison->extrapolated = any_extrapolated(adamw.seconds);
+  for (const Strategy& strategy : strategies()) {
+    if (!strategy.is_muon) continue;
+    const StepPrediction muon = predict_muon(question, cost_with(strategy, question));
+    if (!muon.fits) continue;
+    comparison->extrapolated = comparison->extrapolated || any_extrapolated(muon.seconds);
+    comparison->strategies.emplace_back(strategy.letter, muon.step_seconds());
+  }
+  std::stable_sort(comparison->strategies.begin(), comparison->strategies.end(),
+                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  comparison->best = comparison->strategies.front().first;
+  comparison->muon_seconds = comparison->strategies.front().second;
+  return comparison;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,134 @@
+// What both optimizers' steps send, against the plan of every rank, formulas by hand, and the published run.
+#include "sim/cost_model/communication_ratio.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "sim/cost_model/cluster.hpp"
+#include "src/errors.hpp"
+#include "src/optim/plan.hpp"
+#include "src/strategies/strategy.hpp"
+#include "src/train/models.hpp"
+#include "tests/cost_model/made_up_maps.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+// What a rank sends in its whole step, by its plan, with gathers in bf16.
+std::int64_t planned_bytes(const Layout& layout, int dp_rank) {
+  MuonSettings settings;
+  settings.precision = Precision::bf16;
+  const Place place = layout.grid.place(layout.grid.rank(dp_rank, 0));
+  Traffic sum;
+  for (const PlannedCall& call : calls_of(gather_everything().optimizer(layout, settings, 0)->plan(layout, place)))
+    sum += call.traffic;
+  return sum.bytes_sent;
+}
+
+double newton_schulz_of(const Layout& layout, int dp_rank) {
+  const Place place = layout.grid.place(layout.grid.rank(dp_rank, 0));
+  return flops(gather_everything().optimizer(layout, {}, 0)->plan(layout, place), "Newton–Schulz");
+}
+
+// One level, so that formulas by hand are short.
+Cluster flat_cluster(double latency, double bytes_per_second) {
+  Cluster cluster = round_cluster();
+  cluster.levels.resize(1);
+  cluster.levels[0] = {"flat", 64, bytes_per_second, latency, {}, {}, "made up"};
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("compare_communication: the published run, dp 2 × tp 2 over dp 4: its bytes, and near its ratio of times") {
+  const std::vector<Parameter> matrices = published_run_parameters();
+  const CommunicationComparison run = compare_communication(matrices, 2, 2, 0, 0, cluster_of("rtx4090-100gbe"));
+  CHECK(run.adamw_bytes == 109'106'976);
+  // Gradients, weights, and both gathers of the rank that has most of the work: 27.0 MB.
+  CHECK(run.muon_bytes == 2 * 18'651'440.0 + 27'043'272);
+  // Published: 0.57, without gradients and weights, and with gathers in another type (lesson 13).
+  CHECK(run.ratio() > 0.5);
+  CHECK(run.ratio() < 0.65);
+  CHECK(run.bytes_ratio() == doctest::Approx(0.59).epsilon(0.01));
+}
+
+TEST_CASE("compare_communication: any matrices: the bytes of the rank that works most are those of its plan") {
+  const Cluster cluster = flat_cluster(1e-6, 1e9);
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    const int dp = 1 << random() % 4, tp = 1 << random() % 3;
+    if (dp * tp == 1) continue;
+    std::vector<Parameter> matrices;
+    Index elements = 0;
+    for (int i = 0; i < 1 + static_cast<int>(random() % 6); ++i) {
+      const Index rows = 32 * (1 + random() % 4), cols = 32 * (1 + random() % 4);
+      matrices.push_back({"m" + std::to_string(i), {rows, cols}, random() % 2 ? SplitDim::rows : SplitDim::columns});
+      elements += rows * cols;
+    }
+    const Index bucket = random() % 2 ? 0 : 2048 * (1 + static_cast<Index>(random() % 4));
+    INFO("seed " << seed << ", dp " << dp << " × tp " << tp << ", bucket " << bucket);
+    const CommunicationComparison both = compare_communication(matrices, dp, tp, bucket, bucket, cluster);
+    const Layout layout = gather_everything().lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
+    int busiest = 0;
+    for (int rank = 1; rank < dp; ++rank)
+      if (newton_schulz_of(layout, rank) > newton_schulz_of(layout, busiest)) busiest = rank;
+    CHECK(both.muon_bytes == planned_bytes(layout, busiest));
+    const double gpus = dp * tp;
+    CHECK(both.adamw_bytes == doctest::Approx(8.0 * static_cast<double>(elements) * (gpus - 1) / gpus).epsilon(1e-12));
+    CHECK_FALSE(both.extrapolated);
+  }
+}
+
+TEST_CASE("compare_communication: without TP it is an eighth more than the moves of AdamW, in bytes and in seconds") {
+  const double latency = 3e-6, rate = 5e9;
+  for (const int dp : {2, 4, 16, 64}) {
+    CAPTURE(dp);
+    const std::vector<Parameter> matrices = {{"a", {256, 512}}, {"b", {1024, 256}}};
+    const CommunicationComparison both = compare_communication(matrices, dp, 1, 0, 0, flat_cluster(latency, rate));
+    CHECK(both.bytes_ratio() == doctest::Approx(1.25).epsilon(1e-12));
+    const double move = 4 * (256 * 512 + 1024 * 256) * (dp - 1.0) / dp / rate, start = latency * (dp - 1);
+    CHECK(both.adamw_seconds == doctest::Approx(2 * start + 2 * move).epsilon(1e-9));
+    CHECK(both.muon_seconds == doctest::Approx(3 * start + 2.5 * move).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("compare_communication: buckets cost latency, each of them, and no bytes") {
+  const std::vector<Parameter> matrices(8, {"w", {64, 64}});
+  std::vector<Parameter> named = matrices;
+  for (std::size_t i = 0; i < named.size(); ++i) named[i].name += std::to_string(i);
+  const Cluster cluster = flat_cluster(1e-3, 1e12);
+  const CommunicationComparison one = compare_communication(named, 4, 1, 0, 0, cluster);
+  const CommunicationComparison eight = compare_communication(named, 4, 1, 4096, 4096, cluster);
+  CHECK(eight.muon_bytes == one.muon_bytes);
+  CHECK(eight.adamw_bytes == one.adamw_bytes);
+  CHECK(eight.muon_seconds == doctest::Approx(8 * 3 * 3 * 1e-3).epsilon(0.01));
+  CHECK(eight.adamw_seconds == doctest::Approx(8 * 2 * 3 * 1e-3).epsilon(0.01));
+}
+
+TEST_CASE("compare_communication: a model's are all matrices of Muon, in Megatron-LM's buckets; experts count too") {
+  const Cluster cluster = flat_cluster(1e-6, 1e9);
+  for (const char* name : {"gpt2", "llama-7b", "moonlight-16b"}) {
+    CAPTURE(name);
+    const ModelShape& model = model_shape(name);
+    const CommunicationComparison both = compare_communication(model, 8, 2, cluster);
+    CHECK(both.adamw_bytes == doctest::Approx(8 * model.muon_parameters() * 15 / 16).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("compare_communication: what is outside of a measured range says so") {
+  const Cluster cluster = round_cluster();
+  CHECK_FALSE(compare_communication(model_shape("gpt2"), 16, 8, cluster).extrapolated);
+  CHECK(compare_communication(model_shape("gpt2"), 32, 8, cluster).extrapolated);
+}
+
+TEST_CASE("compare_communication: a single rank, and a split that does not divide, are refused") {
+  const Cluster cluster = flat_cluster(1e-6, 1e9);
+  CHECK_THROWS_WITH_AS(compare_communication({{"a", {8, 8}}}, 1, 1, 0, 0, cluster),
+                       "dp 1 × tp 1 is one rank, which sends nothing, so there is nothing to compare; take 2 or more",
+                       UsageError);
+  CHECK_THROWS_AS(compare_communication({{"a", {9, 8}, SplitDim::rows}}, 2, 2, 0, 0, cluster), UsageError);
+}
