@@ -127,6 +127,7 @@ TEST_CASE("training_seconds: memory beyond the card costs time for every micro-b
   const TrainingLayout layout = layout_of(1, 4, 1, 2, 1, 1, 64);
   const double over = peak_bytes(model_shape("8B"), layout, nanotron()) / kGibibyte - 80e9 / kGibibyte;
   CHECK(over > 0);
+  CHECK(amount(seconds_of("8B", layout_of(2, 8, 1, 2, 1, 2, 16)), "memory mapped anew") == 0);
   CHECK(amount(seconds_of("8B", layout), "memory mapped anew") ==
         doctest::Approx(64 * kRemapSecondsPerGibibyte * over));
 }

@@ -130,7 +130,7 @@ def predict(shape, nodes, dp, tp, pp, zero, mbs, grad_acc):
         firm.append(rest + act0)
         slots.append(slot); tails.append((exposed, ag, opt, tie)); mems.append(mem)
     peak = max(mems)
-    over = max(0.0, (peak - P['card_bytes']) / GIB)
+    over = max(0.0, (peak - P['card_bytes']) / GIB) if pp == 1 or nodes == 1 else 0.0
     remap = F['remap_seconds_per_gib'] * over * grad_acc
     tail = max(sum(t) for t in tails)
     seconds = (grad_acc - 1) * max(slots) + sum(slots) + tail + remap
