@@ -64,7 +64,7 @@ struct ValidationTarget {
   bool met() const { return at_most ? reached <= wanted : reached >= wanted; }
 };
 
-/// The targets of validation. "fits" is judged on all runs but those that failed for another reason than memory, as the
+/// The targets of validation. "fits" is judged on all runs but those that failed for a reason other than memory, as the
 /// source of the runs says: 1B, ZeRO-0, DP and PP above 1, on 2 to 8 nodes.
 std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes);
 
