@@ -219,7 +219,7 @@ TEST_CASE("sweet_spot_json: every cell with its figures, null where there is non
   }
 }
 
-TEST_CASE("sweet_spot_csv: a line for each cell with as many fields as the first line; a name is no formula") {
+TEST_CASE("sweet_spot_csv: a line for each cell with as many fields as the first line; no name becomes a formula") {
   for (SweetSpotMap map : some_maps()) {
     map.model = "=1+1";
     std::istringstream csv(sweet_spot_csv(map));
