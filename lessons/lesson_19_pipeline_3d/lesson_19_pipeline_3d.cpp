@@ -199,7 +199,7 @@ void take_my_stage(Rank& rank, Local& local) {
   if (rank.bug("split_tie") && rank.place.pp > 0 && local.part.last) parameters.back().group = kHiddenMatrices;
   local.layout = plan_layout(parameters, rank.grid);
   local.optimizer = started_optimizer(training, parameters, local.layout, rank.place);
-  local.tensors = tensors_of(training, rank, *local.optimizer, local.layout);
+  local.tensors = stage_tensors(training, local.layout, rank.place, *local.optimizer);
   rank.say(stage_text(training, rank));
 }
 
@@ -223,7 +223,7 @@ void in_1f1b(Rank& rank, Local& local) { passes(rank, local, PipelineSchedule::o
 //
 // The planted bug `counted_twice` has every TP rank count all that it holds.
 void training_step(Rank& rank, Local& local) {
-  local.tensors = tensors_of(training, rank, *local.optimizer, local.layout);
+  local.tensors = stage_tensors(training, local.layout, rank.place, *local.optimizer);
   batch(rank, local, training.schedule);
 
   rank.phase("gradients and their norm");

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "sim/cluster/lesson.hpp"
+#include "sim/lesson_20/checkpoint_folder.hpp"
 #include "sim/lesson_20/dealt_state.hpp"
 #include "sim/lesson_20/interruption.hpp"
 #include "sim/lesson_20/results.hpp"
@@ -22,8 +23,6 @@
 #include "sim/lesson_20/sweep.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
-#include "src/io/destination.hpp"
-#include "src/io/file_beside.hpp"
 #include "src/train/checkpoint_file.hpp"
 
 using namespace muonwalk;
@@ -101,6 +100,9 @@ void begin(Rank& rank, Local& local) {
 // New is the *schedule* of the learning rate. It goes up over the first steps, because moments and momentum have seen
 // little by then and may point anywhere. Then it goes down along half a cosine, because large steps never settle. Every
 // rank works out the same factor from the number of the step.
+//
+// Each step also makes all matrices a little smaller, which is called *weight decay*. The gains of the norms are
+// spared, as they begin at 1 and would be drawn to 0; with `--decay all` they are not.
 void take_step(Rank& rank, Local& local, int number) {
   const GptTraining& training = training_behind(*run, run->ways[local.way], local.step);
   const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
@@ -180,10 +182,8 @@ void step_much_later(Rank& rank, Local& local) {
 // in, and can go on from there. With it goes all that decides bits, as notes: which text, which
 // model, which rates. A run that differs in one of them is refused when it wants to go on from there.
 void save_to_file(Rank& rank, Local& local) {
-  if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
-  const TrainingWay& way = run->ways[local.way];
-  local.checkpoint->notes = run->notes(way);  // what decides bits
-  write_checkpoint(checkpoint_path(run->save + "/" + way.word, local.step), std::move(*local.checkpoint));
+  if (!save(rank, local) || !local.checkpoint) return;                        // rank 0 has it, and nobody else
+  write_to_folder(*run, run->ways[local.way], std::move(*local.checkpoint));  // with what decides bits
   local.checkpoint.reset();
 }
 
@@ -209,10 +209,8 @@ Prediction predict(const Seat& seat) {
 void prepare(const Seat& seat) {
   run.emplace(requested_pretraining(request, seat));  // refuses with a sentence
   references.clear();                                 // of the grid before this one, with --grids
-  for (const TrainingWay& way : run->ways) {
-    references.push_back(std::make_unique<SerialRun>(*run, way));
-    if (!run->save.empty()) make_folder("--save", run->save + "/" + way.word);
-  }
+  for (const TrainingWay& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
+  make_checkpoint_folders(*run);  // with --save
 }
 
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The

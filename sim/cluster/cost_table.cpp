@@ -66,7 +66,8 @@ std::vector<std::pair<Value, std::vector<int>>> sets_of_equal(std::size_t ranks,
   return sets;
 }
 
-constexpr int kNameColumns = 38;
+// How wide the columns are.
+constexpr int kNameColumns = 38, kRankColumns = 14, kPredictedColumns = 14, kCountedColumns = 13, kMessageColumns = 9;
 
 // A line of the table; two where the name is long.
 std::string row(const std::string& what, const std::string& who, const std::string& predicted,
@@ -78,9 +79,12 @@ std::string row(const std::string& what, const std::string& who, const std::stri
   // A long name has a line to itself.
   if (text_width(what) >= kNameColumns)
     return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
-  const std::string bytes = cell(counted, 13, false);  // a long number takes some of the room before the messages
-  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, 14, true) + cell(predicted, 14, false) + bytes +
-                     cell(messages, 22 - text_width(bytes), false) + "   " + mark;
+  // A long number takes some of the room before the messages.
+  const std::string bytes = cell(counted, kCountedColumns, false);
+  const int left_for_messages = kCountedColumns + kMessageColumns - text_width(bytes);
+  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, kRankColumns, true) +
+                     cell(predicted, kPredictedColumns, false) + bytes + cell(messages, left_for_messages, false) +
+                     "   " + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
 

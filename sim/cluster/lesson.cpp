@@ -16,6 +16,7 @@
 #include "sim/pictures/strip.hpp"
 #include "sim/terminal/error_text.hpp"
 #include "sim/terminal/inherited_signals.hpp"
+#include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "sim/world/interrupt.hpp"
 #include "sim/world/launched_process.hpp"
@@ -118,6 +119,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     require_transport(info_, options_);
     require_openmp_environment(options_.threads_per_rank());
     let_idle_threads_sleep(options_, argv);
+    show_progress(options_.verbose > 0);
     handle_interrupts(info_.name);
     if (is_agent() && !options_.launch->by_hand) end_without_a_word();
     options_.traced = info_.traced;

@@ -6,8 +6,7 @@
 
 #include "sim/pictures/palette.hpp"
 #include "sim/pictures/strip.hpp"
-#include "sim/world/interrupt.hpp"
-#include "src/errors.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/layout/grid.hpp"
@@ -27,16 +26,6 @@ std::string without_colours(const std::string& line) {
 }
 
 bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
-
-// A write that fails ends with a different exit code from what is refused before the run.
-void write_or_fail(const std::string& path, const std::string& text) {
-  try {
-    const InterruptHold hold;  // Ctrl-C waits until the file is whole
-    write_text_file(path, text);
-  } catch (const UsageError& error) {
-    throw RunError(error.what());
-  }
-}
 
 }  // namespace
 
@@ -156,13 +145,16 @@ void Recorder::finish(bool ok) {
 }
 
 void Recorder::write() const {
-  if (!record_path_.empty()) write_or_fail(record_path_, recording_json(recording_));
+  const auto write = [](const std::string& path, const std::string& text) {
+    write_or_fail([&] { write_text_file(path, text); });
+  };
+  if (!record_path_.empty()) write(record_path_, recording_json(recording_));
   if (svg_path_.empty()) return;
   if (!is_folder(svg_path_))
-    return write_or_fail(svg_path_, pictures_.empty() ? strips_svg(recording_) : pictures_.front().second);
-  for (const auto& [name, svg] : pictures_) write_or_fail(fmt::format("{}{}.svg", svg_path_, name), svg);
+    return write(svg_path_, pictures_.empty() ? strips_svg(recording_) : pictures_.front().second);
+  for (const auto& [name, svg] : pictures_) write(fmt::format("{}{}.svg", svg_path_, name), svg);
   for (std::size_t step = 0; step < recording_.steps.size(); ++step)
-    write_or_fail(fmt::format("{}step_{}.svg", svg_path_, step + 1), strip_svg(recording_, static_cast<int>(step)));
+    write(fmt::format("{}step_{}.svg", svg_path_, step + 1), strip_svg(recording_, static_cast<int>(step)));
 }
 
 void require_writable(const Options& options) {

@@ -8,7 +8,7 @@
 
 #include "sim/recording/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
-#include "sim/world/interrupt.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "sim/world/rank_groups.hpp"
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
@@ -73,18 +73,14 @@ void Tracer::write(bool ok) {
   if (file_.empty() && folder_.empty()) return;
   run_.ok = ok;
   keep_what_was_asked_for();
-  try {
-    const InterruptHold hold;  // Ctrl-C waits until the files are whole
+  write_or_fail([this] {
     std::vector<std::unique_ptr<TraceFileWriter>> files;
     if (!folder_.empty())
       for (int rank = 0; rank < run_.grid.size(); ++rank)
         files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
     if (!file_.empty()) write_chrome_trace(file_, run_);
     for (const auto& file : files) file->commit();
-  } catch (const UsageError&
-               error) {  // what breaks on the way has a different exit code from what is refused before the run
-    throw RunError(error.what());
-  }
+  });
   std::int64_t most = 0, sum = 0;
   for (const RankTrace& rank : run_.ranks) {
     most = std::max(most, rank.dropped);

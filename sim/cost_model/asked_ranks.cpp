@@ -1,6 +1,7 @@
 #include "sim/cost_model/asked_ranks.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -8,6 +9,15 @@
 #include <thread>
 
 namespace muonwalk::sim {
+namespace {
+
+double seconds_on(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
 
 std::vector<std::vector<std::string>> said_by_ranks(const Options& options, const std::string& title,
                                                     const RankBody& body) {
@@ -35,6 +45,12 @@ std::vector<double> numbers_of(const std::string& line) {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double thread_seconds() { return seconds_on(CLOCK_THREAD_CPUTIME_ID); }
+
+double rank_seconds(WorldKind world) {
+  return world == WorldKind::threads ? thread_seconds() : seconds_on(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 int cores_here() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

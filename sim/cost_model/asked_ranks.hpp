@@ -20,6 +20,10 @@ std::vector<double> numbers_of(const std::string& line);
 
 /// Seconds on a clock that all ranks of a machine share.
 double seconds_now();
+/// Seconds that a processor has worked for the calling thread, whoever else it worked for in between.
+double thread_seconds();
+/// The same for all threads of a rank, those of its transport included: of the process where ranks are processes.
+double rank_seconds(WorldKind world);
 
 /// The cores that this process may use; at least 1.
 int cores_here();

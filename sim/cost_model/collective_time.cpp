@@ -32,6 +32,7 @@ struct Crossing {
   double seconds_per_byte = 0;  // β of all links together that the group has out of one of these units
   bool measured = false;        // that is of a measured collective, with the levels inside
   bool extrapolated = false;    // and read outside of its range
+  double nearest_at = 0;        // whose nearest point this is then
 
   // β of the links that one of its ranks has.
   double rank_seconds_per_byte() const { return seconds_per_byte * inside; }
@@ -265,19 +266,23 @@ Crossing crossing_of(CollectiveKind kind, const Cluster& cluster, const GroupSpr
     bytes_per_second = reading.value;
     crossing.measured = true;
     crossing.extrapolated = reading.outside;
+    crossing.nearest_at = reading.nearest_at;
   }
   crossing.seconds_per_byte = spread.sharing[l] / bytes_per_second;
   return crossing;
 }
 
-// Whether a figure that counts was read outside of its range; that of a measured level has those inside of it in it.
-bool read_outside(CollectiveAlgorithm algorithm, const Crossings& levels) {
-  bool outside = false;
+// Marks a time into which a figure went that was read outside of its range; that of a measured level has those inside
+// of it in it.
+void mark_extrapolated(CollectiveAlgorithm algorithm, const Crossings& levels, CollectiveSeconds& time) {
   for (const Crossing& level : levels) {
     const bool alone = algorithm == CollectiveAlgorithm::two_level && level.measured;
-    outside = level.extrapolated || (outside && !alone);
+    if (level.extrapolated) {
+      time.read_at = level.width;
+      time.nearest_at = level.nearest_at;
+    }
+    time.extrapolated = level.extrapolated || (time.extrapolated && !alone);
   }
-  return outside;
 }
 
 }  // namespace
@@ -315,7 +320,7 @@ CollectiveSeconds collective_seconds(CollectiveKind kind, CollectiveAlgorithm al
     if (spread.widths[l] > 1) levels.push_back(crossing_of(kind, cluster, spread, l));
   if (levels.empty()) levels.emplace_back();  // one rank
   CollectiveSeconds time = seconds_over(kind, algorithm, bytes, levels);
-  time.extrapolated = read_outside(algorithm, levels);
+  mark_extrapolated(algorithm, levels, time);
   return time;
 }
 

@@ -17,7 +17,8 @@ const std::vector<FittedConstant>& fitted_constants() {
       {"group seconds per doubling", kGroupSecondsPerDoubling, "s",
        "what a collective over DP ranks waits, per doubling of the nodes: for its latency and for the slowest rank"},
       {"remap seconds per GiB", kRemapSecondsPerGibibyte, "s",
-       "what a micro-batch loses per GiB beyond the card: the allocator frees memory and maps it again"},
+       "what a micro-batch loses per GiB beyond the card, with one stage or on one node: the allocator frees memory "
+       "and maps it again"},
       {"usable share", kUsableShare, "1",
        "share of the card that counted memory can fill: the rest is context, NCCL's buffers and fragments"}};
   return all;

@@ -4,9 +4,9 @@
 
 namespace muonwalk::sim {
 
-/// The constants that were fitted, all of them, to the runs of 1B, 3B and 8B models in
-/// tests/golden/ultrascale_runs.csv. They hold for every model, layout and number of nodes; whatever else the model of
-/// a training run reckons with was published or is counted. Meanings: fitted_constants.
+/// The constants that were fitted, all of them, to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv.
+/// They hold for every model, layout and number of nodes; whatever else the model of a training run reckons with was
+/// published or is counted. Meanings: fitted_constants.
 /// @{
 constexpr double kProductEfficiency = 0.493;
 constexpr double kHostSecondsPerLayer = 4.46e-3;

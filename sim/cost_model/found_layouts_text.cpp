@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "sim/cost_model/found_layouts_output.hpp"
@@ -45,13 +46,20 @@ std::vector<const Term*> by_amount(const std::vector<Term>& terms) {
   return sorted;
 }
 
+// The terms that make up a hundredth of the whole or more, and what the others come to.
 std::string where_it_goes(const std::vector<Term>& terms, std::string (*amount)(double)) {
   std::string text;
   const double all = total(terms);
-  for (const Term* term : by_amount(terms))
+  double rest = 0;
+  for (const Term* term : by_amount(terms)) {
+    if (term->amount < all / 100) {
+      rest += term->amount;
+      continue;
+    }
     text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", term->name, amount(term->amount),
                         percent_text(term->amount / all));
-  return text;
+  }
+  return rest > 0 ? text + fmt::format(", all else {}", amount(rest)) : text;
 }
 
 void append_text(std::vector<std::string>& lines, const std::string& text) {
@@ -59,15 +67,18 @@ void append_text(std::vector<std::string>& lines, const std::string& text) {
   for (std::string line; std::getline(in, line);) lines.push_back(line);
 }
 
-// Of everything that was read outside of where it was measured, a line each.
+// What was read outside of where it was measured, and which terms depend on it.
 void append_extrapolations(std::vector<std::string>& lines, const std::vector<Term>& terms) {
+  std::map<std::string, std::string> terms_of;
   for (const Term& term : terms)
     for (const TermInput& input : term.inputs)
-      if (input.extrapolated)
-        append(lines, paragraph(fmt::format("* {}: {} lies outside of what was measured; the nearest point is at {:.6g} "
-                                            "({})",
-                                            term.name, input.name, input.nearest_at, input.source),
-                                0, 2));
+      if (input.extrapolated) {
+        std::string& list = terms_of[fmt::format("{} = {:.6g}, the nearest that was measured is {:.6g}", input.name,
+                                                 input.value, input.nearest_at)];
+        list += (list.empty() ? "" : ", ") + std::string(term.name);
+      }
+  for (const auto& [input, list] : terms_of)
+    append(lines, paragraph(fmt::format("* outside of what was measured: {}; it is in: {}", input, list), 0, 2));
 }
 
 }  // namespace
@@ -91,8 +102,7 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
   lines.push_back("");
   append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
   append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
-  if (found.best.size() > 1)
-    append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
+  if (found.best.size() > 1) append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
   append_extrapolations(lines, best.prediction.seconds);
   return lines;
 }
@@ -110,11 +120,10 @@ std::vector<std::string> explanation_text(const StepQuestion& question, const St
   lines.push_back("memory of the fullest stage, at its peak");
   append_text(lines, explain(prediction.bytes, "B"));
   lines.push_back("");
-  lines.push_back(fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",
-                              prediction.tokens_per_second / question.layout.ranks(),
-                              total(prediction.bytes) / kGibibyte,
-                              question.cluster.accelerator.memory_bytes / kGibibyte,
-                              prediction.fits ? "fits" : "does not fit"));
+  lines.push_back(
+      fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",
+                  prediction.tokens_per_second / question.layout.ranks(), total(prediction.bytes) / kGibibyte,
+                  question.cluster.accelerator.memory_bytes / kGibibyte, prediction.fits ? "fits" : "does not fit"));
   return lines;
 }
 

@@ -154,12 +154,7 @@ void JsonFields::done() const {
     if (taken_.count(name) == 0) refuse(name, "is not a field that it knows");
 }
 
-double in_file_unit(double value, double factor) {
-  const double near = value / factor;
-  for (const double each : {near, std::nextafter(near, 0.0), std::nextafter(near, 2 * near)})
-    if (each * factor == value) return each;
-  return near;
-}
+double in_file_unit(double value, double factor) { return value / factor; }
 
 nlohmann::ordered_json curve_json(const MeasuredCurve& curve, const char* at, double at_factor, const char* value,
                                   double value_factor) {

@@ -64,7 +64,8 @@ class JsonFields {
   std::set<std::string> taken_;
 };
 
-/// The number that, read from a file and multiplied by `factor`, is `value` again, or comes as near as can be.
+/// The number that a file has for `value`: read and multiplied by `factor`, it is the same again, bit for bit, where
+/// `value` was made in that way.
 double in_file_unit(double value, double factor);
 
 /// A curve as JsonFields::curve reads it.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "sim/cost_model/training_memory.hpp"
@@ -54,7 +55,8 @@ bool lies_evenly(const Cluster& cluster, const TrainingLayout& layout) {
   }
 }
 
-void add_batches(int sequences, TrainingLayout layout, std::vector<TrainingLayout>& layouts) {
+void add_batches(const LayoutSearch& search, int sequences, TrainingLayout layout,
+                 std::vector<TrainingLayout>& layouts) {
   if (sequences % layout.dp != 0) return;
   const int own = sequences / layout.dp;
   for (const int micro_batch : kMicroBatches) {
@@ -62,6 +64,8 @@ void add_batches(int sequences, TrainingLayout layout, std::vector<TrainingLayou
     layout.micro_batch = micro_batch;
     layout.accumulation = own / micro_batch;
     for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
+      // Fused attention keeps nothing that could be recomputed.
+      if (recomputation == Recomputation::selective && search.software.fused_attention) continue;
       layout.recomputation = recomputation;
       layouts.push_back(layout);
     }
@@ -95,14 +99,23 @@ class MuonCosts {
   std::map<std::tuple<int, int, int, char>, MuonCost> costs_;
 };
 
+// Of each grid the fastest layout, in the order of their speeds; `found` is in that order.
+std::vector<FoundLayout> fastest_of_each_grid(std::vector<FoundLayout> found) {
+  std::set<std::tuple<int, int, int>> seen;
+  std::vector<FoundLayout> best;
+  for (FoundLayout& each : found)
+    if (seen.insert({each.layout.dp, each.layout.tp, each.layout.pp}).second) best.push_back(std::move(each));
+  return best;
+}
+
+// Takes the fastest strategy for each of the first ones.
 void try_every_strategy(const LayoutSearch& search, MuonCosts& costs, std::vector<FoundLayout>& best) {
-  const std::size_t grids = std::min(best.size(), kWithEveryStrategy);
-  for (std::size_t i = 0; i < grids; ++i)
+  for (std::size_t i = 0; i < std::min(best.size(), kWithEveryStrategy); ++i)
     for (const Strategy& strategy : strategies()) {
       if (!strategy.is_muon || strategy.letter == owner_by_work().letter) continue;
       const StepQuestion question{search.model, search.cluster, search.software, best[i].layout};
       FoundLayout other{best[i].layout, strategy, predict_muon(question, costs.of(best[i].layout, strategy))};
-      if (other.prediction.fits) best.push_back(std::move(other));
+      if (other.prediction.fits && faster(other, best[i])) best[i] = std::move(other);
     }
   std::stable_sort(best.begin(), best.end(), faster);
 }
@@ -134,7 +147,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
       layout.dp = search.gpus / tp / pp;
       layout.zero = 1;
       layout.ep = expert_ranks(search.model, layout.dp);
-      if (lies_evenly(search.cluster, layout)) add_batches(sequences, layout, layouts);
+      if (lies_evenly(search.cluster, layout)) add_batches(search, sequences, layout, layouts);
     }
   }
   if (layouts.empty())
@@ -169,6 +182,7 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
                     search.model.name, search.gpus, search.cluster.name, found.tried, least_bytes / kGibibyte,
                     search.cluster.accelerator.memory_bytes / kGibibyte));
   std::stable_sort(found.best.begin(), found.best.end(), faster);
+  found.best = fastest_of_each_grid(std::move(found.best));
   if (search.muon) try_every_strategy(search, costs, found.best);
   found.best.resize(std::min(found.best.size(), static_cast<std::size_t>(most)));
   return found;

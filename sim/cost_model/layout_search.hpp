@@ -31,7 +31,7 @@ struct FoundLayout {
 
 /// What a search finds.
 struct FoundLayouts {
-  std::vector<FoundLayout> best;  ///< those that fit, the fastest first
+  std::vector<FoundLayout> best;  ///< of grids that fit, the fastest first
   int tried = 0;                  ///< layouts that were predicted
   int fit = 0;                    ///< those of them that fit into memory
 };
@@ -42,9 +42,10 @@ struct FoundLayouts {
 /// them and dp. Throws UsageError, one sentence, where there is none.
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search);
 
-/// The `most` fastest layouts that fit. With Muon, all of them are predicted with matrices dealt out by work, (d), and
-/// the best of these then with every strategy that has the serial step's bits. Throws as possible_layouts does, and
-/// UsageError where no layout fits, which says what the least memory is.
+/// The `most` fastest grids, each with the micro-batches and the recomputation with which it is fastest and fits. With
+/// Muon, all layouts are predicted with matrices dealt out by work, (d), and the best grids then with every strategy
+/// that has the serial step's bits. Throws as possible_layouts does, and UsageError where no layout fits, which says
+/// how much memory the leanest needs.
 FoundLayouts find_layouts(const LayoutSearch& search, int most = 10);
 
 /// Why `other` is slower than `best`: the terms by which it loses most, and those by which it gains, in a sentence.

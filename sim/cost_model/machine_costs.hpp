@@ -26,7 +26,7 @@ struct MessageCosts {
 };
 
 /// The same by the number of ranks: with more of them than cores they wait for each other to be woken. A curve by bytes
-/// says more than an α and a β, because Gloo takes long messages another way than short ones.
+/// says more than an α and a β, because Gloo handles long messages differently.
 struct TransportCosts {
   std::vector<MessageCosts> by_ranks;  ///< with rising ranks; at least one
 
@@ -62,7 +62,7 @@ struct MachineCosts {
   int cores = 0;                           ///< that ranks share
   double memory_bytes = 0;                 ///< of all of them
   double memory_bytes_per_second = 0;      ///< that one core reads and writes in elementwise work while all others do
-  double new_memory_bytes_per_second = 0;  ///< that one core gets from the system and clears while all others do
+  double new_memory_bytes_per_second = 0;  ///< that one core clears for new buffers while all others do
   TransportCosts gloo;                     ///< ranks are processes, over the loopback
   TransportCosts memory;                   ///< ranks are threads
   std::vector<ProductRate> newton_schulz;  ///< at least one
@@ -84,6 +84,10 @@ MachineCosts read_machine_costs(const std::string& path);
 MachineCosts machine_costs_from(const JsonFile& file);
 /// The costs as the JSON text of a file.
 std::string machine_costs_json(const MachineCosts& costs);
+
+/// What measure_machine once measured on a machine like a laptop (its source says which): the same on every machine,
+/// for predictions that have to be repeatable.
+MachineCosts laptop_costs();
 
 /// A cluster of such machines: a core stands in for an accelerator, with its best product rate and the link that two
 /// ranks of the machine have over Gloo, both from one machine to the next and inside of it. That second level is a

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <limits>
 #include <utility>
 
 #include "sim/cost_model/asked_ranks.hpp"
@@ -18,9 +17,10 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kBatches = 3;                       // at least, of which the best counts
-constexpr int kCalls = 5;                         // of a collective in a batch: no rank waits for all others in between
+constexpr int kBatches = 3;                       // at least
+constexpr int kCalls = 10;                        // of a collective in a batch: no rank waits for all others in between
 constexpr Index kSingle = Index{4} << 20;         // bytes that a rank gathers: from here on a batch is one call
+constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
 constexpr Index kMostGathered = Index{32} << 20;  // bytes that one rank gathers
 
@@ -39,21 +39,40 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-// Batches until the time is over, each begun by all ranks together. All ranks have to do as many, so rank 0 decides,
-// and the others are told by an all-gather between two batches.
-double best_batch(Communicator& group, double seconds, const std::function<void()>& batch) {
-  double best = std::numeric_limits<double>::infinity();
+// The value below which this share of them lies.
+double quantile(std::vector<double> values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many, so rank
+// 0 decides, and the others are told by an all-gather between two batches.
+std::vector<double> timed_batches(Communicator& group, double seconds, double (*clock)(),
+                                  const std::function<void()>& batch) {
+  std::vector<double> times;
   const double end = seconds_now() + seconds;
-  for (int done = 0;; ++done) {
-    const float goes_on = done < kBatches || seconds_now() < end ? 1.0f : 0.0f;
-    std::vector<float> all(static_cast<std::size_t>(group.size()));
-    group.all_gather(&goes_on, Index{1}, all.data());
-    if (all[0] == 0.0f) return best;
+  for (;;) {
+    const float goes_on = times.size() < kBatches || seconds_now() < end ? 1.0f : 0.0f;
+    std::vector<float> told(static_cast<std::size_t>(group.size()));
+    group.all_gather(&goes_on, Index{1}, told.data());
+    if (told[0] == 0.0f) return times;
     group.barrier();
-    const double began = seconds_now();
+    const double began = clock();
     batch();
-    best = std::min(best, seconds_now() - began);
+    times.push_back(clock() - began);
   }
+}
+
+// Of messages the clock on the wall counts, and of several batches one that is quicker than most: other jobs of the
+// machine make them longer, and by far.
+double seconds_of_calls(Communicator& group, double seconds, const std::function<void()>& batch) {
+  return quantile(timed_batches(group, seconds, seconds_now, batch), 0.25);
+}
+
+// Of work that waits for nobody the processor's clock counts, which stands still while other jobs have the processor.
+double seconds_of_work(Communicator& group, double seconds, const std::function<void()>& batch) {
+  return quantile(timed_batches(group, seconds, thread_seconds, batch), 0.5);
 }
 
 // The sizes that this number of ranks can gather.
@@ -72,11 +91,13 @@ std::vector<double> seconds_of_gathers(Rank& rank, const MeasureSettings& settin
     const std::vector<float> shard(static_cast<std::size_t>(bytes) / sizeof(float), 1.0f);
     std::vector<float> all(shard.size() * static_cast<std::size_t>(group.size()));
     const int calls = Index{bytes} * group.size() < kSingle ? kCalls : 1;
-    const double batch = best_batch(group, settings.seconds, [&] {
+    const double batch = seconds_of_calls(group, settings.seconds, [&] {
       for (int i = 0; i < calls; ++i) group.all_gather(shard.data(), static_cast<Index>(shard.size()), all.data());
     });
     seconds.push_back(batch / calls);
   }
+  // A longer message can't cost less; where it seems to, something has disturbed the shorter one.
+  for (std::size_t i = seconds.size(); i-- > 1;) seconds[i - 1] = std::min(seconds[i - 1], seconds[i]);
   return seconds;
 }
 
@@ -116,25 +137,32 @@ constexpr Engine kEngines[] = {{Products::eigen, Precision::fp32},
                                {Products::chain, Precision::fp32},
                                {Products::chain, Precision::bf16}};
 
-// The time of a call, on a rank that has a core to itself while its neighbours do the same.
+// The processor time of a call, while a rank on every other core does the same.
 double seconds_of_newton_schulz(Communicator& group, const Engine& engine, int side, double seconds) {
   NewtonSchulzSettings how;
   how.products = engine.products;
   how.precision = engine.precision;
   const Shape shape = shape_of(side);
   const Matrix x = random_matrix({1, 0}, shape.rows, shape.cols);
-  return best_batch(group, seconds, [&] { newton_schulz(x, how); });
+  return seconds_of_work(group, seconds, [&] { newton_schulz(x, how); });
 }
 
 double seconds_of_elementwise(Communicator& group, double seconds) {
   std::vector<float> gradient(kElementwise, 1.0f), momentum_buffer(kElementwise, 0.0f), update(kElementwise);
   const MuonSettings settings;
-  return best_batch(group, seconds,
-                    [&] { momentum(gradient.data(), momentum_buffer.data(), kElementwise, settings, update.data()); });
+  return seconds_of_work(group, seconds, [&] {
+    momentum(gradient.data(), momentum_buffer.data(), kElementwise, settings, update.data());
+  });
 }
 
+// Several at a time, as a step has them: a single one would be the same memory over and over.
 double seconds_of_new_memory(Communicator& group, double seconds) {
-  return best_batch(group, seconds, [] { const Flat buffer(kElementwise); });
+  return seconds_of_work(group, seconds,
+                         [] {
+                           std::vector<Flat> buffers;
+                           for (int i = 0; i < kBuffers; ++i) buffers.emplace_back(kElementwise);
+                         }) /
+         kBuffers;
 }
 
 // What every rank measured of products and of elementwise work, in the order in which they are asked for.

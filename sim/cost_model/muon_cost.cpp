@@ -68,6 +68,7 @@ struct TransferTime {
   double seconds = 0, latency = 0, bytes = 0;
   int calls = 0;
   bool extrapolated = false;
+  double read_at = 0, nearest_at = 0;  // units of a level that take part, and the nearest number that was measured
 };
 
 double whole_bytes(const Call& call, int ranks) {
@@ -145,15 +146,17 @@ class PlanSum {
       const double seconds = transfer.seconds / steps, exposed = std::max(0.0, seconds - hidden);
       hidden -= seconds - exposed;
       cost.bytes_sent += transfer.bytes / steps;
-      cost.terms.push_back(
-          {name,
-           exposed,
-           "calls · latency + bytes / bandwidth − what hides behind Newton–Schulz",
-           {{"calls", transfer.calls / steps, "", "its plan"},
-            {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
-            {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
-            {"hidden", seconds - exposed, "s", "lesson 17"},
-            {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels", transfer.extrapolated}}});
+      cost.terms.push_back({name,
+                            exposed,
+                            "calls · latency + bytes / bandwidth − what hides behind Newton–Schulz",
+                            {{"calls", transfer.calls / steps, "", "its plan"},
+                             {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
+                             {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
+                             {"hidden", seconds - exposed, "s", "lesson 17"},
+                             {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels"}}});
+      if (transfer.extrapolated)
+        cost.terms.back().inputs.push_back({"units that take part", transfer.read_at, "",
+                                            "of the level where bandwidth was measured", true, transfer.nearest_at});
     }
     return cost;
   }
@@ -183,6 +186,10 @@ class PlanSum {
     transfer.latency += seconds.latency;
     transfer.bytes += sent_bytes(call, whole, ranks);
     transfer.extrapolated = transfer.extrapolated || seconds.extrapolated;
+    if (seconds.extrapolated) {
+      transfer.read_at = seconds.read_at;
+      transfer.nearest_at = seconds.nearest_at;
+    }
     ++transfer.calls;
   }
 

@@ -1,7 +1,10 @@
 // muonwalk-scale: says what a step of training costs on a cluster that nobody has at hand, and how far off it is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,9 +14,12 @@
 #include "sim/cost_model/measure_machine.hpp"
 #include "sim/cost_model/predicted_trace.hpp"
 #include "sim/cost_model/published_runs.hpp"
+#include "sim/cost_model/published_steps.hpp"
 #include "sim/cost_model/sweet_spot_map.hpp"
+#include "sim/cost_model/sweet_spot_output.hpp"
 #include "sim/cost_model/validate_here.hpp"
 #include "sim/cost_model/validation.hpp"
+#include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -107,4 +113,145 @@ int print_explanation(Request& request) {
       request, [&] { return explanation_json(question, prediction); }, [&] { return explanation_csv(prediction); },
       [&] { return explanation_text(question, prediction); });
   return 0;
+}
+
+int print_map(const Request& request) {
+  const Cluster cluster = cluster_of(request.cluster);
+  SweetSpotQuestion question{model_shape(request.model), cluster, &software_of(request.software)};
+  question.columns = parse_map_columns(request.over);
+  if (request.gpus > 0) question.most_gpus = request.gpus;
+  require_distinct_files(
+      {{"--svg", request.svg, PathUse::writes, "", ""}, {"--html", request.html, PathUse::writes, "", ""}});
+  std::unique_ptr<FileBeside> svg, html;
+  if (!request.svg.empty()) svg = std::make_unique<FileBeside>(request.svg);
+  if (!request.html.empty()) html = std::make_unique<FileBeside>(request.html);
+  const SweetSpotMap map = sweet_spot_map(question);
+  const auto write = [](FileBeside& file, const std::string& text) {
+    file.write(text.data(), text.size());
+    file.commit();
+  };
+  if (svg != nullptr) write(*svg, sweet_spot_svg(map));
+  if (html != nullptr) {
+    question.columns = question.columns == MapColumns::links ? MapColumns::grid : MapColumns::links;
+    write(*html, sweet_spot_page({map, sweet_spot_map(question)}));
+  }
+  print_as(
+      request, [&] { return sweet_spot_json(map); }, [&] { return sweet_spot_csv(map); },
+      [&] { return sweet_spot_text(map); });
+  return 0;
+}
+
+int print_predicted_runs(const Request& request) {
+  for (const std::string& row : predicted_rows(read_runs(request.runs))) print_line(row);
+  return 0;
+}
+
+void told(const std::string& what) { print_error_line(what); }
+
+int print_validation(const Request& request) {
+  if (request.here) {
+    const MachineCosts machine =
+        request.machine.empty() ? measure_machine({}, told) : read_machine_costs(request.machine);
+    const std::vector<StepHere> steps = validate_here(machine);
+    print_line(here_table(steps));
+    return std::all_of(steps.begin(), steps.end(), [](const StepHere& step) { return step.difference.empty(); }) ? 0
+                                                                                                                 : 1;
+  }
+  print_line(published_steps_text());
+  print_line();
+  print_line(validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty()));
+  return 0;
+}
+
+int measure(const Request& request) {
+  std::unique_ptr<FileBeside> file;
+  if (!request.machine.empty()) file = std::make_unique<FileBeside>(request.machine);
+  std::string json = machine_costs_json(measure_machine({}, told));
+  if (file == nullptr) {
+    json.pop_back();
+    print_line(json);
+    return 0;
+  }
+  file->write(json.data(), json.size());
+  file->commit();
+  return 0;
+}
+
+void add_formats(CLI::App& command, Request& request) {
+  auto* json = command.add_flag("--json", request.json, "print JSON");
+  command.add_flag("--csv", request.csv, "print CSV: the figures alone")->excludes(json);
+}
+
+void add_question(CLI::App& command, Request& request) {
+  command.add_option("--model", request.model, "a name of muonwalk-scale list (default 8B)");
+  command.add_option("--cluster", request.cluster, "a name of muonwalk-scale list, or FILE.json (default h100-efa)");
+  command.add_option("--software", request.software, "a name of muonwalk-scale list (default nanotron)");
+}
+
+int run(int argc, char** argv) {
+  Request request;
+  CLI::App app{"Predicts what a step of training costs, with Muon or AdamW, on clusters that nobody has at hand.",
+               kName};
+  app.require_subcommand(1);
+  CLI::App* list = app.add_subcommand("list", "models, clusters and software that are known");
+
+  CLI::App* plan = app.add_subcommand("plan", "the fastest layouts of a model on some GPUs, and why others are slower");
+  add_question(*plan, request);
+  plan->add_option("--gpus", request.gpus, "how many; all of them are used")->required();
+  plan->add_option("--sequences", request.sequences, "in a batch (default 256, more where GPUs would have no work)")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
+  plan->add_option("--most", request.most, "how many layouts to print (default 5)")->check(CLI::Range(1, 1000));
+
+  CLI::App* explanation = app.add_subcommand("explain", "one layout taken apart: every term with formula and sources");
+  add_question(*explanation, request);
+  TrainingLayout& layout = request.layout;
+  explanation->add_option("--dp", layout.dp, "data-parallel ranks (default 1)");
+  explanation->add_option("--tp", layout.tp, "tensor-parallel ranks (default 1)");
+  explanation->add_option("--pp", layout.pp, "pipeline stages (default 1)");
+  explanation->add_option("--ep", layout.ep, "expert-parallel ranks, among those of dp (default 1)");
+  explanation->add_option("--chunks", layout.chunks, "pieces of a stage's layers, interleaved (default 1)");
+  explanation->add_option("--zero", layout.zero, "0 or 1 (default 1)")->default_val(1);
+  explanation->add_option("--micro-batch", layout.micro_batch, "sequences in a micro-batch (default 1)");
+  explanation->add_option("--accumulation", layout.accumulation, "micro-batches per step and DP rank (default 1)");
+  explanation->add_option("--recompute", request.recomputation, "none (default), selective or full");
+  explanation->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
+  explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
+  explanation->add_option("--trace", request.trace, "also write the predicted step as a trace, for Perfetto")
+      ->type_name("FILE");
+
+  CLI::App* map = app.add_subcommand("map", "where Muon sends less than AdamW, and the line where that turns");
+  add_question(*map, request);
+  map->add_option("--over", request.over, "links (default): GPUs and link speed; grid: dp and tp");
+  map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::PositiveNumber);
+  map->add_option("--svg", request.svg, "also write a picture")->type_name("FILE");
+  map->add_option("--html", request.html, "also write a page with both maps, to point at")->type_name("FILE");
+
+  CLI::App* predict = app.add_subcommand("predict", "a table of runs with what the model says of each");
+  predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc")->required();
+
+  CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
+  validate->add_option("RUNS.csv", request.runs, "runs with results (default: those that the program carries)");
+  validate->add_flag("--here", request.here, "on this machine: lessons 09 and 13, predicted and run");
+  validate->add_option("--machine", request.machine, "what muonwalk-scale measure has written (default: measure now)")
+      ->type_name("FILE");
+
+  CLI::App* measuring = app.add_subcommand("measure", "what messages, bytes and products cost on this machine");
+  measuring->add_option("--out", request.machine, "a file, for validate --here and --cluster")->type_name("FILE");
+
+  for (CLI::App* command : {plan, explanation, map}) add_formats(*command, request);
+  if (!parse_command_line(app, argc, argv)) return 0;
+  return list->parsed()          ? print_list()
+         : plan->parsed()        ? print_plan(request)
+         : explanation->parsed() ? print_explanation(request)
+         : map->parsed()         ? print_map(request)
+         : predict->parsed()     ? print_predicted_runs(request)
+         : validate->parsed()    ? print_validation(request)
+                                 : measure(request);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_reading_program(kName, "try fewer GPUs, or a smaller table", [&] { return run(argc, argv); });
 }

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <sstream>
 
 #include "sim/cost_model/cluster.hpp"
 #include "sim/cost_model/model_shape.hpp"
@@ -19,6 +21,11 @@
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
+
+namespace page_texts {
+extern const char* const ultrascale_runs_csv;  // embed_texts
+}
+
 namespace {
 
 constexpr std::uintmax_t kMostBytes = 64 << 20;
@@ -50,6 +57,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 // The file on its way into rows; knows where it is, for its sentences.
 class RunTable {
  public:
+  // From a file.
   explicit RunTable(const std::string& path) : path_(path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
@@ -58,18 +66,21 @@ class RunTable {
     if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file");
     const std::uintmax_t bytes = std::filesystem::file_size(path, error);
     if (error || bytes > kMostBytes) refuse("it is larger than 64 MiB");
-    stream_.open(path, std::ios::binary);
-    if (!stream_) refuse("permission denied");
+    stream_ = std::make_unique<std::ifstream>(path, std::ios::binary);
+    if (!*stream_) refuse("permission denied");
   }
+  // From a text; `path` is what its sentences call it.
+  RunTable(std::string path, const char* all)
+      : path_(std::move(path)), stream_(std::make_unique<std::istringstream>(all)) {}
 
   // The next line that is not empty, without its end.
   bool next() {
-    while (std::getline(stream_, text)) {
+    while (std::getline(*stream_, text)) {
       ++line_;
       if (!text.empty() && text.back() == '\r') text.pop_back();
       if (!text.empty()) return true;
     }
-    if (stream_.bad()) refuse("it could not be read to its end");
+    if (stream_->bad()) refuse("it could not be read to its end");
     return false;
   }
 
@@ -125,7 +136,7 @@ class RunTable {
 
  private:
   std::string path_;
-  std::ifstream stream_;
+  std::unique_ptr<std::istream> stream_;
   int line_ = 0;
   std::vector<std::string> columns_, cells_;
 };
@@ -183,8 +194,9 @@ bool PublishedRun::clean() const {
   return measured && !flagged("stall") && !flagged("gqa") && !flagged("batch_mismatch");
 }
 
-PublishedRuns read_runs(const std::string& path) {
-  RunTable table(path);
+namespace {
+
+PublishedRuns runs_of(RunTable table) {
   table.read_header();
   PublishedRuns all;
   all.header = table.text;
@@ -199,6 +211,12 @@ PublishedRuns read_runs(const std::string& path) {
   if (all.runs.empty()) table.refuse("it has no row");
   return all;
 }
+
+}  // namespace
+
+PublishedRuns read_runs(const std::string& path) { return runs_of(RunTable(path)); }
+
+PublishedRuns carried_runs() { return runs_of(RunTable("ultrascale_runs.csv", page_texts::ultrascale_runs_csv)); }
 
 RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software) {
   const ModelShape& model = model_shape(run.model);

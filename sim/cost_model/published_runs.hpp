@@ -37,6 +37,9 @@ struct PublishedRuns {
 /// not in range, and for a layout that does not fill its nodes.
 PublishedRuns read_runs(const std::string& path);
 
+/// The runs that the program carries: 2,061 of the Ultra-Scale Playbook's (sim/cost_model/records).
+PublishedRuns carried_runs();
+
 /// What the cost model says about a run. There are numbers also where it does not fit.
 struct RunPrediction {
   double tokens_per_second = 0;  ///< per GPU

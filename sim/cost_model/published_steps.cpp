@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/cost_model/collective_time.hpp"
@@ -46,6 +47,9 @@ PublishedStep megatron_step(const MegatronRun& run, Recomputation recomputation,
   row.published = published;
   row.unit = "s";
   row.extrapolated = any_extrapolated(step.seconds);
+  row.miss =
+      "products are taken at Calculon's efficiencies, 0.9 and more, which the kernels of 2022 hardly reached; the "
+      "larger the model, the less that counts";
   return row;
 }
 
@@ -126,16 +130,18 @@ std::string figure(double value, const char* unit) {
 
 std::string table_of(const char* heading, const char* source, const std::vector<PublishedStep>& rows) {
   std::vector<std::vector<std::string>> cells = {{heading, "predicted", "published", "off by"}};
-  std::string misses;
+  std::vector<std::string> notes = {source};
   for (const PublishedStep& row : rows) {
     cells.push_back({row.what, figure(row.predicted, row.unit) + (row.extrapolated ? " *" : "  "),
                      figure(row.published, row.unit), fmt::format("{:+.1f} %", 100 * row.error())});
-    if (std::abs(row.error()) > 0.1 && !row.miss.empty())
-      for (const std::string& line : paragraph(fmt::format("{}: {}.", row.what, row.miss), 0, 2)) misses += "\n" + line;
+    const std::string note = fmt::format("What is off by more than 10 %: {}.", row.miss);
+    const bool said = std::find(notes.begin(), notes.end(), note) != notes.end();
+    if (std::abs(row.error()) > 0.1 && !row.miss.empty() && !said) notes.push_back(note);
   }
   std::string text = joined_table(cells, 1);
-  for (const std::string& line : paragraph(source, 0, 2)) text += "\n" + line;
-  return text + misses;
+  for (const std::string& note : notes)
+    for (const std::string& line : paragraph(note, 0, 2)) text += "\n" + line;
+  return text;
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "src/text/names.hpp"
-#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -70,8 +69,8 @@ std::string why_it_cannot_run(const ModelShape& model, const TrainingLayout& lay
   if (model.heads % layout.tp != 0)
     return fmt::format("tp {} does not divide the {} heads of {}", layout.tp, model.heads, visible_name(model.name));
   if (layout.accumulation < layout.pp - 1)
-    return fmt::format("{} do not fill a pipeline of {} stages, which takes at least {}",
-                       count_text(layout.accumulation, "micro-batch"), layout.pp, layout.pp - 1);
+    return fmt::format("a pipeline of {} stages takes at least {} micro-batches, and there {} {}", layout.pp,
+                       layout.pp - 1, layout.accumulation == 1 ? "is" : "are", layout.accumulation);
   const std::vector<Stage> stages = fill_stages(model, layout.pp, software);
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (stages[i].blocks == 0)

@@ -52,7 +52,8 @@ struct StepParts {
     last = &*std::max_element(stages.begin(), stages.end(), by_tail);
     for (const StageTimes& each : stages) all_slots += each.slot();
     const double card = cluster.accelerator.memory_bytes * kCardShare;
-    if (software.remap_seconds_per_gibibyte > 0)
+    // In pipelines over several nodes, too much memory shows as a stall of another kind, which is not modelled.
+    if (software.remap_seconds_per_gibibyte > 0 && (layout.pp == 1 || layout.nodes == 1))
       over_gibibytes = std::max(0.0, peak_bytes(model, layout, software) - card) / kGibibyte;
   }
 

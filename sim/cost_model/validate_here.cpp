@@ -22,6 +22,8 @@ namespace {
 
 constexpr char kAllRanks[] = "dp × tp";
 constexpr std::uint64_t kSeed = 1;
+// Ranks that wait for messages leave a third of the cores idle; where they have less than this, others have had them.
+constexpr double kUndisturbed = 0.65;
 
 // A kind of step.
 struct Kind {
@@ -51,9 +53,18 @@ Layout layout_of(const Kind& kind, const Grid& grid) {
   return plan_layout(kind.parameters, grid, options);
 }
 
-// What one rank does: `steps` steps, each begun by all ranks together. It says when each began and ended, then the
-// bytes that it sent in the last one, then in what these are not as planned.
-void take_steps(Rank& rank, const Kind& kind, int steps) {
+// Whether all ranks take another step: rank 0 knows the time.
+bool go_on(Rank& rank, bool wanted) {
+  Communicator& all = rank.group(kAllRanks);
+  const float mine = wanted ? 1.0f : 0.0f;
+  std::vector<float> told(static_cast<std::size_t>(all.size()));
+  all.all_gather(&mine, Index{1}, told.data());
+  return told[0] != 0.0f;
+}
+
+// What one rank does: steps, each begun by all ranks together. It says when each began and ended, and the processor
+// time that it took; then the bytes that it sent in the last one; then in what these are not as planned.
+void take_steps(Rank& rank, const Kind& kind, const HereSettings& settings) {
   const Layout layout = layout_of(kind, rank.grid);
   const RandomTraining data(kind.parameters, 1, kSeed);
   const std::unique_ptr<Optimizer> optimizer = kind.make();
@@ -63,30 +74,37 @@ void take_steps(Rank& rank, const Kind& kind, int steps) {
   const Ledger planned = ledger_of(optimizer->plan(layout, rank.place));
 
   std::vector<double> times;
-  for (int step = 0; step < steps; ++step) {
+  Ledger counted;
+  const double end = seconds_now() + settings.seconds;
+  for (int step = 0; go_on(rank, step < settings.steps || seconds_now() < end); ++step) {
     rank.group(kAllRanks).barrier();
     rank.ledger().clear();
+    const double worked = rank_seconds(settings.world);
     times.push_back(seconds_now());
     optimizer->step({layout, rank.place, rank.dp(), rank.tp()}, gradients);
     times.push_back(seconds_now());
+    times.push_back(rank_seconds(settings.world) - worked);
+    counted = rank.ledger();
   }
   rank.say(line_of(times));
-  rank.say(line_of({static_cast<double>(rank.ledger().total().bytes_sent)}));
-  rank.say(first_difference(planned, rank.ledger()));
+  rank.say(line_of({static_cast<double>(counted.total().bytes_sent)}));
+  rank.say(first_difference(planned, counted));
 }
 
-// From the first rank's beginning to the last one's end, in the quickest of the steps.
-double quickest(const std::vector<std::vector<double>>& times) {
-  double best = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i + 1 < times.at(0).size(); i += 2) {
-    double began = std::numeric_limits<double>::infinity(), ended = 0;
+// Of the quickest step: from the first rank's beginning to the last one's end, and the processor time of all ranks.
+void find_quickest(const std::vector<std::vector<double>>& times, StepHere& step) {
+  step.measured_seconds = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i + 2 < times.at(0).size(); i += 3) {
+    double began = std::numeric_limits<double>::infinity(), ended = 0, worked = 0;
     for (const std::vector<double>& of_rank : times) {
       began = std::min(began, of_rank.at(i));
       ended = std::max(ended, of_rank.at(i + 1));
+      worked += of_rank.at(i + 2);
     }
-    best = std::min(best, ended - began);
+    if (ended - began >= step.measured_seconds) continue;
+    step.measured_seconds = ended - began;
+    step.processor_share = worked / (step.measured_seconds * std::min(cores_here(), step.grid.size()));
   }
-  return best;
 }
 
 void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
@@ -96,7 +114,7 @@ void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
   options.transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
   options.threads = 1;
   options.groups = {{kAllRanks, {}}};
-  const auto said = said_by_ranks(options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings.steps); });
+  const auto said = said_by_ranks(options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings); });
   std::vector<std::vector<double>> times;
   for (std::size_t rank = 0; rank < said.size(); ++rank) {
     times.push_back(numbers_of(said[rank].at(0)));
@@ -104,7 +122,7 @@ void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
     if (step.difference.empty() && !said[rank].at(2).empty())
       step.difference = fmt::format("rank {}: {}", rank, said[rank].at(2));
   }
-  step.measured_seconds = quickest(times);
+  find_quickest(times, step);
 }
 
 void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, const HereSettings& settings) {
@@ -119,6 +137,18 @@ void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, cons
     step.predicted_seconds += term.amount;
     for (const TermInput& input : term.inputs) step.extrapolated = step.extrapolated || input.extrapolated;
   }
+}
+
+std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 void require_sensible(const HereSettings& settings) {
@@ -147,25 +177,35 @@ std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSetti
 
 std::string here_table(const std::vector<StepHere>& steps) {
   std::vector<std::vector<std::string>> rows = {
-      {"a step of", "ranks", "predicted ms", "measured ms", "error", "bytes predicted", "counted", ""}};
-  std::vector<double> errors;
+      {"milliseconds of a step", "ranks", "predicted", "measured", "error", "cores had", "bytes sent"}};
+  std::vector<double> errors, undisturbed;
   bool marked = false;
+  std::string differences;
   for (const StepHere& step : steps) {
     rows.push_back({step.what, number_text(step.grid.size()),
                     fmt::format("{:.2f}{}", 1e3 * step.predicted_seconds, step.extrapolated ? "*" : ""),
                     fmt::format("{:.2f}", 1e3 * step.measured_seconds), fmt::format("{:+.0f} %", 100 * step.error()),
-                    number_text(step.predicted_bytes), number_text(step.counted_bytes),
-                    step.bytes_equal() ? "✔" : "✘"});
+                    fmt::format("{:.0f} %", 100 * step.processor_share),
+                    number_text(step.counted_bytes) + (step.bytes_equal() ? " ✔" : " ✘")});
+    if (!step.bytes_equal())
+      differences +=
+          joined_lines(paragraph(fmt::format("{} on {}: {} bytes were predicted; {}", step.what, step.grid.text(),
+                                             number_text(step.predicted_bytes), step.difference),
+                                 0, 2));
     errors.push_back(std::abs(step.error()));
+    if (step.processor_share > kUndisturbed) undisturbed.push_back(errors.back());
     marked = marked || step.extrapolated;
   }
-  std::string text = joined_table(rows, 1) + "\n";
-  for (const StepHere& step : steps)
-    if (!step.difference.empty()) text += step.what + ", " + step.grid.text() + ", " + step.difference + "\n";
+  std::string text = joined_table(rows, 1) + "\n" + differences;
+  if (differences.empty()) text += "✔ as many bytes as were predicted, line by line of every rank's ledger\n";
   if (marked) text += "* a figure in it lies outside of what was measured\n";
   if (errors.empty()) return text;
-  std::sort(errors.begin(), errors.end());
-  return text + fmt::format("median error of the times: {}\n", percent_text(errors[errors.size() / 2]));
+  text += fmt::format("median error of the times: {}\n", percent_text(median(errors)));
+  if (!undisturbed.empty() && undisturbed.size() < errors.size())
+    text += fmt::format("of the {} whose ranks had more than {} of the cores: {}\n",
+                        count_text(static_cast<std::int64_t>(undisturbed.size()), "step"), percent_text(kUndisturbed),
+                        percent_text(median(undisturbed)));
+  return text;
 }
 
 }  // namespace muonwalk::sim

@@ -11,17 +11,20 @@ namespace muonwalk::sim {
 /// What is validated on the machine at hand.
 struct HereSettings {
   std::vector<int> ranks = {2, 4, 8, 16};  ///< even numbers: the steps are taken on dp ranks / 2 × tp 2
-  int steps = 5;                           ///< of each kind; the quickest one counts
+  int steps = 5;                           ///< of each kind, at least; the quickest one counts
+  double seconds = 1;                      ///< go on with further steps for as long as this
   bool small = false;                      ///< lesson 09 with its small matrices (`--small`)
   WorldKind world = WorldKind::processes;  ///< ranks are processes over Gloo, or threads over memory
 };
 
 /// One kind of step on one grid: what was predicted of it, and what it did.
 struct StepHere {
-  std::string what;               ///< "lesson 09, Muon"
-  Grid grid;                      ///< of its ranks
-  double predicted_seconds = 0;   ///< the sum of plan_time
-  double measured_seconds = 0;    ///< from the first rank's beginning to the last one's end, in the quickest step
+  std::string what;              ///< "lesson 09, Muon"
+  Grid grid;                     ///< of its ranks
+  double predicted_seconds = 0;  ///< the sum of plan_time
+  double measured_seconds = 0;   ///< from the first rank's beginning to the last one's end, in the quickest step
+  /// The share of min(cores, ranks) that the ranks had in that step; the rest went to other jobs, or to waiting.
+  double processor_share = 0;
   bool extrapolated = false;      ///< a figure of the prediction lies outside of what was measured
   long long predicted_bytes = 0;  ///< sent by all ranks in one step, by plan
   long long counted_bytes = 0;    ///< sent by all ranks in one step, as they counted them
@@ -39,8 +42,10 @@ struct StepHere {
 /// that is not even, or from 2 to 64, and RunError where a rank fails.
 std::vector<StepHere> validate_here(const MachineCosts& machine, const HereSettings& settings = {});
 
-/// As a table of at most 100 columns: predicted and measured milliseconds, the error, and bytes; and a line with the
-/// median of the errors. A figure that is extrapolated has a mark.
+/// As a table of at most 100 columns: predicted and measured milliseconds, the error, the share of the cores that the
+/// ranks had, and the bytes that they sent, with a mark that says whether these are as predicted. Below it what is not,
+/// a line for figures that are extrapolated, the median of the errors, and that of the steps in which no other job had
+/// much of the machine.
 std::string here_table(const std::vector<StepHere>& steps);
 
 }  // namespace muonwalk::sim

@@ -68,6 +68,9 @@ struct ValidationTarget {
 /// source of the runs says: 1B, ZeRO-0, DP and PP above 1, on 2 to 8 nodes.
 std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes);
 
+/// They as a table.
+std::string target_table(const std::vector<RunOutcome>& outcomes);
+
 /// All scores as tables of at most 100 columns: targets, by model, by nodes, the fitted constants; and with `held_out`
 /// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where the table has
 /// no results.

@@ -56,6 +56,8 @@ Rows score_rows(const char* first) {
   return {{first, "runs", "error", "within 25 %", "rank", "median", "picked", "memory", "fits"}};
 }
 
+}  // namespace
+
 std::string target_table(const std::vector<RunOutcome>& outcomes) {
   Rows rows = {{"target", "reached", "wanted", ""}};
   for (const ValidationTarget& each : validation_targets(outcomes))
@@ -63,6 +65,8 @@ std::string target_table(const std::vector<RunOutcome>& outcomes) {
                     fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted), each.met() ? "met" : "MISSED"});
   return joined_table(rows, 1);
 }
+
+namespace {
 
 std::string part_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes) {
   Rows rows = score_rows("clean runs");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/world/interrupt.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
@@ -12,10 +12,7 @@ void write_weights(LessonCore& lesson, const FileTraining& files, const std::str
   lesson.in_parent([&] {
     if (!lesson.all_equal()) return;
     const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
-    {
-      const InterruptHold hold;  // Ctrl-C waits until the file is whole
-      files.write(whole);
-    }
+    write_or_fail([&] { files.write(whole); });
     lesson.say(fmt::format("wrote   {} new {} to {}", files.parameters().size(),
                            files.parameters().size() == 1 ? "tensor" : "tensors", visible_name(out)));
     if (!files.unchanged().empty())

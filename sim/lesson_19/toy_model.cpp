@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/numerics/tree_sum.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/text/text.hpp"
 
@@ -61,26 +62,6 @@ std::vector<MicroBatch> toy_batch(const GptTraining& training, int step) {
   return all;
 }
 
-std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
-                                                    const std::vector<Parameter>& parameters, const Layout& layout,
-                                                    const Place& place) {
-  std::vector<Matrix> slices;
-  for (const Parameter& each : parameters)
-    slices.push_back(first_weights(training.config, each, training.seed, layout.grid.tp(), place.tp));
-  auto optimizer = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
-  optimizer->start(layout, place, pack_slices(layout, slices));
-  return optimizer;
-}
-
-PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer,
-                       const Layout& layout) {
-  std::vector<Matrix> slices;
-  for (NamedMatrix& each : unpack_buckets(layout, optimizer.weights(), seat.place.tp))
-    slices.push_back(std::move(each.matrix));
-  return part_tensors(training.config, stage_part(training.config, seat.grid.pp(), seat.place.pp), seat.grid.tp(),
-                      std::move(slices));
-}
-
 void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,
                   std::vector<NamedMatrix>& all) {
   const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
@@ -114,8 +95,7 @@ void add_each(std::vector<Matrix>& sums, std::vector<Matrix> more) {
     sums = std::move(more);
     return;
   }
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    for (Index k = 0; k < sums[i].size(); ++k) sums[i].data()[k] += more[i].data()[k];
+  for (std::size_t i = 0; i < sums.size(); ++i) add_onto(sums[i], more[i]);
 }
 
 void step_at_once(PartTensors& tensors, const PartTensors& gradients) {

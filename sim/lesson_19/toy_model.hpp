@@ -22,15 +22,6 @@ MicroBatch own_tokens(const GptTraining& training, const Seat& seat, int step, i
 /// All of a step, in the order of their numbers.
 std::vector<MicroBatch> toy_batch(const GptTraining& training, int step);
 
-/// An optimizer of the training's groups that has begun on a rank, with its TP slices of the first weights of these
-/// parameters.
-std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
-                                                    const std::vector<Parameter>& parameters, const Layout& layout,
-                                                    const Place& place);
-
-/// The tensors of a rank's stage, for forward and backward, from the weights that its optimizer has.
-PartTensors tensors_of(const GptTraining& training, const Seat& seat, const Optimizer& optimizer, const Layout& layout);
-
 /// Gives matrices the names of the tensors of a rank's stage, in their order, as of something, and appends them
 /// (append_of).
 void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,

@@ -27,12 +27,6 @@ std::string ratio_text(const Lead& lead) {
   return "-";
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
 }  // namespace
 
 std::optional<double> Lead::ratio() const {
@@ -104,7 +98,7 @@ std::string loss_table(const std::vector<LossCurve>& curves) {
     }
     rows.push_back(std::move(row));
   }
-  return joined(table_lines(rows, 1));
+  return joined_table(rows, 1);
 }
 
 std::string lead_table(const LossCurve& first, const LossCurve& second) {
@@ -118,7 +112,7 @@ std::string lead_table(const LossCurve& first, const LossCurve& second) {
     rows.push_back({fmt::format("{:.2f}", levels[i]), step_text(in_training[i].first), step_text(in_training[i].second),
                     ratio_text(in_training[i]), step_text(held_out[i].first), step_text(held_out[i].second),
                     ratio_text(held_out[i])});
-  return joined(table_lines(rows, 1));
+  return joined_table(rows, 1);
 }
 
 std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal) {

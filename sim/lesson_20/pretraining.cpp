@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <optional>
+#include <initializer_list>
 #include <sstream>
 #include <utility>
 
+#include "sim/lesson_20/checkpoint_folder.hpp"
 #include "sim/lesson_20/dealt_state.hpp"
 #include "sim/lesson_20/shipped_text.hpp"
 #include "src/errors.hpp"
+#include "src/io/safetensors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "src/train/checkpoint_file.hpp"
@@ -33,25 +34,6 @@ Corpus corpus_of(const std::string& path, const char* name, const std::string& s
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
 
-// The checkpoint that a way goes on from: a file, or the latest one of its folder below `path`.
-std::string resumed_file(const std::string& path, const std::string& word, bool both) {
-  if (path.empty()) return "";
-  if (!std::filesystem::is_directory(path)) {
-    if (both)
-      throw UsageError(
-          fmt::format("--resume {} is one checkpoint; say which optimizer is to go on from it: --optimizer muon or "
-                      "--optimizer adamw.",
-                      in_quotes(path)));
-    return path;
-  }
-  const std::string folder = path + "/" + word;
-  const std::optional<std::string> latest =
-      std::filesystem::is_directory(folder) ? latest_checkpoint(folder) : latest_checkpoint(path);
-  if (!latest)
-    throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
-  return *latest;
-}
-
 TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alone) {
   TrainingWay way;
   way.name = alone ? "AdamW" : "Muon + AdamW";
@@ -64,6 +46,7 @@ TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alo
   training.adamw.lr = alone ? request.adamw_lr : request.outer_lr;
   training.adamw.beta2 = 0.95f;
   training.adamw_alone = alone;
+  training.decay_vectors = request.decay == "all";
   training.micro_batches = request.micro_batches;
   training.schedule = parse_pipeline_schedule(request.schedule);
   training.seed = seat.seed;
@@ -89,6 +72,32 @@ void take_up(TrainingWay& way, const Pretraining& run, const Seat& seat) {
   way.done = checkpoint.steps;
 }
 
+// Refuses options of which one would be passed over without a word.
+void require_together(const PretrainingRequest& request) {
+  const auto refuse_with = [](const char* option, const char* what,
+                              std::initializer_list<std::pair<const char*, bool>> others) {
+    for (const auto& [other, given] : others)
+      if (given)
+        throw UsageError(fmt::format("{} {}, so it does not go with {}; leave one of them out.", option, what, other));
+  };
+  const std::pair<const char*, bool> csv = {"--csv", !request.csv.empty()}, save = {"--save", !request.save.empty()},
+                                     resume = {"--resume", !request.resume.empty()};
+  if (request.sweep)
+    refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
+                {{"--grids", !request.grids.empty()}, csv, save, resume});
+  if (!request.grids.empty())
+    refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
+                {csv, save, resume});
+}
+
+int steps_of(const PretrainingRequest& request) {
+  const int usual = request.small ? 6 : 120;
+  const int steps = request.steps == kUsualSteps ? usual : request.steps;
+  if (steps < 2 || steps > 100000)
+    throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));
+  return steps;
+}
+
 }  // namespace
 
 std::vector<LessonOption> PretrainingRequest::options() {
@@ -102,6 +111,7 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--lr", "Muon's learning rate, at its highest", &lr},
           {"--outer-lr", "AdamW's beside Muon: of embedding, output and vectors", &outer_lr},
           {"--adamw-lr", "AdamW's, alone", &adamw_lr},
+          {"--decay", "which parameters decay: matrices, or all", &decay},
           {"--sweep", "try learning rates, on one process, and print a table", &sweep},
           {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
           {"--csv", "write all losses to this file", &csv, PathUse::writes},
@@ -138,6 +148,7 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
                                 model.width, model.layers, model.heads, model.kv_heads, model.hidden, model.tokens)},
           {"optimizer", way.word},
           {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
+          {"decay", training.decay_vectors ? "all" : "matrices"},
           {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
           {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
 }
@@ -159,13 +170,15 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
 Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
-  const int steps = request.steps == 0 ? (request.small ? 6 : 120) : request.steps;
-  if (steps < 2 || steps > 100000)
-    throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));
+  if (request.decay != "all" && request.decay != "matrices")
+    throw UsageError(fmt::format("--decay takes matrices or all, and not {}.", in_quotes(request.decay)));
+  require_together(request);
+  const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
     if (!request.grids.empty()) require_trainable(way_of(request, seat, true).training, grid);
   if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
+  if (!request.csv.empty()) require_writable(request.csv);
   const Index tokens = model_of(request.small).tokens;
   Pretraining run{corpus_of(request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),
                   corpus_of(request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),
@@ -238,8 +251,9 @@ std::string pretraining_text(const Pretraining& run) {
     rates += way.training.adamw_alone
                  ? fmt::format("AdamW {}; ", way.training.adamw.lr)
                  : fmt::format("Muon {}, AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);
-  text += words(fmt::format("rates   {}up in {}, then down to {} of that", rates, count_text(run.rates.warmup, "step"),
-                            run.rates.final_fraction));
+  text +=
+      words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
+                        run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
   return text.substr(0, text.size() - 1);
 }
 

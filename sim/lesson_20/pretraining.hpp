@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,18 +12,22 @@
 
 namespace muonwalk::sim {
 
+/// As many steps as there are where nobody says how many: 120, or 6 with --small. Not a number that --steps takes.
+constexpr int kUsualSteps = std::numeric_limits<int>::min();
+
 /// What is to be trained, as the options of lesson 20 say it.
 struct PretrainingRequest {
   std::string text;                ///< --text: a file to train on; empty: what the program comes with
   std::string other_text;          ///< --other-text: a file to validate on that nothing was trained on; likewise
   std::string optimizer = "both";  ///< --optimizer: muon, adamw, or one after the other
   std::string schedule = "1f1b";   ///< --schedule: of the pipeline
-  int steps = 0;                   ///< --steps: of each optimizer; 0: 120, or 6 with --small
+  int steps = kUsualSteps;         ///< --steps: of each optimizer
   bool small = false;              ///< --small: a smaller model, and a handful of steps
   int micro_batches = 8;           ///< --micro-batches: in a batch, over all DP ranks
   float lr = 0.02f;                ///< --lr: of Muon, at its highest
   float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
   float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
+  std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
   bool sweep = false;              ///< --sweep: tries learning rates
   std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
   std::string csv;                 ///< --csv: a file for all losses

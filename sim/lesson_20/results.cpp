@@ -1,5 +1,6 @@
 #include "sim/lesson_20/results.hpp"
 
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/io/file_beside.hpp"
 
 namespace muonwalk::sim {
@@ -12,7 +13,7 @@ void print_results_of(LessonCore& lesson, const PretrainingRequest& request,
   for (const auto& reference : references) lesson.say(spectrum_line(*reference));  // of one matrix
   for (const auto& reference : references) lesson.say(written_line(*reference, "Each rank "));
   lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves));
-  if (!request.csv.empty()) write_text_file(request.csv, curves_csv(curves));
+  if (!request.csv.empty()) write_or_fail([&] { write_text_file(request.csv, curves_csv(curves)); });
 }
 
 }  // namespace muonwalk::sim

@@ -16,4 +16,10 @@ std::string laptop_table();
 /// what was measured has a mark. At most 100 columns.
 std::string promises_table();
 
+/// How far the model is off, in short: its targets on published runs, by nodes, and the published steps that it misses.
+std::string validation_summary();
+
+/// All of it, as `muonwalk-scale validate` prints it.
+std::string validation_report();
+
 }  // namespace muonwalk::sim

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "sim/terminal/progress_line.hpp"
+
 namespace muonwalk::sim {
 namespace {
 
@@ -34,6 +36,7 @@ bool is_a_request(int number) {
   if (asked == nullptr || (number != SIGINT && number != SIGTERM)) return false;
   if (asked->exchange(1) != 0) return number == SIGTERM;
   const int before = errno;  // of whatever was interrupted, and goes on
+  clear_progress_line();
   const bool heard = write(STDERR_FILENO, words_of_request, std::strlen(words_of_request)) >= 0;
   static_cast<void>(heard);  // the request counts all the same
   errno = before;
@@ -46,6 +49,7 @@ void end_everything(int number) {
 
 void die_of(int number) {
   remove_unfinished();
+  clear_progress_line();
   signal(number, SIG_DFL);
   raise(number);  // comes when the handler has returned
 }
@@ -67,6 +71,7 @@ void end_with(const char* sentence) {
     while (true) pause();
   if (before_end != nullptr) before_end();
   remove_unfinished();
+  clear_progress_line();
   if (write(STDERR_FILENO, sentence, std::strlen(sentence)) < 0) _exit(3);  // nobody hears it; the end is the same
   _exit(3);
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sim/terminal/progress_line.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -45,12 +46,14 @@ void print_lines_to(LineSink output, LineSink error) {
 
 void print_line(const std::string& line) {
   if (output_sink != nullptr) return output_sink(line.c_str());
+  clear_progress_line();
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
 }
 
 void print_error_line(const std::string& line) {
   if (error_sink != nullptr) return error_sink(line.c_str());
+  clear_progress_line();
   std::fflush(stdout);
   std::fputs((line + "\n").c_str(), stderr);
 }

@@ -49,8 +49,9 @@ class MeshContext : public gloo::Context {
       : gloo::Context(its_rank, its_size) {
     device_ = device;
     transportContext_ = device_->createContext(its_rank, its_size);
-    transportContext_->setTimeout(connect_limit(for_one_connection(timeout)));
-    setTimeout(connect_limit(for_one_connection(timeout)));
+    const milliseconds limit = connect_limit(for_one_connection(timeout));
+    transportContext_->setTimeout(limit);
+    setTimeout(limit);
   }
   // Opens a port for `peer` and returns its address.
   std::vector<char> listen_for(int peer) { return transportContext_->createPair(peer)->address().bytes(); }
@@ -70,6 +71,10 @@ constexpr auto kProofLimit = std::chrono::seconds(5);
 struct Stranger {
   int rank, instead_of;
 };
+
+// What to do about it, behind a sentence that says so.
+constexpr const char* kEndTheStranger =
+    "; nothing of the run was sent to it; end that process, or run where ranks get a network of their own";
 
 // One try of one rank to connect with all others.
 class Attempt {
@@ -223,9 +228,8 @@ class Attempt {
       // All of them came once, and had to connect anew because they saw somebody else.
       if (number_ > 1)
         throw StrangerError("a process that is not a rank got between the ranks of group " + group_ +
-                            ", and they could not connect anew within " + std::to_string(timeout_.count()) +
-                            " ms; nothing of the run was sent to it; end that process, or run where ranks get a "
-                            "network of their own");
+                            ", and they could not connect anew within " + std::to_string(timeout_.count()) + " ms" +
+                            kEndTheStranger);
       throw RunError("the group " + group_ + " can't be connected: its rank " + std::to_string(rank) +
                      " did not come within " + std::to_string(timeout_.count()) +
                      " ms; it has died, hangs, or was never started");
@@ -322,8 +326,7 @@ GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, co
                                           : attempt.failure();
   }
   throw StrangerError(failure + ", the last of " + std::to_string(kMeshAttempts) +
-                      " times that the ranks tried to connect; nothing of the run was sent to it; end that process, or "
-                      "run where ranks get a network of their own");
+                      " times that the ranks tried to connect" + kEndTheStranger);
 }
 
 }  // namespace muonwalk::sim

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "src/model/exponential.hpp"
+#include "src/model/lane_sum.hpp"
 #include "src/numerics/products.hpp"
+#include "src/numerics/tree_sum.hpp"
 
 namespace muonwalk {
 namespace {
@@ -55,10 +57,6 @@ void softmax_backward(const float* probabilities, float* d, Index first, Index r
   }
 }
 
-void add(Matrix& sum, const Matrix& more) {
-  for (Index i = 0; i < sum.size(); ++i) sum.data()[i] += more.data()[i];
-}
-
 // The gradient of the key or value tensor. Each slot gives a leaf, the leaves of one head of it are added as a tree,
 // and where a head has slots on several sharers, they exchange what they have.
 void add_kv_gradient(const HeadCut& cut, const Sharers& sharers, const Matrix& d_slots, const Matrix& x,
@@ -75,7 +73,7 @@ void add_kv_gradient(const HeadCut& cut, const Sharers& sharers, const Matrix& d
     });
     std::copy_n(sum.data(), sum.size(), here.data() + kv * sum.size());
   }
-  if (!cut.replicated) return add(gradient, here);
+  if (!cut.replicated) return add_onto(gradient, here);
   const Matrix all = sharers.all_gather_rows(std::move(here));
   const Index heads = gradient.rows() / cut.width, sharers_of_head = sharers.size() / heads;
   const Index size = cut.width * x.cols();
@@ -85,7 +83,7 @@ void add_kv_gradient(const HeadCut& cut, const Sharers& sharers, const Matrix& d
       std::copy_n(all.data() + (kv * sharers_of_head + i) * size, size, leaf.data());
       return leaf;
     });
-    for (Index i = 0; i < size; ++i) gradient.data()[kv * size + i] += sum.data()[i];
+    add_onto(gradient.data() + kv * size, sum.data(), size);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/model/exponential.hpp"
+#include "src/model/lane_sum.hpp"
 #include "src/numerics/products.hpp"
 
 namespace muonwalk {

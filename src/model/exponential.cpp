@@ -7,27 +7,18 @@
 namespace muonwalk {
 namespace {
 
-constexpr Index kLanes = 16;
-
-// The lanes' sums as a balanced tree.
-float ends_of(float (&lanes)[kLanes]) {
-  for (Index width = kLanes / 2; width > 0; width /= 2)
-    for (Index i = 0; i < width; ++i) lanes[i] = lanes[2 * i] + lanes[2 * i + 1];
-  return lanes[0];
-}
-
 // The numbers whose exponentials are neither below the smallest normal number nor above the largest.
 constexpr float kLeast = -87.3365402f, kMost = 88.7228317f;
 
 // Without a branch, so that a compiler can take several numbers at a time.
 inline float exponential_of(float x) {
   constexpr float kToInteger = 12582912.0f;     // 1.5 · 2²³: adding and taking it away again rounds to an integer
-  constexpr float kLog2High = 0.693359375f;     // ln 2, of which n times the first 9 bits is exact
-  constexpr float kLog2Low = -2.12194440e-4f;   // and the rest
+  constexpr float kLn2High = 0.693359375f;      // ln 2 in two parts: n times its first 9 bits is exact
+  constexpr float kLn2Low = -2.12194440e-4f;    // and the rest
   const float above = x > kLeast ? x : kLeast;  // a NaN is not, and is put right at the end
   const float within = above < kMost ? above : kMost;
   const float n = (within * 1.44269504f + kToInteger) - kToInteger;
-  const float r = (within - n * kLog2High) - n * kLog2Low;
+  const float r = (within - n * kLn2High) - n * kLn2Low;
   float sum = 1.0f / 5040;
   sum = sum * r + 1.0f / 720;
   sum = sum * r + 1.0f / 120;
@@ -52,24 +43,6 @@ float exponential(float x) { return exponential_of(x); }
 
 void exponentials(float* values, Index count) {
   for (Index i = 0; i < count; ++i) values[i] = exponential_of(values[i]);
-}
-
-float lane_sum(const float* values, Index count) {
-  float lanes[kLanes] = {};
-  Index i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (Index lane = 0; lane < kLanes; ++lane) lanes[lane] += values[i + lane];
-  for (Index lane = 0; i + lane < count; ++lane) lanes[lane] += values[i + lane];
-  return ends_of(lanes);
-}
-
-float lane_dot(const float* left, const float* right, Index count) {
-  float lanes[kLanes] = {};
-  Index i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (Index lane = 0; lane < kLanes; ++lane) lanes[lane] += left[i + lane] * right[i + lane];
-  for (Index lane = 0; i + lane < count; ++lane) lanes[lane] += left[i + lane] * right[i + lane];
-  return ends_of(lanes);
 }
 
 }  // namespace muonwalk

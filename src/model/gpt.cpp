@@ -10,10 +10,6 @@
 namespace muonwalk {
 namespace {
 
-void add_to(Matrix& sum, const Matrix& more) {
-  for (Index i = 0; i < sum.size(); ++i) sum.data()[i] += more.data()[i];
-}
-
 Index own_pieces(const PartWorker& worker) { return worker.config.pieces / worker.sharers.size(); }
 
 // A layer: x ← x + attention(norm(x)); x ← x + mlp(norm(x)).
@@ -22,13 +18,13 @@ Matrix layer_forward(const PartWorker& w, const LayerTensors& tensors, Matrix x,
   saved.x = std::move(x);
   rms_norm(saved.x, tensors.attention_norm, w.config.epsilon, saved.normed, saved.inverse_rms);
   saved.middle = attention(cut, tensors, w.angles, w.sharers, saved.normed, saved.attention);
-  add_to(saved.middle, saved.x);
+  add_onto(saved.middle, saved.x);
 
   rms_norm(saved.middle, tensors.mlp_norm, w.config.epsilon, saved.middle_normed, saved.middle_inverse_rms);
   Matrix out = w.config.experts > 0 ? mixture_of_experts(own_pieces(w), w.config.chosen, tensors, w.sharers,
                                                          saved.middle_normed, saved.experts)
                                     : mlp(own_pieces(w), tensors.mlps[0], w.sharers, saved.middle_normed, saved.mlp);
-  add_to(out, saved.middle);
+  add_onto(out, saved.middle);
   return out;
 }
 
@@ -41,11 +37,12 @@ Matrix layer_backward(const PartWorker& w, const LayerTensors& tensors, Matrix d
                                                                    saved.middle_normed, saved.experts, d, gradients)
                                      : mlp_backward(own_pieces(w), tensors.mlps[0], w.sharers, saved.middle_normed,
                                                     saved.mlp, d, gradients.mlps[0]);
-  add_to(d, rms_norm_backward(d_middle_normed, saved.middle, tensors.mlp_norm, saved.middle_inverse_rms,
-                              gradients.mlp_norm));
+  add_onto(d, rms_norm_backward(d_middle_normed, saved.middle, tensors.mlp_norm, saved.middle_inverse_rms,
+                                gradients.mlp_norm));
   const Matrix d_normed =
       attention_backward(cut, tensors, w.angles, w.sharers, saved.normed, saved.attention, d, gradients);
-  add_to(d, rms_norm_backward(d_normed, saved.x, tensors.attention_norm, saved.inverse_rms, gradients.attention_norm));
+  add_onto(d,
+           rms_norm_backward(d_normed, saved.x, tensors.attention_norm, saved.inverse_rms, gradients.attention_norm));
   saved = LayerSaved();
   return d;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/model/gpt_config.hpp"
+#include "src/model/part_tensors.hpp"
 #include "src/model/sharers.hpp"
 
 namespace muonwalk {

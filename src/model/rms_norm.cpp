@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "src/model/exponential.hpp"
+#include "src/model/lane_sum.hpp"
 
 namespace muonwalk {
 

@@ -1,5 +1,7 @@
 #include "src/model/sharers.hpp"
 
+#include "src/numerics/tree_sum.hpp"
+
 namespace muonwalk {
 namespace {
 
@@ -9,8 +11,7 @@ Matrix sum_of_range(Index begin, Index end, const std::function<Matrix(Index)>& 
   Index left = 1;
   while (left * 2 < end - begin) left *= 2;
   Matrix sum = sum_of_range(begin, begin + left, leaf);
-  const Matrix right = sum_of_range(begin + left, end, leaf);
-  for (Index i = 0; i < sum.size(); ++i) sum.data()[i] += right.data()[i];
+  add_onto(sum, sum_of_range(begin + left, end, leaf));
   return sum;
 }
 

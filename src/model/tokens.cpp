@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/model/exponential.hpp"
+#include "src/model/lane_sum.hpp"
 #include "src/numerics/products.hpp"
 #include "src/numerics/tree_sum.hpp"
 

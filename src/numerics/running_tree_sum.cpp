@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "src/numerics/tree_sum.hpp"
+
 namespace muonwalk {
 namespace {
 
@@ -58,12 +60,7 @@ void RunningTreeSum<Array>::join_last_two() {
   const std::vector<Array> right = std::move(sums_.back());
   sums_.pop_back();
   std::vector<Array>& left = sums_.back();
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    float* onto = left[i].data();
-    const float* from = right[i].data();
-    const Index count = elements_of(left[i]);
-    for (Index k = 0; k < count; ++k) onto[k] = onto[k] + from[k];
-  }
+  for (std::size_t i = 0; i < left.size(); ++i) add_onto(left[i].data(), right[i].data(), elements_of(left[i]));
 }
 
 template class RunningTreeSum<Flat>;

@@ -31,10 +31,6 @@ void load(const bfloat16* part, Index count, float* out) { from_bf16(part, count
 void store(const float* values, Index count, float* out) { std::copy_n(values, count, out); }
 void store(const float* values, Index count, bfloat16* out) { to_bf16(values, count, out); }
 
-void add_onto(float* left, const float* right, Index count) {
-  for (Index i = 0; i < count; ++i) left[i] = left[i] + right[i];
-}
-
 template <class T>
 T tree_sum_of_leaves(const T* leaves, Index count) {
   std::array<T, max_depth> stack{};
@@ -72,6 +68,17 @@ void tree_sum_of_parts(const std::vector<const T*>& parts, Index count, T* out) 
 }
 
 }  // namespace
+
+void add_onto(float* left, const float* right, Index count) {
+  for (Index i = 0; i < count; ++i) left[i] = left[i] + right[i];
+}
+
+void add_onto(Matrix& left, const Matrix& right) {
+  if (left.rows() != right.rows() || left.cols() != right.cols())
+    throw std::invalid_argument("a matrix " + shape_text(right.rows(), right.cols()) +
+                                " can't be added onto one that is " + shape_text(left.rows(), left.cols()));
+  add_onto(left.data(), right.data(), left.size());
+}
 
 float tree_sum(const float* leaves, Index count) { return tree_sum_of_leaves(leaves, count); }
 

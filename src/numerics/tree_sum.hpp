@@ -25,6 +25,12 @@ Flat tree_sum(const std::vector<Flat>& parts);
 /// The same for bfloat16 leaves: added in float32, rounded once at the end.
 void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out);
 
+/// left[i] ← left[i] + right[i], for i < count: the step that all these sums are made of.
+void add_onto(float* left, const float* right, Index count);
+
+/// The same for all elements of two matrices. Throws std::invalid_argument where their shapes differ.
+void add_onto(Matrix& left, const Matrix& right);
+
 /// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next
 /// rank, goes round and ends with the piece's own, so every piece has an order of its own. Nothing in Muonwalk
 /// adds like this; it is here to be compared with. Zero leaves give 0.

@@ -25,13 +25,14 @@ void full_step(const StepContext& context, const MuonSettings& settings, const B
       // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless that is what
       // I was handed.
       Flat update;
-      if (!settings.summed_gradients) {
+      if (settings.summed_gradients) {
+        context.begin(phases::momentum);
+        update = gradients[b][k];
+      } else {
         context.begin(phases::reduce_gradients);
         update = reduce_gradients(dp, gradients[b][k], counts);
+        context.begin(phases::momentum);
       }
-
-      context.begin(phases::momentum);
-      if (settings.summed_gradients) update = gradients[b][k];
       momentum(update.data(), state.momentum[b][k].data(), own.size(), settings, update.data());
 
       // One message gathers all the matrices of the bucket at once, and `update` is the whole bucket from here on. Who

@@ -72,15 +72,28 @@ std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& g
   return slices;
 }
 
+std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
+                                                    const std::vector<Parameter>& parameters, const Layout& layout,
+                                                    const Place& place) {
+  std::vector<Matrix> slices;
+  for (const Parameter& parameter : parameters)
+    slices.push_back(first_weights(training.config, parameter, training.seed, layout.grid.tp(), place.tp));
+  auto optimizer = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
+  optimizer->start(layout, place, pack_slices(layout, slices));
+  return optimizer;
+}
+
+PartTensors stage_tensors(const GptTraining& training, const Layout& layout, const Place& place,
+                          const Optimizer& optimizer) {
+  const ModelPart part = stage_part(training.config, layout.grid.pp(), place.pp);
+  return part_tensors(training.config, part, layout.grid.tp(),
+                      matrices_of(unpack_buckets(layout, optimizer.weights(), place.tp)));
+}
+
 GptTrainer::GptTrainer(const GptTraining& training, const Grid& grid, const Place& place)
     : training_(training), grid_(grid), place_(place), layout_(stage_layout(training, grid, place.pp)) {
   const ModelPart part = stage_part(training.config, grid.pp(), place.pp);
-  const std::vector<Parameter> parameters = routed_part(training, part, grid.tp());
-  std::vector<Matrix> slices;
-  for (const Parameter& parameter : parameters)
-    slices.push_back(first_weights(training.config, parameter, training.seed, grid.tp(), place.tp));
-  optimizer_ = std::make_unique<GroupedOptimizer>(training_groups(training), parameters);
-  optimizer_->start(layout_, place, pack_slices(layout_, slices));
+  optimizer_ = started_optimizer(training, routed_part(training, part, grid.tp()), layout_, place);
 }
 
 std::vector<NamedMatrix> GptTrainer::weights() const {
@@ -94,12 +107,11 @@ StepReport GptTrainer::step(const TrainingGroups& groups, const std::vector<Micr
     stage.begins = [&](PipelineMove move) { observe(move, false); };
     stage.ended = [&](PipelineMove move) { observe(move, true); };
   }
-  const ModelPart part = stage_part(training_.config, grid_.pp(), place_.pp);
-  const PartTensors tensors = part_tensors(training_.config, part, grid_.tp(), matrices_of(weights()));
+  const PartTensors tensors = stage_tensors(training_, layout_, place_, *optimizer_);
   StageGradients found = run_stage(stage, tensors, training_.schedule, own, training_.scale());
 
   StepReport report;
-  if (part.last) {
+  if (place_.pp == grid_.pp() - 1) {  // the last stage
     groups.dp.all_reduce(&found.loss, 1);
     report.loss = mean_loss(training_, found.loss);
   }

@@ -52,6 +52,16 @@ Layout stage_layout(const GptTraining& training, const Grid& grid, int stage);
 std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& grid, const Place& place,
                                       const std::vector<NamedMatrix>& whole);
 
+/// An optimizer of the training's groups that has begun on the rank at `place`, with its TP slices of the first weights
+/// of these parameters, which are those of the layout.
+std::unique_ptr<GroupedOptimizer> started_optimizer(const GptTraining& training,
+                                                    const std::vector<Parameter>& parameters, const Layout& layout,
+                                                    const Place& place);
+
+/// The tensors of the stage of the rank at `place`, for forward and backward, from the weights that its optimizer has.
+PartTensors stage_tensors(const GptTraining& training, const Layout& layout, const Place& place,
+                          const Optimizer& optimizer);
+
 /// The groups of a rank that a step of training speaks in.
 struct TrainingGroups {
   Communicator& dp;              ///< which have the same layers, and other data

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,24 @@ TEST_CASE("kernels: chain products over several tiles: the CPU's, bit for bit") 
 TEST_CASE("kernels: chain products of zeros, subnormals and infinities: flushed in bf16 as the CPU does, else not") {
   compare_products(Precision::fp32, Numbers::special, 40, 0);
   compare_products(Precision::bf16, Numbers::special, 100, 0);
+}
+
+TEST_CASE("kernels: a product of parts of matrices, or of a left factor that is to be transposed, is refused") {
+  const OnDevice gpu;
+  const RandomProduct product(1, Precision::fp32, Numbers::ordinary, 0);
+  const auto refused = [&](Index ChainProduct::*row) {
+    ChainProduct part = product.p;
+    part.*row = part.depth + part.cols;
+    CHECK_THROWS_WITH_AS(gpu.kernels.product(gpu.stream, part),
+                         "a product on a GPU takes whole matrices, the left one as it is", std::invalid_argument);
+  };
+  for (const auto row : {&ChainProduct::left_row, &ChainProduct::right_row, &ChainProduct::out_row}) refused(row);
+  ChainProduct transposed = product.p;
+  transposed.left_transposed = true;
+  CHECK_THROWS_WITH_AS(gpu.kernels.product(gpu.stream, transposed),
+                       "a product on a GPU takes whole matrices, the left one as it is", std::invalid_argument);
+  transposed.rows = 0;
+  CHECK_NOTHROW(gpu.kernels.product(gpu.stream, transposed));  // nothing is to be done
 }
 
 TEST_CASE("kernels: bf16 flushes what is below 2⁻¹²⁶ after rounding to 24 bits, wherever in a chain it comes up") {

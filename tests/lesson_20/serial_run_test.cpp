@@ -14,8 +14,9 @@ using namespace muonwalk::sim;
 
 namespace {
 
-Pretraining small_run(int steps) {
+Pretraining small_run(int steps, const std::string& decay = "matrices") {
   PretrainingRequest request;
+  request.decay = decay;
   request.small = true;
   request.steps = steps;
   Seat seat;
@@ -68,6 +69,27 @@ TEST_CASE("the number of steps matters to the step after them, and leaves the mo
     CHECK(differ);
     CHECK(right.model().embedding.flat() == before.embedding.flat());
     CHECK_THROWS_AS(right.weights_after(3), std::logic_error);
+  }
+}
+
+TEST_CASE("--decay all: the gains of norms shrink by a step, and all else is as with matrices alone") {
+  const Pretraining usual = small_run(2), decaying = small_run(2, "all");
+  for (std::size_t way = 0; way < usual.ways.size(); ++way) {
+    SerialRun spared(usual, usual.ways[way]), shrunk(decaying, decaying.ways[way]);
+    const std::vector<NamedMatrix> a = spared.weights_after(1), b = shrunk.weights_after(1);
+    REQUIRE(a.size() == b.size());
+    int gains = 0;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      const bool is_gain = a[p].matrix.rows() == 1;
+      gains += is_gain ? 1 : 0;
+      INFO(a[p].name);
+      for (Index i = 0; i < a[p].matrix.size(); ++i)
+        REQUIRE(
+            (is_gain ? b[p].matrix.data()[i] < a[p].matrix.data()[i] : b[p].matrix.data()[i] == a[p].matrix.data()[i]));
+    }
+    CHECK(gains == 2 * usual.ways[way].training.config.layers + 1);
+    CHECK(usual.notes(usual.ways[way]).at("decay") == "matrices");
+    CHECK(decaying.notes(decaying.ways[way]).at("decay") == "all");
   }
 }
 

@@ -514,5 +514,5 @@ TEST_CASE("lesson 09 on files: a full disk, a dead rank or a difference leaves a
                                 const rlimit limit = {1500, 1500};  // bytes: less than the output needs
                                 setrlimit(RLIMIT_FSIZE, &limit);
                               }),
-                    2);
+                    3);
 }

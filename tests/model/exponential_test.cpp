@@ -30,18 +30,6 @@ double places_off(float x, float said) {
 
 bool same(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// The lanes of lane_sum, written out.
-float in_lanes(const std::vector<float>& terms) {
-  std::vector<float> lanes(16, 0.0f);
-  for (std::size_t i = 0; i < terms.size(); ++i) lanes[i % 16] += terms[i];
-  while (lanes.size() > 1) {
-    std::vector<float> pairs;
-    for (std::size_t i = 0; i < lanes.size(); i += 2) pairs.push_back(lanes[i] + lanes[i + 1]);
-    lanes = pairs;
-  }
-  return lanes[0];
-}
-
 }  // namespace
 
 TEST_CASE("exponential: within two units of the last place wherever the result is a normal number") {
@@ -115,17 +103,4 @@ TEST_CASE("exponential: many at a time are the same as one by one, whatever the 
           FAIL("number " << i << " of " << count << " from " << first << ": " << values[i] << ", not " << expected);
       }
     }
-}
-
-TEST_CASE("exponential: sums have sixteen chains, and a tree over their ends") {
-  for (std::size_t count = 0; count <= 100; ++count) {
-    std::vector<float> left, right, products;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      left.push_back(random_value({4, 1}, i));
-      right.push_back(random_value({4, 2}, i));
-      products.push_back(left.back() * right.back());
-    }
-    CHECK(same(lane_sum(left.data(), static_cast<Index>(count)), in_lanes(left)));
-    CHECK(same(lane_dot(left.data(), right.data(), static_cast<Index>(count)), in_lanes(products)));
-  }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -210,4 +211,29 @@ TEST_CASE("chain: this thread's arithmetic keeps its subnormal numbers after a p
     product.computed(1, *kernel);
     CHECK(tiny / 2 > 0);
   }
+}
+
+TEST_CASE("chain: bf16 refuses a left factor that is to be transposed, and writes nothing") {
+  const Matrix left(3, 2, {1, 2, 3, 4, 5, 6}), right(3, 2, {1, 1, 1, 1, 1, 1});
+  Matrix out(2, 2);
+  ChainProduct p;
+  p.rows = p.cols = 2;
+  p.depth = 3;
+  p.left = left.data();
+  p.left_transposed = true;
+  p.right = right.data();
+  p.out = out.data();
+  for (const int threads : {1, 2})
+    for (const ChainKernel* kernel : chain_kernels()) {
+      CAPTURE(std::string(kernel->name));
+      p.precision = Precision::bf16;
+      CHECK_THROWS_WITH_AS(compute(p, threads, *kernel),
+                           "a product in bf16 takes its left factor as it is; transpose it first",
+                           std::invalid_argument);
+      CHECK(same_bits(out, Matrix(2, 2)));
+      p.precision = Precision::fp32;
+      compute(p, threads, *kernel);
+      CHECK(same_bits(out, Matrix(2, 2, {9, 9, 12, 12})));
+      std::fill(out.flat().begin(), out.flat().end(), 0.0f);
+    }
 }

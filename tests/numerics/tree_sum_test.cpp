@@ -209,3 +209,16 @@ TEST_CASE("frobenius_norm: neither the largest nor the smallest floats overflow 
   CHECK(frobenius_norm(small) > 0);
   CHECK(frobenius_norm(Matrix(0, 5)) == 0);
 }
+
+TEST_CASE("add_onto: element by element, and matrices of one shape only") {
+  Matrix left(2, 3), right(2, 3);
+  for (Index i = 0; i < left.size(); ++i) {
+    left.data()[i] = random_value({8, 1}, static_cast<std::uint64_t>(i));
+    right.data()[i] = random_value({8, 2}, static_cast<std::uint64_t>(i));
+  }
+  const Matrix before = left;
+  add_onto(left, right);
+  for (Index i = 0; i < left.size(); ++i) CHECK(left.data()[i] == before.data()[i] + right.data()[i]);
+  CHECK_THROWS_WITH_AS(add_onto(left, Matrix(3, 2)), "a matrix 3 × 2 can't be added onto one that is 2 × 3",
+                       std::invalid_argument);
+}

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <fstream>
 
-#include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/serial_recipe.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
 
@@ -35,16 +35,6 @@ double distance(const Matrix& x, const Matrix& y) {
   double squares = 0;
   for (Index i = 0; i < x.size(); ++i) squares += std::pow(static_cast<double>(x.data()[i]) - y.data()[i], 2);
   return std::sqrt(squares);
-}
-
-template <class Work>
-std::string refusal_of(const Work& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // Rows dealt out to two or three pieces, a few at a time.
@@ -207,12 +197,12 @@ TEST_CASE("scale: what the formulas say, and a root mean square of 0.2 for matri
   }
   for (const char* word : {"matched", "largest", "tall", "ratio", "none"})
     CHECK(std::string(scale_name(parse_scale(word))) == word);
-  CHECK(refusal_of([] { parse_scale("big"); }) ==
+  CHECK(usage_error([] { parse_scale("big"); }) ==
         "--scale \"big\" is not known; it takes matched, largest, tall, ratio or none");
-  CHECK(refusal_of([] { with_recipe("nadam", {}); }) ==
+  CHECK(usage_error([] { with_recipe("nadam", {}); }) ==
         "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging or dion");
   MuonSettings settings;
-  CHECK(refusal_of([&] { take_coefficients(settings, "best"); }) ==
+  CHECK(usage_error([&] { take_coefficients(settings, "best"); }) ==
         "--coefficients \"best\" are not known; it takes simple, quintic, polar_express, aol or deepseekv4");
 }
 
@@ -269,19 +259,19 @@ TEST_CASE("fused matrices: rows of q, k and v, one below the other or interleave
       CHECK_NOTHROW(require_pieces(qkv_pieces(attention, split), attention.rows(), "qkv"));
   CHECK_NOTHROW(require_pieces(gate_and_up(10), 10, "gate_up"));
 
-  CHECK(refusal_of([] {
+  CHECK(usage_error([] {
           require_pieces({{"q", {{0, 3}}}}, 4, "qkv");
         }) == "row 3 of parameter \"qkv\" is in 0 pieces; every row has to be in one");
-  CHECK(refusal_of([] {
+  CHECK(usage_error([] {
           require_pieces({{"q", {{0, 3}}}, {"k", {{2, 4}}}}, 4, "qkv");
         }) == "row 2 of parameter \"qkv\" is in 2 pieces; every row has to be in one");
-  CHECK(refusal_of([] {
+  CHECK(usage_error([] {
           require_pieces({{"q", {{0, 5}}}}, 4, "qkv");
         }) == "the piece \"q\" of parameter \"qkv\" has rows 0–4, but the matrix has 4 rows");
-  CHECK(refusal_of([] {
+  CHECK(usage_error([] {
           qkv_pieces({6, 4, 8}, QkvSplit::three);
         }) == "4 heads of k and v can't be shared by 6 heads of q; give a number that divides it");
-  CHECK(refusal_of([] { parse_qkv_split("two"); }) ==
+  CHECK(usage_error([] { parse_qkv_split("two"); }) ==
         "--split-qkv \"two\" is not known; it takes none, three or heads");
 }
 

@@ -8,11 +8,11 @@
 #include <map>
 #include <stdexcept>
 
-#include "src/errors.hpp"
 #include "src/optim/recipes.hpp"
 #include "src/strategies/block_wise.hpp"
 #include "src/strategies/distributed_gram.hpp"
 #include "src/strategies/strategy.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
 
@@ -97,17 +97,6 @@ std::int64_t sent_over_tp(const Strategy& strategy, const Case& c, int rank, int
   const Layout layout = strategy.lay_out(c.parameters, c.grid, 0);
   const Plan plan = strategy.optimizer(layout, c.settings, steps)->plan(layout, c.grid.place(rank));
   return ledger_of(plan).total("tp").bytes_sent;
-}
-
-// The sentence of the UsageError that this throws.
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 }  // namespace
@@ -327,18 +316,18 @@ TEST_CASE("block-wise: a block is a matrix of its own, with the scale of its own
 TEST_CASE("TP ways: what can't work is refused in a sentence") {
   Case c = one_matrix({6, 8}, SplitDim::rows, 2);
   c.settings.fused["w"] = gate_and_up(6);
-  CHECK(refusal([&] { gram(c)(0); }) ==
+  CHECK(usage_error([&] { gram(c)(0); }) ==
         "distributed Gram can't orthogonalize parameter \"w\" in 2 pieces, because TP may cut across them; take it as "
         "one matrix, or another strategy");
-  CHECK(refusal([&] { blocks(c, 2)(0); }).find("block-wise Muon can't orthogonalize parameter \"w\"") == 0);
+  CHECK(usage_error([&] { blocks(c, 2)(0); }).find("block-wise Muon can't orthogonalize parameter \"w\"") == 0);
   c.settings.fused.clear();
-  CHECK(refusal([&] { blocks(c, 0)(0); }) ==
+  CHECK(usage_error([&] { blocks(c, 0)(0); }) ==
         "a full step in every 0 steps makes no sense for block-wise Muon; it takes at least 1");
   CHECK_THROWS_AS(gram(c)(0)->reference({{"v", Matrix(6, 8)}})->step({{Matrix(6, 8)}}), std::invalid_argument);
 
   // A number that is not finite: the rank whose slice it is in says where.
   for (const MakeAfter& make : {gram(c), blocks(c, 2)}) {
-    const std::string sentence = refusal([&] {
+    const std::string sentence = usage_error([&] {
       const Layout layout = c.layout();
       run_ranks(c.grid, [&](TestRank& rank) {
         const auto optimizer = make(1);

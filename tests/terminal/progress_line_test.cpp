@@ -3,26 +3,60 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <functional>
 #include <string>
 
+#include "sim/terminal/interrupt.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "tests/terminal/in_child.hpp"
+
 using namespace muonwalk::sim;
+using namespace muonwalk::testing;
 
 namespace {
 
-// What is written to a file while `work` has it: all that comes out at the other end before a mark that is written
-// last.
-template <class Work>
-std::string written_to(int file, int reader, const Work& work) {
-  work(file);
+// All that can be read before a mark that is written last.
+std::string read_to_mark(int file, int reader) {
   REQUIRE(::write(file, "|", 1) == 1);
   std::string all;
   char next = 0;
   while (::read(reader, &next, 1) == 1 && next != '|') all += next;
   return all;
 }
+
+// A terminal of the test's own.
+class Terminal {
+ public:
+  Terminal() : reader_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+    REQUIRE(reader_ >= 0);
+    REQUIRE(::grantpt(reader_) == 0);
+    REQUIRE(::unlockpt(reader_) == 0);
+    file_ = ::open(::ptsname(reader_), O_RDWR | O_NOCTTY);
+    REQUIRE(file_ >= 0);
+  }
+  ~Terminal() {
+    ::close(file_);
+    ::close(reader_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  // What programs write to.
+  int file() const { return file_; }
+  // What has been written to it since the last time.
+  std::string written() const { return read_to_mark(file_, reader_); }
+
+ private:
+  int reader_, file_ = -1;
+};
+
+constexpr char kClear[] = "\r\x1b[K";
+constexpr char kFirst[] = "\rMuon: step 1 of 3\x1b[K";
 
 }  // namespace
 
@@ -33,27 +67,71 @@ TEST_CASE("progress_text: the step, the rate of those that were timed, and what 
 }
 
 TEST_CASE("progress line: on a terminal, in one place, and gone at the end; nothing where there is no terminal") {
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
-  REQUIRE(terminal >= 0);
-  REQUIRE(::grantpt(terminal) == 0);
-  REQUIRE(::unlockpt(terminal) == 0);
-  const int other_end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
-  REQUIRE(other_end >= 0);
-  const std::string to_the_end = written_to(other_end, terminal, [](int file) {
-    ProgressLine line("Muon", 3, file);
+  const Terminal terminal;
+  {
+    ProgressLine line("Muon", 3, terminal.file());
     for (int done = 1; done <= 3; ++done) line.at(done);
-  });
-  CHECK(to_the_end.find("\rMuon: step 1 of 3") == 0);
-  CHECK(to_the_end.substr(to_the_end.size() - 4) == "\r\x1b[K");
-  CHECK(to_the_end.find('\n') == std::string::npos);
-  const std::string broken_off = written_to(other_end, terminal, [](int file) { ProgressLine("Muon", 3, file).at(1); });
-  CHECK(broken_off == "\rMuon: step 1 of 3\x1b[K\r\x1b[K");
-  ::close(other_end);
-  ::close(terminal);
+    const std::string to_the_end = terminal.written();
+    CHECK(to_the_end.find(kFirst) == 0);
+    CHECK(to_the_end.substr(to_the_end.size() - 4) == kClear);
+    CHECK(to_the_end.find('\n') == std::string::npos);
+  }
+  CHECK(terminal.written().empty());
+  ProgressLine("Muon", 3, terminal.file()).at(1);
+  CHECK(terminal.written() == std::string(kFirst) + kClear);
 
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  CHECK(written_to(ends[1], ends[0], [](int file) { ProgressLine("Muon", 3, file).at(1); }).empty());
+  ProgressLine("Muon", 3, ends[1]).at(1);
+  CHECK(read_to_mark(ends[1], ends[0]).empty());
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+TEST_CASE("progress line: makes room for a sentence once, and is not there where nobody wants it") {
+  const Terminal terminal;
+  clear_progress_line();
+  CHECK(terminal.written().empty());
+  {
+    ProgressLine line("Muon", 3, terminal.file());
+    line.at(1);
+    for (int i = 0; i < 2; ++i) clear_progress_line();
+    CHECK(terminal.written() == std::string(kFirst) + kClear);
+  }
+  CHECK(terminal.written() == kClear);  // for one that a signal may have let through
+  clear_progress_line();
+  show_progress(false);
+  ProgressLine("Muon", 3, terminal.file()).at(1);
+  show_progress(true);
+  CHECK(terminal.written().empty());
+}
+
+TEST_CASE("progress line: whatever is printed on its terminal has a line of its own, a request and an end as well") {
+  const auto expect = [](const std::function<void()>& say, int exit_code) {
+    const Terminal terminal;
+    const Ended ended = in_child([&] {
+      for (const int file : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(terminal.file(), file);
+      end_on_signals("the sentence");
+      static std::atomic<int> asked{0};
+      take_requests(asked, "the sentence");
+      ProgressLine line("Muon", 3);
+      line.at(1);
+      say();
+      return 0;
+    });
+    CHECK(ended.exit_code == exit_code);
+    const std::string written = terminal.written();
+    INFO(written);
+    CHECK(written.find(std::string(kFirst) + kClear + "the sentence\r\n") == 0);
+  };
+  expect([] { print_error_line("the sentence"); }, 0);
+  expect(
+      [] {
+        print_line("the sentence");
+        finish_output();
+      },
+      0);
+  expect([] { ::raise(SIGINT); }, 0);  // a request
+  expect([] { ::raise(SIGHUP); }, 3);  // the end
+  expect([] { end_with("the sentence\n"); }, 3);
 }

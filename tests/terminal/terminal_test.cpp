@@ -16,6 +16,7 @@
 
 #include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/error_text.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"
 #include "tests/terminal/in_child.hpp"
@@ -257,4 +258,12 @@ TEST_CASE("finish_output: what could not be written is an error, whether it is f
   });
   CHECK(good.out == "x\n");
   CHECK(good.exit_code == 5);
+}
+
+TEST_CASE("write_or_fail: what can't be written is a RunError with the same sentence; all else goes through") {
+  bool written = false;
+  write_or_fail([&] { written = true; });
+  CHECK(written);
+  CHECK_THROWS_WITH_AS(write_or_fail([] { throw UsageError("the disk is full"); }), "the disk is full", RunError);
+  CHECK_THROWS_WITH_AS(write_or_fail([] { throw std::logic_error("a mistake"); }), "a mistake", std::logic_error);
 }

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/pipeline/model_case.hpp"
 
@@ -100,16 +100,6 @@ std::string first_difference(const ModelCase& c, const GptTraining& training, co
   return "";
 }
 
-template <class Work>
-std::string sentence_of(const Work& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -138,12 +128,12 @@ TEST_CASE("training: what can't be trained on a grid is refused in a sentence") 
   GptTraining training;
   training.config.layers = 2;
   training.micro_batches = 8;
-  CHECK(sentence_of([&] { require_trainable(training, Grid().pp(3)); }).find("--pp 3") != std::string::npos);
-  CHECK(sentence_of([&] { require_trainable(training, Grid().tp(3)); }).find("--tp 3") != std::string::npos);
-  CHECK(sentence_of([&] { require_trainable(training, Grid().dp(3)); }) ==
+  CHECK(usage_error([&] { require_trainable(training, Grid().pp(3)); }).find("--pp 3") != std::string::npos);
+  CHECK(usage_error([&] { require_trainable(training, Grid().tp(3)); }).find("--tp 3") != std::string::npos);
+  CHECK(usage_error([&] { require_trainable(training, Grid().dp(3)); }) ==
         "--micro-batches 8 can't be dealt out to 3 data-parallel ranks; each of them needs 1, 2, 4, 8, … of them: try "
         "--micro-batches 3 or 6");
-  CHECK(sentence_of([&] { require_trainable(training, Grid().dp(4).tp(2).pp(2)); }) == "nothing was refused");
+  CHECK(usage_error([&] { require_trainable(training, Grid().dp(4).tp(2).pp(2)); }) == "(no UsageError)");
 }
 
 TEST_CASE("training: who is stepped by what: AdamW alone steps all, and vectors decay only if asked") {

@@ -1,0 +1,140 @@
+#include "sim/cost_model/predicted_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "sim/lesson_19/pipeline_timeline.hpp"
+#include "sim/recording/trace_writers.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+// A term that comes after the last micro-batch: which call it is, or none where the rank works by itself.
+struct Ending {
+  std::string_view words;  // in the term's name
+  std::optional<CollectiveKind> call;
+  const char* group;
+};
+
+constexpr const char* kDp = "dp";
+constexpr const char* kTp = "tp";
+const Ending kEndings[] = {{"gradients summed over DP", CollectiveKind::reduce_scatter, kDp},
+                           {"weights gathered over DP", CollectiveKind::all_gather, kDp},
+                           {"tied table", CollectiveKind::all_reduce, "first and last stage"},
+                           {"AdamW", std::nullopt, ""},
+                           {"Newton–Schulz", std::nullopt, ""},
+                           {"all-to-all to workers", CollectiveKind::all_to_all, kDp},
+                           {"DP gather", CollectiveKind::all_gather, kDp},
+                           {"DP transfers", CollectiveKind::recv, kDp},
+                           {"TP gather", CollectiveKind::all_gather, kTp},
+                           {"TP sums", CollectiveKind::all_reduce, kTp}};
+
+const Ending* ending_of(const Term& term) {
+  for (const Ending& each : kEndings)
+    if (std::string_view(term.name).find(each.words) != std::string_view::npos) return &each;
+  return nullptr;
+}
+
+std::int64_t bytes_of(const Term& term) {
+  for (const TermInput& input : term.inputs)
+    if (std::string_view(input.name) == "bytes sent") return std::llround(input.value);
+  return 0;
+}
+
+// One rank, as its spans come.
+class RankWriter {
+ public:
+  RankWriter(const Grid& grid, int stage) : grid_(grid) {
+    const int number = grid.rank(0, 0, stage);
+    rank_.label = fmt::format("stage {} (predicted)", stage);
+    for (const char* name : {kDp, kTp}) rank_.groups.push_back(grid.group(name, number));
+    rank_.groups.push_back({"first and last stage", {grid.rank(0, 0, 0), grid.rank(0, 0, grid.pp() - 1)}});
+  }
+
+  void span(SpanKind kind, const std::string& name, Interval time) {
+    Span each;
+    each.kind = kind;
+    each.begin_ns = time.begin;
+    each.end_ns = time.end;
+    each.name = static_cast<std::int32_t>(rank_.names.size());
+    rank_.names.push_back(name);
+    rank_.spans.push_back(each);
+  }
+
+  void call(const Ending& ending, std::int64_t bytes, Interval time) {
+    Span each;
+    each.kind = SpanKind::call;
+    each.begin_ns = time.begin;
+    each.end_ns = time.end;
+    each.collective = *ending.call;
+    each.type = ElementType::bytes;
+    each.bytes = bytes;
+    each.elements_in = bytes;
+    for (std::size_t g = 0; g < rank_.groups.size(); ++g)
+      if (rank_.groups[g].name == ending.group) each.group = static_cast<std::uint8_t>(g);
+    rank_.spans.push_back(each);
+  }
+
+  RankTrace finished() {
+    const auto earlier = [](const Span& a, const Span& b) { return a.begin_ns < b.begin_ns; };
+    std::stable_sort(rank_.spans.begin(), rank_.spans.end(), earlier);
+    return std::move(rank_);
+  }
+
+ private:
+  const Grid& grid_;
+  RankTrace rank_;
+};
+
+}  // namespace
+
+RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& prediction) {
+  const TrainingLayout& layout = question.layout;
+  RunTrace run;
+  run.name = "muonwalk-scale";
+  run.title = fmt::format("Predicted: {} on {}, {}", question.model.name, question.cluster.name, text(layout));
+  run.grid = Grid().dp(layout.dp).tp(layout.tp).pp(layout.pp);
+  run.precision = "bf16";
+  run.backend = "predicted";
+
+  double pipeline = 0;  // seconds before the last micro-batch has ended
+  for (const Term& term : prediction.seconds)
+    if (ending_of(term) == nullptr) pipeline += term.amount;
+  const double slots = layout.accumulation + layout.pp - 1;
+  const std::int64_t forward = std::max<std::int64_t>(1, nanoseconds(pipeline / slots / 3));
+  const PipelineTimeline timeline =
+      play_pipeline(PipelineSchedule::one_f_one_b, layout.accumulation, equal_times(layout.pp, forward, 2 * forward));
+  const std::int64_t pipeline_end = timeline.extent().end;
+  const std::int64_t end = pipeline_end + nanoseconds(prediction.step_seconds() - pipeline);
+  for (int stage = 0; stage < layout.pp; ++stage) {
+    RankWriter rank(run.grid, stage);
+    rank.span(SpanKind::step, "training step 1", {0, end});
+    for (const PipelineSpan& move : timeline.stages[static_cast<std::size_t>(stage)])
+      rank.span(SpanKind::phase, move_name(move.move), move.time);
+    std::int64_t now = pipeline_end;
+    for (const Term& term : prediction.seconds) {
+      const Ending* ending = ending_of(term);
+      if (ending == nullptr || term.amount <= 0) continue;
+      const Interval time{now, now + nanoseconds(term.amount)};
+      now = time.end;
+      if (ending->call)
+        rank.call(*ending, bytes_of(term), time);
+      else
+        rank.span(SpanKind::phase, fmt::format("optimizer: {}", term.name), time);
+    }
+    run.ranks.push_back(rank.finished());
+  }
+  return run;
+}
+
+void write_predicted_trace(const std::string& path, const StepQuestion& question, const StepPrediction& prediction) {
+  write_chrome_trace(path, predicted_trace(question, prediction));
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <vector>
+
+#include "src/model/gpt_config.hpp"
+
+namespace muonwalk {
+
+/// The feed-forward half of a layer, or one of the experts in it. hidden/tp stands for what TP leaves of it.
+struct MlpTensors {
+  Matrix gate;  ///< hidden/tp × width
+  Matrix up;    ///< hidden/tp × width
+  Matrix down;  ///< width × hidden/tp
+};
+
+/// The tensors of a layer, or their gradients, as one rank holds them.
+struct LayerTensors {
+  Matrix attention_norm;         ///< 1 × width
+  Matrix query;                  ///< width/tp × width, head by head
+  Matrix key;                    ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
+  Matrix value;                  ///< the same
+  Matrix output;                 ///< width × width/tp
+  Matrix mlp_norm;               ///< 1 × width
+  Matrix router;                 ///< experts × width; empty without experts
+  std::vector<MlpTensors> mlps;  ///< one, or the experts
+};
+
+/// The tensors of a part of a model, or their gradients, as one rank holds them.
+struct PartTensors {
+  Matrix embedding;                  ///< vocabulary/tp × width; empty where the part has none
+  std::vector<LayerTensors> layers;  ///< of the part
+  Matrix norm;                       ///< 1 × width, of the last part
+  Matrix output;                     ///< vocabulary/tp × width, of the last part; empty where the embedding serves
+};
+
+/// Calls work(matrix) for each tensor of a part, in the order of part_parameters.
+template <class Part, class Work>
+void for_each_tensor(Part& part, const Work& work) {
+  if (!part.embedding.empty()) work(part.embedding);
+  for (auto& layer : part.layers) {
+    for (auto* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output, &layer.mlp_norm})
+      work(*tensor);
+    if (!layer.router.empty()) work(layer.router);
+    for (auto& mlp : layer.mlps)
+      for (auto* tensor : {&mlp.gate, &mlp.up, &mlp.down}) work(*tensor);
+  }
+  if (!part.norm.empty()) work(part.norm);
+  if (!part.output.empty()) work(part.output);
+}
+
+/// A part's tensors from matrices in the order of part_parameters: its shapes, cut by tp. Throws std::invalid_argument
+/// where they are not those.
+PartTensors part_tensors(const GptConfig& config, const ModelPart& part, int tp, std::vector<Matrix> matrices);
+
+/// Zeros of the shapes of a part's tensors.
+PartTensors zeros_like(const PartTensors& tensors);
+
+}  // namespace muonwalk
