@@ -56,8 +56,9 @@ inline void* load_library() {
   if (library == nullptr)
     throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
                              "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY");
-  // What reads traces lies beside it, in a library of its own, which lesson 18 alone needs.
+  // What reads traces and what predicts lie beside it, in libraries of their own, which lessons 18 and 21 alone need.
   dlopen(library_path("libmuonwalk_analyser").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  dlopen(library_path("libmuonwalk_scale").c_str(), RTLD_NOW | RTLD_GLOBAL);
   return library;
 }
 

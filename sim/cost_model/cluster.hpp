@@ -74,6 +74,9 @@ Cluster cluster_of(const std::string& name);
 /// A cluster as the JSON text that cluster_of reads. What was given in the units of the file comes back bit for bit.
 std::string cluster_json(const Cluster& cluster);
 
+/// A cluster as lines of at most 100 columns: every number with its unit, and under it where it comes from.
+std::string cluster_text(const Cluster& cluster);
+
 /// How the ranks of a group lie in a cluster that is filled in rank order.
 struct GroupSpread {
   int ranks = 1;             ///< in the group

@@ -51,13 +51,13 @@ MeasuredCurve bandwidth(const char* collective, const char* level, std::vector<M
 Accelerator h100() { return accelerator("H100", 989, 80, 3350, "NVIDIA H100 SXM data sheet, bf16 without sparsity"); }
 
 NetworkLevel nvlink_4() {
-  return level("NVLink 4", kGpusOfANode, 371, kNvlinkHop,
-               "bandwidth: bus bandwidth that NCCL reaches of 450 GB/s; " + kHops);
+  return level("NVLink 4", kGpusOfANode, 18 * 20.6, kNvlinkHop,
+               "bandwidth: 18 links of 20.6 GB/s, NCCL, src/graph/topo.h; " + kHops);
 }
 
 NetworkLevel ndr() {
   return level("InfiniBand NDR", 0, 48.5, kNetworkHop,
-               "bandwidth: what is reached of 400 Gbit/s, an adapter per GPU; " + kHops);
+               "bandwidth: of 50 GB/s, what SimAI's calbusbw.h has for ConnectX-7, an adapter per GPU; " + kHops);
 }
 
 // Selene, on which Megatron-LM's published step times were measured.
@@ -68,10 +68,10 @@ Cluster a100_selene() {
       efficiency_curve({{1e9, 0.6}, {16e9, 0.9}, {128e9, 0.95}}, "Calculon, systems/a100_80g.json (calculon-ai)");
   return {"a100-selene",
           a100,
-          {level("NVLink 3", kGpusOfANode, 240, kNvlinkHop,
-                 "bandwidth: bus bandwidth that NCCL reaches of 300 GB/s; " + kHops),
+          {level("NVLink 3", kGpusOfANode, 12 * 20.0, kNvlinkHop,
+                 "bandwidth: 12 links of 20.0 GB/s, NCCL, src/graph/topo.h; " + kHops),
            level("InfiniBand HDR", 0, 23.5, kNetworkHop,
-                 "bandwidth: what is reached of 200 Gbit/s, an adapter per GPU; " + kHops)}};
+                 "bandwidth: of 25 GB/s, what SimAI's calbusbw.h has for ConnectX-6, an adapter per GPU; " + kHops)}};
 }
 
 // The cluster of the Ultra-Scale Playbook.
@@ -107,8 +107,8 @@ Cluster gb300_nvl72() {
       accelerator("GB300", 2500, 279, 8000,
                   "verda.com, \"NVIDIA GB300 NVL72: GPU Architecture & Performance\": bf16 without sparsity, 279 GB, "
                   "8 TB/s"),
-      {level("NVLink 5", 72, 722, kNvlinkHop,
-             "bandwidth: bus bandwidth that NCCL reaches of 900 GB/s; latency: as over NVLink 4, not measured"),
+      {level("NVLink 5", 72, 18 * 40.1, kNvlinkHop,
+             "bandwidth: 18 links of 40.1 GB/s, NCCL, src/graph/topo.h; latency: as over NVLink 4, not measured"),
        level("ConnectX-8", 0, 97, kNetworkHop,
              "bandwidth: twice what is reached over NDR, as 72 adapters of 800 Gbit/s serve 72 GPUs "
              "(glennklockwood.com, \"B300\"); latency: as over NDR, not measured")}};
@@ -117,9 +117,10 @@ Cluster gb300_nvl72() {
 Cluster rtx4090_100gbe() {
   return {"rtx4090-100gbe",
           accelerator("RTX 4090", 165, 24, 1008, "NVIDIA Ada whitepaper, bf16 without sparsity, sums in fp32"),
-          {level("PCIe 4.0 x16", kGpusOfANode, 24, kPcieHop, "bandwidth: what is reached of 32 GB/s; " + kHops),
+          {level("PCIe 4.0 x16", kGpusOfANode, 2 * 12.0, kPcieHop,
+                 "bandwidth: twice that of PCIe 3.0, NCCL, src/graph/topo.h; " + kHops),
            level("100 Gb Ethernet", 0, 12.0 / kGpusOfANode, kNetworkHop,
-                 "bandwidth: what is reached of 100 Gbit/s, one adapter for the 8 GPUs of a node; " + kHops)}};
+                 "bandwidth: 12.0 GB/s, NCCL, src/graph/topo.h, of one adapter for the 8 GPUs of a node; " + kHops)}};
 }
 
 Cluster laptop() { return cluster_of_machines(laptop_costs()); }

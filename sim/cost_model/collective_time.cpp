@@ -277,7 +277,10 @@ Crossing crossing_of(CollectiveKind kind, const Cluster& cluster, const GroupSpr
 void mark_extrapolated(CollectiveAlgorithm algorithm, const Crossings& levels, CollectiveSeconds& time) {
   for (const Crossing& level : levels) {
     const bool alone = algorithm == CollectiveAlgorithm::two_level && level.measured;
-    if (level.extrapolated) time.nearest_at = level.nearest_at;
+    if (level.extrapolated) {
+      time.read_at = level.width;
+      time.nearest_at = level.nearest_at;
+    }
     time.extrapolated = level.extrapolated || (time.extrapolated && !alone);
   }
 }

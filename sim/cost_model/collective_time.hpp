@@ -49,7 +49,8 @@ struct CollectiveSeconds {
   double transfer = 0;  ///< the β terms
   /// A figure that went into it lies outside the range in which it was measured.
   bool extrapolated = false;
-  double nearest_at = 0;  ///< where extrapolated: the measured point that is nearest
+  double read_at = 0;     ///< where extrapolated: how many units of the level below take part …
+  double nearest_at = 0;  ///< … and the measured number that is nearest
 
   /// Both together.
   double total() const { return latency + transfer; }

@@ -73,8 +73,8 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
   for (const Term& term : terms)
     for (const TermInput& input : term.inputs)
       if (input.extrapolated) {
-        std::string& list = terms_of[fmt::format("{} = {:.4g}, the nearest point that was measured is {:.6g}",
-                                                 input.name, input.value, input.nearest_at)];
+        std::string& list = terms_of[fmt::format("{} = {:.6g}, the nearest that was measured is {:.6g}", input.name,
+                                                 input.value, input.nearest_at)];
         list += (list.empty() ? "" : ", ") + std::string(term.name);
       }
   for (const auto& [input, list] : terms_of)

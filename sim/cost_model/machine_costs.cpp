@@ -108,8 +108,9 @@ LinkCost TransportCosts::link(int ranks) const {
     return std::abs(a.ranks - ranks) < std::abs(b.ranks - ranks);
   });
   const MeasuredCurve::Point &first = nearest->seconds.points().front(), &last = nearest->seconds.points().back();
-  const double bytes = last.at - first.at;
-  return {first.value, bytes > 0 ? std::max(0.0, (last.value - first.value) / bytes) : first.value / first.at};
+  // Where all messages cost the same, however long, the longest one says what a byte costs at most.
+  if (last.value <= first.value) return {first.value, last.value / last.at};
+  return {first.value, (last.value - first.value) / (last.at - first.at)};
 }
 
 const TransportCosts& MachineCosts::transport(TransportKind kind) const {

@@ -39,10 +39,11 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// The value below which this share of them lies.
+double quantile(std::vector<double> values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
 
 // The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many, so rank
@@ -63,16 +64,15 @@ std::vector<double> timed_batches(Communicator& group, double seconds, double (*
   }
 }
 
-// Of messages the clock on the wall counts, and of several batches the best one: other jobs of the machine only make
-// them longer, and by far.
+// Of messages the clock on the wall counts, and of several batches one that is quicker than most: other jobs of the
+// machine make them longer, and by far.
 double seconds_of_calls(Communicator& group, double seconds, const std::function<void()>& batch) {
-  const std::vector<double> times = timed_batches(group, seconds, seconds_now, batch);
-  return *std::min_element(times.begin(), times.end());
+  return quantile(timed_batches(group, seconds, seconds_now, batch), 0.25);
 }
 
 // Of work that waits for nobody the processor's clock counts, which stands still while other jobs have the processor.
 double seconds_of_work(Communicator& group, double seconds, const std::function<void()>& batch) {
-  return median(timed_batches(group, seconds, thread_seconds, batch));
+  return quantile(timed_batches(group, seconds, thread_seconds, batch), 0.5);
 }
 
 // The sizes that this number of ranks can gather.

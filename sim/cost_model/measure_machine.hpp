@@ -19,11 +19,10 @@ struct MeasureSettings {
 
 /// Measures what the parts of a step cost on this machine: messages between ranks that are processes over Gloo and
 /// between threads over memory, from all to all as Muonwalk's collectives send them; Newton–Schulz with each engine and
-/// precision, elementwise work and new memory, on all cores at once. Work is timed by the processor's clock, messages
-/// by that on the wall, and of several times the median and the lowest decile count, since other jobs of the machine
-/// make messages only slower: it should have little else to do. Figures are rounded to four digits. With the usual
-/// settings that takes less than a minute. `progress` is told what comes next. Starts processes, so the caller must
-/// have no threads; throws RunError where a rank fails.
+/// precision, elementwise work and new memory, on all cores at once. Of work the median of the processor time counts,
+/// of messages the lower quartile of the time on the wall, so that other jobs of the machine disturb little if they are
+/// few. Figures are rounded to four digits. With the usual settings that takes less than a minute. `progress` is told
+/// what comes next. Starts processes, so the caller must have no threads; throws RunError where a rank fails.
 MachineCosts measure_machine(const MeasureSettings& settings = {},
                              const std::function<void(const std::string&)>& progress = nullptr);
 

@@ -68,7 +68,7 @@ struct TransferTime {
   double seconds = 0, latency = 0, bytes = 0;
   int calls = 0;
   bool extrapolated = false;
-  double nearest_at = 0;  // the units, of the nearest measured point
+  double read_at = 0, nearest_at = 0;  // units of a level that take part, and the nearest number that was measured
 };
 
 double whole_bytes(const Call& call, int ranks) {
@@ -153,8 +153,10 @@ class PlanSum {
                              {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
                              {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
                              {"hidden", seconds - exposed, "s", "lesson 17"},
-                             {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels, by how many take part",
-                              transfer.extrapolated, transfer.nearest_at}}});
+                             {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels"}}});
+      if (transfer.extrapolated)
+        cost.terms.back().inputs.push_back({"units that take part", transfer.read_at, "",
+                                            "of the level where bandwidth was measured", true, transfer.nearest_at});
     }
     return cost;
   }
@@ -184,7 +186,10 @@ class PlanSum {
     transfer.latency += seconds.latency;
     transfer.bytes += sent_bytes(call, whole, ranks);
     transfer.extrapolated = transfer.extrapolated || seconds.extrapolated;
-    if (seconds.extrapolated) transfer.nearest_at = seconds.nearest_at;
+    if (seconds.extrapolated) {
+      transfer.read_at = seconds.read_at;
+      transfer.nearest_at = seconds.nearest_at;
+    }
     ++transfer.calls;
   }
 

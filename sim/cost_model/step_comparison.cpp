@@ -61,13 +61,12 @@ std::optional<StepComparison> compare_steps(const ModelShape& model, const Clust
   if (!comparison) return comparison;
 
   const StepQuestion question{model, cluster, software, comparison->layout};
-  const StepPrediction adamw = predict_adamw(question);
-  comparison->adamw_seconds = adamw.step_seconds();
-  comparison->extrapolated = any_extrapolated(adamw.seconds);
+  comparison->adamw_seconds = predict_adamw(question).step_seconds();
   for (const Strategy& strategy : strategies()) {
     if (!strategy.is_muon) continue;
     const StepPrediction muon = predict_muon(question, cost_with(strategy, question));
     if (!muon.fits) continue;
+    // A step with Muon has all terms of the one with AdamW.
     comparison->extrapolated = comparison->extrapolated || any_extrapolated(muon.seconds);
     comparison->strategies.emplace_back(strategy.letter, muon.step_seconds());
   }

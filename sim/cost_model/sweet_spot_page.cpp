@@ -120,7 +120,7 @@ std::vector<std::string> cells_of_row(const SweetSpotCell& cell, bool steps) {
     without(cell.obstacle, 4);
   if (!steps) return row;
   if (const auto& of = cell.step)
-    append(row, {ratio_text(of->ratio()), std::string(1, of->best), short_seconds(of->muon_seconds),
+    append(row, {fine_ratio_text(of->ratio()), std::string(1, of->best), short_seconds(of->muon_seconds),
                  short_seconds(of->adamw_seconds), text(of->layout), bool_text(of->extrapolated)});
   else
     without(cell.step_obstacle, 5);

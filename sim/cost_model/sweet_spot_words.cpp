@@ -47,7 +47,7 @@ void add_communication(const CommunicationComparison& of, std::vector<std::strin
 }
 
 void add_step(const StepComparison& of, std::vector<std::string>& facts) {
-  facts.push_back(fmt::format("step {}: Muon {} with strategy ({}), AdamW {}", ratio_text(of.ratio()),
+  facts.push_back(fmt::format("step {}: Muon {} with strategy ({}), AdamW {}", fine_ratio_text(of.ratio()),
                               short_seconds(of.muon_seconds), of.best, short_seconds(of.adamw_seconds)));
   facts.push_back(text(of.layout));
   if (of.extrapolated) facts.emplace_back("the step is outside of what was measured");
@@ -78,6 +78,10 @@ std::string ratio_text(double ratio) {
   if (ratio < 0.005) return "<0.01";
   if (ratio < 9.995) return fmt::format("{:.2f}", ratio);
   return ratio < 99.95 ? fmt::format("{:.1f}", ratio) : ratio < 99999.5 ? fmt::format("{:.0f}", ratio) : ">99999";
+}
+
+std::string fine_ratio_text(double ratio) {
+  return ratio < 0.0995 || ratio >= 9.9995 ? ratio_text(ratio) : fmt::format("{:.3f}", ratio);
 }
 
 std::string short_seconds(double seconds) {

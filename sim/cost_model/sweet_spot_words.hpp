@@ -34,6 +34,9 @@ Obstacle obstacle_to(const SweetSpotCell& cell, MapQuantity quantity);
 /// A ratio in at most five characters, never 0: "0.57", "12.3", "<0.01".
 std::string ratio_text(double ratio);
 
+/// The same with three digits after the point, where there is room: whole steps differ by little. "1.003".
+std::string fine_ratio_text(double ratio);
+
 /// Seconds with three digits and a unit: "1.23 ms".
 std::string short_seconds(double seconds);
 

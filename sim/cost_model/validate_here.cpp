@@ -32,18 +32,17 @@ struct Kind {
   Products products;
   Precision precision;
   std::function<std::unique_ptr<Optimizer>()> make;
-  int times;  // as many steps as are asked for
 };
 
 std::vector<Kind> kinds_of(const HereSettings& settings) {
   const MuonSettings muon = muon_settings(Precision::fp32, 1, Products::eigen);
   std::vector<Kind> kinds = {{"lesson 09, Muon", settings.small ? small_parameters() : proof_of_concept_parameters(),
-                              muon.products, muon.precision, [muon] { return std::make_unique<Muon>(muon); }, 1}};
+                              muon.products, muon.precision, [muon] { return std::make_unique<Muon>(muon); }}};
   for (const Who who : {all_reduce, zero1, muon_bf16, muon_fp32}) {
     const Contender& contender = contenders()[who];
     kinds.push_back({"lesson 13, " + contender.name, small_published_run_parameters(), Products::chain,
                      who == muon_bf16 ? Precision::bf16 : Precision::fp32,
-                     [&contender] { return contender.make(1, Products::chain); }, 4});
+                     [&contender] { return contender.make(1, Products::chain); }});
   }
   return kinds;
 }
@@ -54,9 +53,18 @@ Layout layout_of(const Kind& kind, const Grid& grid) {
   return plan_layout(kind.parameters, grid, options);
 }
 
-// What one rank does: `steps` steps, each begun by all ranks together. It says when each began and ended, and the
-// processor time that it took; then the bytes that it sent in the last one; then in what these are not as planned.
-void take_steps(Rank& rank, const Kind& kind, int steps, WorldKind world) {
+// Whether all ranks take another step: rank 0 knows the time.
+bool go_on(Rank& rank, bool wanted) {
+  Communicator& all = rank.group(kAllRanks);
+  const float mine = wanted ? 1.0f : 0.0f;
+  std::vector<float> told(static_cast<std::size_t>(all.size()));
+  all.all_gather(&mine, Index{1}, told.data());
+  return told[0] != 0.0f;
+}
+
+// What one rank does: steps, each begun by all ranks together. It says when each began and ended, and the processor
+// time that it took; then the bytes that it sent in the last one; then in what these are not as planned.
+void take_steps(Rank& rank, const Kind& kind, const HereSettings& settings) {
   const Layout layout = layout_of(kind, rank.grid);
   const RandomTraining data(kind.parameters, 1, kSeed);
   const std::unique_ptr<Optimizer> optimizer = kind.make();
@@ -66,18 +74,21 @@ void take_steps(Rank& rank, const Kind& kind, int steps, WorldKind world) {
   const Ledger planned = ledger_of(optimizer->plan(layout, rank.place));
 
   std::vector<double> times;
-  for (int step = 0; step < steps; ++step) {
+  Ledger counted;
+  const double end = seconds_now() + settings.seconds;
+  for (int step = 0; go_on(rank, step < settings.steps || seconds_now() < end); ++step) {
     rank.group(kAllRanks).barrier();
     rank.ledger().clear();
-    const double worked = rank_seconds(world);
+    const double worked = rank_seconds(settings.world);
     times.push_back(seconds_now());
     optimizer->step({layout, rank.place, rank.dp(), rank.tp()}, gradients);
     times.push_back(seconds_now());
-    times.push_back(rank_seconds(world) - worked);
+    times.push_back(rank_seconds(settings.world) - worked);
+    counted = rank.ledger();
   }
   rank.say(line_of(times));
-  rank.say(line_of({static_cast<double>(rank.ledger().total().bytes_sent)}));
-  rank.say(first_difference(planned, rank.ledger()));
+  rank.say(line_of({static_cast<double>(counted.total().bytes_sent)}));
+  rank.say(first_difference(planned, counted));
 }
 
 // Of the quickest step: from the first rank's beginning to the last one's end, and the processor time of all ranks.
@@ -103,8 +114,7 @@ void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
   options.transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
   options.threads = 1;
   options.groups = {{kAllRanks, {}}};
-  const auto said = said_by_ranks(
-      options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings.steps * kind.times, settings.world); });
+  const auto said = said_by_ranks(options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings); });
   std::vector<std::vector<double>> times;
   for (std::size_t rank = 0; rank < said.size(); ++rank) {
     times.push_back(numbers_of(said[rank].at(0)));

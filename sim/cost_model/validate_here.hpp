@@ -11,8 +11,8 @@ namespace muonwalk::sim {
 /// What is validated on the machine at hand.
 struct HereSettings {
   std::vector<int> ranks = {2, 4, 8, 16};  ///< even numbers: the steps are taken on dp ranks / 2 × tp 2
-  int steps = 5;                           ///< of lesson 09, and four times as many of lesson 13, which takes less; the
-                                           ///< quickest one counts
+  int steps = 5;                           ///< of each kind, at least; the quickest one counts
+  double seconds = 1;                      ///< go on with further steps for as long as this
   bool small = false;                      ///< lesson 09 with its small matrices (`--small`)
   WorldKind world = WorldKind::processes;  ///< ranks are processes over Gloo, or threads over memory
 };

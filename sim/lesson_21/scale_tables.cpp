@@ -121,14 +121,13 @@ const std::vector<int>& sizes_of_lesson() {
 }
 
 std::string laptop_table() {
-  std::vector<std::vector<std::string>> rows = {{fmt::format("{}, laptops", kModel), "dp × tp", "messages", "bytes",
-                                                 "Newton–Schulz", "a step", "messages' share"}};
+  std::vector<std::vector<std::string>> rows = {
+      {fmt::format("{}, laptops", kModel), "dp × tp", "messages", "bytes", "Newton–Schulz", "a step"}};
   for (const int ranks : sizes_of_lesson()) {
     const PlanParts parts = parts_on_laptops(ranks);
     const double all = parts.messages + parts.bytes + parts.newton_schulz;
     rows.push_back({fmt::format("{} ranks", number_text(ranks)), fmt::format("{} × {}", ranks / kTp, kTp),
-                    time_text(parts.messages), time_text(parts.bytes), time_text(parts.newton_schulz), time_text(all),
-                    percent_text(parts.messages / all)});
+                    time_text(parts.messages), time_text(parts.bytes), time_text(parts.newton_schulz), time_text(all)});
   }
   return joined_table(rows, 1);
 }
@@ -149,7 +148,7 @@ std::string promises_table() {
       first_broken(all, "Muon's communication is above AdamW's", [](auto& p) { return p.communication.ratio() > 1; }) +
       "; " + first_broken(all, "its overhead is above 1.1 %", [](auto& p) { return *p.overhead > 0.011; }) + "; " +
       first_broken(all, "it holds above 95 % of AdamW's memory", [](auto& p) { return p.held > 0.95; }) + ".";
-  std::string text = joined_table(rows, 1) + "\n* outside of what was measured, 1 to 64 nodes";
+  std::string text = joined_table(rows, 1) + "\n* outside of what was measured, groups of 8 to 512 GPUs";
   for (const std::string& line : paragraph(sentence, 0, 0)) text += "\n" + line;
   return text;
 }

@@ -9,12 +9,14 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sim/cost_model/machine_costs.hpp"
 #include "src/errors.hpp"
+#include "src/text/text.hpp"
 #include "tests/cost_model/made_up_machine.hpp"
 #include "tests/io/temporary_folder.hpp"
 
@@ -187,7 +189,14 @@ TEST_CASE("every preset is one, with a source for each of its numbers, and goes 
     for (const NetworkLevel& level : cluster.levels) CHECK_FALSE(level.source.empty());
     write_text(folder.file("it.json"), cluster_json(cluster));
     CHECK(cluster_of(folder.file("it.json")) == cluster);
+    std::istringstream lines(cluster_text(cluster));
+    for (std::string line; std::getline(lines, line);) CHECK(text_width(line) <= kColumns);
+    // Sources are longer than a line: their first words will do.
+    for (const NetworkLevel& level : cluster.levels) CHECK(holds(cluster_text(cluster), level.source.substr(0, 12)));
   }
+  CHECK(holds(cluster_text(cluster_of("h100-efa")), "all-reduce, GB/s by units: 361.7 at 2, 160.1 at 4, 99.6 at 8"));
+  CHECK(
+      holds(cluster_text(cluster_of("h100-efa")), "NVLink 4, which joins 8 accelerators: 370.8 GB/s per accelerator"));
   CHECK(holds(refusal([] { cluster_of("h100"); }), "no cluster is called \"h100\"; take a100-selene, "));
 }
 

@@ -7,10 +7,12 @@
 #include <random>
 
 #include "sim/cost_model/cluster.hpp"
+#include "sim/cost_model/muon_cost.hpp"
 #include "src/errors.hpp"
 #include "src/optim/plan.hpp"
 #include "src/strategies/strategy.hpp"
 #include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
 #include "tests/cost_model/made_up_maps.hpp"
 
 using namespace muonwalk;
@@ -119,10 +121,32 @@ TEST_CASE("compare_communication: a model's are all matrices of Muon, in Megatro
   }
 }
 
+TEST_CASE("compare_communication: a model's buckets are those that its DP ranks fill") {
+  // Bytes cost next to nothing here, so that seconds count buckets.
+  const Cluster cluster = flat_cluster(1, 1e30);
+  const ModelShape& model = model_shape("llama-7b");
+  const auto buckets = [&model](int dp, int tp) {
+    return static_cast<double>(plan_layout(stage_matrices(model, 1).dense, Grid().dp(dp).tp(tp), {megatron_bucket(dp)})
+                                   .buffers.front()
+                                   .buckets.size());
+  };
+  const CommunicationComparison both = compare_communication(model, 8, 1, cluster);
+  CHECK(both.muon_seconds == doctest::Approx(3 * 7 * buckets(8, 1)).epsilon(1e-9));
+  CHECK(both.adamw_seconds == doctest::Approx(2 * 7 * buckets(8, 1)).epsilon(1e-9));
+  CHECK(compare_communication(model, 8, 8, cluster).adamw_seconds ==
+        doctest::Approx(2 * 63 * buckets(64, 1)).epsilon(1e-9));
+  CHECK(buckets(64, 1) < buckets(8, 1));
+}
+
 TEST_CASE("compare_communication: what is outside of a measured range says so") {
   const Cluster cluster = round_cluster();
   CHECK_FALSE(compare_communication(model_shape("gpt2"), 16, 8, cluster).extrapolated);
   CHECK(compare_communication(model_shape("gpt2"), 32, 8, cluster).extrapolated);
+  // Also where that is so for the all-reduce of AdamW alone.
+  Cluster other = cluster;
+  other.levels[1].all_reduce = MeasuredCurve("bandwidth between nodes", {{2, 240e9}, {4, 120e9}}, "made up");
+  CHECK_FALSE(compare_communication(model_shape("gpt2"), 4, 8, other).extrapolated);
+  CHECK(compare_communication(model_shape("gpt2"), 8, 8, other).extrapolated);
 }
 
 TEST_CASE("compare_communication: a single rank, and a split that does not divide, are refused") {

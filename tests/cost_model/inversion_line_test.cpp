@@ -119,6 +119,19 @@ TEST_CASE("inversion_line: between two cells it lies where the logarithms say, a
     CHECK(near(segment.to.column, 0.5 + 1.0 / 3));
     CHECK(segment.to.row < segment.from.row);  // upwards: what is less lies on the left
   }
+  // Where opposite corners are alike, the mean says which of them belong together: those that the line does not part.
+  for (const double above : {4.0, 1.5}) {
+    const std::vector<InversionSegment> saddle = inversion_line(Ratios{{0.5, above}, {above, 0.5}});
+    int inside = 0;
+    for (const InversionSegment& segment : saddle) {
+      if (segment.from.column < 0.5 || segment.from.column > 1.5 || segment.from.row < 0.5 || segment.from.row > 1.5 ||
+          segment.to.column < 0.5 || segment.to.column > 1.5 || segment.to.row < 0.5 || segment.to.row > 1.5)
+        continue;
+      ++inside;
+      CHECK((side(segment, 1, 1) > 0) == (above > 2));  // the middle is above where their product is
+    }
+    CHECK(inside == 2);
+  }
   CHECK(inversion_line(Ratios{{0.5, std::nullopt, 4.0}}).empty());
   CHECK(inversion_line(Ratios{}).empty());
   CHECK(inversion_line(Ratios{{}}).empty());

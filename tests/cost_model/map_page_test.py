@@ -99,7 +99,7 @@ class MapPageTest(unittest.TestCase):
         self.assertEqual("communication is outside of what was measured" in facts, communication["extrapolated"])
         steps = [fact for fact in facts if fact.startswith("step ")]
         if cell["step"]:
-            self.assertTrue(steps[0].startswith(f"step {ratio_text(cell['step']['ratio'])}: "), facts)
+            self.assertTrue(steps[0].startswith(f"step {cell['step']['ratio']:.3f}: "), facts)
             self.assertIn(f"strategy ({cell['step']['best_strategy']})", steps[0])
         else:
             self.assertEqual(steps, [])
@@ -129,7 +129,7 @@ class MapPageTest(unittest.TestCase):
             if cell["step"]:
                 self.assertIn(ratio_text(cell["step"]["ratio"]), shown)
                 self.assertIn(cell["step"]["best_strategy"], shown)
-                self.assertEqual(row[9:11], [ratio_text(cell["step"]["ratio"]), cell["step"]["best_strategy"]])
+                self.assertEqual(row[9:11], [f"{cell['step']['ratio']:.3f}", cell["step"]["best_strategy"]])
             else:
                 self.assertIn(cell["step_obstacle"], shown)
                 self.assertEqual(row[9], cell["step_obstacle"])

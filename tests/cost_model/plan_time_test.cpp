@@ -165,6 +165,9 @@ TEST_CASE("what was not measured is marked or refused") {
   CHECK(gloo.message_seconds(2, 2e6).value == doctest::Approx(2020e-6));
   CHECK(gloo.link(2).latency_seconds == doctest::Approx(10e-6));
   CHECK(gloo.link(2).seconds_per_byte == doctest::Approx(1e-9).epsilon(1e-4));
+  // A link is never infinitely fast.
+  const TransportCosts flat = {{{2, MeasuredCurve("seconds of a message", {{4, 1e-5}, {1000, 1e-5}}, "made up")}}};
+  CHECK(flat.link(2).seconds_per_byte == doctest::Approx(1e-8));
   CHECK_THROWS_AS(machine.transport(TransportKind::nccl), UsageError);
   MachineCosts without = machine;
   without.newton_schulz.pop_back();
@@ -181,6 +184,7 @@ TEST_CASE("the steps of lessons 09 and 13 send the bytes that are predicted of t
   HereSettings settings;
   settings.ranks = {2, 4};
   settings.steps = 1;
+  settings.seconds = 0;
   settings.small = true;
   settings.world = WorldKind::threads;
   const std::vector<StepHere> steps = validate_here(made_up_machine(), settings);

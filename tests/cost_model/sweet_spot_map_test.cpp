@@ -109,6 +109,18 @@ TEST_CASE("sweet_spot_map: faster links never slow a step down, and matter only 
   }
 }
 
+TEST_CASE("sweet_spot_map: levels further out grow faster with the links between nodes") {
+  Cluster pods = round_cluster();
+  pods.levels.push_back({"pods", 0, 0.01 * kGigabyte, 0, {}, {}, "made up"});
+  pods.levels[1] = {"between", 32, 32 * kGigabyte, 0, {}, {}, "made up"};
+  pods.levels[0].latency_seconds = 0;
+  const SweetSpotMap map = map_of("gpt2", pods, MapColumns::links, 1, 1024);
+  // The outermost level is by far the slowest, so whatever crosses it takes half of the time over links twice as fast.
+  for (const std::size_t column : {0, 1, 2})
+    CHECK(map.cells.back()[column].communication->adamw_seconds ==
+          doctest::Approx(2 * map.cells.back()[column + 1].communication->adamw_seconds).epsilon(1e-6));
+}
+
 TEST_CASE("sweet_spot_map: the gain inverts: below 1 in a node, above 1 over slow links, with a line between") {
   const SweetSpotMap map = map_of("llama-7b", cluster_of("h100-ndr"), MapColumns::grid);
   CHECK(map.cells[1][1].communication->ratio() < 1);  // dp 2 × tp 2
@@ -147,6 +159,9 @@ TEST_CASE("default_map_tp: a power of two that divides a node and the model's he
   CHECK(default_map_tp(model_shape("llama-7b"), round_cluster()) == 8);
   CHECK(default_map_tp(model_shape("gpt2"), round_cluster()) == 4);
   CHECK(default_map_tp(model_shape("llama-7b"), cluster_of("gb300-nvl72")) == 8);
+  Cluster twelve = round_cluster();
+  twelve.levels[0].accelerators = 12;
+  CHECK(default_map_tp(model_shape("llama-7b"), twelve) == 4);
 }
 
 TEST_CASE("sweet_spot_map: what cannot be asked for is refused in a sentence") {

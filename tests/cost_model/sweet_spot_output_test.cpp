@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -12,6 +14,7 @@
 #include "sim/cost_model/sweet_spot_words.hpp"
 #include "sim/pictures/page_texts.hpp"
 #include "sim/pictures/svg_parts.hpp"
+#include "src/text/text.hpp"
 #include "tests/cost_model/made_up_maps.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/pictures/drawn.hpp"
@@ -105,7 +108,8 @@ TEST_CASE("sweet_spot_svg: any map: well-formed, nothing over something else; a 
 
 TEST_CASE("sweet_spot_svg: a cell lies in its row and column, and the line between those that differ") {
   const SweetSpotMap map = made_up_maps(round_cluster())[0];
-  const DrawnPage page(sweet_spot_svg(map));
+  const std::string svg = sweet_spot_svg(map);
+  const DrawnPage page(svg);
   std::vector<Drawn> cells;
   for (const Drawn& one : page.all)
     if (one.tag == "rect" && one.text.find(" GPUs = dp ") != std::string::npos && one.css_class != "mw-outside")
@@ -117,6 +121,11 @@ TEST_CASE("sweet_spot_svg: a cell lies in its row and column, and the line betwe
     if (i % columns > 0) CHECK(cells[i].x == doctest::Approx(cells[i - 1].x + cells[i].width + 2).epsilon(0.01));
     if (i >= columns) CHECK(cells[i].y == doctest::Approx(cells[i - columns].y + cells[i].height + 2).epsilon(0.01));
   }
+  // 32 GB/s, the cluster's own links, are the sixth column.
+  const std::size_t mark = svg.find("<path d=\"M");
+  REQUIRE(mark != std::string::npos);
+  CHECK(std::strtod(svg.c_str() + mark + 10, nullptr) + 5 ==
+        doctest::Approx(cells[5].x + cells[5].width / 2).epsilon(0.01));
   const std::vector<InversionSegment> line = inversion_line(map);
   const std::vector<Drawn> drawn = page.of_class("mw-line");
   REQUIRE(drawn.size() == line.size() + 1);
@@ -154,6 +163,32 @@ TEST_CASE("ratio_text: never 0, at most six characters, and near to the number")
     const double number = std::strtod(text.c_str() + (text[0] == '<' || text[0] == '>' ? 1 : 0), nullptr);
     CHECK(number > 0);
     if (text[0] != '<' && text[0] != '>') CHECK(std::abs(number - ratio) <= std::max(0.00501, ratio * 0.006));
+  }
+}
+
+TEST_CASE("sweet_spot_text: at most 100 columns, a line for each row with all of its ratios") {
+  for (const SweetSpotMap& map : some_maps()) {
+    const std::vector<std::string> lines = sweet_spot_text(map);
+    for (const std::string& line : lines) CHECK(text_width(line) <= kColumns);
+    for (std::size_t r = 0; r < map.gpus.size(); ++r) {
+      const auto line = std::find_if(lines.begin(), lines.end(), [&](const std::string& each) {
+        const std::size_t begin = each.find_first_not_of(' ');
+        return begin != std::string::npos &&
+               each.compare(begin, number_text(map.gpus[r]).size() + 1, number_text(map.gpus[r]) + " ") == 0;
+      });
+      REQUIRE(line != lines.end());
+      std::istringstream words(*line);
+      std::string word;
+      words >> word;
+      for (const SweetSpotCell& cell : map.cells[r]) {
+        words >> word;
+        const std::string ratio = cell.communication ? ratio_text(cell.communication->ratio()) : "";
+        CHECK(word == (cell.communication ? ratio + (cell.communication->extrapolated ? "*" : "")
+                                          : obstacle_word(cell.obstacle)));
+      }
+    }
+    CHECK(std::any_of(lines.begin(), lines.end(),
+                      [](const std::string& line) { return line.find("activations") != std::string::npos; }));
   }
 }
 
