@@ -259,7 +259,7 @@ int main(int argc, char** argv) {
   //    are filled into 32 stages less evenly than into 8, and a step waits for the fullest stage. It also fills and
   //    drains more stages. The other links make transfers cheaper for both, so the winner stays.
   return lesson.answer(
-      "of 0.57 times the communication nothing is left as soon as nodes are left, and in time not even within one; the "
-      "overhead stays about a percent, as long as every matrix has one owner; half the state stays half of ever less. "
-      "An answer like this is worth as much as the runs that it was compared with: so ask for its misses first.");
+      "of 0.57 times the communication nothing is left in time, not even within a node; the overhead stays about a "
+      "percent, as long as every matrix has one owner; half the state stays half, of ever less of the memory. An "
+      "answer like this is worth as much as the runs that it was compared with, so ask for its misses first.");
 }

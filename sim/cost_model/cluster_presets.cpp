@@ -48,7 +48,18 @@ MeasuredCurve bandwidth(const char* collective, const char* level, std::vector<M
   return bandwidth_curve(collective, level, std::move(gigabytes), source);
 }
 
-Accelerator h100() { return accelerator("H100", 989, 80, 3350, "NVIDIA H100 SXM data sheet, bf16 without sparsity"); }
+// What products reach of the peak of a later GPU is not published as a curve: Calculon takes the A100's for the H100,
+// and so it is taken here for what came after, too.
+Accelerator with_products_of_a100(Accelerator result) {
+  result.product_efficiency = efficiency_curve(
+      {{1e9, 0.6}, {16e9, 0.9}, {128e9, 0.95}},
+      "Calculon, systems/h100_80g_nvl8.json (calculon-ai), where the A100's curve stands for the H100's; supposed");
+  return result;
+}
+
+Accelerator h100() {
+  return with_products_of_a100(accelerator("H100", 989, 80, 3350, "NVIDIA H100 SXM data sheet, bf16 without sparsity"));
+}
 
 NetworkLevel nvlink_4() {
   return level("NVLink 4", kGpusOfANode, 18 * 20.6, kNvlinkHop,
@@ -96,22 +107,23 @@ Cluster h100_efa() {
 Cluster h100_ndr() { return {"h100-ndr", h100(), {nvlink_4(), ndr()}}; }
 
 Cluster h200_ndr() {
-  return {"h200-ndr",
-          accelerator("H200", 989, 141, 4800, "NVIDIA H200 SXM data sheet, bf16 without sparsity"),
-          {nvlink_4(), ndr()}};
+  return {
+      "h200-ndr",
+      with_products_of_a100(accelerator("H200", 989, 141, 4800, "NVIDIA H200 SXM data sheet, bf16 without sparsity")),
+      {nvlink_4(), ndr()}};
 }
 
 Cluster gb300_nvl72() {
-  return {
-      "gb300-nvl72",
-      accelerator("GB300", 2500, 279, 8000,
-                  "verda.com, \"NVIDIA GB300 NVL72: GPU Architecture & Performance\": bf16 without sparsity, 279 GB, "
-                  "8 TB/s"),
-      {level("NVLink 5", 72, 18 * 40.1, kNvlinkHop,
-             "bandwidth: 18 links of 40.1 GB/s, NCCL, src/graph/topo.h; latency: as over NVLink 4, not measured"),
-       level("ConnectX-8", 0, 97, kNetworkHop,
-             "bandwidth: twice what is reached over NDR, as 72 adapters of 800 Gbit/s serve 72 GPUs "
-             "(glennklockwood.com, \"B300\"); latency: as over NDR, not measured")}};
+  return {"gb300-nvl72",
+          with_products_of_a100(accelerator(
+              "GB300", 2500, 279, 8000,
+              "verda.com, \"NVIDIA GB300 NVL72: GPU Architecture & Performance\": bf16 without sparsity, 279 GB, "
+              "8 TB/s")),
+          {level("NVLink 5", 72, 18 * 40.1, kNvlinkHop,
+                 "bandwidth: 18 links of 40.1 GB/s, NCCL, src/graph/topo.h; latency: as over NVLink 4, not measured"),
+           level("ConnectX-8", 0, 97, kNetworkHop,
+                 "bandwidth: twice what is reached over NDR, as 72 adapters of 800 Gbit/s serve 72 GPUs "
+                 "(glennklockwood.com, \"B300\"); latency: as over NDR, not measured")}};
 }
 
 Cluster rtx4090_100gbe() {

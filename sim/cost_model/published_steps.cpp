@@ -48,7 +48,8 @@ PublishedStep megatron_step(const MegatronRun& run, Recomputation recomputation,
   row.unit = "s";
   row.extrapolated = any_extrapolated(step.seconds);
   row.miss =
-      "products are taken at Calculon's efficiencies, 0.9 and more, which the kernels of 2022 hardly reached; the "
+      "of Megatron-LM: products are taken at Calculon's efficiencies, 0.9 and more, which the kernels of 2022 hardly "
+      "reached; the "
       "larger the model, the less that counts";
   return row;
 }
@@ -66,11 +67,11 @@ struct MuonRun {
   const char* miss;
 };
 
-constexpr MuonRun kMuonRuns[] = {
-    {"Kimi K2, 256 × GB300", "kimi-k2", 64, 4, 64, 1051, 1029, 51, 2.1,
-     "its products ran in MXFP8; Newton–Schulz is reckoned in bf16 here"},
-    {"Qwen3-30B, 8 × GB300", "qwen3-30b", 8, 1, 8, 713, 686, 35, 3.9,
-     "128 experts of 2048 × 768 per layer: products of 2.4 GFLOP, for which no efficiency of a GB300 was published"}};
+constexpr MuonRun kMuonRuns[] = {{"Kimi K2, 256 × GB300", "kimi-k2", 64, 4, 64, 1051, 1029, 51, 2.1,
+                                  "of Kimi K2: its products ran in MXFP8; Newton–Schulz is reckoned in bf16 here"},
+                                 {"Qwen3-30B, 8 × GB300", "qwen3-30b", 8, 1, 8, 713, 686, 35, 3.9,
+                                  "of Qwen3: its 128 experts per layer are 2048 × 768, products of 2.4 GFLOP, for "
+                                  "which no efficiency of a GB300 was published"}};
 
 double newton_schulz_once(const ModelShape& model) {
   double flops = 0;
@@ -134,7 +135,7 @@ std::string table_of(const char* heading, const char* source, const std::vector<
   for (const PublishedStep& row : rows) {
     cells.push_back({row.what, figure(row.predicted, row.unit) + (row.extrapolated ? " *" : "  "),
                      figure(row.published, row.unit), fmt::format("{:+.1f} %", 100 * row.error())});
-    const std::string note = fmt::format("What is off by more than 10 %: {}.", row.miss);
+    const std::string note = fmt::format("Off by more than 10 %, {}.", row.miss);
     const bool said = std::find(notes.begin(), notes.end(), note) != notes.end();
     if (std::abs(row.error()) > 0.1 && !row.miss.empty() && !said) notes.push_back(note);
   }

@@ -26,7 +26,8 @@ constexpr int kTp = 2;          // of the layout of which the promises were meas
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
+  if (seconds < 1000) return fmt::format("{:.3g} s", seconds);
+  return fmt::format("{} s", number_text(std::llround(seconds / 10) * 10));
 }
 
 // ── Laptops ──
