@@ -5,6 +5,7 @@
 
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/step_prediction.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -18,6 +19,26 @@ MuonCost cost_with(const Strategy& strategy, const StepQuestion& question) {
   return muon_cost(question.model, layout.dp, layout.tp, layout.pp, layout.ep, way, question.cluster);
 }
 
+// Whether experts that are dealt out over `ep` of the DP ranks make groups that lie evenly in the cluster.
+bool deals_evenly(const Cluster& cluster, int dp, int tp, int ep) {
+  try {
+    group_spread(cluster, ep, tp);
+    group_spread(cluster, dp / ep, tp * ep);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+// The most of the DP ranks that a layer's experts can be dealt out over.
+int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
+  if (model.experts == 0) return 1;
+  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  for (int ep = most; ep > 1; --ep)
+    if (most % ep == 0 && deals_evenly(cluster, dp, tp, ep)) return ep;
+  return 1;
+}
+
 }  // namespace
 
 std::vector<TrainingLayout> step_layouts(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
@@ -29,7 +50,7 @@ std::vector<TrainingLayout> step_layouts(const ModelShape& model, const Cluster&
   layout.dp = dp;
   layout.tp = tp;
   layout.zero = 1;
-  layout.ep = model.experts == 0 ? 1 : static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  layout.ep = expert_ranks(model, cluster, dp, tp);
   for (const int micro_batch : kMicroBatches) {
     if (sequences / dp % micro_batch != 0) continue;
     layout.micro_batch = micro_batch;
