@@ -1,11 +1,9 @@
 #include "sim/cost_model/step_comparison.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/step_prediction.hpp"
-#include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -17,26 +15,6 @@ MuonCost cost_with(const Strategy& strategy, const StepQuestion& question) {
   way.strategy = strategy;
   const TrainingLayout& layout = question.layout;
   return muon_cost(question.model, layout.dp, layout.tp, layout.pp, layout.ep, way, question.cluster);
-}
-
-// Whether experts that are dealt out over `ep` of the DP ranks make groups that lie evenly in the cluster.
-bool deals_evenly(const Cluster& cluster, int dp, int tp, int ep) {
-  try {
-    group_spread(cluster, ep, tp);
-    group_spread(cluster, dp / ep, tp * ep);
-    return true;
-  } catch (const UsageError&) {
-    return false;
-  }
-}
-
-// The most of the DP ranks that a layer's experts can be dealt out over.
-int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
-  if (model.experts == 0) return 1;
-  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
-  for (int ep = most; ep > 1; --ep)
-    if (most % ep == 0 && deals_evenly(cluster, dp, tp, ep)) return ep;
-  return 1;
 }
 
 }  // namespace

@@ -182,8 +182,7 @@ SweetSpotMap sweet_spot_map(const SweetSpotQuestion& question) {
                                  in_quotes(cluster.name)));
   if (links && question.most_gpus < cluster.node())
     throw UsageError(
-        fmt::format("a map over links begins with a node of {}, which is more than {} GPUs; take more, or "
-                    "--over grid",
+        fmt::format("a map over links begins with a node of {} GPUs, and {} are fewer; take more, or --over grid",
                     cluster.node(), question.most_gpus));
   SweetSpotMap map;
   map.model = question.model.name;

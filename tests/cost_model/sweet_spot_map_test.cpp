@@ -188,7 +188,7 @@ TEST_CASE("sweet_spot_map: what cannot be asked for is refused in a sentence") {
                        UsageError);
   CHECK_NOTHROW(map_of("gpt2", one_level, MapColumns::grid, 0, 8));
   CHECK_THROWS_WITH_AS(map_of("gpt2", round_cluster(), MapColumns::links, 0, 4),
-                       "a map over links begins with a node of 8, which is more than 4 GPUs; take more, or --over grid",
+                       "a map over links begins with a node of 8 GPUs, and 4 are fewer; take more, or --over grid",
                        UsageError);
   CHECK_THROWS_AS(map_of("gpt2", round_cluster(), MapColumns::links, -1), UsageError);
   CHECK_THROWS_AS(map_of("gpt2", round_cluster(), MapColumns::grid, 0, 1), UsageError);
