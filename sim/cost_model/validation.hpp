@@ -64,8 +64,8 @@ struct ValidationTarget {
   bool met() const { return at_most ? reached <= wanted : reached >= wanted; }
 };
 
-/// The targets of validation. "fits" is judged on all runs but those that failed for another reason than memory, as the
-/// source of the runs says: 1B, ZeRO-0, DP and PP above 1, on 2 to 8 nodes.
+/// The targets of validation. "fits" is judged on all runs but those that failed with memory to spare: 1B, ZeRO-0, DP
+/// and PP above 1, on 2 to 8 nodes.
 std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes);
 
 /// They as a table.
