@@ -29,11 +29,6 @@ std::vector<int> divisors_up_to(int number, Index most) {
   return divisors;
 }
 
-// The largest expert-parallel group: experts are dealt out as far as they go.
-int expert_ranks(const ModelShape& model, int dp) {
-  return model.experts == 0 ? 1 : static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
-}
-
 bool can_be_cut(const ModelShape& model, int tp) {
   return std::all_of(model.tensors.begin(), model.tensors.end(), [tp](const TensorClass& each) {
     if (each.kind == TensorKind::vector || each.kind == TensorKind::embedding || each.kind == TensorKind::output)
@@ -49,6 +44,17 @@ bool lies_evenly(const Cluster& cluster, const TrainingLayout& layout) {
     group_spread(cluster, layout.tp, 1);
     group_spread(cluster, layout.dp, layout.tp);
     group_spread(cluster, layout.pp, layout.tp * layout.dp);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+// The same of experts that are dealt out over `ep` of the DP ranks.
+bool deals_evenly(const Cluster& cluster, int dp, int tp, int ep) {
+  try {
+    group_spread(cluster, ep, tp);
+    group_spread(cluster, dp / ep, tp * ep);
     return true;
   } catch (const UsageError&) {
     return false;
@@ -130,6 +136,14 @@ int default_sequences(const ModelShape& model, int gpus) {
   return sequences;
 }
 
+int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
+  if (model.experts == 0) return 1;
+  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  for (int ep = most; ep > 1; --ep)
+    if (most % ep == 0 && deals_evenly(cluster, dp, tp, ep)) return ep;
+  return 1;
+}
+
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   const int node = search.cluster.node();
   if (search.gpus < 1 || (search.gpus > node && search.gpus % node != 0))
@@ -146,7 +160,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
       layout.pp = pp;
       layout.dp = search.gpus / tp / pp;
       layout.zero = 1;
-      layout.ep = expert_ranks(search.model, layout.dp);
+      layout.ep = expert_ranks(search.model, search.cluster, layout.dp, tp);
       if (lies_evenly(search.cluster, layout)) add_batches(search, sequences, layout, layouts);
     }
   }

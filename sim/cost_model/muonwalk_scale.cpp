@@ -126,16 +126,16 @@ int print_map(const Request& request) {
   std::unique_ptr<FileBeside> svg, html;
   if (!request.svg.empty()) svg = std::make_unique<FileBeside>(request.svg);
   if (!request.html.empty()) html = std::make_unique<FileBeside>(request.html);
-  const SweetSpotMap map = sweet_spot_map(question);
+  // A page shows both maps.
+  const std::vector<SweetSpotMap> maps =
+      html != nullptr ? sweet_spot_maps(question) : std::vector<SweetSpotMap>{sweet_spot_map(question)};
+  const SweetSpotMap& map = maps.front();
   const auto write = [](FileBeside& file, const std::string& text) {
     file.write(text.data(), text.size());
     file.commit();
   };
   if (svg != nullptr) write(*svg, sweet_spot_svg(map));
-  if (html != nullptr) {
-    question.columns = question.columns == MapColumns::links ? MapColumns::grid : MapColumns::links;
-    write(*html, sweet_spot_page({map, sweet_spot_map(question)}));
-  }
+  if (html != nullptr) write(*html, sweet_spot_page(maps));
   print_as(
       request, [&] { return sweet_spot_json(map); }, [&] { return sweet_spot_csv(map); },
       [&] { return sweet_spot_text(map); });

@@ -1,7 +1,6 @@
 #include "sim/cost_model/step_comparison.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/step_prediction.hpp"
@@ -29,7 +28,7 @@ std::vector<TrainingLayout> step_layouts(const ModelShape& model, const Cluster&
   layout.dp = dp;
   layout.tp = tp;
   layout.zero = 1;
-  layout.ep = model.experts == 0 ? 1 : static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  layout.ep = expert_ranks(model, cluster, dp, tp);
   for (const int micro_batch : kMicroBatches) {
     if (sequences / dp % micro_batch != 0) continue;
     layout.micro_batch = micro_batch;

@@ -25,8 +25,8 @@ struct StepComparison {
 };
 
 /// All ways to train on dp × tp ranks with one pipeline stage and default_sequences in a batch: micro-batches of 1, 2,
-/// 4 and 8 sequences, with and without recomputation, ZeRO-1, experts dealt out over as many DP ranks as divide them.
-/// None where dp does not divide the batch.
+/// 4 and 8 sequences, with and without recomputation, ZeRO-1, experts dealt out over as many DP ranks as divide them
+/// and lie evenly in the cluster. None where dp does not divide the batch.
 std::vector<TrainingLayout> step_layouts(const ModelShape& model, const Cluster& cluster, int dp, int tp);
 
 /// Of these layouts the fastest with Muon that fits into memory, its matrices dealt out by work, (d); then every

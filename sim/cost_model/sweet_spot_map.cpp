@@ -180,6 +180,10 @@ SweetSpotMap sweet_spot_map(const SweetSpotQuestion& question) {
   if (links && cluster.levels.size() < 2)
     throw UsageError(fmt::format("{} has one level, and no links between nodes to make a map over; take --over grid",
                                  in_quotes(cluster.name)));
+  if (links && question.most_gpus < cluster.node())
+    throw UsageError(
+        fmt::format("a map over links begins with a node of {} GPUs, and {} are fewer; take more, or --over grid",
+                    cluster.node(), question.most_gpus));
   SweetSpotMap map;
   map.model = question.model.name;
   map.cluster = cluster.name;
@@ -197,6 +201,15 @@ SweetSpotMap sweet_spot_map(const SweetSpotQuestion& question) {
   }
   map.notes = notes_of(question, map);
   return map;
+}
+
+std::vector<SweetSpotMap> sweet_spot_maps(const SweetSpotQuestion& question) {
+  std::vector<SweetSpotMap> maps = {sweet_spot_map(question)};
+  SweetSpotQuestion other = question;
+  other.columns = question.columns == MapColumns::links ? MapColumns::grid : MapColumns::links;
+  const bool no_links = question.cluster.levels.size() < 2 || question.most_gpus < question.cluster.node();
+  if (other.columns == MapColumns::grid || !no_links) maps.push_back(sweet_spot_map(other));
+  return maps;
 }
 
 }  // namespace muonwalk::sim

@@ -88,9 +88,13 @@ int default_map_tp(const ModelShape& model, const Cluster& cluster);
 
 /// The map. Rows are powers of two up to a node, then a node times powers of two, then the last one. Links between
 /// nodes go from 1 to 256 GB/s per GPU in powers of two, a measured bandwidth growing in proportion; tp goes from 1 to
-/// 64. Throws UsageError, one sentence, where a map over links has no nodes that a link could lie between, for a tp
-/// below 1 and for fewer than 2 GPUs.
+/// 64. Throws UsageError, one sentence, where a map over links has no nodes that a link could lie between or less GPUs
+/// than a node, for a tp below 1 and for fewer than 2 GPUs.
 SweetSpotMap sweet_spot_map(const SweetSpotQuestion& question);
+
+/// The map that was asked for, and after it the one with the other columns where there can be one: a page has both.
+/// Throws as sweet_spot_map does.
+std::vector<SweetSpotMap> sweet_spot_maps(const SweetSpotQuestion& question);
 
 /// A place in a map, in cells from its upper left corner: (0.5, 0.5) is the middle of the first cell.
 struct MapPoint {

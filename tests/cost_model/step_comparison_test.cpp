@@ -124,6 +124,41 @@ TEST_CASE("compare_steps: nothing where nothing fits, and a map says that it is 
   CHECK(map.cells[2][2].communication);
 }
 
+TEST_CASE("step_layouts: experts are dealt out over fewer ranks where a node could not hold their groups evenly") {
+  const Cluster cluster = cluster_of("gb300-nvl72");
+  const ModelShape& model = model_shape("qwen3-30b");
+  const SweetSpotMap map = sweet_spot_map({model, cluster, &software(), MapColumns::grid, 0, 288});
+  int with_experts = 0;
+  for (const auto& row : map.cells)
+    for (const SweetSpotCell& cell : row) with_experts += cell.step && cell.step->layout.ep > 1 ? 1 : 0;
+  CHECK(with_experts > 5);
+  // 144 DP ranks: 16 divides them and the experts, and does not lie evenly in 72.
+  for (const TrainingLayout& layout : step_layouts(model, cluster, 144, 1)) CHECK(layout.ep == 8);
+}
+
+TEST_CASE(
+    "expert_ranks: any grid: it divides the experts and dp, and no larger one lies evenly; so layouts are found") {
+  const Cluster cluster = cluster_of("gb300-nvl72");
+  const ModelShape& model = model_shape("qwen3-30b");
+  const auto even = [&cluster](int ranks, int stride) {
+    try {
+      return group_spread(cluster, ranks, stride).ranks == ranks;
+    } catch (const UsageError&) {
+      return false;
+    }
+  };
+  for (const int dp : {1, 8, 9, 18, 36, 72, 144, 576})
+    for (const int tp : {1, 2, 4, 8}) {
+      INFO("dp " << dp << " × tp " << tp);
+      int largest = 1;
+      for (int ep = 2; ep <= dp; ++ep)
+        if (dp % ep == 0 && model.experts % ep == 0 && even(ep, tp) && even(dp / ep, tp * ep)) largest = ep;
+      CHECK(expert_ranks(model, cluster, dp, tp) == largest);
+    }
+  CHECK(expert_ranks(model_shape("gpt2"), cluster, 64, 1) == 1);
+  CHECK_FALSE(find_layouts({model, cluster, software(), 144}, 1).best.empty());
+}
+
 TEST_CASE("sweet_spot_map: with steps: each is that of its cell's layout, finite and above 0, or a word says why not") {
   const Cluster cluster = cluster_of("h100-efa");
   for (const MapColumns columns : {MapColumns::links, MapColumns::grid}) {

@@ -164,6 +164,22 @@ TEST_CASE("default_map_tp: a power of two that divides a node and the model's he
   CHECK(default_map_tp(model_shape("llama-7b"), twelve) == 4);
 }
 
+TEST_CASE("sweet_spot_maps: the one that was asked for first, and the other one where there are links") {
+  Cluster one_level = round_cluster();
+  one_level.levels.resize(1);
+  const auto columns_of = [](const SweetSpotQuestion& question) {
+    std::string names;
+    for (const SweetSpotMap& map : sweet_spot_maps(question)) names += std::string(map_columns_name(map.columns)) + " ";
+    return names;
+  };
+  const ModelShape& model = model_shape("gpt2");
+  const Cluster round = round_cluster();
+  CHECK(columns_of({model, round, nullptr, MapColumns::links, 0, 64}) == "links grid ");
+  CHECK(columns_of({model, round, nullptr, MapColumns::grid, 0, 64}) == "grid links ");
+  CHECK(columns_of({model, round, nullptr, MapColumns::grid, 0, 4}) == "grid ");
+  CHECK(columns_of({model, one_level, nullptr, MapColumns::grid, 0, 8}) == "grid ");
+}
+
 TEST_CASE("sweet_spot_map: what cannot be asked for is refused in a sentence") {
   Cluster one_level = round_cluster();
   one_level.levels.resize(1);
@@ -171,6 +187,9 @@ TEST_CASE("sweet_spot_map: what cannot be asked for is refused in a sentence") {
                        "\"round\" has one level, and no links between nodes to make a map over; take --over grid",
                        UsageError);
   CHECK_NOTHROW(map_of("gpt2", one_level, MapColumns::grid, 0, 8));
+  CHECK_THROWS_WITH_AS(map_of("gpt2", round_cluster(), MapColumns::links, 0, 4),
+                       "a map over links begins with a node of 8 GPUs, and 4 are fewer; take more, or --over grid",
+                       UsageError);
   CHECK_THROWS_AS(map_of("gpt2", round_cluster(), MapColumns::links, -1), UsageError);
   CHECK_THROWS_AS(map_of("gpt2", round_cluster(), MapColumns::grid, 0, 1), UsageError);
   for (const MapColumns each : {MapColumns::links, MapColumns::grid})
