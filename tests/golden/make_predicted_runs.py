@@ -26,7 +26,7 @@ FITTED = dict(
     usable_bytes=66 * GIB,
 )
 PUBLISHED = dict(
-    peak_flops=989e12, memory_bytes_per_second=3350e9, nvlink_bytes_per_second=371e9,
+    peak_flops=989e12, memory_bytes_per_second=3350e9, nvlink_bytes_per_second=18 * 20.6e9,
     card_bytes=80e9, gpus_per_node=8, sequence=4096, attention_efficiency=0.70,  # FA2: 35 % with the causal half
     memory_efficiency=0.9,
 )
