@@ -22,6 +22,7 @@
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/world/interrupt.hpp"
 #include "src/errors.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
@@ -44,7 +45,7 @@ struct Request {
   std::string over = "links", svg, html, trace;
   std::string runs;     // of predict and validate
   bool here = false;    // of validate
-  std::string machine;  // of measure and validate --here
+  std::string machine;  // of measure
 };
 
 // Prints what the request asks for: JSON, CSV or text. The first two end with a newline of their own.
@@ -150,8 +151,8 @@ void told(const std::string& what) { print_error_line(what); }
 
 int print_validation(const Request& request) {
   if (request.here) {
-    const MachineCosts machine =
-        request.machine.empty() ? measure_machine({}, told) : read_machine_costs(request.machine);
+    handle_interrupts(kName);
+    const MachineCosts machine = request.runs.empty() ? measure_machine({}, told) : read_machine_costs(request.runs);
     const std::vector<StepHere> steps = validate_here(machine);
     print_line(here_table(steps));
     return std::all_of(steps.begin(), steps.end(), [](const StepHere& step) { return step.difference.empty(); }) ? 0
@@ -164,6 +165,7 @@ int print_validation(const Request& request) {
 }
 
 int measure(const Request& request) {
+  handle_interrupts(kName);
   std::unique_ptr<FileBeside> file;
   if (!request.machine.empty()) file = std::make_unique<FileBeside>(request.machine);
   std::string json = machine_costs_json(measure_machine({}, told));
@@ -231,13 +233,13 @@ int run(int argc, char** argv) {
   predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc")->required();
 
   CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
-  validate->add_option("RUNS.csv", request.runs, "runs with results (default: those that the program carries)");
+  validate->add_option("FILE", request.runs,
+                       "runs with results as CSV (default: those that the program carries), or, with --here, what "
+                       "muonwalk-scale measure has written (default: it measures first)");
   validate->add_flag("--here", request.here, "on this machine: lessons 09 and 13, predicted and run");
-  validate->add_option("--machine", request.machine, "what muonwalk-scale measure has written (default: measure now)")
-      ->type_name("FILE");
 
   CLI::App* measuring = app.add_subcommand("measure", "what messages, bytes and products cost on this machine");
-  measuring->add_option("--out", request.machine, "a file, for validate --here and --cluster")->type_name("FILE");
+  measuring->add_option("FILE.json", request.machine, "where to write it, for validate --here and --cluster");
 
   for (CLI::App* command : {plan, explanation, map}) add_formats(*command, request);
   if (!parse_command_line(app, argc, argv)) return 0;

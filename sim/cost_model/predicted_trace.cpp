@@ -52,7 +52,7 @@ class RankWriter {
  public:
   RankWriter(const Grid& grid, int stage) : grid_(grid) {
     const int number = grid.rank(0, 0, stage);
-    rank_.label = fmt::format("stage {} (predicted)", stage);
+    rank_.label = fmt::format("rank {} (stage {}, predicted)", number, stage);
     for (const char* name : {kDp, kTp}) rank_.groups.push_back(grid.group(name, number));
     rank_.groups.push_back({"first and last stage", {grid.rank(0, 0, 0), grid.rank(0, 0, grid.pp() - 1)}});
   }

@@ -7,10 +7,9 @@
 #include "sim/cost_model/cluster.hpp"
 #include "sim/cost_model/model_shape.hpp"
 #include "sim/cost_model/training_layout.hpp"
+#include "sim/cost_model/training_software.hpp"
 
 namespace muonwalk::sim {
-
-struct TrainingSoftware;
 
 /// A whole step with Muon beside one with AdamW in the same layout, as predicted.
 struct StepComparison {

@@ -43,24 +43,24 @@ const char* obstacle_sentence(Obstacle obstacle);
 
 /// One layout on one cluster.
 struct SweetSpotCell {
-  int gpus = 0;                        ///< dp · tp
-  int dp = 0;                          ///< data-parallel ranks; 0 where gpus is not a multiple of tp
-  int tp = 0;                          ///< tensor-parallel ranks
-  double link_bytes_per_second = 0;    ///< between nodes, out of each GPU
-  Obstacle obstacle = Obstacle::none;  ///< why there is no layout, and neither of the two comparisons
-  std::optional<CommunicationComparison> communication;
-  Obstacle step_obstacle = Obstacle::none;  ///< why there is no step
-  std::optional<StepComparison> step;       ///< of layouts that fit into memory
+  int gpus = 0;                                          ///< dp · tp
+  int dp = 0;                                            ///< data-parallel ranks; 0 where gpus is not a multiple of tp
+  int tp = 0;                                            ///< tensor-parallel ranks
+  double link_bytes_per_second = 0;                      ///< between nodes, out of each GPU
+  Obstacle obstacle = Obstacle::none;                    ///< why there is no layout, and neither of the two comparisons
+  std::optional<CommunicationComparison> communication;  ///< of its layout
+  Obstacle step_obstacle = Obstacle::none;               ///< why there is no step
+  std::optional<StepComparison> step;                    ///< of layouts that fit into memory
 };
 
 /// What a map is to be made of. Everything that it refers to must outlive the call.
 struct SweetSpotQuestion {
-  const ModelShape& model;
-  const Cluster& cluster;
+  const ModelShape& model;                     ///< which is trained
+  const Cluster& cluster;                      ///< where; a map over links varies its links
   const TrainingSoftware* software = nullptr;  ///< nullptr: no step is predicted
-  MapColumns columns = MapColumns::links;
-  int tp = 0;               ///< of a map over links; 0: default_map_tp
-  int most_gpus = 100'000;  ///< the last row has this many, or as many of them as are whole nodes
+  MapColumns columns = MapColumns::links;      ///< what varies beside the number of GPUs
+  int tp = 0;                                  ///< of a map over links; 0: default_map_tp
+  int most_gpus = 100'000;                     ///< the last row has this many, or as many of them as are whole nodes
 };
 
 /// A map: rows from few GPUs to many, columns from slow links to fast ones, or from small groups to large ones.
@@ -101,8 +101,8 @@ struct MapPoint {
 /// A piece of the line along which Muon's communication takes as long as AdamW's, with less of it (a ratio below 1) on
 /// the left of whoever goes from `from` to `to`, and more on the right.
 struct InversionSegment {
-  MapPoint from;
-  MapPoint to;
+  MapPoint from;  ///< one end
+  MapPoint to;    ///< the other
 };
 
 /// That line: between the middles of neighbouring cells, one below 1 and one not, it passes where the logarithm of the

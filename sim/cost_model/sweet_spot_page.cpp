@@ -64,11 +64,14 @@ constexpr char kHatchMark[] =
 constexpr char kOwnMark[] =
     "<svg viewBox=\"0 0 30 14\" aria-hidden=\"true\"><path d=\"M9 2h12l-6 10z\" fill=\"currentColor\"/></svg>";
 
-std::string bands_legend(MapQuantity quantity) {
+std::string bands_legend(const std::vector<SweetSpotMap>& maps, MapQuantity quantity) {
   std::string html = fmt::format("<ul class=\"legend\" id=\"legend-{}\">\n", quantity_name(quantity));
   for (int band = 0; band < kMapBands; ++band)
     html += fmt::format("<li><span class=\"swatch\"><span class=\"band band{}\"></span></span>{}</li>\n", band,
                         band_text(band, quantity));
+  if (quantity == MapQuantity::step)
+    for (const auto& [letter, name] : best_strategies(maps))
+      html += fmt::format("<li><b>{}</b>{}</li>\n", letter, xml_text(name));
   return html + "</ul>\n";
 }
 
@@ -211,7 +214,7 @@ std::string sweet_spot_page(const std::vector<SweetSpotMap>& maps) {
   if (maps.empty()) throw std::invalid_argument("a page of maps needs at least one of them");
   const std::vector<MapQuantity> quantities = quantities_of(maps);
   std::string legends;
-  for (const MapQuantity each : quantities) legends += bands_legend(each);
+  for (const MapQuantity each : quantities) legends += bands_legend(maps, each);
   return filled_page(page_texts::map_html, {{"title", xml_text("Sweet-spot map: " + maps[0].subject())},
                                             {"style", style()},
                                             {"map_choice", map_choice(maps)},

@@ -166,6 +166,8 @@ std::string legend(const SweetSpotMap& map, double& y) {
   if (steps)
     svg += legend_entry(svg_text(kMargin, y + 11, "mw-small", "1.02 d"),
                         "the whole step: Muon's time over AdamW's, and the letter of the best strategy", y);
+  for (const auto& [letter, name] : best_strategies({map}))
+    svg += legend_entry(svg_text(kMargin + 33, y + 11, "mw-small", std::string(1, letter)), name, y);
   const double middle = y + 7;
   svg += legend_entry(svg_line(kMargin + 2, middle, kMargin + 34, middle, "class=\"mw-line\""),
                       "here both send for as long: the gain inverts", y);

@@ -36,6 +36,8 @@ std::vector<std::string> sweet_spot_text(const SweetSpotMap& map) {
   append(lines, wrap_text("* outside of what was measured. " + sides_text(map), 2));
   for (const Obstacle each : map.obstacles())
     append(lines, wrap_text(fmt::format("{}: {}.", obstacle_word(each), obstacle_sentence(each)), 2));
+  for (const auto& [letter, name] : best_strategies({map}))
+    append(lines, wrap_text(fmt::format("{}: {}.", letter, name), 2));
   for (const std::string& note : map.notes) append(lines, wrap_text(note, 2));
   return lines;
 }

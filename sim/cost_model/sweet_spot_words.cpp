@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
+#include "src/strategies/strategy.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -125,6 +127,18 @@ std::string sides_text(const SweetSpotMap& map) {
   std::string text = fmt::format("Muon sends for less time than AdamW in {} of {} cells, and not in {}", below,
                                  below + above + without, above);
   return text + (without == 0 ? "." : fmt::format("; {} have no figure.", without));
+}
+
+std::vector<std::pair<char, std::string>> best_strategies(const std::vector<SweetSpotMap>& maps) {
+  std::set<char> letters;
+  for (const SweetSpotMap& map : maps)
+    for (const auto& row : map.cells)
+      for (const SweetSpotCell& cell : row)
+        if (cell.step) letters.insert(cell.step->best);
+  std::vector<std::pair<char, std::string>> names;
+  for (const Strategy& strategy : strategies())
+    if (letters.count(strategy.letter) > 0) names.emplace_back(strategy.letter, strategy.name);
+  return names;
 }
 
 int band_of(double ratio, MapQuantity quantity) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/cost_model/sweet_spot_map.hpp"
@@ -52,6 +53,9 @@ std::vector<std::string> cell_facts(const SweetSpotCell& cell);
 /// How the map divides, in a sentence: in how many cells Muon's communication takes less time, in how many more, and
 /// how many have no figure.
 std::string sides_text(const SweetSpotMap& map);
+
+/// The strategies that are the best in a cell of these maps, by their letters, with their names.
+std::vector<std::pair<char, std::string>> best_strategies(const std::vector<SweetSpotMap>& maps);
 
 /// The fills of ratios: from far below 1 to far above.
 constexpr int kMapBands = 6;

@@ -50,8 +50,8 @@ std::string text(const TrainingLayout& layout) {
   std::string grid = fmt::format("dp {} × tp {}", layout.dp, layout.tp);
   if (layout.pp > 1) grid += fmt::format(" × pp {}", layout.pp);
   if (layout.ep > 1) grid += fmt::format(", ep {}", layout.ep);
-  return fmt::format("{}, ZeRO-{}, {} of {}", grid, layout.zero, count_text(layout.accumulation, "micro-batch"),
-                     layout.micro_batch);
+  return fmt::format("{}, ZeRO-{}, {} {} of {}", grid, layout.zero, number_text(layout.accumulation),
+                     layout.accumulation == 1 ? "micro-batch" : "micro-batches", layout.micro_batch);
 }
 
 }  // namespace muonwalk::sim

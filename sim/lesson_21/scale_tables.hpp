@@ -8,7 +8,7 @@ namespace muonwalk::sim {
 /// How many ranks the tables of the lesson go through.
 const std::vector<int>& sizes_of_lesson();
 
-/// A step of Muon on a model of 7B parameters, for ever more ranks of a laptop's kind on dp × tp 2: what messages,
+/// A step of Muon on a model of 7B parameters, for more and more ranks of a laptop's kind on dp × tp 2: what messages,
 /// bytes and Newton–Schulz take. At most 100 columns.
 std::string laptop_table();
 

@@ -100,6 +100,11 @@ TEST_CASE("sweet_spot_svg: any map: well-formed, nothing over something else; a 
       }
     for (const Obstacle each : map.obstacles())
       CHECK(svg.find(fmt::format(">{}<", obstacle_sentence(each))) != std::string::npos);
+    for (const auto& [letter, name] : best_strategies({map})) {
+      CHECK(svg.find(fmt::format(">{}<", letter)) != std::string::npos);
+      CHECK(svg.find(fmt::format(">{}<", name)) != std::string::npos);
+    }
+    CHECK(best_strategies({map}).empty() != map.has_steps());
     CHECK((svg.find("the whole step") != std::string::npos) == map.has_steps());
     CHECK(svg.find("activations") != std::string::npos);
     CHECK(svg == sweet_spot_svg(map));
@@ -214,7 +219,7 @@ TEST_CASE("sweet_spot_json: every cell with its figures, null where there is non
   }
 }
 
-TEST_CASE("sweet_spot_csv: a line for each cell with as many fields as the first line; a name is no formula") {
+TEST_CASE("sweet_spot_csv: a line for each cell with as many fields as the first line; no name becomes a formula") {
   for (SweetSpotMap map : some_maps()) {
     map.model = "=1+1";
     std::istringstream csv(sweet_spot_csv(map));

@@ -26,7 +26,7 @@ def navigation(lessons):
 {pages}
     </tab>
 {tab("On your cluster", "md_docs_on_your_cluster")[2:]}
-{tab("Clusters for the cost model", "md_docs_cost_model")[2:]}
+{tab("The cost model", "md_docs_cost_model")[2:]}
 {tab("Glossary", "md_docs_glossary")[2:]}
     <tab type="usergroup" url="@ref md_docs_design" title="For those who build">
 {tab("The design", "md_docs_design")}

@@ -1,7 +1,7 @@
 // The map: a custom series of ECharts that draws a rectangle for each cell, the line where the gain inverts over them,
 // and the ratios on top. What is shown is one of data.maps, and one of its ratios.
 
-const ROW_HEIGHT = 34, TOP = 60, LEFT = 64, RIGHT = 6, BOTTOM = 8, HATCH_PITCH = 8;
+const ROW_HEIGHT = 34, TOP = 64, LEFT = 64, RIGHT = 6, BOTTOM = 8, HATCH_PITCH = 8;
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -68,7 +68,7 @@ function drawLabel(params, map, view, shade) {
       ...(word ? {} : { stroke: shade.paper, lineWidth: 3 }) },
   });
   const sans = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-  if (word) return text(0, figure.text, `${narrow ? 9 : 11}px ${sans}`, shade.quiet);
+  if (word) return text(0, figure.text, `${frame.width < 46 ? 9 : 11}px ${sans}`, shade.quiet);
   const ratio = text(figure.letter ? -6 : 0, figure.text, `600 ${narrow ? 12 : 13}px ${sans}`, shade.ink);
   if (!figure.letter) return ratio;
   return { type: "group", silent: true, children: [ratio, text(8, figure.letter, `11px ${sans}`, shade.ink)] };
@@ -92,7 +92,7 @@ function mapOption(map, view, shade, width) {
     animation: false,
     backgroundColor: shade.paper,
     grid: { left: LEFT, right: RIGHT, top: TOP, bottom: BOTTOM },
-    title: { text: map.heading, left: LEFT, top: 2, padding: 0,
+    title: { text: map.heading, left: LEFT, top: 6, padding: 0,
       textStyle: { color: shade.quiet, fontSize: 13, fontWeight: 400, width: width - LEFT - RIGHT, overflow: "break" } },
     xAxis: { type: "category", position: "top", data: map.columns, ...hidden,
       axisLabel: { ...label, margin: map.own === null ? 8 : 13 } },
