@@ -143,7 +143,7 @@ int print_map(const Request& request) {
 }
 
 int print_predicted_runs(const Request& request) {
-  for (const std::string& row : predicted_rows(read_runs(request.runs))) print_line(row);
+  for (const std::string& row : predicted_rows(read_layouts(request.runs))) print_line(row);
   return 0;
 }
 

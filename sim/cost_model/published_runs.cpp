@@ -38,7 +38,12 @@ const Cluster& records_cluster() {
   return cluster;
 }
 
-// A table's text, cut into cells. Quotes keep a comma inside of a cell.
+std::string without_spaces_around(const std::string& cell) {
+  const std::size_t first = cell.find_first_not_of(" \t"), last = cell.find_last_not_of(" \t");
+  return first == std::string::npos ? "" : cell.substr(first, last - first + 1);
+}
+
+// A table's text, cut into cells, without the spaces around each. Quotes keep a comma inside of a cell.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -51,6 +56,7 @@ std::vector<std::string> cells_of(const std::string& line) {
       cells.back() += each;
     }
   }
+  for (std::string& cell : cells) cell = without_spaces_around(cell);
   return cells;
 }
 
@@ -196,14 +202,15 @@ bool PublishedRun::clean() const {
 
 namespace {
 
-PublishedRuns runs_of(RunTable table) {
+// With results only where they are asked for, and the table has them.
+PublishedRuns runs_of(RunTable table, bool results) {
   table.read_header();
   PublishedRuns all;
   all.header = table.text;
   for (const char* column : {"model", "nodes", "dp", "tp", "pp", "zero", "mbs", "grad_acc"})
     if (!table.has(column)) table.refuse(fmt::format("it has no column {}", column));
   if (table.has(kPredicted)) table.refuse(fmt::format("it has a column {} already", kPredicted));
-  all.has_results = table.has("status") && table.has("tokens_per_s") && table.has("memory_gb");
+  all.has_results = results && table.has("status") && table.has("tokens_per_s") && table.has("memory_gb");
   while (table.next()) {
     table.read_row();
     all.runs.push_back(run_of(table, all.has_results));
@@ -214,9 +221,11 @@ PublishedRuns runs_of(RunTable table) {
 
 }  // namespace
 
-PublishedRuns read_runs(const std::string& path) { return runs_of(RunTable(path)); }
+PublishedRuns read_layouts(const std::string& path) { return runs_of(RunTable(path), false); }
 
-PublishedRuns carried_runs() { return runs_of(RunTable("ultrascale_runs.csv", page_texts::ultrascale_runs_csv)); }
+PublishedRuns read_runs(const std::string& path) { return runs_of(RunTable(path), true); }
+
+PublishedRuns carried_runs() { return runs_of(RunTable("ultrascale_runs.csv", page_texts::ultrascale_runs_csv), true); }
 
 RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software) {
   const ModelShape& model = model_shape(run.model);

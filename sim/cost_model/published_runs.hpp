@@ -27,7 +27,7 @@ struct PublishedRun {
 /// A table of runs.
 struct PublishedRuns {
   std::string header;              ///< its first line
-  bool has_results = false;        ///< it has the columns status, tokens_per_s, gpus and memory_gb
+  bool has_results = false;        ///< they were read with it
   std::vector<PublishedRun> runs;  ///< its rows, in order
 };
 
@@ -35,7 +35,14 @@ struct PublishedRuns {
 /// order, among others. Throws UsageError, one sentence with the number of the line, for a file that can't be read or
 /// has no such column or no row, for a row of another length, a model that is not known, a number that is not whole or
 /// not in range, and for a layout that does not fill its nodes.
+/// @{
+
+/// Layouts alone: all other columns are left as they are, whatever they hold.
+PublishedRuns read_layouts(const std::string& path);
+/// With results, where it has the columns status (measured or nan), tokens_per_s (of all GPUs) and memory_gb (GiB); and
+/// flags, where it has that.
 PublishedRuns read_runs(const std::string& path);
+/// @}
 
 /// The runs that the program carries: 2,061 of the Ultra-Scale Playbook's (sim/cost_model/records).
 PublishedRuns carried_runs();

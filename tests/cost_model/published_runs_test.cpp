@@ -78,6 +78,17 @@ TEST_CASE("read_runs: results, where the table has them") {
   CHECK(!runs.runs[2].clean());
 }
 
+TEST_CASE("read_layouts: whatever stands in the other columns") {
+  const WrittenTable table(kHeader + ",status, tokens_per_s,memory_gb\n 1B , 1,8,1,1,0,1,32,kept,,-\n");
+  const PublishedRuns runs = read_layouts(table.path());
+  CHECK(!runs.has_results);
+  REQUIRE(runs.runs.size() == 1);
+  CHECK(runs.runs[0].model == "1B");
+  CHECK(runs.runs[0].layout.accumulation == 32);
+  CHECK(predicted_rows(runs)[1].find(" 1B , 1,8,1,1,0,1,32,kept,,-,") == 0);
+  CHECK(usage_error([&table] { read_runs(table.path()); }).find("line 2 has status = kept") != std::string::npos);
+}
+
 TEST_CASE("read_runs: what can't be used is refused in a sentence with the line") {
   CHECK(usage_error([] { read_runs("no/such.csv"); }) ==
         "the table of runs \"no/such.csv\" can't be used: there is no such file");
@@ -106,7 +117,7 @@ TEST_CASE("read_runs: what can't be used is refused in a sentence with the line"
 
 TEST_CASE("predicted_rows: the rows as they were, with three cells more, and numbers also where it does not fit") {
   const WrittenTable table(kHeader + ",note\n1B,1,8,1,1,0,1,32,\"x, y\"\n80B,1,8,1,1,0,16,2,\n1B,2,1,1,16,0,1,256,\n");
-  const std::vector<std::string> rows = predicted_rows(read_runs(table.path()));
+  const std::vector<std::string> rows = predicted_rows(read_layouts(table.path()));
   REQUIRE(rows.size() == 4);
   CHECK(rows[0] == kHeader + ",note,pred_tokens_per_s_per_gpu,pred_memory_gb,pred_fits");
   CHECK(rows[1].find("1B,1,8,1,1,0,1,32,\"x, y\",") == 0);
@@ -117,7 +128,7 @@ TEST_CASE("predicted_rows: the rows as they were, with three cells more, and num
 }
 
 TEST_CASE("predict_run: the same as the model in Python, on published layouts and on those of 80B") {
-  const PublishedRuns runs = read_runs(MUONWALK_GOLDEN "/predicted_runs.csv");
+  const PublishedRuns runs = read_layouts(MUONWALK_GOLDEN "/predicted_runs.csv");
   CHECK(runs.runs.size() == 130);
   int fitting = 0;
   for (const PublishedRun& run : runs.runs) {
