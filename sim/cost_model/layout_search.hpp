@@ -10,12 +10,12 @@ namespace muonwalk::sim {
 
 /// What to look for: the fastest layouts of a model on this many GPUs.
 struct LayoutSearch {
-  const ModelShape& model;
-  const Cluster& cluster;
-  const TrainingSoftware& software;
-  int gpus = 0;       ///< of the cluster, all of which are used
-  int sequences = 0;  ///< in a batch; 0: default_sequences
-  bool muon = true;   ///< false: AdamW for all parameters
+  const ModelShape& model;           ///< what is trained
+  const Cluster& cluster;            ///< on what
+  const TrainingSoftware& software;  ///< by which program
+  int gpus = 0;                      ///< of the cluster, all of which are used
+  int sequences = 0;                 ///< in a batch; 0: default_sequences
+  bool muon = true;                  ///< false: AdamW for all parameters
 };
 
 /// The batch that a search takes unless it is told: 256 sequences, as in the records, and more where that would leave
@@ -24,7 +24,7 @@ int default_sequences(const ModelShape& model, int gpus);
 
 /// A layout with what it comes to.
 struct FoundLayout {
-  TrainingLayout layout;
+  TrainingLayout layout;             ///< which one
   std::optional<Strategy> strategy;  ///< how Muon is distributed; nothing: AdamW alone
   StepPrediction prediction;         ///< of a step
 };

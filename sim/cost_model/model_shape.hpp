@@ -26,12 +26,12 @@ struct ModelShape {
   Index kv_heads = 0;    ///< of keys and values
   Index head_width = 0;  ///< channels of a head
   Index hidden = 0;      ///< channels inside of the feed-forward half; with experts: of all that one token visits
-  Index vocabulary = 0;
-  Index tokens = 0;                  ///< in a sequence, as it was trained
-  bool tied = false;                 ///< the output layer is the embedding once more
-  bool gated = true;                 ///< three matrices in a feed-forward half (SwiGLU); false: two
-  Index experts = 0;                 ///< that a router chooses from, per layer; 0: a dense model
-  Index chosen = 0;                  ///< experts per token
+  Index vocabulary = 0;  ///< tokens that there are
+  Index tokens = 0;      ///< in a sequence, as it was trained
+  bool tied = false;     ///< the output layer is the embedding once more
+  bool gated = true;     ///< three matrices in a feed-forward half (SwiGLU); false: two
+  Index experts = 0;     ///< that a router chooses from, per layer; 0: a dense model
+  Index chosen = 0;      ///< experts per token
   std::vector<TensorClass> tensors;  ///< all of them
   std::string source;                ///< of these numbers
 

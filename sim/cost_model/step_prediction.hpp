@@ -15,10 +15,10 @@ namespace muonwalk::sim {
 
 /// What is asked: one training step of a model, laid out over a cluster.
 struct StepQuestion {
-  const ModelShape& model;
-  const Cluster& cluster;
-  const TrainingSoftware& software;
-  TrainingLayout layout;
+  const ModelShape& model;           ///< what is trained
+  const Cluster& cluster;            ///< on what
+  const TrainingSoftware& software;  ///< by which program
+  TrainingLayout layout;             ///< how it is laid out
 };
 
 /// One step of training, predicted.

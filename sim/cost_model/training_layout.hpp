@@ -19,7 +19,7 @@ Recomputation parse_recomputation(const std::string& word);
 
 /// How a training run is laid out over a cluster: the columns of a record of a run.
 struct TrainingLayout {
-  int nodes = 1;
+  int nodes = 1;         ///< of the cluster, all of whose accelerators take part
   int dp = 1;            ///< data-parallel ranks
   int tp = 1;            ///< tensor-parallel ranks
   int pp = 1;            ///< pipeline stages

@@ -39,9 +39,10 @@ RateScores rate_scores(const std::vector<RunOutcome>& outcomes);
 
 /// How often "fits" is right.
 struct FitScores {
-  std::size_t ran = 0, failed = 0;  ///< runs with numbers, and without
-  double found = 0;                 ///< share of those that ran that were said to fit
-  double refused = 0;               ///< share of those that failed that were said not to
+  std::size_t ran = 0;     ///< runs with numbers
+  std::size_t failed = 0;  ///< runs without
+  double found = 0;        ///< share of those that ran that were said to fit
+  double refused = 0;      ///< share of those that failed that were said not to
 
   /// The mean of both.
   double balanced_accuracy() const { return (found + refused) / 2; }
