@@ -202,10 +202,11 @@ std::string published_steps_text() {
                             "Published: NVIDIA, Megatron-Bridge 26.02. The batch follows from the published FLOPs.",
                             muon_steps());
   text +=
-      "\n\n" + table_of("bus bandwidth, 256 MB, H100 over EFA",
-                        "Predicted from latency and bandwidth of the links alone, which do not explain why it falls: "
-                        "so the model takes the measured curve. Published: the Ultra-Scale Playbook, 2025.",
-                        published_bandwidths());
+      "\n\n" +
+      table_of("bus bandwidth, 256 MB, H100 over EFA",
+               "Predicted from latency and bandwidth of the links alone, which do not explain why it falls: "
+               "so the gathers of the optimizer take the measured curve. Published: the Ultra-Scale Playbook, 2025.",
+               published_bandwidths());
   for (const std::string& line : paragraph(
            "Not predicted: Megatron-LM's 632, 356 and 157 ms of optimizer step on 32 GB300 (issue 6676), and the three "
            "models of dmuon on 16 nodes (arXiv 2606.27153), because neither says which matrices these models have.",
