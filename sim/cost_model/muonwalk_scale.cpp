@@ -43,9 +43,10 @@ struct Request {
   TrainingLayout layout;
   std::string recomputation = "none", strategy = "d";
   std::string over = "links", svg, html, trace;
-  std::string runs;     // of predict and validate
-  bool here = false;    // of validate
-  std::string machine;  // of measure
+  std::string runs;       // of predict and validate
+  bool here = false;      // of validate
+  bool overlaps = false;  // of explain
+  std::string machine;    // of measure
 };
 
 // Prints what the request asks for: JSON, CSV or text. The first two end with a newline of their own.
@@ -105,6 +106,7 @@ int print_explanation(Request& request) {
   if (with_muon(request)) {
     MuonWay way;
     way.strategy = strategy_of(request.strategy);
+    way.overlaps = request.overlaps;
     prediction = predict_muon(question, way);
   } else {
     prediction = predict_adamw(question);
@@ -219,6 +221,8 @@ int run(int argc, char** argv) {
   explanation->add_option("--recompute", request.recomputation, "none (default), selective or full");
   explanation->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
   explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
+  explanation->add_flag("--overlap", request.overlaps,
+                        "Muon's transfers hide behind Newton–Schulz, all but the first bucket's (lesson 17)");
   explanation->add_option("--trace", request.trace, "also write the predicted step as a trace, for Perfetto")
       ->type_name("FILE");
 
