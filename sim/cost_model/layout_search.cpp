@@ -11,6 +11,7 @@
 
 #include "sim/cost_model/training_memory.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -29,11 +30,6 @@ std::vector<int> divisors_up_to(int number, Index most) {
   return divisors;
 }
 
-// The largest expert-parallel group: experts are dealt out as far as they go.
-int expert_ranks(const ModelShape& model, int dp) {
-  return model.experts == 0 ? 1 : static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
-}
-
 bool can_be_cut(const ModelShape& model, int tp) {
   return std::all_of(model.tensors.begin(), model.tensors.end(), [tp](const TensorClass& each) {
     if (each.kind == TensorKind::vector || each.kind == TensorKind::embedding || each.kind == TensorKind::output)
@@ -49,10 +45,20 @@ bool lies_evenly(const Cluster& cluster, const TrainingLayout& layout) {
     group_spread(cluster, layout.tp, 1);
     group_spread(cluster, layout.dp, layout.tp);
     group_spread(cluster, layout.pp, layout.tp * layout.dp);
+    group_spread(cluster, layout.dp / layout.ep, layout.tp * layout.ep);  // those that share the same experts
     return true;
   } catch (const UsageError&) {
     return false;
   }
+}
+
+// Experts are dealt out as far as they go, and as the ranks that then share them lie evenly.
+int expert_ranks(const ModelShape& model, const Cluster& cluster, TrainingLayout layout) {
+  if (model.experts == 0) return 1;
+  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(layout.dp)));
+  for (layout.ep = most; layout.ep > 1; --layout.ep)
+    if (most % layout.ep == 0 && lies_evenly(cluster, layout)) break;
+  return layout.ep;
 }
 
 void add_batches(const LayoutSearch& search, int sequences, TrainingLayout layout,
@@ -132,6 +138,9 @@ int default_sequences(const ModelShape& model, int gpus) {
 
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   const int node = search.cluster.node();
+  if (search.gpus > kMostOfALayout)
+    throw UsageError(fmt::format("--gpus {} is more than the {} that a layout can have", number_text(search.gpus),
+                                 number_text(kMostOfALayout)));
   if (search.gpus < 1 || (search.gpus > node && search.gpus % node != 0))
     throw UsageError(fmt::format("--gpus {} is not a whole number of nodes of {}; try {}", search.gpus, node,
                                  std::max(1, search.gpus / node) * node));
@@ -146,15 +155,15 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
       layout.pp = pp;
       layout.dp = search.gpus / tp / pp;
       layout.zero = 1;
-      layout.ep = expert_ranks(search.model, layout.dp);
+      layout.ep = expert_ranks(search.model, search.cluster, layout);
       if (lies_evenly(search.cluster, layout)) add_batches(search, sequences, layout, layouts);
     }
   }
   if (layouts.empty())
-    throw UsageError(
-        fmt::format("no layout of {} uses {} GPUs of {} with {} sequences in a batch; try a power of two "
-                    "of nodes, or a batch that dp divides",
-                    search.model.name, search.gpus, search.cluster.name, sequences));
+    throw UsageError(fmt::format(
+        "no layout of {} uses {} GPUs of {} with {} in a batch; try a power of two "
+        "of nodes, or a batch that dp divides",
+        search.model.name, search.gpus, visible_name(search.cluster.name), count_text(sequences, "sequence")));
   return layouts;
 }
 
@@ -179,14 +188,22 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
     throw UsageError(
         fmt::format("{} does not fit on {} GPUs of {} in any of {} layouts: the leanest needs {:.1f} GiB "
                     "of {:.1f}; take more GPUs",
-                    search.model.name, search.gpus, search.cluster.name, found.tried, least_bytes / kGibibyte,
-                    search.cluster.accelerator.memory_bytes / kGibibyte));
+                    search.model.name, search.gpus, visible_name(search.cluster.name), found.tried,
+                    least_bytes / kGibibyte, search.cluster.accelerator.memory_bytes / kGibibyte));
   std::stable_sort(found.best.begin(), found.best.end(), faster);
   found.best = fastest_of_each_grid(std::move(found.best));
   if (search.muon) try_every_strategy(search, costs, found.best);
   found.best.resize(std::min(found.best.size(), static_cast<std::size_t>(most)));
   return found;
 }
+
+namespace {
+
+std::string lost_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
+}  // namespace
 
 std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   std::map<std::string_view, double> slower;
@@ -196,10 +213,10 @@ std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   for (const auto& [name, seconds] : slower) losses.emplace_back(seconds, name);
   std::sort(losses.rbegin(), losses.rend());
   const double all = other.prediction.step_seconds() - best.prediction.step_seconds();
-  std::string text = fmt::format("{:.3g} ms slower", all * 1e3);
+  std::string text = lost_time(all) + " slower";
   const auto list = [&text](const char* word, double seconds, std::string_view name, bool first) {
     text += first ? word : ", ";
-    text += fmt::format("{:.3g} ms by {}", std::abs(seconds) * 1e3, name);
+    text += fmt::format("{} by {}", lost_time(std::abs(seconds)), name);
   };
   // What makes up a tenth of the difference, at least.
   const double worth = std::abs(all) / 10;

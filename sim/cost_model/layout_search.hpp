@@ -39,7 +39,7 @@ struct FoundLayouts {
 /// All grids that use every GPU, with micro-batches of 1, 2, 4 and 8 sequences, with and without recomputation: tp up
 /// to 64 that divides the heads, pp up to the number of layers that divides what is left, dp that divides the batch,
 /// and at least as many micro-batches as 1F1B needs. ZeRO-1. Experts are dealt out over as many DP ranks as divide
-/// them and dp. Throws UsageError, one sentence, where there is none.
+/// them and dp, and leave groups that lie evenly in the cluster. Throws UsageError, one sentence, where there is none.
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search);
 
 /// The `most` fastest grids, each with the micro-batches and the recomputation with which it is fastest and fits. With
