@@ -140,6 +140,25 @@ TEST_CASE("possible_layouts: on one node of eight GPUs, 1B has these grids, and 
   CHECK((selective("megatron") > 0) == !software_of("megatron").fused_attention);
 }
 
+TEST_CASE("possible_layouts: experts are dealt out so that the ranks which share them lie evenly in the cluster") {
+  // Nodes of 72 GPUs, and 384 experts: the largest divisor that both have does not always fit.
+  const Cluster cluster = cluster_of("gb300-nvl72");
+  for (const char* model : {"qwen3-30b", "kimi-k2"})
+    for (const int gpus : {72, 8 * 72, 8192 * 72}) {
+      const LayoutSearch search = search_of(model, cluster, gpus);
+      bool dealt_out = false;
+      for (const TrainingLayout& layout : possible_layouts(search)) {
+        CAPTURE(text(layout));
+        CHECK_NOTHROW(group_spread(cluster, layout.dp / layout.ep, layout.tp * layout.ep));
+        dealt_out = dealt_out || layout.ep > 1;
+      }
+      CHECK(dealt_out);
+    }
+  // On nodes of eight, powers of two lie evenly: as far as experts and dp go.
+  for (const TrainingLayout& layout : possible_layouts(search_of("qwen3-30b", cluster_of("h100-efa"), 64)))
+    CHECK(layout.ep == std::min(layout.dp, 128));
+}
+
 TEST_CASE("possible_layouts: a batch that is asked for is the batch") {
   const Cluster cluster = cluster_of("h100-efa");
   for (const int sequences : {1, 7, 48, 1024})
@@ -227,7 +246,7 @@ TEST_CASE("find_layouts: numbers of GPUs and batches that can't be are refused i
     CAPTURE(gpus);
     CHECK(said("gpt2", gpus).find("is more than the 1,048,576") != std::string::npos);
   }
-  // dp can't be 1 for so many GPUs, and nothing above 1 divides one sequence.
+  // One sequence takes dp 1, and tp and pp do not go far enough.
   const std::string none = said("1B", 2048, 1);
   CHECK(none.find("no layout of 1B uses 2048 GPUs of h100-efa with 1 sequence in a batch") != std::string::npos);
 }

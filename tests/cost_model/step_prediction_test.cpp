@@ -70,6 +70,31 @@ TEST_CASE("predict_muon: AdamW's step, term by term, and behind it what muon_cos
       }
 }
 
+TEST_CASE("predict_muon: what a transfer is made from comes to what it takes, with every strategy") {
+  const Cluster cluster = cluster_of("h100-efa");
+  const StepQuestion question{model_shape("8B"), cluster, software_of("nanotron"), layout_of(4, 2, 4, 2, 8)};
+  for (const Strategy& strategy : strategies()) {
+    MuonWay way;
+    way.strategy = strategy;
+    CAPTURE(strategy.letter);
+    const StepPrediction adamw = predict_adamw(question), muon = predict_muon(question, way);
+    for (std::size_t i = adamw.seconds.size(); i < muon.seconds.size(); ++i) {
+      const Term& term = muon.seconds[i];
+      const auto input = [&term](std::string_view name) {
+        for (const TermInput& each : term.inputs)
+          if (each.name == name) return each.value;
+        return 0.0;
+      };
+      CAPTURE(term.name);
+      if (std::string_view(term.name) == "Newton–Schulz")
+        CHECK(term.amount == doctest::Approx(input("FLOPs") / input("peak") / input("efficiency")));
+      else if (input("bandwidth") > 0)
+        CHECK(term.amount == doctest::Approx(input("latency of all calls") + input("bytes sent") / input("bandwidth") -
+                                             input("hidden")));
+    }
+  }
+}
+
 TEST_CASE("predict_adamw: the terms of training_seconds and training_bytes") {
   const Cluster cluster = cluster_of("h100-efa");
   const TrainingLayout layout = layout_of(4, 2, 4, 2, 8);
@@ -103,6 +128,20 @@ TEST_CASE("predict_muon: by hand, one momentum for Llama's matrices, and two mom
         term_of(muon.bytes, "gathered matrices") == nullptr ? 0 : term_of(muon.bytes, "gathered matrices")->amount;
     CHECK(total(muon.bytes) - gathered == doctest::Approx(total(adamw.bytes) - moments->amount + momentum->amount));
   }
+}
+
+TEST_CASE("predictions: experts are dealt out over ranks, and the optimizer state of all ranks stays as much") {
+  const Cluster cluster = cluster_of("h100-efa");
+  const ModelShape& model = model_shape("qwen3-30b");
+  const auto moments = [&](int ep) {
+    TrainingLayout layout = layout_of(16, 2, 1, 1, 1);
+    layout.ep = ep;
+    const std::vector<Term> bytes = predict_adamw({model, cluster, software_of("nanotron"), layout}).bytes;
+    return term_of(bytes, kTwoMoments)->amount;
+  };
+  // Every DP rank has a sixteenth of the two moments of all that its TP rank has, norms left out.
+  CHECK(moments(1) == doctest::Approx(8 * model.parameters() / 2 / 16).epsilon(1e-3));
+  for (const int ep : {2, 8, 16}) CHECK(moments(ep) == doctest::Approx(moments(1)));
 }
 
 TEST_CASE("predict_muon: gathered matrices count only where they are more than the activations, and then only that") {
