@@ -37,7 +37,8 @@ Json layout_json(const TrainingLayout& layout) {
           {"zero", layout.zero},
           {"micro_batch_sequences", layout.micro_batch},
           {"accumulation", layout.accumulation},
-          {"recomputation", recomputation_name(layout.recomputation)}};
+          {"recomputation", recomputation_name(layout.recomputation)},
+          {"chunks", layout.chunks}};
 }
 
 Json prediction_json(const StepPrediction& prediction, int gpus) {

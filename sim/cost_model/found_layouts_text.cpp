@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 
 #include "sim/cost_model/found_layouts_output.hpp"
 #include "sim/cost_model/training_memory.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -14,13 +16,24 @@ namespace {
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} µs", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
+  if (seconds >= 1000) return fmt::format("{} s", number_text(std::llround(seconds)));
   return fmt::format("{:.3f} s", seconds);
 }
 
 std::string gibibytes_text(double bytes) { return fmt::format("{:.1f} GiB", bytes / kGibibyte); }
 
 std::string strategy_text(const FoundLayout& found) {
-  return found.strategy ? fmt::format("({}) {}", found.strategy->letter, found.strategy->name) : "AdamW";
+  return found.strategy ? fmt::format("({})", found.strategy->letter) : "AdamW";
+}
+
+// The strategies that the letters stand for.
+std::string legend(const std::vector<FoundLayout>& found) {
+  std::map<char, const char*> names;
+  for (const FoundLayout& each : found)
+    if (each.strategy) names.emplace(each.strategy->letter, each.strategy->name);
+  std::string text;
+  for (const auto& [letter, name] : names) text += fmt::format("{}({}) {}", text.empty() ? "" : ", ", letter, name);
+  return text;
 }
 
 std::vector<std::string> layout_row(const FoundLayout& found, int gpus, int number) {
@@ -73,8 +86,9 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
   for (const Term& term : terms)
     for (const TermInput& input : term.inputs)
       if (input.extrapolated) {
-        std::string& list = terms_of[fmt::format("{} = {:.6g}, the nearest that was measured is {:.6g}", input.name,
-                                                 input.value, input.nearest_at)];
+        std::string& list =
+            terms_of[fmt::format("{} = {}, the nearest that was measured is {}", input.name,
+                                 amount_text(input.value, input.unit), amount_text(input.nearest_at, input.unit))];
         list += (list.empty() ? "" : ", ") + std::string(term.name);
       }
   for (const auto& [input, list] : terms_of)
@@ -87,18 +101,21 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
   const FoundLayout& best = found.best.front();
   std::vector<std::string> lines;
   const int sequences = best.layout.dp * best.layout.micro_batch * best.layout.accumulation;
-  append(lines, paragraph(fmt::format("{} on {} GPUs of {}, {} sequences of {} tokens per step, {}", search.model.name,
-                                      number_text(search.gpus), search.cluster.name, number_text(sequences),
+  append(lines, paragraph(fmt::format("{} on {} of {}, {} of {} tokens per step, {}", search.model.name,
+                                      search.gpus == 1 ? "1 GPU" : number_text(search.gpus) + " GPUs",
+                                      visible_name(search.cluster.name),
+                                      sequences == 1 ? "1 sequence" : number_text(sequences) + " sequences",
                                       number_text(search.model.tokens), search.software.name),
                           0, 2));
   lines.push_back(fmt::format("{} layouts, {} of them fit into {} of memory", number_text(found.tried),
                               number_text(found.fit), gibibytes_text(search.cluster.accelerator.memory_bytes)));
   lines.push_back("");
   std::vector<std::vector<std::string>> rows = {
-      {"   dp × tp × pp", "optimizer", "micro-batches", "recompute", "a step", "tokens/s per GPU", "memory"}};
+      {"   dp × tp × pp", "optimizer", "micro-batches", "recompute", "a step", "tokens/s/GPU", "memory"}};
   int number = 0;
   for (const FoundLayout& each : found.best) rows.push_back(layout_row(each, search.gpus, ++number));
   append(lines, table_lines(rows, 2));
+  if (const std::string names = legend(found.best); !names.empty()) append(lines, paragraph(names, 0, 2));
   lines.push_back("");
   append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
   append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
@@ -110,7 +127,7 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
 std::vector<std::string> explanation_text(const StepQuestion& question, const StepPrediction& prediction) {
   std::vector<std::string> lines;
   append(lines, paragraph(fmt::format("{} on {} of {} with {}: {}", question.model.name,
-                                      count_text(question.layout.ranks(), "GPU"), question.cluster.name,
+                                      count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
                                       question.software.name, text(question.layout)),
                           0, 2));
   lines.push_back("");

@@ -11,6 +11,7 @@
 
 #include "sim/cost_model/training_memory.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -146,6 +147,9 @@ int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp
 
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   const int node = search.cluster.node();
+  if (search.gpus > kMostOfALayout)
+    throw UsageError(fmt::format("--gpus {} is more than the {} that a layout can have", number_text(search.gpus),
+                                 number_text(kMostOfALayout)));
   if (search.gpus < 1 || (search.gpus > node && search.gpus % node != 0))
     throw UsageError(fmt::format("--gpus {} is not a whole number of nodes of {}; try {}", search.gpus, node,
                                  std::max(1, search.gpus / node) * node));
@@ -165,10 +169,10 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
     }
   }
   if (layouts.empty())
-    throw UsageError(
-        fmt::format("no layout of {} uses {} GPUs of {} with {} sequences in a batch; try a power of two "
-                    "of nodes, or a batch that dp divides",
-                    search.model.name, search.gpus, search.cluster.name, sequences));
+    throw UsageError(fmt::format(
+        "no layout of {} uses {} GPUs of {} with {} in a batch; try a power of two "
+        "of nodes, or a batch that dp divides",
+        search.model.name, search.gpus, visible_name(search.cluster.name), count_text(sequences, "sequence")));
   return layouts;
 }
 
@@ -193,14 +197,22 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
     throw UsageError(
         fmt::format("{} does not fit on {} GPUs of {} in any of {} layouts: the leanest needs {:.1f} GiB "
                     "of {:.1f}; take more GPUs",
-                    search.model.name, search.gpus, search.cluster.name, found.tried, least_bytes / kGibibyte,
-                    search.cluster.accelerator.memory_bytes / kGibibyte));
+                    search.model.name, search.gpus, visible_name(search.cluster.name), found.tried,
+                    least_bytes / kGibibyte, search.cluster.accelerator.memory_bytes / kGibibyte));
   std::stable_sort(found.best.begin(), found.best.end(), faster);
   found.best = fastest_of_each_grid(std::move(found.best));
   if (search.muon) try_every_strategy(search, costs, found.best);
   found.best.resize(std::min(found.best.size(), static_cast<std::size_t>(most)));
   return found;
 }
+
+namespace {
+
+std::string lost_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
+}  // namespace
 
 std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   std::map<std::string_view, double> slower;
@@ -210,10 +222,10 @@ std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   for (const auto& [name, seconds] : slower) losses.emplace_back(seconds, name);
   std::sort(losses.rbegin(), losses.rend());
   const double all = other.prediction.step_seconds() - best.prediction.step_seconds();
-  std::string text = fmt::format("{:.3g} ms slower", all * 1e3);
+  std::string text = lost_time(all) + " slower";
   const auto list = [&text](const char* word, double seconds, std::string_view name, bool first) {
     text += first ? word : ", ";
-    text += fmt::format("{:.3g} ms by {}", std::abs(seconds) * 1e3, name);
+    text += fmt::format("{} by {}", lost_time(std::abs(seconds)), name);
   };
   // What makes up a tenth of the difference, at least.
   const double worth = std::abs(all) / 10;

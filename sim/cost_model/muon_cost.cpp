@@ -45,8 +45,8 @@ BusiestRank busiest_rank(const Strategy& strategy, const std::vector<Parameter>&
 // peak that the device reaches for products of this size.
 struct ProductTime {
   double seconds = 0, flops = 0;
-  bool outside = false;
-  double nearest = 0;
+  bool outside = false;             // of some product, the efficiency was read outside of its curve
+  double read_at = 0, nearest = 0;  // its FLOPs, and those of the nearest measured one
 };
 
 void add_products(const Work& work, int ns_steps, const Accelerator& device, ProductTime& time) {
@@ -57,7 +57,10 @@ void add_products(const Work& work, int ns_steps, const Accelerator& device, Pro
     const CurveReading reading = device.product_efficiency.at(product);
     efficiency = reading.value;
     time.outside = time.outside || reading.outside;
-    if (reading.outside) time.nearest = reading.nearest_at;
+    if (reading.outside) {
+      time.read_at = product;
+      time.nearest = reading.nearest_at;
+    }
   }
   time.flops += work.flops;
   time.seconds += work.flops / (device.flops_per_second * efficiency);
@@ -137,7 +140,10 @@ class PlanSum {
                           {{"FLOPs", cost.flops, "FLOP", "its plan"},
                            {"peak", peak, "FLOP/s", "the cluster's accelerator"},
                            {"efficiency", newton_schulz > 0 ? cost.flops / (newton_schulz * peak) : 1, "",
-                            "by the size of the products", products_.outside, products_.nearest}}});
+                            "by the size of the products"}}});
+    if (products_.outside)
+      cost.terms.back().inputs.push_back({"a product", products_.read_at, "FLOP",
+                                          "of those outside of the curve of efficiencies", true, products_.nearest});
     // A transfer hides behind the work of the buckets that are there already.
     double hidden = 0;
     if (way_.overlaps && buckets > 1)

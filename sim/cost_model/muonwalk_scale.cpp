@@ -15,6 +15,7 @@
 #include "sim/cost_model/predicted_trace.hpp"
 #include "sim/cost_model/published_runs.hpp"
 #include "sim/cost_model/published_steps.hpp"
+#include "sim/cost_model/stage_filling.hpp"
 #include "sim/cost_model/sweet_spot_map.hpp"
 #include "sim/cost_model/sweet_spot_output.hpp"
 #include "sim/cost_model/validate_here.hpp"
@@ -95,13 +96,33 @@ int print_plan(const Request& request) {
   return 0;
 }
 
+// The file that describes the cluster, where it is one.
+NamedPath cluster_file(const Request& request) {
+  const std::string& name = request.cluster;
+  const bool known = name.size() < 5 || name.compare(name.size() - 5, 5, ".json") != 0;
+  return {"--cluster", known ? "" : name, PathUse::reads, "", ""};
+}
+
+// More stages than layers, heads that TP does not divide, and what else can't run with any optimizer.
+void require_runnable(const StepQuestion& question) {
+  const TrainingLayout& layout = question.layout;
+  stage_matrices(question.model, layout.pp, layout.ep);
+  if (layout.chunks > 1 && question.model.layers < static_cast<Index>(layout.pp) * layout.chunks)
+    throw UsageError(fmt::format("{} layers of {} can't be cut into pp {} × {} chunks; take fewer",
+                                 question.model.layers, question.model.name, layout.pp, layout.chunks));
+  const std::string why = why_it_cannot_run(question.model, layout, question.software);
+  if (!why.empty()) throw UsageError(why);
+}
+
 int print_explanation(Request& request) {
   const Cluster cluster = cluster_of(request.cluster);
+  require_sizes(request.layout);
   request.layout.nodes = (request.layout.ranks() + cluster.node() - 1) / cluster.node();
   request.layout.recomputation = parse_recomputation(request.recomputation);
   const StepQuestion question{model_shape(request.model), cluster, software_of(request.software), request.layout};
   require_sensible(question.layout, std::min(cluster.node(), question.layout.ranks()));
-  if (!request.trace.empty()) require_distinct_files({{"--trace", request.trace, PathUse::writes, "", ""}});
+  require_runnable(question);
+  require_distinct_files({{"--trace", request.trace, PathUse::writes, "", ""}, cluster_file(request)});
   StepPrediction prediction;
   if (with_muon(request)) {
     MuonWay way;
@@ -123,8 +144,9 @@ int print_map(const Request& request) {
   SweetSpotQuestion question{model_shape(request.model), cluster, &software_of(request.software)};
   question.columns = parse_map_columns(request.over);
   if (request.gpus > 0) question.most_gpus = request.gpus;
-  require_distinct_files(
-      {{"--svg", request.svg, PathUse::writes, "", ""}, {"--html", request.html, PathUse::writes, "", ""}});
+  require_distinct_files({{"--svg", request.svg, PathUse::writes, "", ""},
+                          {"--html", request.html, PathUse::writes, "", ""},
+                          cluster_file(request)});
   std::unique_ptr<FileBeside> svg, html;
   if (!request.svg.empty()) svg = std::make_unique<FileBeside>(request.svg);
   if (!request.html.empty()) html = std::make_unique<FileBeside>(request.html);
@@ -160,9 +182,12 @@ int print_validation(const Request& request) {
     return std::all_of(steps.begin(), steps.end(), [](const StepHere& step) { return step.difference.empty(); }) ? 0
                                                                                                                  : 1;
   }
+  // Before anything is printed: the table may be refused.
+  const std::string runs =
+      validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty());
   print_line(published_steps_text());
   print_line();
-  print_line(validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty()));
+  print_line(runs);
   return 0;
 }
 
@@ -201,9 +226,11 @@ int run(int argc, char** argv) {
 
   CLI::App* plan = app.add_subcommand("plan", "the fastest layouts of a model on some GPUs, and why others are slower");
   add_question(*plan, request);
-  plan->add_option("--gpus", request.gpus, "how many; all of them are used")->required();
+  plan->add_option("--gpus", request.gpus, "how many; all of them are used")
+      ->required()
+      ->check(CLI::Range(1, kMostOfALayout));
   plan->add_option("--sequences", request.sequences, "in a batch (default 256, more where GPUs would have no work)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   plan->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
   plan->add_option("--most", request.most, "how many layouts to print (default 5)")->check(CLI::Range(1, 1000));
 
@@ -229,7 +256,7 @@ int run(int argc, char** argv) {
   CLI::App* map = app.add_subcommand("map", "where Muon sends less than AdamW, and the line where that turns");
   add_question(*map, request);
   map->add_option("--over", request.over, "links (default): GPUs and link speed; grid: dp and tp");
-  map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::PositiveNumber);
+  map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::Range(2, kMostOfALayout));
   map->add_option("--svg", request.svg, "also write a picture")->type_name("FILE");
   map->add_option("--html", request.html, "also write a page with both maps, to point at")->type_name("FILE");
 

@@ -9,9 +9,14 @@
 
 #include "sim/lesson_19/pipeline_timeline.hpp"
 #include "sim/recording/trace_writers.hpp"
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
+
+constexpr std::int64_t kMostForwards = 100'000;  // over all stages
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
@@ -24,9 +29,10 @@ struct Ending {
 
 constexpr const char* kDp = "dp";
 constexpr const char* kTp = "tp";
-const Ending kEndings[] = {{"gradients summed over DP", CollectiveKind::reduce_scatter, kDp},
+constexpr const char* kEnds = "first and last stage";
+const Ending kEndings[] = {{"gradients summed over DP", CollectiveKind::all_reduce, kDp},
                            {"weights gathered over DP", CollectiveKind::all_gather, kDp},
-                           {"tied table", CollectiveKind::all_reduce, "first and last stage"},
+                           {"tied table", CollectiveKind::all_reduce, kEnds},
                            {"AdamW", std::nullopt, ""},
                            {"Newton–Schulz", std::nullopt, ""},
                            {"all-to-all to workers", CollectiveKind::all_to_all, kDp},
@@ -52,9 +58,10 @@ class RankWriter {
  public:
   RankWriter(const Grid& grid, int stage) : grid_(grid) {
     const int number = grid.rank(0, 0, stage);
-    rank_.label = fmt::format("rank {} (stage {}, predicted)", number, stage);
+    // Whoever reads the trace looks for a rank's number, below the number of ranks that are in the trace.
+    rank_.label = fmt::format("rank {} (stage {}, predicted)", stage, stage);
     for (const char* name : {kDp, kTp}) rank_.groups.push_back(grid.group(name, number));
-    rank_.groups.push_back({"first and last stage", {grid.rank(0, 0, 0), grid.rank(0, 0, grid.pp() - 1)}});
+    rank_.groups.push_back({kEnds, {grid.rank(0, 0, 0), grid.rank(0, 0, grid.pp() - 1)}});
   }
 
   void span(SpanKind kind, const std::string& name, Interval time) {
@@ -96,9 +103,15 @@ class RankWriter {
 
 RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& prediction) {
   const TrainingLayout& layout = question.layout;
+  if (std::int64_t{layout.accumulation} * layout.pp > kMostForwards)
+    throw UsageError(
+        fmt::format("a trace of {} forwards is too large to look at; it can have {}, so take fewer "
+                    "micro-batches",
+                    number_text(std::int64_t{layout.accumulation} * layout.pp), number_text(kMostForwards)));
   RunTrace run;
   run.name = "muonwalk-scale";
-  run.title = fmt::format("Predicted: {} on {}, {}", question.model.name, question.cluster.name, text(layout));
+  run.title =
+      fmt::format("Predicted: {} on {}, {}", question.model.name, visible_name(question.cluster.name), text(layout));
   run.grid = Grid().dp(layout.dp).tp(layout.tp).pp(layout.pp);
   run.precision = "bf16";
   run.backend = "predicted";
@@ -110,19 +123,25 @@ RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& pre
   const std::int64_t forward = std::max<std::int64_t>(1, nanoseconds(pipeline / slots / 3));
   const PipelineTimeline timeline =
       play_pipeline(PipelineSchedule::one_f_one_b, layout.accumulation, equal_times(layout.pp, forward, 2 * forward));
-  const std::int64_t pipeline_end = timeline.extent().end;
-  const std::int64_t end = pipeline_end + nanoseconds(prediction.step_seconds() - pipeline);
+  // What was rounded in one slot is not to add up over thousands of them.
+  const double stretch = pipeline * 1e9 / static_cast<double>(timeline.extent().end);
+  const auto stretched = [stretch](Interval time) {
+    const auto at = [stretch](std::int64_t ns) { return std::llround(stretch * static_cast<double>(ns)); };
+    return Interval{at(time.begin), at(time.end)};
+  };
+  const std::int64_t end = nanoseconds(prediction.step_seconds());
   for (int stage = 0; stage < layout.pp; ++stage) {
     RankWriter rank(run.grid, stage);
     rank.span(SpanKind::step, "training step 1", {0, end});
     for (const PipelineSpan& move : timeline.stages[static_cast<std::size_t>(stage)])
-      rank.span(SpanKind::phase, move_name(move.move), move.time);
-    std::int64_t now = pipeline_end;
+      rank.span(SpanKind::phase, move_name(move.move), stretched(move.time));
+    double now = pipeline;
     for (const Term& term : prediction.seconds) {
       const Ending* ending = ending_of(term);
       if (ending == nullptr || term.amount <= 0) continue;
-      const Interval time{now, now + nanoseconds(term.amount)};
-      now = time.end;
+      const double until = now + term.amount;
+      const Interval time{nanoseconds(now), std::min(nanoseconds(until), end)};
+      now = until;
       if (ending->call)
         rank.call(*ending, bytes_of(term), time);
       else

@@ -11,7 +11,6 @@
 namespace muonwalk::sim {
 namespace {
 
-// A number with at most four digits, and a prefix for its unit: "1.234 ms", "46 GB".
 std::string with_prefix(double number, const std::string& unit) {
   if (number == 0) return "0 " + unit;
   struct Prefix {
@@ -32,16 +31,19 @@ std::string with_prefix(double number, const std::string& unit) {
 }
 
 std::string input_text(const TermInput& input) {
-  std::string text =
-      fmt::format("{} = {}", input.name,
-                  input.unit[0] == '\0' ? fmt::format("{:.6g}", input.value) : with_prefix(input.value, input.unit));
+  std::string text = fmt::format("{} = {}", input.name, amount_text(input.value, input.unit));
   if (input.source[0] != '\0') text += fmt::format(" ({})", input.source);
   if (input.extrapolated)
-    text += fmt::format(", outside of what was measured: the nearest point, at {:.6g}", input.nearest_at);
+    text += fmt::format(", outside of what was measured: the nearest point, at {}",
+                        amount_text(input.nearest_at, input.unit));
   return text;
 }
 
 }  // namespace
+
+std::string amount_text(double number, const std::string& unit) {
+  return unit.empty() ? fmt::format("{:.6g}", number) : with_prefix(number, unit);
+}
 
 bool Term::extrapolated() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const TermInput& input) { return input.extrapolated; });

@@ -27,6 +27,10 @@ struct Term {
   bool extrapolated() const;
 };
 
+/// A number with at most four digits and a prefix for its unit: "1.234 ms", "46 GB"; a count, which has no unit, with
+/// up to six.
+std::string amount_text(double number, const std::string& unit);
+
 /// The sum of the terms.
 double total(const std::vector<Term>& terms);
 

@@ -1,6 +1,7 @@
 #include "sim/cost_model/published_runs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -19,6 +20,7 @@
 #include "sim/cost_model/training_time.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 
@@ -31,7 +33,7 @@ namespace {
 constexpr std::uintmax_t kMostBytes = 64 << 20;
 constexpr int kMostNumber = 1 << 20;
 constexpr const char* kCluster = "h100-efa";
-constexpr const char* kPredicted = "pred_tokens_per_s_per_gpu";
+constexpr const char* kPredicted[] = {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"};
 
 const Cluster& records_cluster() {
   static const Cluster cluster = cluster_of(kCluster);
@@ -67,6 +69,7 @@ class RunTable {
   explicit RunTable(const std::string& path) : path_(path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
+    if (error == std::errc::permission_denied) refuse("permission denied");
     if (!std::filesystem::exists(status)) refuse("there is no such file");
     if (std::filesystem::is_directory(status)) refuse("it is a folder");
     if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file");
@@ -94,6 +97,7 @@ class RunTable {
     if (!next()) refuse("it is empty");
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) text.erase(0, kByteOrderMark.size());
+    require_closed_quotes();
     columns_ = cells_of(text);
   }
 
@@ -101,10 +105,19 @@ class RunTable {
     return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
   }
 
+  // A name that stands for two columns stands for neither.
+  void require_once(const char* column) const {
+    const auto times = std::count(columns_.begin(), columns_.end(), column);
+    if (times == 0) refuse(fmt::format("it has no column {}", column));
+    if (times > 1) refuse(fmt::format("it has {} columns {}", times, column));
+  }
+
   void read_row() {
+    require_closed_quotes();
     cells_ = cells_of(text);
     if (cells_.size() != columns_.size())
-      refuse_line(fmt::format("has {} cells, and the first line names {} columns", cells_.size(), columns_.size()));
+      refuse_line(fmt::format("has {}, and the first line names {}", count_text(whole_of(cells_.size()), "cell"),
+                              count_text(whole_of(columns_.size()), "column")));
   }
 
   const std::string& cell(const std::string& column) const {
@@ -141,6 +154,14 @@ class RunTable {
   std::string text;  // the present line
 
  private:
+  static std::int64_t whole_of(std::size_t size) { return static_cast<std::int64_t>(size); }
+
+  // A cell that does not end would swallow the columns that are added behind it.
+  void require_closed_quotes() const {
+    if (std::count(text.begin(), text.end(), '"') % 2 != 0)
+      refuse_line("has a quoted cell that does not end on it; a row is one line");
+  }
+
   std::string path_;
   std::unique_ptr<std::istream> stream_;
   int line_ = 0;
@@ -207,9 +228,9 @@ PublishedRuns runs_of(RunTable table, bool results) {
   table.read_header();
   PublishedRuns all;
   all.header = table.text;
-  for (const char* column : {"model", "nodes", "dp", "tp", "pp", "zero", "mbs", "grad_acc"})
-    if (!table.has(column)) table.refuse(fmt::format("it has no column {}", column));
-  if (table.has(kPredicted)) table.refuse(fmt::format("it has a column {} already", kPredicted));
+  for (const char* column : {"model", "nodes", "dp", "tp", "pp", "zero", "mbs", "grad_acc"}) table.require_once(column);
+  for (const char* column : kPredicted)
+    if (table.has(column)) table.refuse(fmt::format("it has a column {} already", column));
   all.has_results = results && table.has("status") && table.has("tokens_per_s") && table.has("memory_gb");
   while (table.next()) {
     table.read_row();
@@ -242,7 +263,7 @@ RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& softw
 RunPrediction predict_run(const PublishedRun& run) { return predict_run(run, software_of("nanotron")); }
 
 std::vector<std::string> predicted_rows(const PublishedRuns& runs) {
-  std::vector<std::string> rows = {fmt::format("{},{},pred_memory_gb,pred_fits", runs.header, kPredicted)};
+  std::vector<std::string> rows = {fmt::format("{},{}", runs.header, fmt::join(kPredicted, ","))};
   for (const PublishedRun& run : runs.runs) {
     const RunPrediction prediction = predict_run(run);
     rows.push_back(fmt::format("{},{:.6g},{:.6g},{}", run.row, prediction.tokens_per_second,

@@ -34,7 +34,13 @@ struct TrainingLayout {
   int ranks() const { return dp * tp * pp; }
 };
 
-/// Refuses sizes below 1, a ZeRO stage that is not 0 or 1, and a grid that has another number of ranks than
+/// The most ranks, micro-batches and sequences that a layout may have of each.
+constexpr int kMostOfALayout = 1 << 20;
+
+/// Refuses sizes below 1 or above kMostOfALayout, and a grid of more ranks than that. Throws UsageError, one sentence.
+void require_sizes(const TrainingLayout& layout);
+
+/// Refuses what require_sizes does, a ZeRO stage that is not 0 or 1, and a grid that has another number of ranks than
 /// `nodes` · `node`. Throws UsageError, one sentence.
 void require_sensible(const TrainingLayout& layout, int node);
 

@@ -32,7 +32,16 @@ struct StageMemory {
   int flight;  // micro-batches whose activations are held
 
   double parameters() const { return stage_parameters(model, layout, stage); }
-  double state_share() const { return layout.zero > 0 ? layout.dp : 1; }
+
+  // How many share the optimizer's state of what this rank holds. DP ranks share all that they hold together, which
+  // is the whole stage: of the same experts there are only dp / ep copies.
+  double state_share() const {
+    if (layout.zero == 0) return 1;
+    if (layout.ep == 1) return layout.dp;
+    TrainingLayout whole = layout;
+    whole.ep = 1;
+    return layout.dp * parameters() / stage_parameters(model, whole, stage);
+  }
 
   // Of activations, per token and layer.
   double layer_bytes() const {
@@ -98,9 +107,9 @@ struct StageMemory {
 Term per_parameter(const char* name, const StageMemory& memory, double bytes, double shares) {
   Term term{name,
             bytes * memory.parameters() / shares,
-            shares == 1 ? "parameters · bytes" : "parameters · bytes / dp",
+            shares == 1 ? "parameters · bytes" : "parameters · bytes / shares",
             {{"parameters", memory.parameters(), "", "of one rank"}, {"bytes", bytes, "B", kCounted}}};
-  if (shares != 1) term.inputs.push_back({"dp", shares, "", "the layout, with ZeRO-1"});
+  if (shares != 1) term.inputs.push_back({"shares", shares, "", "ZeRO-1: dp, but of experts dp / ep"});
   return term;
 }
 

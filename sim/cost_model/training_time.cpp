@@ -216,16 +216,28 @@ void add_tail(const StepParts& parts, std::vector<Term>& terms) {
   const TermInput dp{"dp", static_cast<double>(parts.layout.dp), "", kLayout};
   const TermInput link{"link", parts.rates.dp_link, "B/s", "per rank: the cluster · node link share"};
   const TermInput wait{"wait", parts.rates.group_wait_seconds, "s", kFitted};
+  const double others =
+      (parts.layout.dp - 1.0) / parts.layout.dp;  // the share of a buffer that a ring makes a rank send
+  const auto sent = [](double bytes) {
+    return TermInput{"bytes sent", bytes, "B", "by one rank, as a ring sends them"};
+  };
   if (parts.layout.dp > 1)
     terms.push_back({"gradients summed over DP, not hidden",
                      stage.exposed_all_reduce(),
                      "2 (dp − 1) / dp · 4 B · parameters / link + wait − 2/3 · slot, at least 0",
-                     {dp, parts.parameters(stage), link, parts.nodes(), wait, {"slot", stage.slot(), "s", "above"}}});
+                     {dp,
+                      parts.parameters(stage),
+                      link,
+                      parts.nodes(),
+                      wait,
+                      {"slot", stage.slot(), "s", "above"},
+                      sent(2 * others * kGradientBytes * stage.parameters)}});
   if (stage.all_gather > 0)
-    terms.push_back({"weights gathered over DP (ZeRO-1)",
-                     stage.all_gather,
-                     "(dp − 1) / dp · 2 B · parameters / link + wait",
-                     {dp, parts.parameters(stage), link, parts.nodes(), wait}});
+    terms.push_back(
+        {"weights gathered over DP (ZeRO-1)",
+         stage.all_gather,
+         "(dp − 1) / dp · 2 B · parameters / link + wait",
+         {dp, parts.parameters(stage), link, parts.nodes(), wait, sent(others * kWeightBytes * stage.parameters)}});
   const double share = parts.layout.zero > 0 ? parts.layout.dp : 1;
   terms.push_back({"AdamW",
                    stage.optimizer,
@@ -242,7 +254,8 @@ void add_tail(const StepParts& parts, std::vector<Term>& terms) {
                      {{"vocabulary", real(parts.model.vocabulary), "", kShape},
                       parts.width(),
                       parts.tp(),
-                      {"link", parts.rates.tie_link, "B/s", "per rank: the cluster · node link share"}}});
+                      {"link", parts.rates.tie_link, "B/s", "per rank: the cluster · node link share"},
+                      sent(4 * real(parts.model.vocabulary * parts.model.width) / parts.layout.tp)}});
 }
 
 }  // namespace
