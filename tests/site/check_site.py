@@ -99,6 +99,8 @@ class Site:
 
     def check_link(self, page, href):
         if re.match(r"(https?|mailto|javascript):", href):
+            if href[-1] in ".,:;":
+                self.say(page.name, f'links to "{href}", with the punctuation of the sentence in the address')
             return
         path, _, anchor = unquote(href).partition("#")
         target = page.name if path == "" else path
@@ -130,6 +132,15 @@ class Site:
             text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
             for address in re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(r"@import\s+['\"]([^'\"]+)", text):
                 self.check_loaded(sheet.name, address)
+
+    def check_code(self):
+        """Code that a reader may copy: as it is typed, with nothing left to guess."""
+        for page in self.pages.values():
+            for code in page.root.find("code") + page.root.find("pre"):
+                if re.search(r"(?<!\S)\\--\w", code.text):
+                    self.say(page.name, f'shows a backslash before an option: "{squeezed(code.text)[:60]}"')
+                if re.search(r"git clone\s+[^\w./]", code.text):
+                    self.say(page.name, "says git clone without a word for the address that can be typed")
 
     # --- lessons --------------------------------------------------------------------------------------------------------
 
@@ -226,6 +237,10 @@ class Site:
         pictures = [f"step_{step}.svg" for step in range(1, steps + 1)]
         pictures += [_OWN_PICTURES[number]] if number in _OWN_PICTURES else []
         shown = page.root.find("img")
+        order = [int(match.group(1)) for image in shown
+                 if (match := re.search(r"/step_(\d+)\.svg$", image.attributes.get("src") or ""))]
+        if order != sorted(order):
+            self.say(page.name, f"shows the pictures of its steps in the order {order}")
         for picture in pictures:
             source = f"material/{name}/{picture}"
             found = [image for image in shown if image.attributes.get("src") == source]
@@ -315,6 +330,7 @@ def check_site(root, folder):
     if not site.pages:
         return [f"{folder} has no pages; build the target docs first"]
     site.check_links()
+    site.check_code()
     site.check_lessons(root)
     return site.problems
 

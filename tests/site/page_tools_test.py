@@ -114,6 +114,11 @@ class Filter(Lessons):
     def test_options_are_no_dashes(self):
         self.assertIn("What it is about. With \\--tp 2 it is about `--tp 2`.", self.page())
 
+    def test_options_in_code_that_goes_on_in_the_next_line(self):
+        page = self.page(SOURCE.replace("// 1. Why?", "// 0. Run `--dp\n  //    64 --tp 2` and not --tp 4.\n  // 1. Why?"))
+        self.assertIn("0. Run `--dp", page)
+        self.assertIn("   64 --tp 2` and not \\--tp 4.", page)
+
     def test_emphasis_at_the_begin_of_a_line(self):
         self.assertIn("<em>What</em> it is about.", "\n".join(self.page(SOURCE.replace("What it is", "*What* it is"))))
 

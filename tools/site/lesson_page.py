@@ -44,15 +44,18 @@ def picture(name, svg_name, svg):
 
 
 def _pictures_of_steps(lesson, material, recorded):
-    """{function: HTML of the pictures of its steps}. A step in which no rank shows, says or sends anything would be a picture
-    of empty lanes; it has none."""
+    """{function: HTML of the pictures that stand behind it}: those of its steps, and of earlier ones that would otherwise
+    stand behind a later step. A step in which no rank shows, says or sends anything would be a picture of empty lanes; it
+    has none."""
     empty = {step["number"] for step in recorded["steps"] if not any(step["holds"] + step["says"] + step["moves"])}
-    figures = {}
-    for number, function in lesson_text.functions_of_steps(lesson, recorded).items():
+    in_source = {block.name: block.first_line for block in lesson.blocks if block.kind == "declaration"}
+    figures, place = {}, ""
+    for number, function in sorted(lesson_text.functions_of_steps(lesson, recorded).items()):
         figures.setdefault(function, [])
+        place = max(place, function, key=lambda name: in_source.get(name, 0)) if place else function
         name = f"step_{number}.svg"
         if number not in empty:
-            figures[function].append(picture(lesson.name, name, lesson_text.read(material / name)))
+            figures[place].append(picture(lesson.name, name, lesson_text.read(material / name)))
     return {function: "\n".join(all_of_it) for function, all_of_it in figures.items()}
 
 
