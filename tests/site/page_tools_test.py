@@ -19,6 +19,7 @@ import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
+from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
 
@@ -75,6 +76,24 @@ class Lessons(unittest.TestCase):
 
     def lesson(self, source=SOURCE):
         return read_lesson(self.write("lesson_77_stand_in.cpp", source))
+
+
+class SearchIndex(unittest.TestCase):
+    def test_sections_of_a_page_are_its_prose(self):
+        contents = ('<p>A <a href="x">buck</a>et &amp; more.</p><div class="fragment">code</div><!-- fragment -->'
+                    '<h1><a class="anchor" id="idea"></a>\nThe idea</h1><pre>out</pre><p>Words<svg><text>no</text></svg></p>')
+        self.assertEqual(sections_of(LESSON, contents), [("", "", "A bucket & more."), ("idea", "The idea", "Words")])
+
+    def test_entries_of_the_api(self):
+        member = ('<a id="a{0}" name="a{0}"></a>\n<h2 class="memtitle"><span class="permalink"><a>*</a></span>f{0}()</h2>'
+                  '<table>int f{0}(int x)</table><div class="memdoc"><p>Does {0}.</p></div>')
+        contents = '<div class="textblock"><p>About it.</p></div>' + member.format(1) + member.format(2) + "<hr/>the file"
+        self.assertEqual(sections_of(API, contents), [("", "", "About it."), ("a1", "f1()", "Does 1."), ("a2", "f2()", "Does 2.")])
+
+    def test_kinds_of_pages(self):
+        self.assertEqual([kind_of(name) for name in ("lesson_03_x.html", "index.html", "md_docs_design.html", "structA.html")],
+                         [LESSON, PAGE, PAGE, API])
+        self.assertEqual([kind_of(name) for name in ("lesson_8hpp.html", "classA-members.html", "annotated.html")], [None] * 3)
 
 
 class Filter(Lessons):
