@@ -25,7 +25,7 @@ _SCRIPT = r"""
   let texts = 0;
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (!node.textContent.trim() || element.closest("script, style, noscript, svg") ||
+    if (!node.textContent.trim() || element.closest("script, style, noscript, svg, :disabled, [aria-disabled=true]") ||
         !element.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
     ++texts;
     const below = background(element), colour = over(parse(getComputedStyle(element).color), below);
@@ -39,7 +39,7 @@ _SCRIPT = r"""
 
 
 def low_contrast(browser, selector="body", least=4.5):
-    """A sentence for each kind of text in an element whose colour is too close to its background. Text in pictures is not
-    looked at. Where there is no text at all, that is a fault as well."""
+    """A sentence for each kind of text in an element whose colour is too close to its background. Text in pictures and
+    on controls that can't be used at the moment is not looked at. Where there is no text at all, that is a fault as well."""
     texts, sentences = browser.execute_script(_SCRIPT, selector, least)
     return sentences if texts else [f"there is no text in {selector}"]

@@ -11,7 +11,7 @@ _CONTENTS = re.compile(r'<div class="contents">(.*)<!-- contents -->', re.DOTALL
 _HEADING = re.compile(r'<h[1-4]><a class="anchor" id="([^"]*)"></a>\s*(.*?)</h[1-4]>', re.DOTALL)
 _MEMBER = re.compile(r'<a id="(\w+)" name="\w+"></a>\s*<h2 class="memtitle">(.*?)</h2>.*?<div class="memdoc">(.*?)'
                      r'(?=<a id="\w+" name="\w+"></a>\s*<h2 class="memtitle">|<hr/>|\Z)', re.DOTALL)
-# What is no prose: code, drawings, output, and what a page repeats of others.
+# What is not prose: code, drawings, output, and what a page repeats of others.
 _LEFT_OUT = re.compile(r'<(script|style|svg|nav|noscript|pre)\b.*?</\1>|<div class="fragment">.*?</div><!-- fragment -->'
                        r'|<span class="permalink">.*?</span>|<!--.*?-->', re.DOTALL)
 # Tags between which a word goes on.

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Holds pages of the built site, in a real browser, to what it takes to read them.
+
+    reading_test.py SITE
+
+Text and code have a contrast of at least 4.5 : 1, in the light and in the dark. On copies of the site in which one of these
+things is broken, the same checks have to fail.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from contrast import low_contrast
+from headless_browser import headless_browser, set_media, set_size
+
+# The start page, lessons with a player and without one, a page of docs/, and of the API a class, a namespace and a source.
+PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "md_docs_design", "md_docs_glossary",
+         "classmuonwalk_1_1AdamW", "structmuonwalk_1_1Buffer", "adamw_8hpp_source"]
+
+
+class Reading:
+    def __init__(self, browser, site):
+        self.browser, self.site, self.faults = browser, site, []
+
+    def open(self, page):
+        self.browser.get((self.site / f"{page}.html").as_uri())
+
+    def contrast(self, pages):
+        for scheme in ("light", "dark"):
+            set_media(self.browser, prefers_color_scheme=scheme)
+            for page in pages:
+                self.open(page)
+                self.faults += [f"{page}, {scheme}: {sentence}" for sentence in low_contrast(self.browser)]
+        set_media(self.browser)
+
+
+def copy_with(site, folder, name, change):
+    """A copy of the site, by links, of which one file is another."""
+    for path in site.iterdir():
+        if path.name != name:
+            (folder / path.name).symlink_to(path)
+    text = (site / name).read_text(encoding="utf-8")
+    changed = change(text)
+    if changed == text:
+        sys.exit(f"reading_test.py: {name} is not as this test expects it, so it can't be broken")
+    (folder / name).write_text(changed, encoding="utf-8")
+
+
+# What is broken, in which file and how, by which check it has to be noticed, and what that check says.
+BROKEN = [
+    ("comments as grey as they were", "muonwalk.css",
+     lambda text: re.sub(r"--fragment-comment: #\w+", "--fragment-comment: #969696", text, count=1),
+     lambda reading: reading.contrast(["lesson_04_dp_gather"]), "span.comment"),
+    ("quiet text that is too quiet in the dark", "muonwalk.css",
+     lambda text: text.replace("--mw-quiet: #a3adba", "--mw-quiet: #6a7480"),
+     lambda reading: reading.contrast(["index"]), "index, dark"),
+]
+
+
+def main(site):
+    with headless_browser() as browser:
+        set_size(browser, 1400, 900)
+        reading = Reading(browser, site)
+        reading.contrast(PAGES)
+        faults = reading.faults
+        for what, name, change, check, said in BROKEN:
+            with tempfile.TemporaryDirectory() as folder:
+                copy_with(site, Path(folder), name, change)
+                copy = Reading(browser, Path(folder))
+                check(copy)
+                if not any(said in sentence for sentence in copy.faults):
+                    faults.append(f"{what} is not noticed; this was: {copy.faults}")
+                browser.get("about:blank")
+    for sentence in faults:
+        print(sentence)
+    print(f"{len(PAGES)} pages, {len(BROKEN)} broken copies: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
+        sys.exit("reading_test.py takes the folder of the built site")
+    sys.exit(main(Path(sys.argv[1]).resolve()))
