@@ -182,6 +182,18 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
         self.assert_caught("shows step_3.svg 0 times")
 
+    def test_page_without_its_language(self):
+        self.edit(self.page, ' lang="en"', "")
+        self.assert_caught("should say that its language is English")
+
+    def test_second_first_heading(self):
+        self.edit(self.page, r"<h2>(.*?)</h2>", r"<h1>\1</h1>")
+        self.assert_caught("should have one first heading")
+
+    def test_skip_link_that_leads_nowhere(self):
+        self.edit(self.page, '<div id="doc-content" tabindex="-1">', '<div id="doc-content">')
+        self.assert_caught("should begin with a link that skips the navigation")
+
     def test_pictures_in_another_order(self):
         figure = r'(<figure class="mw-picture"><a href="[^"]*step_{}.svg.*?</figure>)'
         page = self.page.read_text(encoding="utf-8")

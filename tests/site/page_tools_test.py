@@ -14,6 +14,7 @@ import doxygen_filter  # noqa: E402
 import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
+import page_shell  # noqa: E402
 import serial_muon  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
@@ -76,6 +77,21 @@ class Lessons(unittest.TestCase):
 
     def lesson(self, source=SOURCE):
         return read_lesson(self.write("lesson_77_stand_in.cpp", source))
+
+
+class PageShell(unittest.TestCase):
+    PAGE = ('<html xmlns="http://www.w3.org/1999/xhtml"><title>Muonwalk: A</title><body><div id="main-nav"></div>'
+            '<div id="doc-content">{}<div class="contents"><h1>B</h1><h2 class="x">C</h2></div></div></body></html>')
+
+    def test_one_first_heading(self):
+        page = page_shell.completed(self.PAGE.format('<div class="title">A </div>'))
+        self.assertEqual(re.findall(r"<h\d.*?</h\d>", page), ['<h1 class="title">A </h1>', "<h2>B</h2>", '<h3 class="x">C</h3>'])
+
+    def test_a_page_without_a_title_has_that_of_its_head(self):
+        self.assertIn('<div class="contents"><h1 class="mw-heard">A</h1><h2>B</h2>', page_shell.completed(self.PAGE.format("")))
+
+    def test_another_page_is_refused(self):
+        self.assertIsNone(page_shell.completed(self.PAGE.replace("doc-content", "text").format("")))
 
 
 class SearchIndex(unittest.TestCase):
@@ -236,7 +252,7 @@ class StartPage(Lessons):
         return lessons
 
     def test_the_journey_shows_which_rows_each_rank_holds_at_each_stage(self):
-        stages = re.findall(r"<li><h3>(.*?)</h3>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
+        stages = re.findall(r"<li><h2>(.*?)</h2>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
         names = [re.sub(r"<a href=\"lesson_(\d\d)_\w+.html\">(.*)</a>", r"\1 \2", name) for name, _, _ in stages]
         self.assertEqual(names, ["Before", "04 DP gather", "05 TP gather", "06 Newton–Schulz", "07 TP shard", "08 DP shard"])
         # With dp 2 × tp 2, a TP rank has two rows of four, and a DP rank one of these two.

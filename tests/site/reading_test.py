@@ -3,7 +3,8 @@
 
     reading_test.py SITE
 
-Text and code have a contrast of at least 4.5 : 1, in the light and in the dark. On copies of the site in which one of these
+Text and code have a contrast of at least 4.5 : 1, in the light and in the dark, and the first press of the tab key leads to a link
+that skips the navigation. On copies of the site in which one of these
 things is broken, the same checks have to fail.
 """
 
@@ -18,6 +19,8 @@ from headless_browser import headless_browser, set_media, set_size
 # The start page, lessons with a player and without one, a page of docs/, and of the API a class, a namespace and a source.
 PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "md_docs_design", "md_docs_glossary",
          "classmuonwalk_1_1AdamW", "structmuonwalk_1_1Buffer", "adamw_8hpp_source"]
+
+TAB, ENTER = "\ue004", "\ue007"
 
 
 class Reading:
@@ -34,6 +37,18 @@ class Reading:
                 self.open(page)
                 self.faults += [f"{page}, {scheme}: {sentence}" for sentence in low_contrast(self.browser)]
         set_media(self.browser)
+
+    def skip_link(self, pages):
+        for page in pages:
+            self.open(page)
+            self.browser.find_element("css selector", "body").send_keys(TAB)
+            seen = self.browser.execute_script("""
+              const link = document.activeElement, box = link.getBoundingClientRect();
+              return link.className === "mw-skip" && box.top >= 0 && box.bottom < innerHeight && box.left >= 0""")
+            self.browser.switch_to.active_element.send_keys(ENTER)
+            arrived = self.browser.execute_script("return document.activeElement.id")
+            if not seen or arrived != "doc-content":
+                self.faults.append(f"{page}: the first tab does not show a link that skips the navigation, or it leads to \"{arrived}\"")
 
 
 def copy_with(site, folder, name, change):
@@ -56,6 +71,9 @@ BROKEN = [
     ("quiet text that is too quiet in the dark", "muonwalk.css",
      lambda text: text.replace("--mw-quiet: #a3adba", "--mw-quiet: #6a7480"),
      lambda reading: reading.contrast(["index"]), "index, dark"),
+    ("a skip link that can't be seen", "muonwalk.css",
+     lambda text: text.replace("a.mw-skip:focus { top: 0.5rem; }", ""),
+     lambda reading: reading.skip_link(["index"]), "does not show a link"),
 ]
 
 
@@ -64,6 +82,7 @@ def main(site):
         set_size(browser, 1400, 900)
         reading = Reading(browser, site)
         reading.contrast(PAGES)
+        reading.skip_link(PAGES)
         faults = reading.faults
         for what, name, change, check, said in BROKEN:
             with tempfile.TemporaryDirectory() as folder:

@@ -37,7 +37,7 @@ def add_shell(page):
     """Puts around a page what all pages have."""
     changed = page_shell.completed(page.read_text(encoding="utf-8"))
     if changed is None:
-        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its menu or the end of its body is missing")
+        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its head, its body, its menu or its text is missing")
     page.write_text(changed, encoding="utf-8")  # in the copy, which is made anew each time
 
 
