@@ -4,7 +4,7 @@
     reading_test.py SITE
 
 Text and code have a contrast of at least 4.5 : 1, in the light and in the dark, and the first press of the tab key leads to a link
-that skips the navigation. On copies of the site in which one of these
+that skips the navigation. A line of a lesson's prose has about 70 letters, while its code has all the room. On copies of the site in which one of these
 things is broken, the same checks have to fail.
 """
 
@@ -50,6 +50,28 @@ class Reading:
             if not seen or arrived != "doc-content":
                 self.faults.append(f"{page}: the first tab does not show a link that skips the navigation, or it leads to \"{arrived}\"")
 
+    def width(self, lessons):
+        for page in lessons:
+            self.open(page)
+            long, widest, code = self.browser.execute_script("""
+              const canvas = document.createElement("canvas").getContext("2d");
+              const prose = [...document.querySelectorAll(".textblock p, .textblock li")].filter((element) =>
+                !element.closest(".muonwalk-player, nav") && element.checkVisibility() && element.textContent.trim().length > 160);
+              const letters = prose.map((element) => {
+                const style = getComputedStyle(element), text = element.textContent.replace(/\\s+/g, " ").trim();
+                canvas.font = `${style.fontSize} ${style.fontFamily}`;
+                const inside = element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+                return [Math.round(inside / (canvas.measureText(text).width / text.length)), text.slice(0, 40)];
+              });
+              const code = [...document.querySelectorAll(".textblock > div.fragment, .textblock > pre")];
+              return [letters.filter(([count]) => count > 80), Math.max(0, ...letters.map(([count]) => count)),
+                      Math.min(...code.map((element) => element.getBoundingClientRect().width))];""")
+            self.faults += [f'{page}: "{text} …" has lines of {count} letters, and should have about 70' for count, text in long]
+            if widest < 60:
+                self.faults.append(f"{page}: the longest lines of its prose have {widest} letters, and should have about 70")
+            if code < 900:
+                self.faults.append(f"{page}: there is code that has {code} pixels instead of all the room")
+
 
 def copy_with(site, folder, name, change):
     """A copy of the site, by links, of which one file is another."""
@@ -74,6 +96,10 @@ BROKEN = [
     ("a skip link that can't be seen", "muonwalk.css",
      lambda text: text.replace("a.mw-skip:focus { top: 0.5rem; }", ""),
      lambda reading: reading.skip_link(["index"]), "does not show a link"),
+    ("prose as wide as the window", "muonwalk.css", lambda text: text.replace("max-width: 58ch", "max-width: none"),
+     lambda reading: reading.width(["lesson_04_dp_gather"]), "and should have about 70"),
+    ("code as narrow as prose", "muonwalk.css", lambda text: text.replace(".textblock > p,", ".textblock > p, .textblock > div.fragment,", 1),
+     lambda reading: reading.width(["lesson_04_dp_gather"]), "instead of all the room"),
 ]
 
 
@@ -83,6 +109,7 @@ def main(site):
         reading = Reading(browser, site)
         reading.contrast(PAGES)
         reading.skip_link(PAGES)
+        reading.width([page for page in PAGES if page.startswith("lesson")])
         faults = reading.faults
         for what, name, change, check, said in BROKEN:
             with tempfile.TemporaryDirectory() as folder:
