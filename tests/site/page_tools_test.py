@@ -285,8 +285,11 @@ class StartPage(Lessons):
                       "78 After all builds on 77, 76</desc>", graph)
         self.assertEqual(re.findall(r'<g id="graph_(\d\d)" class="node ([\w-]+)">', graph.replace("&#45;", "-")),
                          [("76", "mw-lesson"), ("77", "mw-here"), ("78", "mw-lesson")])
-        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', graph),
+        picture, words = graph.split("</svg>")
+        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', picture),
                          ["lesson_76_before", "lesson_77_stand_in", "lesson_78_after_all"])
+        self.assertIn('<li>This lesson builds on <a href="lesson_76_before.html">76 Before</a>.</li>'
+                      '<li>It leads to <a href="lesson_78_after_all.html">78 After all</a>.</li>', words)
         with self.assertRaisesRegex(LessonError, "builds on lesson_76_before, but there is no such lesson"):
             lesson_graph.lesson_graph(lessons[1:])
 

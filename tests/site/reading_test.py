@@ -4,7 +4,8 @@
     reading_test.py SITE
 
 Text and code have a contrast of at least 4.5 : 1, in the light and in the dark, and the first press of the tab key leads to a link
-that skips the navigation. A line of a lesson's prose has about 70 letters, while its code has all the room. On copies of the site in which one of these
+that skips the navigation. A line of a lesson's prose has about 70 letters, while its code has all the room. On a phone
+no picture, drawing or graph is cut. On copies of the site in which one of these
 things is broken, the same checks have to fail.
 """
 
@@ -20,6 +21,7 @@ from headless_browser import headless_browser, set_media, set_size
 PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "md_docs_design", "md_docs_glossary",
          "classmuonwalk_1_1AdamW", "structmuonwalk_1_1Buffer", "adamw_8hpp_source"]
 
+DESKTOP = (1400, 900)
 TAB, ENTER = "\ue004", "\ue007"
 
 
@@ -72,6 +74,21 @@ class Reading:
             if code < 900:
                 self.faults.append(f"{page}: there is code that has {code} pixels instead of all the room")
 
+    def phone(self, pages):
+        set_size(self.browser, 390, 844)
+        for page in pages:
+            self.open(page)
+            self.faults += self.browser.execute_script("""
+              const shown = [...document.querySelectorAll("figure, pre.fragment, .mw-graph")].filter((element) => element.checkVisibility());
+              return shown.filter((element) => element.scrollWidth > element.clientWidth + 1 ||
+                                               element.getBoundingClientRect().right > innerWidth + 1).map((element) =>
+                `${arguments[0]}, phone: ${element.tagName} ${element.className} is cut: ${element.scrollWidth} pixels in ${element.clientWidth}`)""",
+                page)
+            if not self.browser.execute_script("return [...document.querySelectorAll('.mw-graph, .mw-graph-words')]"
+                                               ".some((element) => element.checkVisibility())"):
+                self.faults.append(f"{page}, phone: does not say which lesson builds on which")
+        set_size(self.browser, *DESKTOP)
+
 
 def copy_with(site, folder, name, change):
     """A copy of the site, by links, of which one file is another."""
@@ -98,6 +115,8 @@ BROKEN = [
      lambda reading: reading.skip_link(["index"]), "does not show a link"),
     ("prose as wide as the window", "muonwalk.css", lambda text: text.replace("max-width: 58ch", "max-width: none"),
      lambda reading: reading.width(["lesson_04_dp_gather"]), "and should have about 70"),
+    ("pictures wider than a phone", "muonwalk.css", lambda text: text.replace("min(480px, 100%)", "480px"),
+     lambda reading: reading.phone(["lesson_04_dp_gather"]), "480 pixels in 358"),
     ("code as narrow as prose", "muonwalk.css", lambda text: text.replace(".textblock > p,", ".textblock > p, .textblock > div.fragment,", 1),
      lambda reading: reading.width(["lesson_04_dp_gather"]), "instead of all the room"),
 ]
@@ -105,11 +124,12 @@ BROKEN = [
 
 def main(site):
     with headless_browser() as browser:
-        set_size(browser, 1400, 900)
+        set_size(browser, *DESKTOP)
         reading = Reading(browser, site)
         reading.contrast(PAGES)
         reading.skip_link(PAGES)
         reading.width([page for page in PAGES if page.startswith("lesson")])
+        reading.phone(["index"] + sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
         faults = reading.faults
         for what, name, change, check, said in BROKEN:
             with tempfile.TemporaryDirectory() as folder:

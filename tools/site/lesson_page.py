@@ -64,6 +64,15 @@ def _tidy_fragment(fragment):
     return re.sub(r'<div class="ttc".*?</div></div>\n', "", fragment, flags=re.DOTALL)
 
 
+def _with_columns(contents):
+    """Drawings say how many columns they have, so that the style sheet can fit them to a narrow window."""
+    def columns(match):
+        wide = max(len(line) for line in html.unescape(re.sub(r"<[^>]*>", "", match[1])).split("\n"))
+        return f'<pre class="fragment" style="--mw-columns: {wide}">{match[1]}</pre>'
+
+    return re.sub(r'<pre class="fragment">(.*?)</pre>', columns, contents, flags=re.DOTALL)
+
+
 def _with_pictures(lesson, contents, pictures, links):
     """Each picture behind the code of the function that made the step; returns that and {function: its code}."""
     stretches = fragments(lesson)
@@ -229,7 +238,7 @@ def complete(lessons, lesson, contents, material, links):
         contents = _before_section(contents, after_steps, player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))
-    contents = _fold_hints(lesson, contents)
+    contents = _with_columns(_fold_hints(lesson, contents))
     answer = html.escape(lesson_text.answer(lesson), quote=False)
     contents += try_section(lesson)
     contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')
