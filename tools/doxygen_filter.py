@@ -64,12 +64,16 @@ def _shown_lines(stretch):
     return lines
 
 
-def _plain(line):
+def _plain(line, in_code=False):
     """Options stay as they are: outside of `code`, Doxygen would make a dash of the two of "--tp". And it would take an
-    asterisk that begins a line for the margin of the comment."""
-    line = re.sub(r"^(\s*)\*(\S(?:[^*]*\S)?)\*", r"\1<em>\2</em>", line)
-    parts = re.split(r"(`[^`]*`)", line)
-    return "".join(part if part.startswith("`") else re.sub(r"(?<!-)--(?=\w)", r"\\--", part) for part in parts)
+    asterisk that begins a line for the margin of the comment. `code` may go on in the next line: `in_code` says that this line
+    begins within it."""
+    if not in_code:
+        line = re.sub(r"^(\s*)\*(\S(?:[^*]*\S)?)\*", r"\1<em>\2</em>", line)
+    parts = line.split("`")
+    for at in range(int(in_code), len(parts), 2):
+        parts[at] = re.sub(r"(?<!-)--(?=\w)", r"\\--", parts[at])
+    return "`".join(parts)
 
 
 def _references(lesson, line):
@@ -90,7 +94,7 @@ def _references(lesson, line):
 def _prose_lines(lesson, block):
     """Markdown becomes what Doxygen reads; drawings, which are indented by four blanks, are shown as they are."""
     lines = block.prose.split("\n")
-    result, drawing = [], False
+    result, drawing, in_code = [], False, False
     for at, line in enumerate(lines):
         is_drawing = line.startswith("    ") and (drawing or at == 0 or not lines[at - 1].strip())
         if not line.strip() and drawing:
@@ -115,7 +119,9 @@ def _prose_lines(lesson, block):
             command = "section" if len(heading.group(1)) == 2 else "subsection"
             result.append(f"\\{command} {section_id(lesson.name, heading.group(2))} {heading.group(2)}")
         else:
-            result.append(_references(lesson, _plain(line)))
+            in_code = in_code and line.strip() != ""
+            result.append(_references(lesson, _plain(line, in_code)))
+            in_code ^= line.count("`") % 2 == 1
     if drawing:
         result[-1] += "@endverbatim"
     return result

@@ -79,8 +79,11 @@ void add_optimizer(const TraceFile& file, int rank, const RankTimes& times, Rank
   const bool device = times.basis == TimeBasis::device;
   if (times.basis != TimeBasis::none) {
     OptimizerShare& share = summary.optimizer_device;
-    const IntervalSet ranges =
+    IntervalSet ranges =
         optimizer_ranges(file, rank, device ? EventClass::device_range : EventClass::host_range, share.ranges);
+    // A lesson that draws no ranges within its steps names the steps themselves: "optimizer step 1".
+    if (share.ranges == 0 && file.dialect == TraceDialect::muonwalk)
+      ranges = optimizer_ranges(file, rank, EventClass::step, share.ranges);
     share.time_ns = ranges.length();
     share.communication_ns = intersected(ranges, times.communication).length();
     if (share.ranges > 0) share.of_ns = summary.span_ns;

@@ -120,6 +120,62 @@ std::string arrows_svg(const Strip& strip, const std::vector<RankRow>& rows, dou
   return svg + words;
 }
 
+constexpr char kBecomes[] = "   →   ";
+
+// True when the ranks show nothing and say "what it was   →   what it is now" of what travels: each half then stands on
+// its side of the arrows.
+bool says_both(const RecordedStep& step) {
+  int lines = 0;
+  for (std::size_t rank = 0; rank < step.says.size(); ++rank) {
+    if (!step.holds[rank].empty()) return false;
+    for (const std::string& said : step.says[rank]) {
+      if (said.find(kBecomes) == std::string::npos) return false;
+      ++lines;
+    }
+  }
+  return lines > 0 && !step.moves.empty();
+}
+
+// The lines at `x` below each other, wrapped where they are longer than `room`; blanks that align columns are kept in
+// those that fit.
+Piece said_piece(const std::vector<std::string>& lines, double x, double top, double room) {
+  const int letters = static_cast<int>(room / kLetter);
+  Piece piece;
+  for (const std::string& line : lines) {
+    const auto parts = text_width(line) <= letters ? std::vector<std::string>{line} : wrap_text(line, 2, letters);
+    for (const std::string& words : parts) {
+      piece.svg += svg_text(x, top + piece.height + 11, "mw-said", words);
+      piece.height += kLine;
+    }
+  }
+  return piece;
+}
+
+// The half of what a rank says that stands on the left of kBecomes, without the blanks at its end, or on the right.
+std::vector<std::string> half_of(const std::vector<std::string>& says, bool left) {
+  std::vector<std::string> halves;
+  for (const std::string& said : says) {
+    const std::size_t at = said.find(kBecomes);
+    const std::string before = said.substr(0, at);
+    halves.push_back(left ? before.substr(0, before.find_last_not_of(' ') + 1)
+                          : said.substr(at + sizeof(kBecomes) - 1));
+  }
+  return halves;
+}
+
+// What stands at the end of the arrows to a rank that neither shows nor says anything: its name, and so no arrow ends
+// in empty space.
+std::vector<std::string> said_after(const Recording& recording, const RecordedStep& step, std::size_t rank, bool both) {
+  if (both) return half_of(step.says[rank], false);
+  const auto arrives = [&](const RecordedMove& move) { return move.to == static_cast<int>(rank); };
+  if (step.says[rank].empty() && step.holds[rank].empty() &&
+      std::any_of(step.moves.begin(), step.moves.end(), arrives)) {
+    const std::string& label = recording.ranks[rank].label;
+    return {label.substr(0, label.find("  "))};
+  }
+  return step.says[rank];
+}
+
 // The strip of one step, drawn from `top` on.
 Piece strip_piece(const Recording& recording, int step, double top) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
@@ -129,7 +185,8 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     return std::any_of(of_ranks.begin(), of_ranks.end(), [](const auto& of_rank) { return !of_rank.empty(); });
   };
   // Without a before there are no columns for it: what comes after, and words, have the room.
-  const bool has_before = some(strip.before);
+  const bool both = says_both(recorded);
+  const bool has_before = both || some(strip.before);
   const bool has_gutter = has_before || !strip.arrows.empty();
   double left = kLeft;
   for (const RecordedRank& rank : recording.ranks)
@@ -150,7 +207,7 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     y += kLine;
   }
   y -= 4;
-  if (has_before && some(strip.after)) {
+  if (both || (has_before && some(strip.after))) {
     y += 12;
     piece.svg += svg_text(left, y, "mw-prose mw-quiet", "before") + svg_text(after, y, "mw-prose mw-quiet", "after");
     y += 6;
@@ -168,16 +225,14 @@ Piece strip_piece(const Recording& recording, int step, double top) {
       piece.svg += svg_text(kMargin, inside + 25, "mw-quiet", label.substr(space + 2));
       height = 27;
     }
-    const Piece held = blocks.column(strip.before[rank], left, inside, gutter - left - 6);
+    const double before_width = gutter - left - 6;
+    const Piece held = both ? said_piece(half_of(recorded.says[rank], true), left, inside, before_width)
+                            : blocks.column(strip.before[rank], left, inside, before_width);
     Piece holds = blocks.column(strip.after[rank], after, inside, kRight - after);
-    const int room = static_cast<int>((kRight - after) / kLetter);
-    for (const std::string& said : recorded.says[rank]) {  // spaces that align columns are kept where the line fits
-      const auto lines = text_width(said) <= room ? std::vector<std::string>{said} : wrap_text(said, 2, room);
-      for (const std::string& words : lines) {
-        holds.svg += svg_text(after, inside + holds.height + 11, "mw-said", words);
-        holds.height += kLine;
-      }
-    }
+    const Piece said =
+        said_piece(said_after(recording, recorded, rank, both), after, inside + holds.height, kRight - after);
+    holds.svg += said.svg;
+    holds.height += said.height;
     piece.svg += held.svg + holds.svg;
     height = std::max({height, held.height, holds.height});
     rows.push_back({y, height + 2 * kRowPadding});

@@ -58,7 +58,8 @@ class TensorIndex {
   std::unordered_map<std::string_view, const StoredTensor*> by_name_;
 };
 
-/// Reads a file (https://github.com/huggingface/safetensors: 8 bytes little-endian header length, JSON header, data).
+/// Reads a file as https://github.com/huggingface/safetensors defines it (8 bytes little-endian header length, JSON
+/// header, data).
 /// Throws UsageError, one sentence that names the file and what is wrong: missing, not readable, truncated, header
 /// longer than the file or than 100 MB, not JSON, duplicate names, unknown dtype, negative or overflowing shape,
 /// offsets that overlap, leave holes, run past the end or do not match shape and type.

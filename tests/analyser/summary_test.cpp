@@ -363,6 +363,23 @@ TEST_CASE("summary: a lesson's trace: ranks by their names, bytes as in the ledg
   CHECK(left_out(summary, "counters: curves for viewers") == 1);
 }
 
+TEST_CASE("summary: a lesson whose steps are named as the optimizer, without ranges in them: its share is known") {
+  for (const bool named : {true, false}) {
+    CAPTURE(named);
+    std::string text = lesson_trace();
+    const auto rename = [&](const std::string& from, const std::string& to) {
+      std::size_t at = text.find(from);
+      REQUIRE(at != std::string::npos);
+      for (; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+    };
+    rename("optimizer: update", "update");
+    if (named) rename("\"step 1\"", "\"optimizer step 1\"");
+    const Summary summary = summarize({read_trace_text("the lesson's trace", text)});
+    CHECK(summary.ranks[0].optimizer_device.ranges == (named ? 1 : 0));
+    CHECK(summary.ranks[0].optimizer_device.time_ns == (named ? 100 : 0) * kUs);
+  }
+}
+
 TEST_CASE("summary: of ranks that share a file, each has the time of its own events alone") {
   const Summary summary = summarize({read_trace_text("the lesson's trace", lesson_trace())});
   REQUIRE(summary.ranks.size() == 2);

@@ -174,6 +174,49 @@ TEST_CASE("strips: any recording: nothing is beyond the page, and lines between 
   }
 }
 
+TEST_CASE("strips: an arrow ends at what its receiver shows or says, or else at its name") {
+  for (unsigned seed = 300; seed < 400; ++seed) {
+    CAPTURE(seed);
+    const Recording recording = random_recording(seed);
+    for (int step = 0; step < 4; ++step) {
+      const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+      const DrawnPage page(strip_svg(recording, step));
+      for (const RecordedMove& move : recorded.moves) {
+        const auto to = static_cast<std::size_t>(move.to);
+        if (!recorded.holds[to].empty() || !recorded.says[to].empty()) continue;
+        const std::string name = fmt::format("rank {}", to);
+        const auto named = [&](const Drawn& one) { return one.css_class == "mw-said" && one.text == name; };
+        CHECK(std::count_if(page.all.begin(), page.all.end(), named) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("strips: what ranks say of before and after stands on its side of the arrows") {
+  Recording recording = random_recording(1);
+  RecordedStep& step = recording.steps[0];
+  for (std::size_t rank = 0; rank < step.says.size(); ++rank) {
+    step.holds[rank].clear();
+    step.says[rank] = {fmt::format("it was {}         →   it is {}", rank, rank + 100)};
+  }
+  step.moves = {{0, 1, "dp", "send", "float32", 1, 4, 0}};
+  const DrawnPage page(strip_svg(recording, 0));
+  double arrow = 0;  // where it begins: at the words for what rank 0 sends
+  for (const Drawn& one : page.all)
+    if (one.css_class == "mw-head0") arrow = one.x;
+  REQUIRE(arrow > 0);
+  std::size_t befores = 0, afters = 0;
+  for (const Drawn& one : page.all) {
+    if (one.css_class != "mw-said") continue;
+    const bool before = one.text.find("it was ") == 0;
+    CHECK(one.text.find("→") == std::string::npos);
+    CHECK((before ? one.right() < arrow : one.x > arrow));
+    ++(before ? befores : afters);
+  }
+  CHECK(befores == step.says.size());
+  CHECK(afters == step.says.size());
+}
+
 TEST_CASE("strips: what leaves a rank is said as many times one size only where all its receivers get that") {
   for (unsigned seed = 300; seed < 400; ++seed) {
     CAPTURE(seed);

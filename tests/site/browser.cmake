@@ -28,7 +28,9 @@ add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SO
 if(TARGET docs)
   add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(docs.browse PROPERTIES FIXTURES_REQUIRED docs_site)
+  add_browser_test(docs.search ${CMAKE_CURRENT_LIST_DIR}/search_test.py ${MUONWALK_SITE_DIR}/html)
+  add_browser_test(docs.reading ${CMAKE_CURRENT_LIST_DIR}/reading_test.py ${MUONWALK_SITE_DIR}/html)
+  set_tests_properties(docs.browse docs.search docs.reading PROPERTIES FIXTURES_REQUIRED docs_site)
 else()
-  skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse)
+  skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.search docs.reading)
 endif()

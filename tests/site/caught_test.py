@@ -182,6 +182,38 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
         self.assert_caught("shows step_3.svg 0 times")
 
+    def test_page_without_its_language(self):
+        self.edit(self.page, ' lang="en"', "")
+        self.assert_caught("should say that its language is English")
+
+    def test_second_first_heading(self):
+        self.edit(self.page, r"<h2>(.*?)</h2>", r"<h1>\1</h1>")
+        self.assert_caught("should have one first heading")
+
+    def test_skip_link_that_leads_nowhere(self):
+        self.edit(self.page, '<div id="doc-content" tabindex="-1">', '<div id="doc-content">')
+        self.assert_caught("should begin with a link that skips the navigation")
+
+    def test_pictures_in_another_order(self):
+        figure = r'(<figure class="mw-picture"><a href="[^"]*step_{}.svg.*?</figure>)'
+        page = self.page.read_text(encoding="utf-8")
+        second, third = (re.search(figure.format(step), page, re.DOTALL).group(1) for step in (2, 3))
+        self.edit(self.page, re.escape(third), "")
+        self.edit(self.page, f"(?={re.escape(second)})", third.replace("\\", "\\\\"))
+        self.assert_caught("shows the pictures of its steps in the order [1, 3, 2")
+
+    def test_backslash_before_an_option(self):
+        self.edit(self.page, "<code>--", r"<code>\\--")
+        self.assert_caught("shows a backslash before an option")
+
+    def test_address_that_cannot_be_typed(self):
+        self.edit(self.site / "index.html", "git clone ADDRESS", "git clone &lt;the address&gt;")
+        self.assert_caught("says git clone without a word")
+
+    def test_punctuation_in_an_address(self):
+        self.edit(self.page, "</body>", '<a href="https://example.org/x:">x</a></body>')
+        self.assert_caught("with the punctuation of the sentence in the address")
+
     def test_picture_of_nothing(self):
         self.edit(self.site / "material" / LESSON / "step_3.svg", r"<desc>.*?</desc>", "<desc>Step 3; nothing travels.</desc>")
         self.assert_caught("shows step_3.svg, on which there is nothing to see")

@@ -99,6 +99,8 @@ class Site:
 
     def check_link(self, page, href):
         if re.match(r"(https?|mailto|javascript):", href):
+            if href[-1] in ".,:;":
+                self.say(page.name, f'links to "{href}", with the punctuation of the sentence in the address')
             return
         path, _, anchor = unquote(href).partition("#")
         target = page.name if path == "" else path
@@ -130,6 +132,29 @@ class Site:
             text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
             for address in re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(r"@import\s+['\"]([^'\"]+)", text):
                 self.check_loaded(sheet.name, address)
+
+    def check_frames(self):
+        """Every page says its language, has one first heading, and its first link skips the navigation."""
+        for page in self.pages.values():
+            languages = [element.attributes.get("lang") for element in page.root.find("html")]
+            if languages != ["en"]:
+                self.say(page.name, f"should say that its language is English, and says {languages}")
+            headings = [squeezed(element.text) for element in page.root.find("h1")]
+            if len(headings) != 1 or not headings[0]:
+                self.say(page.name, f"should have one first heading, and has {headings}")
+            links = page.root.find("a")
+            target = links[0].attributes.get("href", "") if links else ""
+            if target != "#doc-content" or not page.root.find(id="doc-content", tabindex="-1"):
+                self.say(page.name, f'should begin with a link that skips the navigation, and begins with "{target}"')
+
+    def check_code(self):
+        """Code that a reader may copy: as it is typed, with nothing left to guess."""
+        for page in self.pages.values():
+            for code in page.root.find("code") + page.root.find("pre"):
+                if re.search(r"(?<!\S)\\--\w", code.text):
+                    self.say(page.name, f'shows a backslash before an option: "{squeezed(code.text)[:60]}"')
+                if re.search(r"git clone\s+[^\w./]", code.text):
+                    self.say(page.name, "says git clone without a word for the address that can be typed")
 
     # --- lessons --------------------------------------------------------------------------------------------------------
 
@@ -189,7 +214,7 @@ class Site:
             self.say(page.name, "shows a hint or an answer that is not folded away")
         if any(item.find("div", cls="fragment") for item in page.root.find("li")):
             self.say(page.name, "has code inside of a list; end the prose above that code with a paragraph")
-        sections = [squeezed(element.text) for element in page.root.find("h1")]
+        sections = [squeezed(element.text) for element in page.root.find("h2")]
         order = ["The idea", "The reference", "The steps", "The cost", "What it prints", "Planted bugs", "Exercises", "Answer"]
         if [section for section in sections if section in order] != order or sections[-1] != "Answer":
             self.say(page.name, f"has its sections in another order: {sections}")
@@ -226,6 +251,10 @@ class Site:
         pictures = [f"step_{step}.svg" for step in range(1, steps + 1)]
         pictures += [_OWN_PICTURES[number]] if number in _OWN_PICTURES else []
         shown = page.root.find("img")
+        order = [int(match.group(1)) for image in shown
+                 if (match := re.search(r"/step_(\d+)\.svg$", image.attributes.get("src") or ""))]
+        if order != sorted(order):
+            self.say(page.name, f"shows the pictures of its steps in the order {order}")
         for picture in pictures:
             source = f"material/{name}/{picture}"
             found = [image for image in shown if image.attributes.get("src") == source]
@@ -278,7 +307,7 @@ class Site:
             self.say(page.name, f"links to {twice} more than once")
         if len(links) < 5 or any(len(link.get("title") or "") < 12 for link in links):
             self.say(page.name, f"should link its words to the glossary, and links {len(links)}")
-        if any(inner.find("a", cls="mw-word") for tag in ("a", "pre", "h1", "h2", "summary") for inner in page.root.find(tag)
+        if any(inner.find("a", cls="mw-word") for tag in ("a", "pre", "h1", "h2", "h3", "summary") for inner in page.root.find(tag)
                if inner.attributes.get("class") != "mw-word"):
             self.say(page.name, "has a word of the glossary within a link, a heading or code")
 
@@ -315,6 +344,8 @@ def check_site(root, folder):
     if not site.pages:
         return [f"{folder} has no pages; build the target docs first"]
     site.check_links()
+    site.check_frames()
+    site.check_code()
     site.check_lessons(root)
     return site.problems
 

@@ -14,11 +14,13 @@ import doxygen_filter  # noqa: E402
 import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
+import page_shell  # noqa: E402
 import serial_muon  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
+from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
 
@@ -77,6 +79,39 @@ class Lessons(unittest.TestCase):
         return read_lesson(self.write("lesson_77_stand_in.cpp", source))
 
 
+class PageShell(unittest.TestCase):
+    PAGE = ('<html xmlns="http://www.w3.org/1999/xhtml"><title>Muonwalk: A</title><body><div id="main-nav"></div>'
+            '<div id="doc-content">{}<div class="contents"><h1>B</h1><h2 class="x">C</h2></div></div></body></html>')
+
+    def test_one_first_heading(self):
+        page = page_shell.completed(self.PAGE.format('<div class="title">A </div>'))
+        self.assertEqual(re.findall(r"<h\d.*?</h\d>", page), ['<h1 class="title">A </h1>', "<h2>B</h2>", '<h3 class="x">C</h3>'])
+
+    def test_a_page_without_a_title_has_that_of_its_head(self):
+        self.assertIn('<div class="contents"><h1 class="mw-heard">A</h1><h2>B</h2>', page_shell.completed(self.PAGE.format("")))
+
+    def test_another_page_is_refused(self):
+        self.assertIsNone(page_shell.completed(self.PAGE.replace("doc-content", "text").format("")))
+
+
+class SearchIndex(unittest.TestCase):
+    def test_sections_of_a_page_are_its_prose(self):
+        contents = ('<p>A <a href="x">buck</a>et &amp; more.</p><div class="fragment">code</div><!-- fragment -->'
+                    '<h1><a class="anchor" id="idea"></a>\nThe idea</h1><pre>out</pre><p>Words<svg><text>no</text></svg></p>')
+        self.assertEqual(sections_of(LESSON, contents), [("", "", "A bucket & more."), ("idea", "The idea", "Words")])
+
+    def test_entries_of_the_api(self):
+        member = ('<a id="a{0}" name="a{0}"></a>\n<h2 class="memtitle"><span class="permalink"><a>*</a></span>f{0}()</h2>'
+                  '<table>int f{0}(int x)</table><div class="memdoc"><p>Does {0}.</p></div>')
+        contents = '<div class="textblock"><p>About it.</p></div>' + member.format(1) + member.format(2) + "<hr/>the file"
+        self.assertEqual(sections_of(API, contents), [("", "", "About it."), ("a1", "f1()", "Does 1."), ("a2", "f2()", "Does 2.")])
+
+    def test_kinds_of_pages(self):
+        self.assertEqual([kind_of(name) for name in ("lesson_03_x.html", "index.html", "md_docs_design.html", "structA.html")],
+                         [LESSON, PAGE, PAGE, API])
+        self.assertEqual([kind_of(name) for name in ("lesson_8hpp.html", "classA-members.html", "annotated.html")], [None] * 3)
+
+
 class Filter(Lessons):
     def page(self, source=SOURCE):
         return doxygen_filter.page_of(self.lesson(source)).split("\n")[:-1]
@@ -113,6 +148,11 @@ class Filter(Lessons):
 
     def test_options_are_no_dashes(self):
         self.assertIn("What it is about. With \\--tp 2 it is about `--tp 2`.", self.page())
+
+    def test_options_in_code_that_goes_on_in_the_next_line(self):
+        page = self.page(SOURCE.replace("// 1. Why?", "// 0. Run `--dp\n  //    64 --tp 2` and not --tp 4.\n  // 1. Why?"))
+        self.assertIn("0. Run `--dp", page)
+        self.assertIn("   64 --tp 2` and not \\--tp 4.", page)
 
     def test_emphasis_at_the_begin_of_a_line(self):
         self.assertIn("<em>What</em> it is about.", "\n".join(self.page(SOURCE.replace("What it is", "*What* it is"))))
@@ -212,7 +252,7 @@ class StartPage(Lessons):
         return lessons
 
     def test_the_journey_shows_which_rows_each_rank_holds_at_each_stage(self):
-        stages = re.findall(r"<li><h3>(.*?)</h3>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
+        stages = re.findall(r"<li><h2>(.*?)</h2>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
         names = [re.sub(r"<a href=\"lesson_(\d\d)_\w+.html\">(.*)</a>", r"\1 \2", name) for name, _, _ in stages]
         self.assertEqual(names, ["Before", "04 DP gather", "05 TP gather", "06 Newton–Schulz", "07 TP shard", "08 DP shard"])
         # With dp 2 × tp 2, a TP rank has two rows of four, and a DP rank one of these two.
@@ -245,8 +285,11 @@ class StartPage(Lessons):
                       "78 After all builds on 77, 76</desc>", graph)
         self.assertEqual(re.findall(r'<g id="graph_(\d\d)" class="node ([\w-]+)">', graph.replace("&#45;", "-")),
                          [("76", "mw-lesson"), ("77", "mw-here"), ("78", "mw-lesson")])
-        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', graph),
+        picture, words = graph.split("</svg>")
+        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', picture),
                          ["lesson_76_before", "lesson_77_stand_in", "lesson_78_after_all"])
+        self.assertIn('<li>This lesson builds on <a href="lesson_76_before.html">76 Before</a>.</li>'
+                      '<li>It leads to <a href="lesson_78_after_all.html">78 After all</a>.</li>', words)
         with self.assertRaisesRegex(LessonError, "builds on lesson_76_before, but there is no such lesson"):
             lesson_graph.lesson_graph(lessons[1:])
 

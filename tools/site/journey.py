@@ -84,7 +84,7 @@ def journey(root):
     items = []
     for title, lesson, happens, holds, orthogonal, words, _ in _STAGES:
         name = f'<a href="{lesson}.html">{title}</a>' if lesson else title
-        items.append(f"<li><h3>{name}</h3>{_picture(title, holds, orthogonal, words)}<p>{happens}</p></li>")
+        items.append(f"<li><h2>{name}</h2>{_picture(title, holds, orthogonal, words)}<p>{happens}</p></li>")
     return f'{style}<ol class="mw-journey" aria-label="The journey of a matrix through one optimizer step">{"".join(items)}</ol>'
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lesson_source import LessonError  # noqa: E402
 
+_TITLE = "Which lesson builds on which"
+
 
 def builds_on(lesson):
     """The names of the lessons that its "You need to know" paragraph refers to, those that come before it."""
@@ -44,8 +46,26 @@ def _dot(lessons, marked):
     return "\n".join(lines + ["}"])
 
 
+def _named(lessons):
+    return ", ".join(f'<a href="{lesson.name}.html">{lesson.number} {html.escape(lesson.title)}</a>' for lesson in lessons) or "nothing"
+
+
+def _in_words(lessons, marked):
+    """The same for windows in which the picture would be too small to be read: of the marked lesson, or of all."""
+    def before(lesson):
+        return _named([each for each in lessons if each.name in builds_on(lesson)])
+
+    if marked is not None:
+        after = [each for each in lessons if marked.name in builds_on(each)]
+        items = [f"This lesson builds on {before(marked)}."] + [f"It leads to {_named(after)}."] * bool(after)
+    else:
+        items = [f"{_named([lesson])} builds on {before(lesson)}." for lesson in lessons]
+    return f'<nav class="mw-graph-words" aria-label="{_TITLE}"><ul>{"".join(f"<li>{item}</li>" for item in items)}</ul></nav>'
+
+
 def lesson_graph(lessons, marked=None):
-    """An SVG to stand in a page: the lessons as links, the marked one told apart; colours come from the style sheet."""
+    """An SVG to stand in a page: the lessons as links, the marked one told apart; colours come from the style sheet. On a phone
+    the style sheet shows its words instead."""
     known = {lesson.name for lesson in lessons}
     for lesson in lessons:
         for before in builds_on(lesson):
@@ -57,11 +77,10 @@ def lesson_graph(lessons, marked=None):
     svg = re.sub(r"\bxlink:(href|title)=", r"\1=", svg).replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
     svg = re.sub(r' (fill|stroke)="[^"]*"', "", svg)   # the style sheet's
     svg = re.sub(r"<title>.*?</title>\n?", "", svg)
-    title = "Which lesson builds on which"
     words = "; ".join(f"{lesson.number} {lesson.title} builds on " +
                       (", ".join(before.split("_")[1] for before in builds_on(lesson)) or "nothing") for lesson in lessons)
     svg = svg.replace("<svg ", '<svg class="mw-graph" role="img" aria-labelledby="graph_title graph_words" ', 1)
     end = svg.index(">") + 1
-    svg = (svg[:end] + f'<title id="graph_title">{title}</title><desc id="graph_words">{html.escape(words)}</desc>' +
+    svg = (svg[:end] + f'<title id="graph_title">{_TITLE}</title><desc id="graph_words">{html.escape(words)}</desc>' +
            svg[end:])
-    return f'<figure class="mw-picture mw-wide" tabindex="0" role="group" aria-label="{title}">{svg}</figure>'
+    return f'<figure class="mw-picture mw-wide" tabindex="0" role="group" aria-label="{_TITLE}">{svg}</figure>' + _in_words(lessons, marked)

@@ -44,21 +44,33 @@ def picture(name, svg_name, svg):
 
 
 def _pictures_of_steps(lesson, material, recorded):
-    """{function: HTML of the pictures of its steps}. A step in which no rank shows, says or sends anything would be a picture
-    of empty lanes; it has none."""
+    """{function: HTML of the pictures that stand behind it}: those of its steps, and of earlier ones that would otherwise
+    stand behind a later step. A step in which no rank shows, says or sends anything would be a picture of empty lanes; it
+    has none."""
     empty = {step["number"] for step in recorded["steps"] if not any(step["holds"] + step["says"] + step["moves"])}
-    figures = {}
-    for number, function in lesson_text.functions_of_steps(lesson, recorded).items():
+    in_source = {block.name: block.first_line for block in lesson.blocks if block.kind == "declaration"}
+    figures, place = {}, ""
+    for number, function in sorted(lesson_text.functions_of_steps(lesson, recorded).items()):
         figures.setdefault(function, [])
+        place = max(place, function, key=lambda name: in_source.get(name, 0)) if place else function
         name = f"step_{number}.svg"
         if number not in empty:
-            figures[function].append(picture(lesson.name, name, lesson_text.read(material / name)))
+            figures[place].append(picture(lesson.name, name, lesson_text.read(material / name)))
     return {function: "\n".join(all_of_it) for function, all_of_it in figures.items()}
 
 
 def _tidy_fragment(fragment):
     """Without the hidden tooltips, which need a script to be seen and would be read aloud and copied."""
     return re.sub(r'<div class="ttc".*?</div></div>\n', "", fragment, flags=re.DOTALL)
+
+
+def _with_columns(contents):
+    """Drawings say how many columns they have, so that the style sheet can fit them to a narrow window."""
+    def columns(match):
+        wide = max(len(line) for line in html.unescape(re.sub(r"<[^>]*>", "", match[1])).split("\n"))
+        return f'<pre class="fragment" style="--mw-columns: {wide}">{match[1]}</pre>'
+
+    return re.sub(r'<pre class="fragment">(.*?)</pre>', columns, contents, flags=re.DOTALL)
 
 
 def _with_pictures(lesson, contents, pictures, links):
@@ -226,7 +238,7 @@ def complete(lessons, lesson, contents, material, links):
         contents = _before_section(contents, after_steps, player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))
-    contents = _fold_hints(lesson, contents)
+    contents = _with_columns(_fold_hints(lesson, contents))
     answer = html.escape(lesson_text.answer(lesson), quote=False)
     contents += try_section(lesson)
     contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')

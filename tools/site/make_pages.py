@@ -12,10 +12,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import lesson_page  # noqa: E402
+import page_shell  # noqa: E402
 import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import PAGE, Glossary  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
+from search_index import search_index  # noqa: E402
 from whole_file import write_whole  # noqa: E402
 
 # The text of a page, between Doxygen's frame and the end of it.
@@ -29,6 +31,14 @@ def change_text(page, change):
     if found != 1:
         raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its text was found {found} times")
     write_whole(page, changed)
+
+
+def add_shell(page):
+    """Puts around a page what all pages have."""
+    changed = page_shell.completed(page.read_text(encoding="utf-8"))
+    if changed is None:
+        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its head, its body, its menu or its text is missing")
+    page.write_text(changed, encoding="utf-8")  # in the copy, which is made anew each time
 
 
 def make_pages(root, doxygen_html, tag_file, material, out):
@@ -45,6 +55,10 @@ def make_pages(root, doxygen_html, tag_file, material, out):
                         lesson_page.complete(lessons, lesson, text, folder, links)))
     change_text(out / PAGE, glossary.complete)
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
+    shutil.copyfile(root / "third_party/minisearch/minisearch.js", out / "minisearch.js")
+    write_whole(out / "search_index.js", search_index(out))
+    for page in sorted(out.glob("*.html")):
+        add_shell(page)
 
 
 if __name__ == "__main__":
