@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Opens the notebooks in JupyterLab, or in Jupyter Notebook where there is no JupyterLab. ./walk jupyter calls it.
 
-    tools/open_notebooks.py --check                              only says what is missing
+    tools/open_notebooks.py --check [any of these]               only says what is missing for it
+    tools/open_notebooks.py [--fresh] --prepare                  does all but start Jupyter
     tools/open_notebooks.py [--fresh] [an option of Jupyter's]   opens them; --fresh makes the copies anew
 
 All that it writes lies in build/jupyter: copies of the notebooks, which the reader works in, and a copy of the spec of the
@@ -10,6 +11,7 @@ something broke on the way. Otherwise it becomes Jupyter.
 """
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -23,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 OWN = ROOT / "build" / "jupyter"
 FRONT_ENDS = ("jupyter-lab", "jupyter-notebook")
-HOW = "conda create -n cpp -c conda-forge jupyterlab xeus-cpp installs both, and conda activate cpp puts them on PATH"
+ENVIRONMENT = shlex.quote(str(ROOT / "binder" / "environment.yml"))
+HOW = f"conda env create -f {ENVIRONMENT} installs both, and conda activate muonwalk puts them on PATH"
 
 
 def say(sentence):
@@ -98,8 +101,10 @@ def prepare_copies(fresh):
 
 def main():
     words = sys.argv[1:]
-    program, spec = front_end(), installed_spec()
-    if words == ["--check"]:
+    only_prepare = "--prepare" in words
+    program = None if only_prepare else front_end()
+    spec = installed_spec()
+    if "--check" in words:
         return
     try:
         prepare_kernel(spec)
@@ -109,6 +114,8 @@ def main():
     except OSError as error:
         stop(3, f"{error.filename2 or error.filename or OWN} can't be written: {error.strerror}; make build/jupyter a folder that "
                 "you can write to")
+    if only_prepare:
+        return
     before = os.environ.get("JUPYTER_PATH")
     os.environ["JUPYTER_PATH"] = f"{OWN}{os.pathsep}{before}" if before else str(OWN)
     os.chdir(folder)
