@@ -98,6 +98,10 @@ class Scripts(StandInProject):
         words = ["python3", "-c", "import os, sys; print(os.environ['JUPYTER_PATH'], sys.argv[1:]); sys.exit(6)", "two words"]
         done = self.script("start", *words)
         self.assertEqual((done.returncode, done.stdout), (6, f"{self.own} ['two words']\n"), done.stderr)
+        # The same process, so that what Binder sends to it reaches Jupyter.
+        with subprocess.Popen([self.project / "binder" / "start", "python3", "-c", "import os; print(os.getpid())"],
+                              stdout=subprocess.PIPE, text=True, env={"PATH": str(self.machine)}) as started:
+            self.assertEqual(int(started.communicate(timeout=120)[0]), started.pid)
         self.assertEqual(self.script("start", *words, JUPYTER_PATH="/other").stdout, f"{self.own}:/other ['two words']\n")
 
 
