@@ -78,11 +78,12 @@ def link_to(target, link):
     link.symlink_to(target, target_is_directory=True)
 
 
-def prepare_kernel(spec):
-    include = OWN / "include"
+def prepare_kernel(spec, into):
+    """A folder of data for Jupyter, with the kernel that knows the headers."""
+    include = into / "include"
     link_to(fmt_headers(), include / "fmt")
     # setup.hpp stays where it is, beside the notebooks of the project: it knows from there where the libraries lie.
-    copy_spec(spec, OWN, [ROOT, NOTEBOOKS, include])
+    copy_spec(spec, into, [ROOT, NOTEBOOKS, include])
 
 
 def prepare_copies(fresh):
@@ -107,7 +108,7 @@ def main():
     if "--check" in words:
         return
     try:
-        prepare_kernel(spec)
+        prepare_kernel(spec, OWN)
         folder = prepare_copies("--fresh" in words)
     except BrokenSpec as broken:
         stop(3, str(broken))
