@@ -13,7 +13,7 @@ inline void* load_judges() {
   void* judges = dlopen(library_path("libmuonwalk_exercises").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (judges == nullptr)
     throw std::runtime_error(std::string("the judges can't be loaded: ") + dlerror() +
-                             "; build them with ./walk notebooks --library");
+                             "; build them with ./walk notebooks --library, and restart the kernel");
   return judges;
 }
 

@@ -1,16 +1,25 @@
 // The first cell of every notebook includes this file. All that differs between the interpreters of C++ is here:
 //
 //   xeus-cling   is told where headers and libraries lie by pragmas;
-//   xeus-cpp     is told by its environment (CPLUS_INCLUDE_PATH), and loads libraries as any program does;
+//   xeus-cpp     is told by its arguments (./walk jupyter) or its environment (CPLUS_INCLUDE_PATH), and loads
+//                libraries as any program does;
 //   clang-repl   the same, and it has no pictures.
 //
 // The library is loaded while this cell runs, so that every later cell finds its functions: a function that is missing
 // when it is called for the first time would stay missing for the rest of the session.
-#pragma once
-
 #ifdef __CLING__
 #pragma cling add_include_path("..")
 #endif
+
+// Looked for before anything is included: clang 19 crashes at a header that is missing after a standard one.
+#if !__has_include("sim/cluster/lesson.hpp")
+#error "no headers of Muonwalk on the include path: open notebooks with ./walk jupyter, and restart the kernel"
+#elif !__has_include(<fmt/format.h>)
+#error "no headers of fmt on the include path: open notebooks with ./walk jupyter, and restart the kernel"
+#else
+
+// Not before this line: a cell that found no headers says so again when it is run again.
+#pragma once
 
 #include <dlfcn.h>
 
@@ -55,7 +64,8 @@ inline void* load_library() {
   void* library = dlopen(library_path("libmuonwalk").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
     throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
-                             "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY");
+                             "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY, "
+                             "and restart the kernel");
   // What reads traces and what predicts lie beside it, in libraries of their own, which lessons 18 and 21 alone need.
   dlopen(library_path("libmuonwalk_analyser").c_str(), RTLD_NOW | RTLD_GLOBAL);
   dlopen(library_path("libmuonwalk_scale").c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -192,3 +202,5 @@ inline void show(const muonwalk::Flat& values) {
 
 /// Throws when the expression is false, so that a notebook that is run from top to bottom stops there.
 #define NB_CHECK(...) nb::check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+
+#endif  // the headers are there

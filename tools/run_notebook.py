@@ -30,7 +30,7 @@ DEFAULT_LIMIT = 120  # seconds per cell: against hanging, not for measuring
 AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do anything more, also to reach the marker
 
 # What the compiler inside the interpreter says begins with a place or with nothing; a lesson's own words never look like it.
-_ERROR = re.compile(r"^(?:.*?:\d+:\d+: )?(?:fatal )?error: |^JIT session error: |^LLVM ERROR: ", re.MULTILINE)
+ERROR = re.compile(r"^(?:.*?:\d+:\d+: )?(?:fatal )?error: |^JIT session error: |^LLVM ERROR: ", re.MULTILINE)
 
 
 class CellFailed(Exception):
@@ -69,7 +69,7 @@ class Interpreter:
                        encoding="utf-8")
         self._send(f'#include "{cell}"\n#include "{end}"\n')
         output, errors = self._read_to(marker, limit)
-        if _ERROR.search(errors):
+        if ERROR.search(errors):
             raise CellFailed("an error", output, errors)
         return output, errors
 
@@ -90,7 +90,7 @@ class Interpreter:
             if not ready:
                 self.process.kill()
                 said = self._take_all()
-                raise CellFailed("an error" if _ERROR.search(said[1]) else f"no end after {limit:g} seconds", *said)
+                raise CellFailed("an error" if ERROR.search(said[1]) else f"no end after {limit:g} seconds", *said)
             for stream in ready:
                 read = stream.read()
                 if read is None:
@@ -104,7 +104,7 @@ class Interpreter:
                     self.streams[stream] += read.decode("utf-8", "replace")
                 if marker in self.streams[stream]:
                     pending.discard(stream)
-            if _ERROR.search(self.streams[self.process.stderr]):
+            if ERROR.search(self.streams[self.process.stderr]):
                 deadline = min(deadline, time.monotonic() + AFTER_AN_ERROR)
         said = []
         for stream in self.streams:

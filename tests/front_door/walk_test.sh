@@ -45,7 +45,7 @@ test_unknown_words() {
   stub cmake 'exit 99'
   local words
   for words in "frobnicate" "--precision bf16" "list all" "help me" "test relaese" "bench silence" "notebooks all" \
-    "notebooks --library extra" "005" "5x"; do
+    "jupyter all" "notebooks --library extra" "005" "5x"; do
     # shellcheck disable=SC2086
     walk $words
     expect_status 2
@@ -103,7 +103,7 @@ test_help() {
   walk help
   expect_status 0
   local word
-  for word in list 05 test bench notebooks help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
+  for word in list 05 test bench notebooks jupyter help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
 }
 
 # --- packages ---------------------------------------------------------------------------------------------------------

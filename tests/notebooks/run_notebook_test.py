@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -214,7 +215,24 @@ class RunNotebook(unittest.TestCase):
             done = subprocess.run([sys.executable, RUN, path], capture_output=True, text=True, env=environment, timeout=240,
                                   check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("the shared library can't be loaded: /nowhere/lib.so", done.stdout)
+        self.assertRegex(done.stdout, "the shared library can't be loaded: /nowhere/lib.so.* and restart the kernel")
+
+    def include_setup(self, *options):
+        """What clang-repl says when setup.hpp is included twice, with these options and nothing in its environment."""
+        setup = f'#include "{ROOT / "notebooks" / "setup.hpp"}"\n'
+        done = subprocess.run(["clang-repl-19", "-Xcc=-std=c++17", *(f"-Xcc={option}" for option in options)], text=True,
+                              input=setup + setup + 'extern "C" int puts(const char*);\nputs("alive");\n%quit\n', capture_output=True,
+                              timeout=240, check=False, env={"PATH": os.environ["PATH"]})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.strip(), "alive", done.stderr)
+        return done.stderr
+
+    def test_headers_that_are_not_there_are_said_each_time_and_the_interpreter_lives(self):
+        for whose, options in (("Muonwalk", []), ("fmt", ["-nostdinc", f"-I{ROOT}"])):
+            said = self.include_setup(*options)
+            sentence = f"no headers of {whose} on the include path: open notebooks with ./walk jupyter, and restart the kernel"
+            self.assertEqual(re.findall('error: "(.*)"', said), [sentence] * 2, said)
+            self.assertNotIn("file not found", said)
 
 
 class Refusals(unittest.TestCase):

@@ -1,0 +1,118 @@
+"""real_kernel.sh with a stand-in for the kernel that speaks Jupyter's protocol: what it asks for, and what it finds."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = HERE / "real_kernel.sh"
+
+
+def pythons():
+    """Those that real_kernel.sh would take, as far as they have the module."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if Path(python).exists():
+            asked = subprocess.run([python, "-c", "import jupyter_client"], capture_output=True, check=False)
+            if asked.returncode == 0:
+                yield python
+
+
+PYTHON = next(pythons(), None)
+PICTURE = '// svg: <svg xmlns="http://www.w3.org/2000/svg"><title>A map</title></svg>'
+
+
+def notebook(*cells):
+    return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell], "metadata": {}, "outputs": [],
+                       "execution_count": None} for i, cell in enumerate(cells)], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+@unittest.skipIf(PYTHON is None, "no Python here has the module jupyter_client")
+class RealKernel(unittest.TestCase):
+    def setUp(self):
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name).resolve()
+
+    def check(self, *options, cells=("// out: one",), kernel=(), spec=True, python=PYTHON):
+        """Checks a notebook of these cells with a stand-in that was given these words on its command line."""
+        path = self.scratch / "tried.ipynb"
+        path.write_text(json.dumps(notebook(*cells)), encoding="utf-8")
+        folder = self.scratch / "data" / "kernels" / "xcpp17"
+        if spec:
+            folder.mkdir(parents=True, exist_ok=True)
+            argv = [PYTHON, str(HERE / "stand_in_kernel.py"), "-f", "{connection_file}", *kernel]
+            (folder / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "C++17", "language": "C++17"}))
+        return subprocess.run([SCRIPT, "--library", path, *options, path], capture_output=True, text=True, timeout=300, check=False,
+                              env={"PATH": "/usr/bin:/bin", "HOME": str(self.scratch), "MUONWALK_PYTHON": python,
+                                   "JUPYTER_PATH": str(self.scratch / "data")})
+
+    def expect(self, code, words, *options, **given):
+        done = self.check(*options, **given)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, words)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stdout
+
+    def test_a_kernel_and_notebooks_that_do_as_they_should_pass_every_check(self):
+        into = self.scratch / "executed"
+        said = self.expect(0, r"tried: cells: 3, pictures: 1\n", "--into", str(into),
+                           cells=("// arguments", f"nb::show_last_step(lesson);\n{PICTURE}", "int real = 3;"))
+        self.assertIn("interrupt: the kernel survives it, idle and busy\n", said)
+        self.assertIn("restart: tried runs again from top to bottom\n3 passed, 0 failed\n", said)
+        executed = json.loads((into / "tried.ipynb").read_text(encoding="utf-8"))["cells"]
+        self.assertEqual([cell["execution_count"] for cell in executed], [1, 2, 3])
+        self.assertEqual(executed[1]["outputs"][0]["data"]["text/plain"], "in words")
+        # The kernel was given the headers, as ./walk jupyter does it.
+        root = HERE.parents[1]
+        self.assertRegex(executed[0]["outputs"][0]["text"], rf"-I{root} -I{root}/notebooks -I\S+/include$")
+
+    def test_cells_that_fail_are_named_with_what_they_put_out(self):
+        for cell, why in (("// out: before\n// fail: planted", "an error: Failed planted"),
+                          ("// out: before\n// err: input_line_3:2:5: error: use of undeclared identifier", "an error on standard error"),
+                          ("// out: before\n// end", "the kernel ended")):
+            with self.subTest(cell=cell):
+                said = self.expect(1, f"tried: FAILED: cell cell-1: {why}\n0 passed, 1 failed", "--only", "cells",
+                                   cells=("// out: good", cell, "// out: after"))
+                self.assertIn("before", said)
+                self.assertNotIn("after", said)
+
+    def test_a_cell_that_never_ends_is_ended(self):
+        self.expect(1, "FAILED: cell cell-0: no end within the limit", "--only", "cells", "--limit", "1", cells=("// hang",))
+
+    def test_pictures_that_are_missing_or_have_a_fault_are_named(self):
+        asks = "nb::show_svg(picture);"
+        for cell, why in ((asks, "it asks for pictures: 1, and shows: 0"), (f"{asks}\n// svg: <svg>", "its SVG is not well-formed"),
+                          (f"{asks}\n// svg: <svg/>", "its SVG has no title"), (f"{asks}\n// svg: <g/>", "not an SVG")):
+            with self.subTest(cell=cell):
+                self.expect(1, f"FAILED: cell cell-0: .*{why}", "--only", "pictures", cells=(cell,))
+
+    def test_a_kernel_that_does_not_survive_an_interrupt_is_found(self):
+        for word, why in (("--ends-when-idle", "while it is idle: the kernel ended"),
+                          ("--ends-when-busy", "while it is busy: the kernel ended"),
+                          ("--forgets", "while it is idle: an error: Failed real_kernel_probe is not 41")):
+            with self.subTest(word=word):
+                self.expect(1, f"interrupt: FAILED: after an interrupt {why}", "--only", "interrupt", kernel=[word])
+
+    def test_a_kernel_that_can_not_be_restarted_is_found(self):
+        mark = self.scratch / "started"
+        self.expect(1, "restart: FAILED: before the restart: the kernel does not start", "--only", "restart",
+                    kernel=["--starts-once", str(mark)])
+
+    def test_without_a_kernel_or_the_module_it_is_skipped_with_a_reason(self):
+        self.expect(77, "^skipped: Jupyter has no kernel xcpp17 here.*\n0 passed, 0 failed, 1 skipped\n$", spec=False)
+        self.expect(77, "^skipped: no Python here has the module jupyter_client", python="false")
+
+    def test_what_can_not_be_checked_is_refused(self):
+        for words, why in ((["--only", "smell"], "--only smell is not a check; there are: cells"),
+                           (["--library", "/nowhere.so"], "/nowhere.so is not a file"), (["/nowhere.ipynb"], "is not a notebook")):
+            done = self.check(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
