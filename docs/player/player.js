@@ -67,6 +67,13 @@
     if (!holds) throw new Error(`the recording is damaged (${what})`);
   }
 
+  // A message as a lesson records it, of its row on a page: [from, to, kind, elements, bytes, call].
+  function unpacked(row, kinds, where) {
+    requireThat(Array.isArray(row) && kinds[row[2]], `${where} has a message of a kind that is not in the list`);
+    const [from, to, kind, elements, bytes, call] = row;
+    return { from, to, ...kinds[kind], elements, bytes, call };
+  }
+
   // A recording that passes has everything that is drawn below.
   function checkRecording(recording) {
     if (!recording || recording.format !== kFormat) throw new Error("this is not the recording of a lesson");
@@ -90,6 +97,7 @@
         requireThat(!block.values || block.values.length === block.rows * block.cols,
                     `${where} has not as many numbers of ${block.name} as its shape says`);
       }
+      if (recording.kinds) step.moves = step.moves.map((row) => unpacked(row, recording.kinds, where));
       for (const move of step.moves)
         requireThat(ranks[move.from] && ranks[move.to], `${where} has a message from or to a rank that is not there`);
     }

@@ -182,6 +182,10 @@ class WhenTheSiteIsThere(Folder):
         self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
         self.assert_caught("shows step_3.svg 0 times")
 
+    def test_page_that_is_too_heavy(self):
+        self.edit(self.page, "</body>", f"<!-- {'x' * 300_000} --></body>")
+        self.assert_caught("and may have 300,000")
+
     def test_page_without_its_language(self):
         self.edit(self.page, ' lang="en"', "")
         self.assert_caught("should say that its language is English")

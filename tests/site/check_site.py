@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+_HEAVIEST = 300_000  # bytes of a lesson's page
 _OWN_PICTURES = {"01": "grid.svg", "03": "buffer.svg"}
 
 
@@ -147,6 +148,12 @@ class Site:
             if target != "#doc-content" or not page.root.find(id="doc-content", tabindex="-1"):
                 self.say(page.name, f'should begin with a link that skips the navigation, and begins with "{target}"')
 
+    def check_weight(self, page):
+        """A lesson's page, without the scripts, style sheets and pictures that it loads."""
+        size = (self.folder / page.name).stat().st_size
+        if size > _HEAVIEST:
+            self.say(page.name, f"has {size:,} bytes, and may have {_HEAVIEST:,}")
+
     def check_code(self):
         """Code that a reader may copy: as it is typed, with nothing left to guess."""
         for page in self.pages.values():
@@ -181,6 +188,7 @@ class Site:
             self.check_pictures(page, name, expected)
             self.check_neighbours(page, names, at)
             self.check_glossary(page)
+            self.check_weight(page)
         self.check_start(root, names)
 
     def paragraph(self, page, expected, label):

@@ -12,6 +12,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/site"))
+from lesson_page import packed  # noqa: E402
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 
 PLAYER = BIN = FOLDER = BROWSER = None
@@ -117,6 +119,30 @@ class PlayerTest(unittest.TestCase):
                     self.assertEqual(self.frame(player), frame)
                 self.press("left")
                 self.assertEqual(self.frame(player), expected[0], "before the start nothing comes")
+
+    def test_a_packed_recording_shows_the_same(self):
+        words = """return [...arguments[0].querySelectorAll(".player-words, .player-moves, .player-stage")].map(
+                     (element) => element.textContent)"""
+        for number in RUNS:
+            with self.subTest(lesson=number):
+                recording = record(number)
+                plain, small = self.open(recording, packed(recording))
+                self.assertLess(len(json.dumps(packed(recording))), len(json.dumps(recording)))
+                self.focus(plain)
+                for player in (plain, small):
+                    self.focus(player)
+                    self.press("home")
+                for _ in frames_of(recording):
+                    self.assertEqual(self.frame(plain), self.frame(small))
+                    self.assertEqual(BROWSER.execute_script(words, plain), BROWSER.execute_script(words, small))
+                    for player in (plain, small):
+                        self.focus(player)
+                        self.press("right")
+
+    def test_a_message_of_a_kind_that_is_not_there(self):
+        recording = packed(record("04"))
+        recording["steps"][1]["moves"][0][2] = 7
+        self.assertIn("step 2 has a message of a kind that is not in the list", self.open(recording)[0].text)
 
     def test_home_and_end_go_to_the_first_and_the_last_frame(self):
         recording = record("04")

@@ -17,9 +17,9 @@ from pathlib import Path
 from contrast import low_contrast
 from headless_browser import headless_browser, set_media, set_size
 
-# The start page, lessons with a player and without one, a page of docs/, and of the API a class, a namespace and a source.
-PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "md_docs_design", "md_docs_glossary",
-         "classmuonwalk_1_1AdamW", "structmuonwalk_1_1Buffer", "adamw_8hpp_source"]
+# The start page, lessons with a player and without one, pages of docs/, and of the API a class, a struct and a source.
+PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "lesson_16_strategies", "md_docs_design",
+         "md_docs_glossary", "classmuonwalk_1_1AdamW", "structmuonwalk_1_1Buffer", "adamw_8hpp_source"]
 
 DESKTOP = (1400, 900)
 TAB, ENTER = "\ue004", "\ue007"

@@ -107,13 +107,28 @@ def script_json(identifier, value):
     return f'<script type="application/json" id="{identifier}">{text}</script>'
 
 
+def packed(recorded):
+    """A recording as a page carries it: each message is a row [from, to, kind, elements, bytes, call], and "kinds" says which
+    collective, group and type a kind is. docs/player/player.js reads both this and what a lesson records."""
+    kinds = []
+
+    def row(move):
+        kind = {key: move[key] for key in ("collective", "group", "type")}
+        if kind not in kinds:
+            kinds.append(kind)
+        return [move["from"], move["to"], kinds.index(kind), move["elements"], move["bytes"], move["call"]]
+
+    steps = [{**step, "moves": [row(move) for move in step["moves"]]} for step in recorded["steps"]]
+    return {**recorded, "kinds": kinds, "steps": steps}
+
+
 def player(lesson, recorded, code):
     functions = lesson_text.functions_of_steps(lesson, recorded)
     steps = [{"step": number, "html": code[function]} for number, function in functions.items()]
     number = lesson.number
     content = (f'<div class="muonwalk-player" data-recording="recording-{number}" data-code="code-{number}"></div>\n'
                '<noscript><p>The player needs JavaScript; the pictures of the steps above show the same run.</p></noscript>\n'
-               f'{script_json(f"recording-{number}", recorded)}\n{script_json(f"code-{number}", steps)}\n'
+               f'{script_json(f"recording-{number}", packed(recorded))}\n{script_json(f"code-{number}", steps)}\n'
                '<script src="player.js"></script>')
     return section(f"{lesson.name}_play", "Play the run", content)
 
