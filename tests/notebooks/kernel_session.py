@@ -12,7 +12,7 @@ from kernel_spec import KERNEL  # noqa: E402
 from run_notebook import ERROR  # noqa: E402
 
 TO_START = 60     # seconds: against hanging, not for measuring
-BUSY_FOR = 0.5    # seconds after which a cell that was begun is interrupted
+BUSY_FOR = 0.5    # seconds between the beginning of a cell and its interrupt, and from that to the next look
 A_MOMENT = 0.2
 
 
@@ -42,24 +42,38 @@ class KernelSession:
 
     def _connect(self):
         self.client = self.manager.client()
-        self.client.start_channels()
+        self.client.start_channels(hb=False)  # whether the kernel lives, the manager knows, and without a pause at the end
         try:
             self.client.wait_for_ready(timeout=TO_START)
+            self._wait_until_heard()
         except RuntimeError as error:
             self.close()
             raise KernelFailed(f"the kernel does not start: {error}") from error
+
+    def _wait_until_heard(self):
+        """What a kernel tells everybody reaches us only some time after it has answered for the first time."""
+        deadline = time.monotonic() + TO_START
+        while time.monotonic() < deadline:
+            asked = self.client.kernel_info()
+            try:
+                while self.client.get_iopub_msg(timeout=A_MOMENT)["parent_header"].get("msg_id") != asked:
+                    pass
+                return
+            except queue.Empty:
+                pass
+        raise RuntimeError("nothing that it tells everybody is heard")
 
     def run(self, source, limit, interrupted=False):
         """Executes a cell and returns what it put out, in the form in which notebooks keep it. Throws KernelFailed when the
         cell fails, the kernel ends, or the limit is over. A cell that is to be interrupted may fail."""
         outputs, deadline = [], time.monotonic() + limit
         asked = self.client.execute(source, allow_stdin=False)
-        if interrupted:
-            time.sleep(BUSY_FOR)
-            self.manager.interrupt_kernel()
         while True:
             message = self._next(self.client.get_iopub_msg, asked, deadline, outputs)
             content, kind = message["content"], message["msg_type"]
+            if interrupted and kind == "status" and content["execution_state"] == "busy":
+                time.sleep(BUSY_FOR)
+                self.manager.interrupt_kernel()
             if kind == "status" and content["execution_state"] == "idle":
                 break
             if kind in ("stream", "display_data", "execute_result", "error"):

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import tempfile
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,11 +13,11 @@ sys.path.insert(0, str(ROOT / "tools"))
 from kernel_session import KernelFailed, KernelSession, texts_of  # noqa: E402
 from kernel_spec import KERNEL, find_spec  # noqa: E402
 from open_notebooks import OWN, prepare_kernel  # noqa: E402
+from picture_faults import fault_of_picture  # noqa: E402
 from run_notebook import code_cells  # noqa: E402
 
 CHECKS = ("cells", "pictures", "interrupt", "restart")
 _ASKS_FOR_A_PICTURE = re.compile(r"\bnb::show_(?:last_step|svg)\(")
-_SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Kernels:
@@ -42,20 +41,6 @@ def run_all(session, path, limit):
     return executed
 
 
-def faults_of_picture(data):
-    """Why an output is not a picture that a reader can see and have read aloud; empty when it is."""
-    try:
-        root = ElementTree.fromstring("".join(data["image/svg+xml"]))
-    except ElementTree.ParseError as error:
-        return f"its SVG is not well-formed ({error})"
-    if root.tag not in ("svg", f"{_SVG}svg"):
-        return f"it is not an SVG but {root.tag}"
-    title = root.find(f"{_SVG}title") if root.tag.startswith(_SVG) else root.find("title")
-    if title is None or not (title.text or "").strip():
-        return "its SVG has no title"
-    return "" if "".join(data.get("text/plain", "")).strip() else "it has no words beside it"
-
-
 def check_pictures(path, executed):
     """The number of pictures; throws KernelFailed for a cell that asks for more than it shows, or shows one with a fault."""
     count = 0
@@ -65,7 +50,7 @@ def check_pictures(path, executed):
         if len(shown) < asked:
             raise KernelFailed(f"cell {name}: it asks for pictures: {asked}, and shows: {len(shown)}", outputs)
         for data in shown:
-            if fault := faults_of_picture(data):
+            if fault := fault_of_picture(data):
                 raise KernelFailed(f"cell {name}: a picture: {fault}")
         count += len(shown)
     return count

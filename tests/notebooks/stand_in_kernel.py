@@ -4,7 +4,7 @@
 
 It also knows the few statements that real_kernel.py sends of its own: a name that is defined once, a question for its value,
 and a loop that waits. After `-f CONNECTION_FILE` on its command line, words say how it behaves: --ends-when-idle or
---ends-when-busy when it is interrupted, --forgets what it knew then, or --starts-once, which leaves a file at this path.
+--ends-when-busy when it is interrupted, or --starts-once, which leaves a file at this path.
 """
 
 import json
@@ -51,8 +51,6 @@ class StandInKernel:
     def interrupt(self, *_):
         if ("--ends-when-busy" if self.busy else "--ends-when-idle") in WORDS:
             os._exit(1)
-        if "--forgets" in WORDS:
-            self.known.clear()
         self.interrupted = True
 
     def serve(self):
