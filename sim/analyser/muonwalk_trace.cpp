@@ -24,26 +24,13 @@ constexpr const char* kName = "muonwalk-trace";
 
 // What was asked for on the command line.
 struct Request {
-  bool json = false;
-  bool csv = false;
+  OutputFormat format;
   std::string html, svg;                 // of summary and compare; "": none
   std::vector<std::string> files;        // of summary
   std::string a, b;                      // of compare
   std::string muon, adamw;               // of published
   std::vector<std::string> async_files;  // of published --async: Muon's and AdamW's
 };
-
-// Prints what the request asks for: JSON, CSV or text. The first two end with a newline of their own.
-template <class Json, class Csv, class Text>
-void print_as(const Request& request, const Json& json, const Csv& csv, const Text& text) {
-  if (!request.json && !request.csv) {
-    for (const std::string& line : text()) print_line(line);
-    return;
-  }
-  std::string document = request.json ? json() : csv();
-  document.pop_back();
-  print_line(document);
-}
 
 // Pictures on their way into their files: whole or not at all.
 class PictureFiles {
@@ -85,7 +72,7 @@ int print_summary(const Request& request) {
   const Summary summary = summarize(files);
   if (pictures.any()) pictures.write({{picture_run(files, summary)}, {}});
   print_as(
-      request, [&] { return summary_json(summary); }, [&] { return summary_csv(summary); },
+      request.format, [&] { return summary_json(summary); }, [&] { return summary_csv(summary); },
       [&] { return summary_text(summary); });
   return 0;
 }
@@ -100,7 +87,7 @@ int print_comparison(const Request& request) {
   if (pictures.any())
     pictures.write({{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings});
   print_as(
-      request, [&] { return comparison_json(comparison); }, [&] { return comparison_csv(comparison); },
+      request.format, [&] { return comparison_json(comparison); }, [&] { return comparison_csv(comparison); },
       [&] { return comparison_text(comparison); });
   return 0;
 }
@@ -113,15 +100,10 @@ int print_published(const Request& request) {
   for (const std::string& path : paths) traces.push_back(read_trace(path));
   const std::vector<PublishedClaim> claims = published_claims(traces);
   print_as(
-      request, [&] { return published_json(claims, paths); }, [&] { return published_csv(claims); },
+      request.format, [&] { return published_json(claims, paths); }, [&] { return published_csv(claims); },
       [&] { return published_text(claims, paths); });
   const auto [figures, found] = found_again(claims);
   return found == figures ? 0 : 1;
-}
-
-void add_formats(CLI::App& command, Request& request) {
-  auto* json = command.add_flag("--json", request.json, "print JSON");
-  command.add_flag("--csv", request.csv, "print CSV: the figures alone")->excludes(json);
 }
 
 void add_pictures(CLI::App& command, Request& request) {
@@ -147,7 +129,7 @@ int run(int argc, char** argv) {
   published->add_option("FILE_ADAMW", request.adamw, "the published trace of AdamW, dp 4")->required();
   published->add_option("--async", request.async_files, "the traces with async_op=True: Muon's, then AdamW's")
       ->expected(2);
-  for (CLI::App* command : {summary, comparison, published}) add_formats(*command, request);
+  for (CLI::App* command : {summary, comparison, published}) add_formats(*command, request.format);
   for (CLI::App* command : {summary, comparison}) add_pictures(*command, request);
 
   if (!parse_command_line(app, argc, argv)) return 0;

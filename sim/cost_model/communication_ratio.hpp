@@ -27,9 +27,10 @@ struct CommunicationComparison {
 
 /// Muon: reduce-scatter of float32 gradients and all-gather of float32 weights over dp, bucket by bucket, and the
 /// gathers over dp and tp that strategy (a) needs, in bf16 (muon_cost.hpp). AdamW: all-reduce of float32 gradients over
-/// dp · tp ranks. A bucket is full at `muon_bucket` and `adamw_bucket` elements, 0: one for all. Throws UsageError
-/// where TP does not divide a matrix, where the groups do not lie evenly in the cluster, and for a single rank, which
-/// sends nothing.
+/// dp · tp ranks. What both optimizers send for gradients and weights goes around rings, Muon's own gathers level by
+/// level, as muon_cost has them: over fast links between nodes this favours Muon. A bucket is full at `muon_bucket` and
+/// `adamw_bucket` elements, 0: one for all. Throws UsageError where TP does not divide a matrix, where the groups do
+/// not lie evenly in the cluster, and for a single rank, which sends nothing.
 CommunicationComparison compare_communication(const std::vector<Parameter>& matrices, int dp, int tp, Index muon_bucket,
                                               Index adamw_bucket, const Cluster& cluster);
 

@@ -18,9 +18,8 @@ namespace muonwalk::sim {
 namespace {
 
 constexpr int kMostTp = 64;
-constexpr int kLeastSequences = 256;    // of the records
-constexpr double kTokensPerGpu = 2048;  // so that no GPU is without work
-constexpr int kMicroBatches[] = {1, 2, 4, 8};
+constexpr int kLeastSequences = 256;            // of the records
+constexpr double kTokensPerGpu = 2048;          // so that no GPU is without work
 constexpr std::size_t kWithEveryStrategy = 12;  // layouts
 
 std::vector<int> divisors_up_to(int number, Index most) {
@@ -127,6 +126,10 @@ void try_every_strategy(const LayoutSearch& search, MuonCosts& costs, std::vecto
   std::stable_sort(best.begin(), best.end(), faster);
 }
 
+std::string lost_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
+}
+
 }  // namespace
 
 int default_sequences(const ModelShape& model, int gpus) {
@@ -205,14 +208,6 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
   found.best.resize(std::min(found.best.size(), static_cast<std::size_t>(most)));
   return found;
 }
-
-namespace {
-
-std::string lost_time(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3f} s", seconds);
-}
-
-}  // namespace
 
 std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   std::map<std::string_view, double> slower;

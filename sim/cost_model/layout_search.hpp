@@ -8,6 +8,9 @@
 
 namespace muonwalk::sim {
 
+/// The sequences in a micro-batch that are tried.
+constexpr int kMicroBatches[] = {1, 2, 4, 8};
+
 /// What to look for: the fastest layouts of a model on this many GPUs.
 struct LayoutSearch {
   const ModelShape& model;           ///< what is trained

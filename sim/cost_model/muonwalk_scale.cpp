@@ -20,7 +20,6 @@
 #include "sim/cost_model/sweet_spot_output.hpp"
 #include "sim/cost_model/validate_here.hpp"
 #include "sim/cost_model/validation.hpp"
-#include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "sim/world/interrupt.hpp"
@@ -38,7 +37,7 @@ constexpr const char* kName = "muonwalk-scale";
 
 // What was asked for on the command line.
 struct Request {
-  bool json = false, csv = false;
+  OutputFormat format;
   std::string model = "8B", cluster = "h100-efa", software = "nanotron", optimizer = "muon";
   int gpus = 0, sequences = 0, most = 5;
   TrainingLayout layout;
@@ -49,18 +48,6 @@ struct Request {
   bool overlaps = false;  // of explain
   std::string machine;    // of measure
 };
-
-// Prints what the request asks for: JSON, CSV or text. The first two end with a newline of their own.
-template <class Json, class Csv, class Text>
-void print_as(const Request& request, const Json& json, const Csv& csv, const Text& text) {
-  if (!request.json && !request.csv) {
-    for (const std::string& line : text()) print_line(line);
-    return;
-  }
-  std::string document = request.json ? json() : csv();
-  document.pop_back();
-  print_line(document);
-}
 
 bool with_muon(const Request& request) {
   if (request.optimizer == "muon") return true;
@@ -91,7 +78,7 @@ int print_plan(const Request& request) {
   const LayoutSearch search{model, cluster, software, request.gpus, request.sequences, with_muon(request)};
   const FoundLayouts found = find_layouts(search, request.most);
   print_as(
-      request, [&] { return layouts_json(search, found); }, [&] { return layouts_csv(found); },
+      request.format, [&] { return layouts_json(search, found); }, [&] { return layouts_csv(found); },
       [&] { return layouts_text(search, found); });
   return 0;
 }
@@ -134,8 +121,8 @@ int print_explanation(Request& request) {
   }
   if (!request.trace.empty()) write_predicted_trace(request.trace, question, prediction);
   print_as(
-      request, [&] { return explanation_json(question, prediction); }, [&] { return explanation_csv(prediction); },
-      [&] { return explanation_text(question, prediction); });
+      request.format, [&] { return explanation_json(question, prediction); },
+      [&] { return explanation_csv(prediction); }, [&] { return explanation_text(question, prediction); });
   return 0;
 }
 
@@ -161,7 +148,7 @@ int print_map(const Request& request) {
   if (svg != nullptr) write(*svg, sweet_spot_svg(map));
   if (html != nullptr) write(*html, sweet_spot_page(maps));
   print_as(
-      request, [&] { return sweet_spot_json(map); }, [&] { return sweet_spot_csv(map); },
+      request.format, [&] { return sweet_spot_json(map); }, [&] { return sweet_spot_csv(map); },
       [&] { return sweet_spot_text(map); });
   return 0;
 }
@@ -204,11 +191,6 @@ int measure(const Request& request) {
   file->write(json.data(), json.size());
   file->commit();
   return 0;
-}
-
-void add_formats(CLI::App& command, Request& request) {
-  auto* json = command.add_flag("--json", request.json, "print JSON");
-  command.add_flag("--csv", request.csv, "print CSV: the figures alone")->excludes(json);
 }
 
 void add_question(CLI::App& command, Request& request) {
@@ -272,7 +254,7 @@ int run(int argc, char** argv) {
   CLI::App* measuring = app.add_subcommand("measure", "what messages, bytes and products cost on this machine");
   measuring->add_option("FILE.json", request.machine, "where to write it, for validate --here and --cluster");
 
-  for (CLI::App* command : {plan, explanation, map}) add_formats(*command, request);
+  for (CLI::App* command : {plan, explanation, map}) add_formats(*command, request.format);
   if (!parse_command_line(app, argc, argv)) return 0;
   return list->parsed()          ? print_list()
          : plan->parsed()        ? print_plan(request)

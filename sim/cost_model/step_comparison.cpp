@@ -8,8 +8,6 @@
 namespace muonwalk::sim {
 namespace {
 
-constexpr int kMicroBatches[] = {1, 2, 4, 8};
-
 MuonCost cost_with(const Strategy& strategy, const StepQuestion& question) {
   MuonWay way;
   way.strategy = strategy;

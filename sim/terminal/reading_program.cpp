@@ -46,6 +46,22 @@ bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
+void add_formats(CLI::App& command, OutputFormat& format) {
+  auto* json = command.add_flag("--json", format.json, "print JSON");
+  command.add_flag("--csv", format.csv, "print CSV: the figures alone")->excludes(json);
+}
+
+void print_as(const OutputFormat& format, const std::function<std::string()>& json,
+              const std::function<std::string()>& csv, const std::function<std::vector<std::string>()>& text) {
+  if (!format.json && !format.csv) {
+    for (const std::string& line : text()) print_line(line);
+    return;
+  }
+  std::string document = format.json ? json() : csv();
+  document.pop_back();
+  print_line(document);
+}
+
 int run_reading_program(const std::string& name, const char* remedy, const std::function<int()>& run) {
   reset_inherited_signals();
   open_standard_files();

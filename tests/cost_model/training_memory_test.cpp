@@ -8,32 +8,12 @@
 #include <string_view>
 
 #include "sim/cost_model/stage_filling.hpp"
+#include "tests/cost_model/training_case.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 namespace {
-
-const TrainingSoftware& nanotron() { return software_of("nanotron"); }
-
-TrainingLayout layout_of(int nodes, int dp, int tp, int pp, int zero, int micro_batch, int accumulation) {
-  TrainingLayout layout;
-  layout.nodes = nodes;
-  layout.dp = dp;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.zero = zero;
-  layout.micro_batch = micro_batch;
-  layout.accumulation = accumulation;
-  return layout;
-}
-
-double amount(const std::vector<Term>& terms, std::string_view name) {
-  double sum = 0;
-  for (const Term& term : terms)
-    if (term.name == name) sum += term.amount;
-  return sum;
-}
 
 std::vector<Term> bytes_of(const char* model, const TrainingLayout& layout, int stage) {
   return stage_bytes(model_shape(model), layout, nanotron(), stage);

@@ -8,36 +8,16 @@
 
 #include "sim/cost_model/fitted_constants.hpp"
 #include "sim/cost_model/training_memory.hpp"
+#include "tests/cost_model/training_case.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 namespace {
 
-const TrainingSoftware& nanotron() { return software_of("nanotron"); }
 const Cluster& h100() {
   static const Cluster cluster = cluster_of("h100-efa");
   return cluster;
-}
-
-TrainingLayout layout_of(int nodes, int dp, int tp, int pp, int zero, int micro_batch, int accumulation) {
-  TrainingLayout layout;
-  layout.nodes = nodes;
-  layout.dp = dp;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.zero = zero;
-  layout.micro_batch = micro_batch;
-  layout.accumulation = accumulation;
-  return layout;
-}
-
-// The amount of a term; 0 where there is none.
-double amount(const std::vector<Term>& terms, std::string_view name) {
-  double sum = 0;
-  for (const Term& term : terms)
-    if (term.name == name) sum += term.amount;
-  return sum;
 }
 
 std::vector<Term> seconds_of(const char* model, const TrainingLayout& layout) {
