@@ -300,6 +300,11 @@ CollectiveAlgorithm parse_algorithm(const std::string& word) {
                                in_quotes(word)));
 }
 
+CollectiveAlgorithm algorithm_of_a_step(CollectiveKind kind) {
+  return kind == CollectiveKind::all_to_all || kind == CollectiveKind::recv ? CollectiveAlgorithm::pairwise
+                                                                            : CollectiveAlgorithm::two_level;
+}
+
 CollectiveSeconds collective_seconds(CollectiveKind kind, CollectiveAlgorithm algorithm, double bytes, int ranks,
                                      const LinkCost& link) {
   require_sensible(algorithm, bytes, ranks);

@@ -37,6 +37,10 @@ const char* algorithm_name(CollectiveAlgorithm algorithm);
 /// The opposite of algorithm_name; throws UsageError for any other word.
 CollectiveAlgorithm parse_algorithm(const std::string& word);
 
+/// The one that whatever an optimizer's step sends is taken to go by, so that times can be compared: two_level, and
+/// pairwise for what is not for everybody, all_to_all and recv.
+CollectiveAlgorithm algorithm_of_a_step(CollectiveKind kind);
+
 /// The α and β of a link: what a message costs however small it is, and what each byte costs.
 struct LinkCost {
   double latency_seconds = 0;   ///< α

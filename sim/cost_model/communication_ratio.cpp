@@ -21,7 +21,7 @@ struct BucketTraffic {
   bool extrapolated = false;
 };
 
-// The same ring for every bucket of this layout: `passes` times (ranks − 1) / ranks of it leave a rank.
+// The same collective for every bucket of this layout: `passes` times (ranks − 1) / ranks of it leave a rank.
 void add_bucket_calls(const Layout& layout, CollectiveKind kind, int passes, const Cluster& cluster, int stride,
                       BucketTraffic& traffic) {
   const int ranks = layout.grid.dp();
@@ -30,7 +30,7 @@ void add_bucket_calls(const Layout& layout, CollectiveKind kind, int passes, con
   for (const Buffer& buffer : layout.buffers)
     for (const Bucket& bucket : buffer.buckets) {
       const double bytes = kFloat32Bytes * static_cast<double>(bucket.range.size());
-      const CollectiveSeconds seconds = collective_seconds(kind, CollectiveAlgorithm::ring, bytes, cluster, spread);
+      const CollectiveSeconds seconds = collective_seconds(kind, algorithm_of_a_step(kind), bytes, cluster, spread);
       traffic.seconds += seconds.total();
       traffic.bytes += passes * bytes * (ranks - 1) / ranks;
       traffic.extrapolated = traffic.extrapolated || seconds.extrapolated;

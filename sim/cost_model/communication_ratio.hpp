@@ -15,7 +15,7 @@ namespace muonwalk::sim {
 struct CommunicationComparison {
   double muon_seconds = 0;    ///< of transfers, on the rank that has most of Newton–Schulz; nothing hides behind work
   double adamw_seconds = 0;   ///< likewise, every rank being alike
-  double muon_bytes = 0;      ///< that this rank sends, as rings send them
+  double muon_bytes = 0;      ///< that this rank sends, each collective at its least
   double adamw_bytes = 0;     ///< likewise
   bool extrapolated = false;  ///< a bandwidth was read outside of what was measured
 
@@ -27,8 +27,8 @@ struct CommunicationComparison {
 
 /// Muon: reduce-scatter of float32 gradients and all-gather of float32 weights over dp, bucket by bucket, and the
 /// gathers over dp and tp that strategy (a) needs, in bf16 (muon_cost.hpp). AdamW: all-reduce of float32 gradients over
-/// dp · tp ranks. What both optimizers send for gradients and weights goes around rings, Muon's own gathers level by
-/// level, as muon_cost has them: over fast links between nodes this favours Muon. A bucket is full at `muon_bucket` and
+/// dp · tp ranks. All of it goes level by level, as muon_cost has it (algorithm_of_a_step): with another algorithm
+/// on one side, latencies would be compared that no cluster has. A bucket is full at `muon_bucket` and
 /// `adamw_bucket` elements, 0: one for all. Throws UsageError where TP does not divide a matrix, where the groups do
 /// not lie evenly in the cluster, and for a single rank, which sends nothing.
 CommunicationComparison compare_communication(const std::vector<Parameter>& matrices, int dp, int tp, Index muon_bucket,

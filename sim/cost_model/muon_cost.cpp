@@ -186,7 +186,7 @@ class PlanSum {
     if (ranks == 1) return;
     const double whole = whole_bytes(call, ranks);
     const CollectiveSeconds seconds =
-        collective_seconds(call.kind, algorithm_of(call.kind), whole, cluster_, spread_of(tp, ranks));
+        collective_seconds(call.kind, algorithm_of_a_step(call.kind), whole, cluster_, spread_of(tp, ranks));
     TransferTime& transfer = transfers_[name_of(call, phase)];
     transfer.seconds += seconds.total();
     transfer.latency += seconds.latency;
@@ -197,11 +197,6 @@ class PlanSum {
       transfer.nearest_at = seconds.nearest_at;
     }
     ++transfer.calls;
-  }
-
-  static CollectiveAlgorithm algorithm_of(CollectiveKind kind) {
-    return kind == CollectiveKind::all_to_all || kind == CollectiveKind::recv ? CollectiveAlgorithm::pairwise
-                                                                              : CollectiveAlgorithm::two_level;
   }
 
   const GroupSpread& spread_of(bool tp, int ranks) {

@@ -98,6 +98,24 @@ TEST_CASE("compare_communication: without TP it is an eighth more than the moves
   }
 }
 
+TEST_CASE("compare_communication: where only messages cost time, it is three of them to two, over any levels") {
+  // Reduce-scatter, gather of the momentum and gather of the weights, over the two halves of an all-reduce: equal calls
+  // take equal times on both sides, however the levels of a cluster are passed.
+  const std::vector<Parameter> matrices = {{"a", {256, 512}}, {"b", {1024, 256}}};
+  for (const char* name : {"h100-efa", "h100-ndr", "gb300-nvl72"}) {
+    Cluster cluster = cluster_of(name);
+    for (NetworkLevel& level : cluster.levels) {
+      level.bytes_per_second = 1e30;
+      level.all_reduce = level.all_gather = MeasuredCurve();
+    }
+    for (const int dp : {2, 8, 72, 720}) {
+      CAPTURE(name);
+      CAPTURE(dp);
+      CHECK(compare_communication(matrices, dp, 1, 0, 0, cluster).ratio() == doctest::Approx(1.5).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("compare_communication: buckets cost latency, each of them, and no bytes") {
   const std::vector<Parameter> matrices(8, {"w", {64, 64}});
   std::vector<Parameter> named = matrices;

@@ -114,8 +114,9 @@ TEST_CASE("sweet_spot_map: levels further out grow faster with the links between
   pods.levels.push_back({"pods", 0, 0.01 * kGigabyte, 0, {}, {}, "made up"});
   pods.levels[1] = {"between", 32, 32 * kGigabyte, 0, {}, {}, "made up"};
   pods.levels[0].latency_seconds = 0;
+  pods.levels[0].bytes_per_second = 1e30;
   const SweetSpotMap map = map_of("gpt2", pods, MapColumns::links, 1, 1024);
-  // The outermost level is by far the slowest, so whatever crosses it takes half of the time over links twice as fast.
+  // Within a node nothing costs time, so all of it takes half of the time where both levels outside are twice as fast.
   for (const std::size_t column : {0, 1, 2})
     CHECK(map.cells.back()[column].communication->adamw_seconds ==
           doctest::Approx(2 * map.cells.back()[column + 1].communication->adamw_seconds).epsilon(1e-6));
