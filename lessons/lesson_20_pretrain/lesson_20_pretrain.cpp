@@ -287,8 +287,8 @@ int train_on_grids(const LessonInfo& info, const Options& options) {
 
 // In place of the lesson: look for learning rates, or go through a list of grids.
 void do_instead(Lesson<Local>& lesson, const LessonInfo& info) {
-  if (request.sweep) lesson.instead([&] { return print_sweep(request, lesson.seat()); });
-  if (!request.grids.empty()) lesson.instead([&] { return train_on_grids(info, lesson.options()); });
+  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.seat()); });
+  if (!request.grids.empty()) lesson.instead("--grids", [&] { return train_on_grids(info, lesson.options()); });
 }
 
 int main(int argc, char** argv) {

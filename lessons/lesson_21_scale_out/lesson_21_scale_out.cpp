@@ -231,7 +231,7 @@ int main(int argc, char** argv) {
 
   // Groups of two would hide one of the bugs: exercise 1.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
-  if (validate) lesson.instead(print_validation);
+  if (validate) lesson.instead("--validate", print_validation);
   lesson.require(prepare);
   lesson.trains(matrices());
   lesson.step("a step of Muon", one_step);

@@ -36,6 +36,19 @@ std::string heading(const LessonInfo& info) {
   return number.empty() ? info.title : fmt::format("Lesson {} · {}", number, info.title);
 }
 
+// Refuses files of a run that does not come about, because `option` asks for something in its place.
+void require_no_files(const Options& options, const char* option) {
+  for (const auto& [file_option, path] : {std::pair("--record", &options.record_file),
+                                          {"--svg", &options.svg_path},
+                                          {"--trace", &options.trace_file},
+                                          {"--trace-per-rank", &options.trace_folder}})
+    if (!path->empty())
+      throw UsageError(
+          fmt::format("{} writes a file of the lesson's run, and {} does something else in its place; leave "
+                      "one of them out.",
+                      file_option, option));
+}
+
 const char* over_what(TransportKind transport) {
   switch (transport) {
     case TransportKind::gloo:
@@ -204,9 +217,10 @@ void LessonCore::plan(const std::string& text) {
   if (program_) std::exit(0);
 }
 
-void LessonCore::instead(const std::function<int()>& work) {
+void LessonCore::instead(const char* option, const std::function<int()>& work) {
   int code = 0;
   guarded([&] {
+    require_no_files(options_, option);
     if (!is_agent()) {
       options_.launch.reset();  // what it runs are runs of its own
       code = work();

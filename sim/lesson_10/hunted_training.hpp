@@ -98,7 +98,7 @@ void go_hunting(const Hunt& hunt, const LessonInfo& info, Lesson<Local>& lesson,
   const Options& options = lesson.options();
   lesson.require([&](const Seat&) { hunt.require_sensible(info, options); });
   if (!hunt.on()) return;
-  lesson.instead([&] {
+  lesson.instead("--mystery", [&] {
     const Findings findings = investigate(info, options, training, hunt.bug());
     const Findings of_suspect = hunt.right() ? Findings() : investigate(info, options, training, hunt.suspect);
     for (const std::string& line : hunt.report(info, options, findings, of_suspect)) print_line(line);

@@ -1,9 +1,12 @@
 #include "sim/terminal/reading_program.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/error_text.hpp"
@@ -29,6 +32,15 @@ std::string parse_error_text(const CLI::ParseError& error, const std::string& na
   return fmt::format("{}; {} --help says what works", visible_name(reason, 300), name);
 }
 
+// What is wrong where the first word is no command, or there is none.
+std::string command_text(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  const std::string found = argc > 1 ? fmt::format("{} is not a command", as_typed(argv[1])) : "a command is missing";
+  return fmt::format("{}; {} takes {}, and {} --help says what they do", found, app.get_name(),
+                     fmt::join(commands, ", "), app.get_name());
+}
+
 }  // namespace
 
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
@@ -42,6 +54,8 @@ bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
     print_line(without_end((chosen.empty() ? &app : chosen.front())->help()));
     return false;
   } catch (const CLI::ParseError& error) {
+    if (!app.get_subcommands({}).empty() && app.get_subcommands().empty())
+      throw UsageError(command_text(app, argc, argv));
     throw UsageError(parse_error_text(error, app.get_name()));
   }
 }

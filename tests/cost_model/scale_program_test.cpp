@@ -319,7 +319,10 @@ TEST_CASE("muonwalk-scale validate: results of a table have to be numbers, and t
 }
 
 TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, get one sentence") {
-  expect_refused({}, "subcommand is required");
+  const std::string commands = "muonwalk-scale takes list, plan, explain, map, predict, validate, measure";
+  expect_refused({}, "a command is missing; " + commands);
+  expect_refused({"predikt"}, "predikt is not a command; " + commands);
+  expect_refused({"--gpus", "8"}, "--gpus is not a command; " + commands);
   expect_refused({"plan", "--gpus", "8", "--frob"}, "--frob");
   expect_refused({"plan"}, "--gpus is required");
   expect_refused({"predict"}, "RUNS.csv is required");

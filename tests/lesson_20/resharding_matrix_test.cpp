@@ -178,6 +178,14 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
     expect_apart(sweep, other);
   }
   expect_apart(sweep, grids);
+  // Files of the lesson's own run, which does not come about.
+  for (const std::string option : {"--record", "--svg", "--trace", "--trace-per-rank"})
+    for (const auto& other : {grids, sweep}) {
+      std::vector<std::string> options = other;
+      options.insert(options.end(), {option, folder / "file.svg"});
+      expect_refusal(options, option + " writes a file of the lesson's run, and " + other[0] + " does something else");
+      CHECK_FALSE(fs::exists(folder / "file.svg"));
+    }
   CHECK_FALSE(fs::exists(folder / "losses.csv"));
   CHECK_FALSE(fs::exists(folder / "run"));
   fs::create_directories(folder / "taken/muon/step-000006.safetensors");
