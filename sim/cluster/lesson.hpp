@@ -52,8 +52,8 @@ class LessonCore {
   void plan(const std::string& text);
 
   /// Does what `option` asks for in place of the lesson, before any of its ranks is started. A program then ends with
-  /// the exit code that `work` returns; a notebook goes on. Refuses options that write a file of the lesson's run, since
-  /// there is none.
+  /// the exit code that `work` returns; a notebook goes on. Refuses options that write a file of the lesson's run,
+  /// since there is none.
   void instead(const char* option, const std::function<int()>& work);
 
   /// A picture that the lesson draws of itself, besides the strips of its steps: `--svg FILE.svg` writes it in their

@@ -32,7 +32,7 @@ std::string parse_error_text(const CLI::ParseError& error, const std::string& na
   return fmt::format("{}; {} --help says what works", visible_name(reason, 300), name);
 }
 
-// What is wrong where the first word is no command, or there is none.
+// What is wrong where the first word is not a command, or there is none.
 std::string command_text(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
