@@ -47,7 +47,9 @@ class Recorder {
  private:
   void add_step(const std::string& title, const std::vector<std::vector<const Record*>>& records);
   RecordedBlock block(const Shown& shown);
-  int tensor(const std::string& name, bool flat);
+  int tensor(const std::string& name);
+  int coloured(int tensor, int wanted, int step);
+  int coloured(int tensor, bool flat);
 
   Recording recording_;
   std::vector<std::pair<std::string, std::string>> pictures_;

@@ -23,8 +23,8 @@ void show_state(Rank& rank, const Layout& layout, const MuonState& state) {
   visit_buckets(layout, [&](int b, int k, const std::string& number) {
     const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
     const Range bucket = buffer.buckets[static_cast<std::size_t>(k)].range;
-    rank.show("weights" + number, state.weights[b][k]).elements(bucket, buffer.size);
-    rank.show("momentum" + number, state.momentum[b][k]).elements(layout.dp_slice(b, k, rank.place.dp), buffer.size);
+    rank.show("weights" + number, state.weights[b][k]).elements(bucket, buffer);
+    rank.show("momentum" + number, state.momentum[b][k]).elements(layout.dp_slice(b, k, rank.place.dp), buffer);
   });
 }
 
@@ -33,7 +33,7 @@ ShownPhases::ShownPhases(Rank& rank, const Layout& layout) : rank_(&rank), layou
   visit_buckets(layout, [&](int b, int k, const std::string& number) {
     const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
     const Range bucket = buffer.buckets[static_cast<std::size_t>(k)].range;
-    rank.show("gradients" + number, bucket.size()).elements(bucket, buffer.size).from("weights" + number);
+    rank.show("gradients" + number, bucket.size()).elements(bucket, buffer).from("weights" + number);
   });
 }
 
@@ -57,19 +57,17 @@ void ShownPhases::show_bucket(Phase phase, int b, int k, const std::string& numb
   const Bucket& bucket = buffer.buckets[static_cast<std::size_t>(k)];
   const Range own = layout_->dp_slice(b, k, rank_->place.dp);
   const Index piece = own.size();
-  if (phase == phases::reduce_gradients)
-    rank_->show("gradients" + number, piece).elements(own, buffer.size).note("summed");
+  if (phase == phases::reduce_gradients) rank_->show("gradients" + number, piece).elements(own, buffer).note("summed");
   if (phase == phases::momentum) {
-    rank_->show("momentum" + number, piece).elements(own, buffer.size);
-    rank_->show("update" + number, piece).elements(own, buffer.size).from("gradients" + number);
+    rank_->show("momentum" + number, piece).elements(own, buffer);
+    rank_->show("update" + number, piece).elements(own, buffer).from("gradients" + number);
   }
-  if (phase == phases::dp_gather)
-    rank_->show("update" + number, bucket.range.size()).elements(bucket.range, buffer.size);
+  if (phase == phases::dp_gather) rank_->show("update" + number, bucket.range.size()).elements(bucket.range, buffer);
   if (phase == phases::gather_weights)
-    rank_->show("weights" + number, bucket.range.size()).elements(bucket.range, buffer.size).note("new");
+    rank_->show("weights" + number, bucket.range.size()).elements(bucket.range, buffer).note("new");
   if (phase == phases::apply) {
     Shown& weights = rank_->show("weights" + number, piece);
-    weights.elements(own, buffer.size).note("new");
+    weights.elements(own, buffer).note("new");
     for (const int p : bucket.parameters) {
       const DistMeta& meta = buffer.parameters[static_cast<std::size_t>(p)];
       if (!layout_->owned_range(meta, rank_->place.dp).empty()) weights.from(meta.name);

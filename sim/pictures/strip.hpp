@@ -62,7 +62,9 @@ std::string strips_svg(const Recording& recording);
 
 /// The recording as JSON, the format "muonwalk-recording" version 1, with a newline at its end. Floats have as many
 /// digits as it takes to read the same bits back; infinities and NaN, which JSON has no numbers for, are the strings
-/// "inf", "-inf" and "nan". Equal recordings give equal bytes.
+/// "inf", "-inf" and "nan". A buffer that holds parameters has them as "spans": [[tensor, begin, end, first], …], the
+/// members of RecordedSpan; any other block has no such key. The colour of a tensor that is only such a buffer is null.
+/// Equal recordings give equal bytes.
 std::string recording_json(const Recording& recording);
 
 }  // namespace muonwalk::sim

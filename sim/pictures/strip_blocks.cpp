@@ -171,7 +171,7 @@ std::string StripBlocks::part_of(const RecordedBlock& block, const Box& box) con
     part.x += box.width * begin;
     part.width = box.width * share;
   }
-  const std::string fill = fmt::format("class=\"mw-t{}\"", tensor.colour);
+  const std::string fill = fmt::format("class=\"mw-t{}\"", tensor.colour.value_or(0));
   return svg_rectangle(box.x, box.y, box.width, box.height, "class=\"mw-whole\"") +
          svg_rectangle(part.x, part.y, share > 0 ? std::max(1.0, part.width) : 0, part.height, fill) +
          svg_rectangle(box.x, box.y, box.width, box.height, "class=\"mw-none mw-edge\" stroke-width=\"0.8\"") +
