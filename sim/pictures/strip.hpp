@@ -77,6 +77,11 @@ std::string strip_words(const Recording& recording, int step);
 /// description in words, in light and dark by prefers-color-scheme.
 std::string strip_svg(const Recording& recording, int step);
 
+/// Steps from `first` to `last` (counted from 0), the phases of one piece of work, as one rank goes through them: a row
+/// each, with what it holds after it, and from whom and to whom something travels. Phases in which it holds nothing are
+/// left out.
+std::string phases_svg(const Recording& recording, int first, int last, int rank);
+
 /// All steps below each other in one picture.
 std::string strips_svg(const Recording& recording);
 

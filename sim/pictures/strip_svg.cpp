@@ -1,54 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/pictures/strip_arrows.hpp"
 #include "sim/pictures/strip_blocks.hpp"
+#include "sim/pictures/strip_page.hpp"
 #include "sim/pictures/svg_parts.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Lengths in the picture's own units; the viewer scales them. Narrow, so that letters stay readable on a phone.
-constexpr double kWidth = 560;
-constexpr double kMargin = 16;
-constexpr double kRight = kWidth - kMargin;
-constexpr double kLeft = 84;  // where a row begins at the earliest, right of the rank's label
 constexpr double kRowPadding = 9;
-
-SvgStyle style() {
-  SvgStyle style(".mw-strip", 11, 15, 12);
-  style.rule("text", "stroke-width:3px;paint-order:stroke;stroke-linejoin:round");
-  style.rule(".mw-name", "font-weight:bold;font-size:12px");
-  style.rule(".mw-said", "white-space:pre");
-  style.rule(".mw-none", "fill:none");
-  style.rule(".mw-arrow", "fill:none;stroke-width:1.6");
-  style.rule(".mw-stays", "stroke-dasharray:3 3;stroke-width:1.3;fill:none");
-  style.colour("text", "stroke", kPaper);
-  style.rule(".mw-fill", "stroke-width:1");
-  style.rule(".mw-from", "stroke-width:2");
-  style.rule(".mw-addend", "stroke-width:1.2");
-  style.rule(".mw-number", "font-weight:bold");
-  style.rule(".mw-bus", "fill:none;stroke-width:2");
-  style.colour(".mw-whole", "fill", kPadding);
-  style.colour(".mw-edge", "stroke", kQuiet);
-  style.colour(".mw-fill", "stroke", kInk);
-  style.colour(".mw-rule", "stroke", kInk);
-  style.colour(".mw-hatch", "stroke", kHatch);
-  style.colour(".mw-bus", "stroke", kInk);
-  style.colour(".mw-joint", "fill", kInk);
-  style.colour(".mw-cells", "stroke", kPaper);
-  style.colour(".mw-between", "stroke", kHatch);
-  style.colour(".mw-stays", "stroke", kQuiet);
-  style.colour(".mw-head-stays", "fill", kQuiet);
-  style.colours(".mw-t", "fill", parameter_colour);
-  style.colours(".mw-r", "stroke", rank_colour);
-  style.colours(".mw-head", "fill", rank_colour);
-  style.rule("text.mw-in", "stroke:none");
-  return style;
-}
 
 constexpr char kBecomes[] = "   →   ";
 
@@ -173,21 +136,12 @@ Piece strip_piece(const Recording& recording, int step, double top) {
   return piece;
 }
 
-// With the words that explain the colours, where there is anything in colour.
-std::string page(const std::string& title, const std::string& description, Piece body) {
-  if (body.svg.find("mw-whole") != std::string::npos) {
-    body.svg = hatching_svg() + body.svg + svg_text(kMargin, body.height + 14, "mw-prose mw-quiet", kGrammar);
-    body.height += 16;
-  }
-  return svg_page("mw-strip", kWidth, std::ceil(body.height + 8), title, description, style(), body.svg);
-}
-
 }  // namespace
 
 std::string strip_svg(const Recording& recording, int step) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
-  return page(fmt::format("{}, step {}: {}", recording.title, recorded.number, recorded.title),
-              strip_words(recording, step), strip_piece(recording, step, 4));
+  return strip_page(fmt::format("{}, step {}: {}", recording.title, recorded.number, recorded.title),
+                    strip_words(recording, step), strip_piece(recording, step, 4));
 }
 
 std::string strips_svg(const Recording& recording) {
@@ -199,7 +153,7 @@ std::string strips_svg(const Recording& recording) {
     all.height += strip.height + 18;
     words += strip_words(recording, step) + "\n";
   }
-  return page(fmt::format("Lesson {}, {}, step by step", recording.number, recording.title), words, all);
+  return strip_page(fmt::format("Lesson {}, {}, step by step", recording.number, recording.title), words, all);
 }
 
 }  // namespace muonwalk::sim

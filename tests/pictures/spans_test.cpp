@@ -182,3 +182,46 @@ TEST_CASE(
   }
   CHECK(found > 100);
 }
+
+TEST_CASE(
+    "phases_svg: a row for each phase in which the rank holds something, with whom it exchanges and what it sends") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    const RandomLayout description(seed);
+    const Layout layout = description.plan();
+    const int dp = layout.grid.dp(), rank = dp - 1;
+    Recording recording = gather_of(description, layout);
+    recording.steps[0].title = "work: lay out";
+    recording.steps[1].title = "work: gather";
+    recording.steps.push_back(recording.steps[0]);  // in which this rank holds nothing
+    recording.steps[2].number = 3;
+    recording.steps[2].title = "work: rest";
+    recording.steps[2].holds[static_cast<std::size_t>(rank)].clear();
+    const std::string svg = phases_svg(recording, 0, 2, rank);
+    CHECK(XmlReader(svg).complaint() == "");
+    const DrawnPage page(svg);
+    CHECK(page.complaint() == "");
+    std::vector<std::string> names, partners, told;
+    for (const Drawn& one : page.all) {
+      if (one.css_class == "mw-name" && one.x < 100) names.push_back(one.text);
+      if (one.css_class.find("mw-number") == 0 && one.x < 260) partners.push_back(one.text);
+      if (one.css_class == "mw-quiet" && one.x < 100) told.push_back(one.text);
+    }
+    REQUIRE(names.size() == 2);
+    CHECK(names[0] == "1 lay out");
+    CHECK(names[1] == "2 gather");
+    // Their numbers where there is room behind "from" and behind "to", else how many they are.
+    std::vector<std::string> expected;
+    for (const int most : {4, 5}) {
+      const bool room = dp - 1 <= most;
+      for (int other = 0; room && other < dp - 1; ++other) expected.push_back(std::to_string(other));
+      const std::string count = fmt::format(">{} {} ranks<", most == 4 ? "from" : "to", dp - 1);
+      CHECK((svg.find(count) != std::string::npos) == !room);
+    }
+    REQUIRE(partners.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(partners[i] == expected[i]);
+    REQUIRE(told.size() == (dp > 1 ? 2 : 0));
+    if (dp > 1) CHECK(told[1] == fmt::format("sends {} B", 4 * (dp - 1)));
+    CHECK(svg.find("work: rest") == std::string::npos);
+  }
+}
