@@ -198,7 +198,8 @@ void gather_a_bucket(Rank& rank, Local& local) {
   const Layout layout = plan_buffers(rank);
   const std::size_t last = layout.buffers[0].buckets.size() - 1;
   local.bucket = rank.dp().all_gather(local.shards[last].matrix.flat());
-  rank.show(fmt::format("bucket {} of buffer 0", last), local.bucket).whole();
+  const Buffer& buffer = layout.buffers[0];
+  rank.show(fmt::format("bucket {} of buffer 0", last), local.bucket).whole().spans(buffer.buckets[last].range, buffer);
 
   const ElementAddress marked = marked_element(layout);
   if (marked.in_slice_of(rank.place)) rank.say(marked_text(local.bucket, marked.bucket_element, "the bucket"));

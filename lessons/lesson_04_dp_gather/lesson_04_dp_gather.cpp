@@ -97,7 +97,7 @@ void start(Rank& rank, Local& local) {
       const Flat owned = dp_shard(matrices[p].matrix, layout, meta, rank.place.dp);
       std::copy(owned.begin(), owned.end(), shard.begin() + layout.local_range(meta, rank.place.dp).begin);
     }
-    rank.show("bucket " + std::to_string(b), shard).elements(mine, buffer.size);
+    rank.show("bucket " + std::to_string(b), shard).elements(mine, buffer);
     local.shards.push_back(std::move(shard));
   }
   const ElementAddress marked = marked_element(layout);
@@ -118,7 +118,7 @@ void gather_bucket(Rank& rank, Local& local) {
   const Layout layout = plan(rank);
   local.bucket = dp_gather(rank.dp(), local.shards[local.bucket_idx], rank.precision);
   const Range range = layout.buffers[0].buckets[local.bucket_idx].range;
-  rank.show("bucket " + std::to_string(local.bucket_idx), local.bucket).elements(range, layout.buffers[0].size);
+  rank.show("bucket " + std::to_string(local.bucket_idx), local.bucket).elements(range, layout.buffers[0]);
   const ElementAddress marked = marked_element(layout);
   if (marked.bucket_idx == local.bucket_idx && marked.in_slice_of(rank.place))
     rank.say(marked_text(local.bucket, marked.bucket_element, "the bucket"));

@@ -117,8 +117,9 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 //
 // What is shown are the tables. The gains go the same way beside them.
 Shown& show_tables(Rank& rank, const Local& local, const std::string& name, const Flat& values) {
-  const Range all{0, local.layout.buffers[kTables].size}, own = local.layout.dp_slice(kTables, 0, rank.place.dp);
-  return rank.show(name, values).elements(Index(values.size()) == all.size() ? all : own, all.size());
+  const Buffer& tables = local.layout.buffers[kTables];
+  const Range all{0, tables.size}, own = local.layout.dp_slice(kTables, 0, rank.place.dp);
+  return rank.show(name, values).elements(Index(values.size()) == all.size() ? all : own, tables);
 }
 
 // The gradients of my own data, for all of my TP slices.
@@ -202,7 +203,8 @@ void start_model(Rank& rank, Local& local) {
   local.optimizer = std::make_unique<GroupedOptimizer>(groups_of(rank), route(parameters, groups_of(rank)));
   local.optimizer->start(local.layout, rank.place, first_buckets(local.layout, *data, rank.place.tp));
   for (std::size_t b = 0; b < local.layout.buffers.size(); ++b)  // for the picture
-    rank.show(groups_of(rank)[b].name, element_count(local.optimizer->weights()[b]));
+    rank.show(groups_of(rank)[b].name, element_count(local.optimizer->weights()[b]))
+        .spans({0, local.layout.buffers[b].size}, local.layout.buffers[b]);
 }
 
 // One step. The optimizer tells of each phase as it begins, and those of Newton–Schulz are counted.

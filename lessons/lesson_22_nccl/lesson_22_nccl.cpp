@@ -79,7 +79,11 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 // Lay out the parameters, and bring my weights to where I compute. Momentum starts at zero there, and the host never
 // sees it. Look at the ends of the lines: with a GPU, CUDA's driver was asked in whose memory the address lies.
 void show(Rank& rank, const Local& local, const std::string& name, const Array& array) {
-  rank.show(name, array.size()).note(local.processor->memory_of(array.data()));
+  const Buffer& buffer = local.layout.buffers[0];
+  const Range all{0, buffer.size}, own = local.layout.dp_slice(0, 0, rank.place.dp);
+  rank.show(name, array.size())
+      .spans(array.size() == all.size() ? all : own, buffer)
+      .note(local.processor->memory_of(array.data()));
 }
 void start(Rank& rank, Local& local) {
   local.processor = processor_of(rank.gpu());  // a GPU with --transport nccl, else the host

@@ -25,6 +25,8 @@ std::string without_colours(const std::string& line) {
   return plain;
 }
 
+constexpr std::ptrdiff_t kFewestPhases = 3;  // that are worth a picture of their own
+
 bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
 
 }  // namespace
@@ -53,22 +55,45 @@ void Recorder::line(const std::string& printed) {
   }
 }
 
-int Recorder::tensor(const std::string& name, bool flat) {
+int Recorder::tensor(const std::string& name) {
   const std::string tensor = name.substr(0, name.find(','));
   auto& tensors = recording_.tensors;
   const auto same = [&](const RecordedTensor& known) { return known.name == tensor; };
   const auto found = std::find_if(tensors.begin(), tensors.end(), same);
   if (found != tensors.end()) return static_cast<int>(found - tensors.begin());
-  // Matrices take the colours from the front, as on the map of a buffer, and flat arrays those from the back.
-  const int colour = flat ? kColours - 1 - runs_++ % kColours : matrices_++ % kColours;
-  tensors.push_back({tensor, colour});
+  tensors.push_back({tensor, {}});
   return static_cast<int>(tensors.size()) - 1;
+}
+
+// The colour that is wanted, unless it has one. Where another tensor has that, the next one that is free.
+int Recorder::coloured(int tensor, int wanted, int step) {
+  const auto& tensors = recording_.tensors;
+  std::optional<int>& colour = recording_.tensors[static_cast<std::size_t>(tensor)].colour;
+  for (int tried = 0; !colour && tried < kColours; ++tried) {
+    const int next = (wanted + kColours + step * tried) % kColours;
+    if (std::none_of(tensors.begin(), tensors.end(), [next](const auto& other) { return other.colour == next; }))
+      colour = next;
+  }
+  if (!colour) colour = wanted % kColours;
+  return tensor;
+}
+
+// Matrices take the colours from the front, as on the map of a buffer, and flat arrays those from the back.
+int Recorder::coloured(int tensor, bool flat) {
+  if (recording_.tensors[static_cast<std::size_t>(tensor)].colour) return tensor;
+  return flat ? coloured(tensor, kColours - 1 - runs_++ % kColours, -1) : coloured(tensor, matrices_++, 1);
 }
 
 RecordedBlock Recorder::block(const Shown& shown) {
   RecordedBlock block = shown.block;
-  block.tensor = tensor(block.name, block.flat);
-  for (const std::string& name : shown.made_of) block.from.push_back(tensor(name, false));
+  // All parameters of the buffer, whichever of them this block has: so their colours don't depend on the ranks' shards.
+  std::vector<int> parameters;
+  for (const ShownParameter& each : shown.parameters) parameters.push_back(coloured(tensor(each.name), each.number, 1));
+  block.tensor = tensor(block.name);
+  if (!block.spans) coloured(block.tensor, block.flat);
+  if (block.spans)
+    for (RecordedSpan& span : *block.spans) span.tensor = parameters.at(static_cast<std::size_t>(span.tensor));
+  for (const std::string& name : shown.made_of) block.from.push_back(tensor(name));
   if (shown.values.empty()) return block;
   block.digest = digest_text(shown.values);
   if (block.rows * block.cols <= kMostRecordedValues) block.values = shown.values;
@@ -127,8 +152,13 @@ void Recorder::quiet_step(const std::string& title, const StepRecords& records) 
     if (!open.empty()) close("");
   }
   if (phases.empty()) place("");
+  const std::size_t before = recording_.steps.size();
   for (std::size_t p = 0; p < phases.size(); ++p)
     add_step(phases[p].empty() ? title : fmt::format("{}: {}", title, phases[p]), of_phase[p]);
+  const auto shows = [](const RecordedStep& step) { return !step.holds.front().empty(); };
+  const auto first = recording_.steps.begin() + static_cast<std::ptrdiff_t>(before);
+  if (phases_.empty() && std::count_if(first, recording_.steps.end(), shows) >= kFewestPhases)
+    phases_ = {static_cast<int>(before), static_cast<int>(recording_.steps.size()) - 1};
 }
 
 void Recorder::step_printed() {
@@ -153,6 +183,7 @@ void Recorder::write() const {
   if (!is_folder(svg_path_))
     return write(svg_path_, pictures_.empty() ? strips_svg(recording_) : pictures_.front().second);
   for (const auto& [name, svg] : pictures_) write(fmt::format("{}{}.svg", svg_path_, name), svg);
+  if (!phases_.empty()) write(svg_path_ + "phases.svg", phases_svg(recording_, phases_.begin, phases_.end, 0));
   for (std::size_t step = 0; step < recording_.steps.size(); ++step)
     write(fmt::format("{}step_{}.svg", svg_path_, step + 1), strip_svg(recording_, static_cast<int>(step)));
 }

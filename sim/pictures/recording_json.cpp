@@ -28,20 +28,24 @@ Json values_of(const RecordedBlock& block) {
 }
 
 Json block_json(const RecordedBlock& block) {
-  return {{"name", block.name},
-          {"tensor", block.tensor},
-          {"rows", block.rows},
-          {"cols", block.cols},
-          {"flat", block.flat},
-          {"bytes", block.bytes},
-          {"unit", block.unit},
-          {"begin", block.begin},
-          {"end", block.end},
-          {"of", block.of},
-          {"values", values_of(block)},
-          {"digest", text_or_null(block.digest)},
-          {"note", text_or_null(block.note)},
-          {"from", block.from}};
+  Json json = {{"name", block.name},
+               {"tensor", block.tensor},
+               {"rows", block.rows},
+               {"cols", block.cols},
+               {"flat", block.flat},
+               {"bytes", block.bytes},
+               {"unit", block.unit},
+               {"begin", block.begin},
+               {"end", block.end},
+               {"of", block.of},
+               {"values", values_of(block)},
+               {"digest", text_or_null(block.digest)},
+               {"note", text_or_null(block.note)},
+               {"from", block.from}};
+  if (!block.spans) return json;
+  Json& spans = json["spans"] = Json::array();
+  for (const RecordedSpan& span : *block.spans) spans.push_back({span.tensor, span.begin, span.end, span.first});
+  return json;
 }
 
 Json move_json(const RecordedMove& move) {
@@ -79,7 +83,7 @@ std::string recording_json(const Recording& recording) {
                      {"tp", rank.place.tp},
                      {"pp", rank.place.pp}});
   for (const RecordedTensor& tensor : recording.tensors)
-    tensors.push_back({{"name", tensor.name}, {"colour", tensor.colour}});
+    tensors.push_back({{"name", tensor.name}, {"colour", tensor.colour ? Json(*tensor.colour) : Json(nullptr)}});
   for (const RecordedStep& step : recording.steps) steps.push_back(step_json(step));
   const Json all = {{"format", "muonwalk-recording"},
                     {"version", 1},

@@ -9,6 +9,14 @@
 
 namespace muonwalk::sim {
 
+/// Elements of a flat block that are those of a parameter: a flat buffer holds several, and padding between them.
+struct RecordedSpan {
+  int tensor = 0;   ///< index into Recording::tensors: the parameter
+  Index begin = 0;  ///< the half-open range [begin, end) of the block's own elements
+  Index end = 0;    ///< likewise
+  Index first = 0;  ///< which element of the parameter is the first: row-major, in the rank's TP slice of the matrix
+};
+
 /// Something that a rank showed in a step: a matrix or a flat array, and which part of a whole it is.
 struct RecordedBlock {
   std::string name;                          ///< as shown: "down, as it arrived"
@@ -25,6 +33,9 @@ struct RecordedBlock {
   std::optional<std::string> digest;         ///< 16 hex digits of all values; none of what has no values
   std::optional<std::string> note;           ///< what the rank said of it
   std::vector<int> from;                     ///< tensors that it was made of, besides its own
+  /// Of a flat buffer: the parameters in it, in order, none over another; what is in no span is padding. None: all
+  /// elements are its own tensor's.
+  std::optional<std::vector<RecordedSpan>> spans;
 };
 
 /// One message, as its sender handed it to the transport.
@@ -57,9 +68,11 @@ struct RecordedRank {
 
 /// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
 /// name tells it from others: "w" and "w, orthogonalized" are the same tensor at two moments.
+/// Parameters of a layout have the palette's colours in the layout's order, as on maps, and other tensors in the order
+/// in which they were first shown. A buffer has no colour: what is seen of it are its parameters.
 struct RecordedTensor {
-  std::string name;  ///< "w"
-  int colour = 0;    ///< index into the palette's colours of tensors
+  std::string name;           ///< "w"
+  std::optional<int> colour;  ///< index into the palette's colours of tensors; none of what is shown only with spans
 };
 
 /// A lesson's run, as far as it can be replayed: the one source of the player, the pictures and the text for those who

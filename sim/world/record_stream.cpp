@@ -112,6 +112,18 @@ class Fields {
     size_of(texts);
     for (std::string& text : texts) one(text);
   }
+  void one(std::optional<std::vector<RecordedSpan>>& spans) {
+    bool there = spans.has_value();
+    one(there);
+    if (!there) return;
+    if (!spans) spans.emplace();
+    size_of(*spans);
+    for (RecordedSpan& span : *spans) (*this)(span.tensor, span.begin, span.end, span.first);
+  }
+  void one(std::vector<ShownParameter>& parameters) {
+    size_of(parameters);
+    for (ShownParameter& parameter : parameters) (*this)(parameter.name, parameter.number);
+  }
   void one(Ledger& ledger) {
     std::vector<LedgerLine> lines = ledger.lines();
     size_of(lines);
@@ -131,7 +143,7 @@ class Fields {
 void list(Fields& fields, Shown& shown) {
   RecordedBlock& block = shown.block;
   fields(block.name, block.rows, block.cols, block.flat, block.bytes, block.unit, block.begin, block.end, block.of,
-         block.note, shown.has_bar, shown.made_of);
+         block.note, block.spans, shown.has_bar, shown.made_of, shown.parameters);
   fields.values(shown.values);
 }
 void list(Fields& fields, Said& said) { fields(said.line); }

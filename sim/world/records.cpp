@@ -37,6 +37,19 @@ Shown& Shown::is_part(const char* unit, Range part, Index of) {
   return *this;
 }
 
+Shown& Shown::spans(Range part, const Buffer& buffer) {
+  parameters.clear();
+  block.spans.emplace();
+  for (const DistMeta& meta : buffer.parameters) {
+    const Range held = intersection(meta.global_range, part);
+    if (!held.empty())
+      block.spans->push_back({static_cast<int>(parameters.size()), held.begin - part.begin, held.end - part.begin,
+                              held.begin - meta.global_range.begin});
+    parameters.push_back({shown_name(meta.name), meta.parameter});
+  }
+  return *this;
+}
+
 Shown& Shown::note(const std::string& words) {
   block.note = words;
   return *this;

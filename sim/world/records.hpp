@@ -8,7 +8,7 @@
 #include "sim/recording/recording.hpp"
 #include "sim/recording/span_buffer.hpp"
 #include "src/comm/ledger.hpp"
-#include "src/layout/parameter.hpp"
+#include "src/layout/buffer.hpp"
 #include "src/numerics/matrix.hpp"
 #include "src/optim/muon_settings.hpp"
 
@@ -23,6 +23,12 @@ struct RankCost {
   bool kernel_known = false;  ///< the kernel's TCP counters could be read
   long long kernel_sent = 0;  ///< bytes of all groups, headers included
   long long header_sent = 0;  ///< bytes of headers, as the transport counted them
+};
+
+/// A parameter of a buffer that was shown.
+struct ShownParameter {
+  std::string name;  ///< as shown
+  int number = 0;    ///< in the list that its layout was planned from, by which maps colour it as well
 };
 
 /// One line of output about something that a rank holds, while it is being written and on its way to the parent:
@@ -43,6 +49,10 @@ struct Shown {
   Shown& columns(Range part, Index of) { return is_part("columns", part, of); }
   Shown& elements(Range part, Index of) { return is_part("elements", part, of); }
   /// @}
+  /// It holds this range of a buffer, and of the parameters that lie in it what is in that range.
+  Shown& elements(Range part, const Buffer& buffer) { return elements(part, buffer.size).spans(part, buffer); }
+  /// The same, where the line says nothing of a range: it is for pictures, which draw the parameters.
+  Shown& spans(Range part, const Buffer& buffer);
   /// It is all of it: a full bar and no range.
   Shown& whole() { return is_part("", {0, 1}, 1); }
   /// Free words at the end of the line.
@@ -55,7 +65,10 @@ struct Shown {
   RecordedBlock block;               ///< name, shape, part and note; nothing that only a recording knows
   bool has_bar = false;              ///< it was said which part of the whole it is
   std::vector<std::string> made_of;  ///< names, as from() was told
-  std::vector<float> values;         ///< row-major; empty where nobody asked for them
+  /// All parameters of the buffer that spans() was told, in order. RecordedSpan::tensor of `block` is an index into
+  /// these, until there is a recording.
+  std::vector<ShownParameter> parameters;
+  std::vector<float> values;  ///< row-major; empty where nobody asked for them
 
  private:
   Shown& is_part(const char* unit, Range part, Index of);

@@ -101,21 +101,12 @@ void expect_keys(const std::string& what, const json& object, const Keys& keys) 
 }
 
 void expect_block(const std::string& what, const json& block, std::size_t tensors) {
-  expect_keys(what, block,
-              {{"name", "string"},
-               {"tensor", "whole"},
-               {"rows", "whole"},
-               {"cols", "whole"},
-               {"flat", "boolean"},
-               {"bytes", "whole"},
-               {"unit", "string"},
-               {"begin", "whole"},
-               {"end", "whole"},
-               {"of", "whole"},
-               {"values", "array|null"},
-               {"digest", "string|null"},
-               {"note", "string|null"},
-               {"from", "array"}});
+  Keys keys = {{"name", "string"},      {"tensor", "whole"}, {"rows", "whole"},        {"cols", "whole"},
+               {"flat", "boolean"},     {"bytes", "whole"},  {"unit", "string"},       {"begin", "whole"},
+               {"end", "whole"},        {"of", "whole"},     {"values", "array|null"}, {"digest", "string|null"},
+               {"note", "string|null"}, {"from", "array"}};
+  if (block.count("spans") > 0) keys["spans"] = "array";
+  expect_keys(what, block, keys);
   if (failures > 0) return;
   const long long size = block["rows"].get<long long>() * block["cols"].get<long long>();
   expect(block["tensor"] >= 0 && block["tensor"] < tensors, what + " names a tensor that is not in the list");
@@ -136,6 +127,23 @@ void expect_block(const std::string& what, const json& block, std::size_t tensor
     expect(block["digest"].get<std::string>().size() == 16, what + " has no digest of 16 digits");
 }
 
+// The parameters of a buffer lie in it one after the other, and each has a colour. A tensor without a colour is seen as
+// nothing but its spans.
+void expect_spans(const std::string& what, const json& block, const json& tensors) {
+  if (block.count("spans") == 0)
+    return expect(tensors[block["tensor"].get<std::size_t>()]["colour"].is_number(), what + " has no colour");
+  expect(block["flat"] == true, what + " has spans, but is not flat");
+  long long at = 0;
+  for (const json& span : block["spans"]) {
+    if (!span.is_array() || span.size() != 4) return fail(what + " has a span that is not of four numbers");
+    const std::size_t tensor = span[0];
+    expect(tensor < tensors.size() && tensors[tensor]["colour"].is_number(), what + " has a span without a colour");
+    expect(span[1] >= at && span[2] > span[1] && span[2] <= block["cols"], what + " has a span that is not in order");
+    expect(span[3] >= 0, what + " has a span that begins before its parameter");
+    at = span[2];
+  }
+}
+
 void expect_step(const std::string& what, const json& step, const json& recording) {
   expect_keys(what, step,
               {{"number", "whole"},
@@ -148,7 +156,11 @@ void expect_step(const std::string& what, const json& step, const json& recordin
   const std::size_t ranks = recording["ranks"].size(), tensors = recording["tensors"].size();
   expect(step["holds"].size() == ranks && step["says"].size() == ranks, what + " has not a list for every rank");
   for (const json& of_rank : step["holds"])
-    for (const json& block : of_rank) expect_block(what + ", " + block.value("name", "a block"), block, tensors);
+    for (const json& block : of_rank) {
+      const std::string name = what + ", " + block.value("name", "a block");
+      expect_block(name, block, tensors);
+      if (failures == 0) expect_spans(name, block, recording["tensors"]);
+    }
   for (const json& move : step["moves"]) {
     expect_keys(what + ", a move", move,
                 {{"from", "whole"},
@@ -209,8 +221,9 @@ void expect_shape(const Lesson& lesson, const json& recording) {
   expect(number == dp * tp * pp, "there are not as many ranks as the grid has");
   expect_keys("palette", recording["palette"], {{"tensors", "array"}, {"ranks", "array"}});
   for (const json& tensor : recording["tensors"]) {
-    expect_keys("a tensor", tensor, {{"name", "string"}, {"colour", "whole"}});
-    expect(tensor["colour"] >= 0 && tensor["colour"] < recording["palette"]["tensors"].size(),
+    expect_keys("a tensor", tensor, {{"name", "string"}, {"colour", "whole|null"}});
+    expect(tensor["colour"].is_null() ||
+               (tensor["colour"] >= 0 && tensor["colour"] < recording["palette"]["tensors"].size()),
            "a tensor's colour is not in the palette");
   }
   expect(!recording["steps"].empty(), "there is no step");

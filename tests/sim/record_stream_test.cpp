@@ -38,6 +38,8 @@ std::vector<Record> samples(std::size_t values = 3) {
   Shown shown("w · 1", {3, 4});
   shown.rows({1, 2}, 5).note("a note").from("before").from("and after").bytes(77);
   shown.block.flat = true;
+  shown.block.spans = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+  shown.parameters = {{"a parameter", 9}, {"another", 10}};
   shown.values = numbers(values);
   all.push_back(std::move(shown));
   all.push_back(Said{"a line"});
@@ -127,6 +129,12 @@ TEST_CASE("records: every field of every kind comes back") {
   CHECK(shown.block.note == "a note");
   CHECK(shown.has_bar);
   CHECK(shown.made_of == std::vector<std::string>{"before", "and after"});
+  REQUIRE(shown.block.spans->size() == 2);
+  const RecordedSpan span = (*shown.block.spans)[1];
+  CHECK(std::vector<Index>{span.tensor, span.begin, span.end, span.first} == std::vector<Index>{5, 6, 7, 8});
+  REQUIRE(shown.parameters.size() == 2);
+  CHECK(shown.parameters[1].name == "another");
+  CHECK(shown.parameters[1].number == 10);
   CHECK(shown.values == numbers(3));
   CHECK(std::get<Said>(back[1]).line == "a line");
   CHECK(std::get<PhaseEnded>(back[2]).name == "a phase");
