@@ -1,9 +1,8 @@
-# add_lesson(lesson_NN_topic [PLAYER] [LIBRARIES target...] [TOY argument...] [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp
+# add_lesson(lesson_NN_topic [LIBRARIES target...] [TOY argument...] [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp
 # into bin/ and registers its tests. A lesson that works long names arguments with which most of its tests run it in a smaller
-# size. With PLAYER, its page has a player of its recording: what makes and checks the pages reads that here.
-# With TOY, arguments with which it is small enough to be shown with all values, the pictures and the player are of that run.
+# size. With TOY, arguments with which it is small enough to be shown with all values, the pictures and the player are of that run.
 function(add_lesson name)
-  cmake_parse_arguments(LESSON "PLAYER" "" "LIBRARIES;TEST_ARGUMENTS;TOY" ${ARGN})
+  cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS;TOY" ${ARGN})
   if(LESSON_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "add_lesson(${name}) does not know ${LESSON_UNPARSED_ARGUMENTS}")
   endif()

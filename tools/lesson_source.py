@@ -60,7 +60,6 @@ class Lesson:
     blocks: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     bugs: list = field(default_factory=list)  # the names of the planted bugs, in the order of --list-bugs
-    player: bool = False  # its page has a player of its recording
 
     def declaration(self, name):
         """The block that declares `name`, with the prose that stands right above it, or None."""
@@ -212,16 +211,7 @@ def _listed(root):
 
 def lessons_in_order(root):
     """All lessons, as lessons/CMakeLists.txt names them: one `add_lesson` line each."""
-    lessons = []
-    for name, words in _listed(root).items():
-        lessons.append(read_lesson(Path(root) / "lessons" / name / f"{name}.cpp"))
-        lessons[-1].player = "PLAYER" in words
-    return lessons
-
-
-def played_lessons(root):
-    """The names of the lessons whose pages have a player."""
-    return [name for name, words in _listed(root).items() if "PLAYER" in words]
+    return [read_lesson(Path(root) / "lessons" / name / f"{name}.cpp") for name in _listed(root)]
 
 
 def test_arguments(root, name):

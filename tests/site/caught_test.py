@@ -179,7 +179,7 @@ class WhenTheSiteIsThere(Folder):
         self.assert_caught(f'loads "material/{LESSON}/step_2.svg", which does not exist')
 
     def test_picture_not_shown(self):
-        self.edit(self.page, r'<figure class="mw-picture"><a href="[^"]*step_3.svg.*?</figure>', "")
+        self.edit(self.page, r'<figure class="mw-picture mw-of-step"><a href="[^"]*step_3.svg.*?</figure>', "")
         self.assert_caught("shows step_3.svg 0 times")
 
     def test_page_that_is_too_heavy(self):
@@ -199,7 +199,7 @@ class WhenTheSiteIsThere(Folder):
         self.assert_caught("should begin with a link that skips the navigation")
 
     def test_pictures_in_another_order(self):
-        figure = r'(<figure class="mw-picture"><a href="[^"]*step_{}.svg.*?</figure>)'
+        figure = r'(<figure class="mw-picture mw-of-step"><a href="[^"]*step_{}.svg.*?</figure>)'
         page = self.page.read_text(encoding="utf-8")
         second, third = (re.search(figure.format(step), page, re.DOTALL).group(1) for step in (2, 3))
         self.edit(self.page, re.escape(third), "")
@@ -229,6 +229,26 @@ class WhenTheSiteIsThere(Folder):
     def test_line_that_no_run_prints(self):
         self.edit(self.site / "lesson_09_full_step.html", r'"before":\["Lesson 09', '"before":["Lesson 90')
         self.assert_caught('has a line that the lesson does not print: "Lesson 90')
+
+    def test_player_in_another_place(self):
+        self.edit(self.page, r'(<div class="muonwalk-player".*?</div>)', r"<p>before it</p>\1")
+        self.assert_caught("should have its player first under The idea")
+
+    def test_step_whose_text_leads_the_player_nowhere(self):
+        self.edit(self.page, 'data-mw-steps="3"', 'data-mw-steps=""')
+        self.assert_caught("should lead its player through the steps [1, 2, 3, 4]")
+
+    def test_player_that_is_never_let_go(self):
+        self.edit(self.page, 'data-mw-steps=""', 'data-mw-steps="4"')
+        self.assert_caught("and out of them")
+
+    def test_step_without_code(self):
+        self.edit(self.page, r'("step":3,"shown":)\[\{.*?\}\]', r"\1[]")
+        self.assert_caught("lacks the code of a step")
+
+    def test_marked_line_that_is_not_there(self):
+        self.edit(self.page, r'("step":2,"shown":\[\{"source":1,"moves":)\[[^]]*\]', r"\1[99]")
+        self.assert_caught("marks a line of code that is not there")
 
     def test_missing_script(self):
         (self.site / "player.js").unlink()

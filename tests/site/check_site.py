@@ -54,7 +54,8 @@ class Page(HTMLParser):
         self.name = path.name
         self.root = Element("page", {})
         self._open = [self.root]
-        self.feed(path.read_text(encoding="utf-8"))
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
         self.ids = {element.attributes[key] for element in self.root.all() for key in ("id", "name")
                     if element.attributes.get(key)}
 
@@ -169,7 +170,6 @@ class Site:
         root = Path(root)
         listed = (root / "lessons/CMakeLists.txt").read_text(encoding="utf-8")
         names = re.findall(r"^add_lesson\((lesson_\w+)", listed, re.MULTILINE)
-        self.played = set(re.findall(r"^add_lesson\(lesson_(\d\d)\w* PLAYER\b", listed, re.MULTILINE))
         if not names:
             self.say("lessons/CMakeLists.txt", "names no lesson")
         for at, name in enumerate(names):
@@ -251,11 +251,7 @@ class Site:
 
     def check_pictures(self, page, name, expected):
         number = name.split("_")[1]
-        steps = len(re.findall(r"^step \d+ · ", expected, re.MULTILINE))
-        if number in self.played:
-            steps = self.check_player(page, number, expected) or steps
-        # A lesson whose steps print nothing has drawn them all the same.
-        steps = steps or len(list((self.folder / "material" / name).glob("step_*.svg")))
+        steps = self.check_player(page, number, expected)
         pictures = [f"step_{step}.svg" for step in range(1, steps + 1)]
         pictures += [_OWN_PICTURES[number]] if number in _OWN_PICTURES else []
         shown = page.root.find("img")
@@ -297,10 +293,28 @@ class Site:
             if line not in printed:
                 self.say(page.name, f'its recording has a line that the lesson does not print: "{line}"')
                 break
+        if not re.search(r'The idea</h2>\s*<div class="muonwalk-player"', page.source):
+            self.say(page.name, "should have its player first under The idea")
         numbers = [step["number"] for step in recording["steps"]]
-        if [part["step"] for part in code] != numbers or any("class=\"line\"" not in part["html"] for part in code):
-            self.say(page.name, "its player lacks the code of a step")
+        self.check_player_code(page, numbers, code)
+        self.check_marks(page, numbers)
         return len(numbers)
+
+    def check_player_code(self, page, numbers, code):
+        """The code of the player: each step has some, of lines that are there, and each phase has lines of its own."""
+        lines = [source["html"].count('<div class="line">') for source in code["sources"]]
+        if [part["step"] for part in code["steps"]] != numbers or not all(part["shown"] for part in code["steps"]) or not all(lines):
+            self.say(page.name, "its player lacks the code of a step")
+        shown = [entry for part in code["steps"] for entry in part["shown"]]
+        if any(not 0 <= line < lines[entry["source"]] for entry in shown for line in entry["moves"] + entry["holds"]):
+            self.say(page.name, "its player marks a line of code that is not there")
+
+    def check_marks(self, page, numbers):
+        """The text of every step leads the player, in its order."""
+        marks = re.findall(r'data-mw-steps="([\d ]*)"', page.source)
+        read = {int(number) for mark in marks for number in mark.split()}
+        if read != set(numbers) or not marks or marks[-1]:
+            self.say(page.name, f"should lead its player through the steps {numbers} and out of them, and leads to {sorted(read)}")
 
     def check_neighbours(self, page, names, at):
         for rel, wanted in (("prev", names[at - 1] if at else None), ("next", names[at + 1] if at + 1 < len(names) else None)):

@@ -23,7 +23,7 @@ from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
 from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, played_lessons, read_lesson, test_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
 //
@@ -132,13 +132,12 @@ class Filter(Lessons):
             self.assertEqual(page.count("@code{.cpp}"), len(doxygen_filter.fragments(lesson)), lesson.name)
             self.assertEqual(page.count("@verbatim"), page.count("@endverbatim"), lesson.name)
 
-    def test_players_and_arguments_are_read_from_the_list_of_lessons(self):
+    def test_arguments_are_read_from_the_list_of_lessons(self):
         with tempfile.TemporaryDirectory() as folder:
             listed = Path(folder) / "lessons" / "CMakeLists.txt"
             listed.parent.mkdir()
-            listed.write_text("# add_lesson(lesson_00_not PLAYER)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b PLAYER)\n"
-                              "add_lesson(lesson_03_c PLAYER TOY --toy TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
-            self.assertEqual(played_lessons(folder), ["lesson_02_b", "lesson_03_c"])
+            listed.write_text("# add_lesson(lesson_00_not)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b)\n"
+                              "add_lesson(lesson_03_c LIBRARIES x TOY --toy TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
             self.assertEqual(test_arguments(folder, "lesson_02_b"), "")
             self.assertEqual(test_arguments(folder, "lesson_03_c"), "--small --steps 3")
 

@@ -13,6 +13,7 @@ from doxygen_filter import fragments, section_id  # noqa: E402
 from lesson_graph import builds_on, lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
 from exercises import Broken, exercises  # noqa: E402
+from marked_code import MarkedCode  # noqa: E402
 
 _FRAGMENT = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->', re.DOTALL)
 _SECTION = re.compile(r'<h1><a class="anchor" id="(\w+)"></a>\s*(.*?)</h1>', re.DOTALL)
@@ -30,7 +31,7 @@ def output_block(text, label):
     return f'<pre class="mw-output" tabindex="0" role="region" aria-label="{html.escape(label)}">{shown}\n</pre>'
 
 
-def picture(name, svg_name, svg):
+def picture(name, svg_name, svg, kind=""):
     """An SVG as an image with its own words as the text alternative."""
     title = re.search(r"<title>(.*?)</title>", svg, re.DOTALL)
     words = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
@@ -38,7 +39,7 @@ def picture(name, svg_name, svg):
     if not (title and words and size):
         raise LessonError(f"{svg_name} of {name} has no <title>, <desc> or size, which the page needs")
     alt = html.escape(html.unescape(" ".join(f"{title.group(1)}. {words.group(1)}".split())))
-    return (f'<figure class="mw-picture"><a href="material/{name}/{svg_name}" title="Open the picture by itself">'
+    return (f'<figure class="mw-picture{kind}"><a href="material/{name}/{svg_name}" title="Open the picture by itself">'
             f'<img src="material/{name}/{svg_name}" alt="{alt}" width="{size.group(1)}" height="{size.group(2)}" '
             f'loading="lazy"/></a></figure>')
 
@@ -46,17 +47,23 @@ def picture(name, svg_name, svg):
 def _pictures_of_steps(lesson, material, recorded):
     """{function: HTML of the pictures that stand behind it}: those of its steps, and of earlier ones that would otherwise
     stand behind a later step. A step in which no rank shows, says or sends anything would be a picture of empty lanes; it
-    has none."""
+    has none. They are for paper and for readers without scripts: where the player shows the step, a link leads to them."""
     empty = {step["number"] for step in recorded["steps"] if not any(step["holds"] + step["says"] + step["moves"])}
     in_source = {block.name: block.first_line for block in lesson.blocks if block.kind == "declaration"}
-    figures, place = {}, ""
+    figures, links, place = {}, {}, ""
     for number, function in sorted(lesson_text.functions_of_steps(lesson, recorded).items()):
         figures.setdefault(function, [])
         place = max(place, function, key=lambda name: in_source.get(name, 0)) if place else function
         name = f"step_{number}.svg"
         if number not in empty:
-            figures[place].append(picture(lesson.name, name, lesson_text.read(material / name)))
-    return {function: "\n".join(all_of_it) for function, all_of_it in figures.items()}
+            figures[place].append(picture(lesson.name, name, lesson_text.read(material / name), " mw-of-step"))
+            links.setdefault(place, []).append(f'<a href="material/{lesson.name}/{name}">step {number}</a>')
+
+    def all_of(function):
+        its_links = f'<p class="mw-in-player">As a picture: {", ".join(links[function])}</p>' if function in links else ""
+        return "\n".join([*figures[function], its_links])
+
+    return {function: all_of(function) for function in figures}
 
 
 def _tidy_fragment(fragment):
@@ -73,32 +80,50 @@ def _with_columns(contents):
     return re.sub(r'<pre class="fragment">(.*?)</pre>', columns, contents, flags=re.DOTALL)
 
 
-def _with_pictures(lesson, contents, pictures, links):
-    """Each picture behind the code of the function that made the step; returns that and {function: its code}."""
+def _mark(numbers):
+    """Where the text of some steps begins, for the player that follows it; without any, where it ends."""
+    return f'<span data-mw-steps="{" ".join(map(str, numbers))}"></span>'
+
+
+def _with_marks(shown, lines):
+    """A block of code in which some lines begin what a step does: {line: numbers of steps}."""
+    at = iter(range(shown.count('<div class="line">')))
+    return re.sub('<div class="line">', lambda match: f'<div class="line" data-mw-steps="{" ".join(map(str, lines[line]))}">'
+                  if (line := next(at)) in lines else match[0], shown)
+
+
+def _with_pictures(root, lesson, contents, pictures, links, recorded):
+    """Each picture behind the code of the function that made the step, and marks where the text of a step begins; returns that
+    and the code that the player shows."""
     stretches = fragments(lesson)
     made = _FRAGMENT.findall(contents)
     if len(made) != len(stretches):
         raise LessonError(f"{lesson.path}: the page has {len(made)} blocks of code instead of {len(stretches)}; does "
                           "a drawing in the prose look like code?")
     own_names = {block.name for block in lesson.blocks}
-    code, left = {}, iter(stretches)
+    functions = lesson_text.functions_of_steps(lesson, recorded)
+    shown = [links.link(_tidy_fragment(fragment), own_names) for fragment in made]
+    code = MarkedCode(root, lesson, shown)
+    reads = [code.steps_in(at, recorded, functions) for at in range(len(stretches))] + [([], {})]
+    placed, left = set(), iter(range(len(stretches)))
 
     def replace(match):
-        stretch = next(left)
-        shown = links.link(_tidy_fragment(match.group(0)), own_names)
-        names = [block.name for block in stretch if block.kind == "declaration" and block.name in pictures]
-        for name in names:
-            code[name] = shown
-        if stretch is stretches[0]:
-            shown = f'<details class="mw-includes"><summary>What it includes</summary>{shown}</details>'
-        return shown + "".join(pictures[name] for name in names)
+        at = next(left)
+        block = _with_marks(shown[at], reads[at][1])
+        names = [block.name for block in stretches[at] if block.kind == "declaration" and block.name in pictures]
+        placed.update(names)
+        if at == 0:
+            block = f'<details class="mw-includes"><summary>What it includes</summary>{block}</details>'
+        # The prose above a block of code speaks of it; the text of a step ends where that of something else begins.
+        mark = _mark(reads[at + 1][0]) if reads[at][0] or reads[at + 1][0] else ""
+        return block + "".join(pictures[name] for name in names) + mark
 
     contents = _FRAGMENT.sub(replace, contents)
-    missing = sorted(set(pictures) - set(code))
+    missing = sorted(set(pictures) - placed)
     if missing:
         raise LessonError(f"{lesson.path}: the step {missing[0]} is not a function of the lesson, so its picture has no "
                           "place on the page")
-    return contents, code
+    return contents, code.of_steps(recorded, functions)
 
 
 def script_json(identifier, value):
@@ -123,14 +148,11 @@ def packed(recorded):
 
 
 def player(lesson, recorded, code):
-    functions = lesson_text.functions_of_steps(lesson, recorded)
-    steps = [{"step": number, "html": code[function]} for number, function in functions.items()]
     number = lesson.number
-    content = (f'<div class="muonwalk-player" data-recording="recording-{number}" data-code="code-{number}"></div>\n'
-               '<noscript><p>The player needs JavaScript; the pictures of the steps above show the same run.</p></noscript>\n'
-               f'{script_json(f"recording-{number}", packed(recorded))}\n{script_json(f"code-{number}", steps)}\n'
-               '<script src="player.js"></script>')
-    return section(f"{lesson.name}_play", "Play the run", content)
+    return (f'<div class="muonwalk-player" id="{lesson.name}_play" data-recording="recording-{number}" data-code="code-{number}"></div>\n'
+            '<noscript><p>The player of the run needs JavaScript; the pictures of the steps below show the same run.</p></noscript>\n'
+            f'{script_json(f"recording-{number}", packed(recorded))}\n{script_json(f"code-{number}", code)}\n'
+            '<script src="player.js"></script>\n')
 
 
 def bugs_section(lesson):
@@ -238,19 +260,26 @@ def _before_section(contents, anchor, addition):
     return contents.replace(mark, addition + mark)
 
 
+def _below_heading(contents, anchor, addition):
+    """Puts something first below the heading of a section."""
+    changed, found = re.subn(rf'(<h1><a class="anchor" id="{anchor}"></a>.*?</h1>)', lambda match: f"{match[1]}\n{addition}", contents,
+                             flags=re.DOTALL)
+    if found != 1:
+        raise LessonError(f"the page has no section {anchor}, in which something belongs")
+    return changed
+
+
 def complete(lessons, lesson, contents, material, links):
     """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures."""
     recorded = lesson_text.recording(material)
-    contents, code = _with_pictures(lesson, contents, _pictures_of_steps(lesson, material, recorded), links)
-    sections = [anchor for anchor, _ in _SECTION.findall(contents)]
+    pictures = _pictures_of_steps(lesson, material, recorded)
+    contents, code = _with_pictures(lesson.path.parents[2], lesson, contents, pictures, links, recorded)
 
-    # Pictures of the lesson's own stand at the end of the idea, the player at the end of the steps.
+    # Pictures of the lesson's own stand at the end of the idea, the player at its beginning.
     own = [path for path in sorted(material.glob("*.svg")) if not path.name.startswith("step_")]
     pictures = "\n".join(picture(lesson.name, path.name, lesson_text.read(path)) for path in own)
     contents = _before_section(contents, section_id(lesson.name, "The reference"), pictures)
-    if lesson.player:
-        after_steps = sections[sections.index(section_id(lesson.name, "The steps")) + 1]
-        contents = _before_section(contents, after_steps, player(lesson, recorded, code))
+    contents = _below_heading(contents, section_id(lesson.name, "The idea"), player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))
     contents = _with_columns(_fold_hints(lesson, contents))

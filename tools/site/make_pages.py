@@ -17,6 +17,7 @@ import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import PAGE, Glossary  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
+from player_script import player_script  # noqa: E402
 from search_index import search_index  # noqa: E402
 from whole_file import write_whole  # noqa: E402
 
@@ -56,6 +57,7 @@ def make_pages(root, doxygen_html, tag_file, material, out):
     change_text(out / PAGE, glossary.complete)
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
     shutil.copyfile(root / "third_party/minisearch/minisearch.js", out / "minisearch.js")
+    write_whole(out / "player.js", player_script(root / "docs/player"))
     write_whole(out / "search_index.js", search_index(out))
     for page in sorted(out.glob("*.html")):
         add_shell(page)
