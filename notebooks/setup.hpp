@@ -23,6 +23,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -42,6 +43,7 @@
 #include "sim/terminal/terminal.hpp"
 #include "src/numerics/matrix.hpp"
 #include "src/text/output_columns.hpp"
+#include "src/text/text.hpp"
 
 namespace nb {
 
@@ -90,8 +92,39 @@ inline void check(bool holds, std::string expression) {
   throw CheckFailed("this does not hold: " + expression);
 }
 
-/// A line of text into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
-inline void print(const char* line) { std::cout << line << std::endl; }
+/// What a cell shows without wrapping.
+const int kColumns = 88;
+
+/// Lines that are wider than that. They scroll, for nobody can read a table that is wrapped.
+struct WideText {
+  std::string text;
+};
+
+#ifdef NB_SHOWS_PICTURES
+inline nl::json mime_bundle_repr(const WideText& wide) {
+  std::string escaped;
+  for (const char c : wide.text)
+    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  nl::json bundle = nl::json::object();
+  bundle["text/html"] = "<pre style=\"white-space: pre; overflow-x: auto\">" + escaped + "</pre>";
+  bundle["text/plain"] = wide.text;
+  return bundle;
+}
+#endif
+
+/// A line of text, or several, into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
+inline void print(const char* text) {
+#ifdef NB_SHOWS_PICTURES
+  int widest = 0;
+  std::string line;
+  for (const char* at = text; *at != '\0'; ++at) {
+    line = *at == '\n' ? "" : line + *at;
+    widest = std::max(widest, muonwalk::text_width(line));
+  }
+  if (widest > kColumns) return xcpp::display(WideText{text});
+#endif
+  std::cout << text << std::endl;
+}
 
 /// A line of what is measured, which differs from run to run. Jupyter paints standard error red, as if something had
 /// failed, so the line goes where all others go; tools/run_notebook.py, which compares outputs, asks for it apart.
@@ -149,7 +182,7 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
                                       char** argv) {
   using namespace muonwalk::sim;
   print_lines_to(print, print_aside);
-  muonwalk::set_output_columns(88);  // what a cell shows without wrapping
+  muonwalk::set_output_columns(kColumns);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--world=processes" || (word == "processes" && std::string(argv[i - 1]) == "--world"))

@@ -2,23 +2,32 @@
 
 import re
 
-from notebook_cells import begins, declaration_in_main, for_definition, in_cell, first_value, variables_declared, with_outcome
+from notebook_cells import (begins, declaration_in_main, first_value, for_definition, has_pictures, in_cell, variables_declared,
+                            with_outcome)
 
 _STEP = re.compile(r'^\s*lesson\.(?:quiet_)?step\("(?:[^"\\]|\\.)*",\s*(\w+)\);', re.MULTILINE)
 _SETS_UP = re.compile(r"^\s*(?:lesson\.(?:require|on_hosts|trains)\(|\w+ = lesson\.)", re.MULTILINE)
 _CHECKS = re.compile(r"^\s*lesson\.check\(", re.MULTILINE)
 
 
-def last_step(order):
-    """The place of the last step that can be taken with another function; None where there is none, because what comes
-    before it is more than steps."""
-    found = None
+def simple_steps(order):
+    """The places of the steps that can be taken with other functions: those before anything that is more than a step."""
+    found = []
     for at, statement in enumerate(order.statements):
         if statement.works:
             if not _STEP.search(statement.block.text):
-                return found
-            found = at
+                break
+            found.append(at)
     return found
+
+
+def reader_s_function(lesson, order):
+    """The function of the last step in which there is something to see; empty where no step can be taken with another one."""
+    for at in reversed(simple_steps(order)):
+        text = order.statements[at].block.text
+        if has_pictures(lesson, text) and lesson.declaration(_STEP.search(text)[1]):
+            return _STEP.search(text)[1]
+    return ""
 
 
 def _first_values(order):
@@ -27,14 +36,16 @@ def _first_values(order):
 
 
 def add_your_turn(notebook, lesson, order, arguments):
-    at = last_step(order)
-    function = _STEP.search(order.statements[at].block.text)[1] if at is not None else ""
-    found = lesson.declaration(function)
-    if not found or ".show(" not in found[1].text:
+    function = reader_s_function(lesson, order)
+    if not function:
         return
+    code = lesson.declaration(function)[1]
     mine = f"my_{function}"
     checks = [each for each in order.statements if _CHECKS.search(each.block.text)]
-    last = next((i for i, each in enumerate(order.statements) if i > at and each.works), len(order.statements))
+    steps = simple_steps(order)
+    last = next((i for i, each in enumerate(order.statements) if i > steps[-1] and each.works), len(order.statements))
+    if not any(each in checks for each in order.statements[:last]):
+        return  # nothing would say whether it is right
     words = " ".join(part for part in (arguments, "--verbose 0") if part)
     lines = _first_values(order)
     for i, each in enumerate(order.statements[:last]):
@@ -48,5 +59,5 @@ def add_your_turn(notebook, lesson, order, arguments):
                   "which the lesson begins again and takes its steps with your function. The check says whether the bits are "
                   "still those of the reference. A name can be defined once in a session: call your next attempt "
                   f"`{mine}_2`, in both cells.")
-    notebook.once(f"your-{function}", re.sub(rf"\b{function}\b", mine, "\n".join(for_definition(found[1].lines))))
+    notebook.once(f"your-{function}", re.sub(rf"\b{function}\b", mine, "\n".join(for_definition(code.lines))))
     notebook.once(f"your-{function}-in-the-lesson", "\n".join(with_outcome(lines)))

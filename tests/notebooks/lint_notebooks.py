@@ -19,6 +19,7 @@ FORBIDDEN = {
     r"\bstd::j?thread\b": "a thread could outlive its cell; the library starts the ranks, and waits for them",
     r"#include <Eigen/": "it costs a second in an interpreter, and its types need the library's own flags; use the library",
 }
+MOST_COLUMNS = 88  # that a cell shows without wrapping, as in setup.hpp
 CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
 DECLARATION = re.compile(r"^(?:(?:const|constexpr|static|inline)\s+)*[A-Za-z_][\w:]*(?:<[^;=]*?>)?(?:\s*[*&]+\s*(?:const\s+)?|\s+)"
                          r"(?P<name>[A-Za-z_]\w*)\s*(?:$|[=({\[,])")
@@ -175,6 +176,9 @@ def faults(notebook, number=""):
         once = "once" in cell["metadata"].get("tags", ())
         if any(output["output_type"] == "error" or output.get("name") == "stderr" for output in cell["outputs"]):
             yield f"{where} is kept with an error"
+        printed = [line for output in cell["outputs"] for line in "".join(output.get("text", "")).split("\n")]
+        if max(map(len, printed), default=0) > MOST_COLUMNS:
+            yield f"{where} is kept with a line of {max(map(len, printed))} columns, which wraps; nb::print shows it so that it scrolls"
         if code_cells == 0 and source.strip() != '#include "setup.hpp"':
             yield f'{where} is the first one with code, and does something other than #include "setup.hpp"'
         if code_cells > 0 and "setup.hpp" in source:

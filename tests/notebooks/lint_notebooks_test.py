@@ -70,6 +70,8 @@ class Lint(unittest.TestCase):
     def test_no_error_is_kept(self):
         self.expect("is kept with an error", lambda n: n["cells"][4].update(outputs=[{"output_type": "error"}]))
         self.expect("is kept with an error", lambda n: n["cells"][4].update(outputs=[{"output_type": "stream", "name": "stderr"}]))
+        wide = [{"output_type": "stream", "name": "stdout", "text": ["fits\n", "x" * 60, "y" * 29]}]
+        self.expect("is kept with a line of 89 columns", lambda n: n["cells"][4].update(outputs=wide))
         self.expect("is empty", lambda n: n["cells"][0].update(source=[""]))
 
     def test_what_defines_is_marked(self):

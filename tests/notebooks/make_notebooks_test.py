@@ -59,9 +59,12 @@ std::vector<int> counted;
 // ## The cost
 Prediction predict(const Seat&) { return {}; }
 
+// Half of it.
+float half(float whole) { return whole / 2; }
+
 // Look at the options.
 float factor = 1, other = 2;
-void plan(const Seat&) { factor = other; }
+void plan(const Seat&) { factor = half(other); }
 
 int main(int argc, char** argv) {
   LessonInfo info;
@@ -132,20 +135,21 @@ class MakeNotebook(unittest.TestCase):
         self.assertTrue(self.cells()["define-local"].endswith("};\nconstexpr int kTwo = 2;"))
         self.assertEqual(self.cells()["names"], "using namespace muonwalk;\nusing namespace muonwalk::sim;")
         once = [name for name, metadata in self.marks().items() if metadata.get("tags") == ["once"]]
-        self.assertEqual(once, ["setup", "includes", "names", "define-local", "define-factor", "info", "declare-lesson",
-                                "define-reference", "define-start", "define-listen", "define-again", "define-predict"])
+        self.assertEqual(once, ["setup", "includes", "names", "define-local", "define-half", "define-factor", "info", "declare-lesson",
+                                "define-reference", "define-start", "define-listen", "define-again", "define-predict", "your-again",
+                                "your-again-in-the-lesson"])
 
     def test_every_step_stands_right_behind_what_it_needs(self):
         order = list(self.cells())
         self.assertEqual(order[order.index("define-start"):],
                          ["define-start", "step-start", "about-looking", "look", "about-listen", "define-listen", "step-listen",
                           "about-again", "define-again", "step-again", "checks", "the-cost", "define-predict", "cost", "exercises",
-                          "answer"])
+                          "answer", "your-turn", "your-again", "your-again-in-the-lesson"])
 
     def test_what_the_lesson_is_set_up_with_comes_before_it(self):
         order = list(self.cells())
         self.assertEqual(order[order.index("define-local"):order.index("define-start")],
-                         ["define-local", "about-factor", "define-factor", "info", "about-main", "declare-lesson",
+                         ["define-local", "about-half", "define-half", "about-factor", "define-factor", "info", "about-main", "declare-lesson",
                           "about-the-beginning", "begin", "the-reference", "define-reference", "about-start"])
 
     def test_a_step_is_run_in_its_turn_and_shows_what_its_ranks_show(self):
@@ -184,11 +188,20 @@ class MakeNotebook(unittest.TestCase):
         joined = "\n".join(self.cells(LESSON.replace("  lesson.cost(predict);", "  take(lesson, 3);\n  lesson.cost(predict);")).values())
         self.assertIn("take(*lesson, 3);", joined)
 
+    def test_your_turn_is_the_last_step_with_something_to_see_and_nothing_where_steps_are_not_taken_one_by_one(self):
+        listened = LESSON.replace("  lesson.check(", '  lesson.step("listen again", listen);\n  lesson.check(')
+        self.assertIn("your-again", self.cells(listened))
+        self.assertIn('my_again);\nlesson->step("listen again", listen);', self.cells(listened)["your-again-in-the-lesson"])
+        run = self.cells(LESSON.replace('lesson.step("start", start);', 'run(lesson);'))
+        self.assertNotIn("your-turn", run)
+        unchecked = LESSON.replace('lesson.check("the values", &Local::values,\n               reference);', "")
+        self.assertNotIn("your-turn", self.cells(unchecked))
+
     def test_your_turn_is_a_copy_under_another_name_and_the_lesson_with_it(self):
         shown = LESSON.replace("{ start(rank, local); }", '{\n  rank.show("again", local.values);\n  again_and(rank);\n}')
         cells = self.cells(shown)
         self.assertEqual(cells["your-again"].split("\n")[0], "void my_again(Rank& rank, Local& local) {")
-        self.assertIn("again_and(rank);", cells["your-again"])
+        self.assertIn("  again_and(rank);", cells["your-again"])
         self.assertEqual(cells["your-again-in-the-lesson"].split("\n"), [
             "factor = 1;", "other = 2;", "counted = std::vector<int>();",
             'lesson.emplace(info, nb::options(info, Grid().dp(2), "--verbose 0"));', "lesson->require(plan);",

@@ -11,6 +11,7 @@
 
 #include "sim/cluster/lesson.hpp"
 #include "sim/terminal/interruptible_work.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "tests/sim/printed.hpp"
 
@@ -131,4 +132,25 @@ TEST_CASE("a kernel that has a handler of its own keeps it, and gets it back aft
   interrupt();
   CHECK(heard == 2);
   signal(SIGINT, SIG_IGN);
+}
+
+namespace {
+std::string told_apart;
+}  // namespace
+
+TEST_CASE("a kernel: what is measured comes apart, and its memory is not taken for that of a rank") {
+  Options options = in_kernel(Grid().dp(2));
+  options.verbose = 1;
+  Lesson<Local> lesson(test_info(), options);
+  told_apart.clear();
+  print_lines_to([](const char*) {}, [](const char* line) { told_apart += std::string(line) + "\n"; });
+  lesson.step("add up", [](Rank& rank, Local& local) {
+    rank.phase("adding");
+    add_up(rank, local);
+  });
+  lesson.cost([](const Seat&) { return Prediction(); });
+  lesson.timings();
+  print_lines_to(nullptr, nullptr);
+  CHECK(told_apart.find("  adding ") != std::string::npos);
+  CHECK(told_apart.find("memory") == std::string::npos);
 }
