@@ -23,8 +23,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,6 +42,8 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/numerics/matrix.hpp"
+#include "src/text/output_columns.hpp"
+#include "src/text/text.hpp"
 
 namespace nb {
 
@@ -66,6 +71,8 @@ inline void* load_library() {
     throw std::runtime_error(std::string("the shared library can't be loaded: ") + dlerror() +
                              "; build it with ./walk notebooks --library, or name another one in MUONWALK_LIBRARY, "
                              "and restart the kernel");
+  // From here on Jupyter's button Interrupt ends what the ranks do, and not the kernel.
+  if (void* prepare = dlsym(library, "muonwalk_let_work_be_interrupted")) reinterpret_cast<void (*)()>(prepare)();
   // What reads traces and what predicts lie beside it, in libraries of their own, which lessons 18 and 21 alone need.
   dlopen(library_path("libmuonwalk_analyser").c_str(), RTLD_NOW | RTLD_GLOBAL);
   dlopen(library_path("libmuonwalk_scale").c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -85,9 +92,46 @@ inline void check(bool holds, std::string expression) {
   throw CheckFailed("this does not hold: " + expression);
 }
 
-/// A line of text into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
-inline void print(const char* line) { std::cout << line << std::endl; }
-inline void print_error(const char* line) { std::cerr << line << std::endl; }
+/// What a cell shows without wrapping.
+const int kColumns = 88;
+
+/// Lines that are wider than that. They scroll, for nobody can read a table that is wrapped.
+struct WideText {
+  std::string text;
+};
+
+#ifdef NB_SHOWS_PICTURES
+inline nl::json mime_bundle_repr(const WideText& wide) {
+  std::string escaped;
+  for (const char c : wide.text)
+    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  nl::json bundle = nl::json::object();
+  bundle["text/html"] = "<pre style=\"white-space: pre; overflow-x: auto\">" + escaped + "</pre>";
+  bundle["text/plain"] = wide.text;
+  return bundle;
+}
+#endif
+
+/// A line of text, or several, into the notebook. Flushed at once: an interpreter that ends takes with it what was not.
+inline void print(const char* text) {
+#ifdef NB_SHOWS_PICTURES
+  int widest = 0;
+  std::string line;
+  for (const char* at = text; *at != '\0'; ++at) {
+    line = *at == '\n' ? "" : line + *at;
+    widest = std::max(widest, muonwalk::text_width(line));
+  }
+  if (widest > kColumns) return xcpp::display(WideText{text});
+#endif
+  std::cout << text << std::endl;
+}
+
+/// A line of what is measured, which differs from run to run. Jupyter paints standard error red, as if something had
+/// failed, so the line goes where all others go; tools/run_notebook.py, which compares outputs, asks for it apart.
+inline void print_aside(const char* line) {
+  const bool apart = std::getenv("MUONWALK_ASIDES_APART") != nullptr;
+  (apart ? std::cerr : std::cout) << line << std::endl;
+}
 
 /// The words of a program's command line, as `main` gets them.
 class CommandLine {
@@ -119,6 +163,15 @@ class CommandLine {
   std::vector<char*> pointers_;
 };
 
+/// The words that the lesson began with, and how many of the notebook's numbered cells have run since (-1: it did not
+/// begin). The begin cell sets both.
+/// @{
+std::unique_ptr<CommandLine> begun_with = std::make_unique<CommandLine>("");
+int turns_taken = -1;
+inline int argc() { return begun_with->argc(); }
+inline char** argv() { return begun_with->argv(); }
+/// @}
+
 /// What a lesson is made from in a notebook: the lesson's own grid and what the command line says. Throws a sentence
 /// when that can't work.
 ///
@@ -128,7 +181,8 @@ class CommandLine {
 inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid, int argc,
                                       char** argv) {
   using namespace muonwalk::sim;
-  print_lines_to(print, print_error);
+  print_lines_to(print, print_aside);
+  muonwalk::set_output_columns(kColumns);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--world=processes" || (word == "processes" && std::string(argv[i - 1]) == "--world"))
@@ -146,7 +200,52 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   result.recorded = true;  // for the pictures of the steps
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
+  require_transport(info, result);
   return result;
+}
+
+/// The same for a lesson that begins: with `words` as its command line. From here on the numbered cells run in turn.
+inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid,
+                                      const std::string& words) {
+  turns_taken = -1;
+  begun_with = std::make_unique<CommandLine>(words);
+  muonwalk::sim::Options result = options(info, grid, argc(), argv());
+  turns_taken = 0;
+  return result;
+}
+
+/// The lesson; throws a sentence where it has not begun.
+template <class Lesson>
+Lesson& begun(std::optional<Lesson>& lesson) {
+  if (!lesson || turns_taken < 0)
+    throw std::runtime_error("the lesson has not begun; run the cell with lesson.emplace, and then those behind it");
+  return *lesson;
+}
+
+/// A cell that works with the ranks begins with its number. Throws a sentence unless all numbered cells before it, and
+/// not yet it, have run since the lesson began: the ranks hold what the last cell left them with.
+template <class Lesson>
+void in_turn(std::optional<Lesson>& lesson, int turn) {
+  begun(lesson);
+  if (turn <= turns_taken)
+    throw std::runtime_error(
+        "this cell has run already, and the ranks hold what it has left them with; to run it again, run the cell with "
+        "lesson.emplace, and then the cells from there to here that define nothing");
+  if (turn > turns_taken + 1)
+    throw std::runtime_error("cell " + std::to_string(turns_taken + 1) +
+                             " of those with an nb::in_turn comes before this one, and has not run since the lesson "
+                             "began; run it first, and all between the two");
+  turns_taken = turn;
+}
+
+/// What rank `rank` holds. Throws a sentence where there is no such rank.
+template <class Lesson>
+auto& rank(std::optional<Lesson>& lesson, int rank) {
+  const int ranks = begun(lesson).options().grid.size();
+  if (rank < 0 || rank >= ranks)
+    throw std::runtime_error("there is no rank " + std::to_string(rank) + "; they are 0 to " +
+                             std::to_string(ranks - 1));
+  return lesson->local(rank);
 }
 
 /// An SVG picture, and the same in words for kernels that can't show it.
@@ -180,13 +279,14 @@ inline void show_svg(const std::string& svg) {
   show(Picture{svg, title + (title.empty() || description.empty() ? "" : ": ") + description});
 }
 
-/// Shows the last step of a lesson: what each rank held before it, what moved, and what each holds after it.
-inline void show_last_step(const muonwalk::sim::LessonCore& lesson) {
-  show(Picture{lesson.picture_of_last_step(), lesson.words_of_last_step()});
+/// Shows the steps since the last pictures: what each rank held before it, what moved, and what each holds after it.
+inline void show_pictures(muonwalk::sim::LessonCore& lesson) {
+  for (const auto& picture : lesson.take_pictures()) show(Picture{picture.svg, picture.words});
 }
 
 /// Shows what a rank holds, row by row.
 inline void show(const muonwalk::Matrix& matrix) {
+  if (matrix.rows() * matrix.cols() == 0) print("nothing yet");
   for (muonwalk::Index i = 0; i < matrix.rows(); ++i) {
     for (muonwalk::Index j = 0; j < matrix.cols(); ++j) std::cout << (j == 0 ? "" : "\t") << matrix(i, j);
     std::cout << "\n";
@@ -194,6 +294,7 @@ inline void show(const muonwalk::Matrix& matrix) {
   std::cout << std::flush;
 }
 inline void show(const muonwalk::Flat& values) {
+  if (values.empty()) return print("nothing yet");
   for (std::size_t i = 0; i < values.size(); ++i) std::cout << (i == 0 ? "" : " ") << values[i];
   std::cout << std::endl;
 }

@@ -4,7 +4,8 @@
     tools/make_notebooks.py [--into FOLDER]
 
 Prose becomes text cells, what the lesson declares becomes definition cells, and the lines of `main` become statement cells,
-each step a cell of its own. The same source makes the same bytes. Without a folder, they go to notebooks/.
+each right behind what it needs (notebook_order.py). The same source makes the same cells. Without a folder, they go to
+notebooks/. What a cell put out when it was executed last (run_notebook.py --keep) stays as long as the cell is the same.
 """
 
 import argparse
@@ -14,9 +15,14 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
 from exercises import Broken, exercises  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, test_arguments  # noqa: E402
+from notebook_cells import (begins, declaration_in_main, dedented, first_value, for_definition, in_cell, has_pictures,  # noqa: E402
+                            variables_declared, with_outcome)
+from notebook_order import Order  # noqa: E402
+from notebook_file import as_jupyter_writes  # noqa: E402
 from whole_file import write_whole  # noqa: E402
+from your_turn import add_your_turn  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,7 +40,7 @@ class Notebook:
         self.cells = []
         self.ids = set()
 
-    def _add(self, kind, name, source, **more):
+    def _add(self, kind, name, source, metadata, **more):
         stem = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:56] or kind
         cell_id, number = stem, 1
         while cell_id in self.ids:
@@ -42,18 +48,20 @@ class Notebook:
             cell_id = f"{stem}-{number}"
         self.ids.add(cell_id)
         lines = source.splitlines(keepends=True)
-        self.cells.append({"cell_type": kind, "id": cell_id, "metadata": {}, "source": lines, **more})
+        self.cells.append({"cell_type": kind, "id": cell_id, "metadata": metadata, "source": lines, **more})
 
     def text(self, name, source):
-        self._add("markdown", name, source)
+        self._add("markdown", name, source, {})
 
-    def code(self, name, source):
-        self._add("code", name, source, execution_count=None, outputs=[])
+    def code(self, name, source, **metadata):
+        self._add("code", name, source, metadata, execution_count=None, outputs=[])
+
+    def once(self, name, source):
+        """A cell that can't be run a second time, because it defines something, or need not be."""
+        self.code(name, source, tags=["once"])
 
     def to_json(self):
-        """The form that Jupyter itself writes, so that saving an unchanged notebook changes nothing."""
-        whole = {"cells": self.cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
-        return json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        return as_jupyter_writes({"cells": self.cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5})
 
 
 # --- prose ------------------------------------------------------------------------------------------------------------
@@ -109,182 +117,148 @@ def text_of(block, lesson, titles):
     return with_folded_hints(prose) if re.search(r"^#+ Exercises", prose, re.MULTILINE) else prose
 
 
+def touches(before, block):
+    """No empty line between the two."""
+    return before.first_line + len(before.lines) == block.first_line
+
+
 def heading_of(block):
     match = re.search(r"^#+ (.+)$", block.prose, re.MULTILINE)
     return match.group(1) if match else ""
 
 
-# --- code -------------------------------------------------------------------------------------------------------------
-
-
-def dedented(lines):
-    return [line[2:] if line.startswith("  ") else line for line in lines]
-
-
-_MADE_BY_PROGRAM = re.compile(r"^(\s*Lesson<Local> \w+\(info, )(.+)(, argc, argv\);)(\s+//.*)?$")
-
-
-def for_notebook(lines):
-    """The one line in which a notebook differs from the program: what a lesson is made from."""
-    return [_MADE_BY_PROGRAM.sub(r"\1nb::options(info, \2, argc, argv));\4", line) for line in lines]
-
-
-_CHECK = re.compile(r"^\s*lesson\.(?:check|check_numbers|cost)\(", re.MULTILINE)
-_RETURN = re.compile(r"^return (.*);$", re.DOTALL)
-_CALL_OR_NAME = re.compile(r"^[\w.]+(\(.*\))?$", re.DOTALL)
-
-
-def checked(lines):
-    """A statement of `main`; where it says whether something holds, a notebook stops when it does not."""
-    comment = [line for line in lines if line.lstrip().startswith("//")]
-    statement = "\n".join(lines[len(comment):])
-    returned = _RETURN.match(statement)
-    if returned:
-        code = returned.group(1)
-        statement = f"NB_CHECK({code if _CALL_OR_NAME.match(code) else f'({code})'} == 0);"
-    return comment + statement.split("\n")
-
-
-_PICTURE = re.compile(r'^\s*lesson\.picture\("(\w+)", (.*)\);$', re.DOTALL)
-
-
-def is_step(block):
-    return block.kind == "statement" and re.search(r"^\s*lesson\.(quiet_)?step\(", block.text, re.MULTILINE)
-
-
-def shows_something(lesson, function):
-    """True where the ranks show what they hold: a step in which they only say something has nothing to draw."""
-    body = lesson.declaration(function)
-    return body is not None and ".show(" in body[1].text
-
-
-def touches(before, block):
-    """No empty line between the two."""
-    return before is not None and before.first_line + len(before.lines) == block.first_line
-
-
 # --- cells ------------------------------------------------------------------------------------------------------------
-
-
-def definition(namespace, lines):
-    return "\n".join([f"namespace {namespace} {{", "", *lines, "", f"}}  // namespace {namespace}"])
-
 
 _VALUES = re.compile(r"^\s*(?:Matrix|Flat) (\w+)\s*[;=]", re.MULTILINE)
 
 
-def something_held(lesson):
-    """The name of a matrix or an array in Local, for the reader to look at; empty where there is none."""
-    local = lesson.declaration("Local")
-    match = _VALUES.search(local[1].text) if local else None
-    return match.group(1) if match else ""
+def something_held(lesson, function):
+    """The name of a matrix or an array in Local that this function fills, for the reader to look at; empty where there is
+    none."""
+    local, body = lesson.declaration("Local"), lesson.declaration(function)
+    names = _VALUES.findall(local[1].text) if local and body else []
+    return next((name for name in reversed(names) if re.search(rf"\blocal\.{name} = ", body[1].text)), "")
 
 
-def add_command_line(notebook, lesson, arguments):
-    words = (
-        "The next cell is the command line of the program; all of the lesson's options may stand in it. Try a planted bug, "
-        f'for example `"--bug {lesson.bugs[0]}"`: then run the notebook again from the top, and see a check stop it.'
-        if lesson.bugs else "The next cell is the command line of the program; all of the lesson's options may stand in it.")
-    if arguments:
-        words += (f" (`{arguments}` asks for a smaller run than the program's own: leave it out for the real sizes, "
-                  "and have a little patience.)")
-    notebook.text("about-the-command-line", words)
-    notebook.code("command-line", f'nb::CommandLine command_line("{arguments}");\nint argc = command_line.argc();\n'
-                                  "char** argv = command_line.argv();")
+def another_way(lesson):
+    """Options for a second run of the lesson: what it tells the reader to try, as far as it is a layout or a precision."""
+    listed = re.search(r"info\.also_try = \{(.*?)\};", "\n".join(lesson.lines), re.DOTALL)
+    for words in re.findall(r'"((?:\\.|[^"\\])*)"', listed[1]) if listed else ():
+        if re.fullmatch(r"(?:--(?:dp|tp|pp) \d+ ?|--precision \w+ ?|--placement \S+ ?)+", words):
+            return words
+    return "--seed 7"
 
 
-def add_look(notebook, lesson):
-    """After the first step: how to see what a rank holds."""
-    held = something_held(lesson)
-    words = ("The ranks wait here until the next step. Between steps you can look at what each of them holds: "
-             "`lesson.local(0)` is what rank 0 holds.")
-    if held:
-        words += " Ask for another rank, or for another member of `Local`, or add such a cell after a later step."
-    notebook.text("about-looking", words)
-    if held:
-        notebook.code("look", f"nb::show(lesson.local(0).{held});")
+class Cells:
+    """The cells between those with which every notebook begins and those with which it ends."""
 
+    def __init__(self, notebook, lesson, titles, order, arguments):
+        self.notebook, self.lesson, self.titles, self.order, self.arguments = notebook, lesson, titles, order, arguments
+        self.turns = 0
+        self.values = []   # statements that give variables of the lesson their first values again
+        self.group = []    # statements that share a cell
+        self.begun = self.looked = False
 
-def add_definitions(notebook, lesson, titles, namespace, blocks):
-    run, name = [], ""
+    def add(self):
+        for kind, piece in self.order.pieces():
+            if kind == "group":
+                self.end_cell()
+                self.add_group(piece)
+            else:
+                self.add_statement(piece)
+        self.end_cell()
 
-    def end_run():
-        nonlocal run, name
-        if run:
-            notebook.code(f"define-{name}", definition(namespace, for_notebook(run)))
-        run, name = [], ""
+    def text(self, block, otherwise):
+        self.notebook.text(heading_of(block) or f"about-{otherwise}", text_of(block, self.lesson, self.titles))
 
-    for block in blocks:
-        if block.kind == "prose":
-            end_run()
-            notebook.text(heading_of(block) or f"about-{name_after(blocks, block)}", text_of(block, lesson, titles))
-        elif block.kind == "declaration":
-            if run:
-                gap = block.first_line - previous.first_line - len(previous.lines)
-                run.extend([""] * min(gap, 1))
-            name = name or block.name
-            run.extend(block.lines)
-            previous = block
-    end_run()
+    def add_group(self, group):
+        declarations = group.declarations
+        for block in group.blocks:
+            if block.kind == "prose":
+                self.text(block, declarations[0].name if declarations else "the-lesson")
+        if declarations:
+            lines = separated(declarations)
+            self.notebook.once(f"define-{declarations[0].name}", "\n".join(for_definition(lines)))
+            for block in declarations:
+                self.values += [first_value(*variable) for variable in variables_declared(block)]
 
+    def add_statement(self, statement):
+        block = statement.block
+        before = self.group[-1].block if self.group else None
+        is_step = re.match(r"(?:\s*//[^\n]*\n)*\s*lesson\.(?:quiet_)?step\(", block.text) is not None
+        goes_on = before is not None and not statement.prose and touches(before, block) and not is_step
+        if not goes_on or begins(block) or (self.begun and not statement.works and any(each.works for each in self.group)):
+            self.end_cell()
+        for prose in statement.prose:
+            self.text(prose, "main")
+        if begins(block):
+            self.add_before_begin()
+        self.group.append(statement)
 
-def name_after(blocks, block):
-    following = blocks[blocks.index(block) + 1:]
-    return following[0].name if following and following[0].name else "main"
+    def add_before_begin(self):
+        variables = [declaration_in_main(each.block) for each in self.order.statements]
+        lines = ["std::optional<Lesson<Local>> lesson;",
+                 *(f"{kind} {name};" for kind, name, _ in filter(None, variables) if name != "info")]
+        self.notebook.once("declare-lesson", "\n".join(lines))
+        another = [f"`{another_way(self.lesson)}`", *(f"`--bug {name}`" for name in self.lesson.bugs[:1])]
+        words = (
+            "The next cell begins the lesson. Between its quotes stands the command line of the program; all of the lesson's "
+            f"options may stand there. To run the lesson another way, for example with {' or '.join(another)}, change the "
+            "words, run the cell again, and then those behind it that define nothing. Nothing has to be restarted.")
+        if self.arguments:
+            words += (f" (`{self.arguments}` asks for a smaller run than the program's own: leave it out for the real sizes, "
+                      "and have a little patience.)")
+        self.notebook.text("about-the-beginning", words)
 
+    def end_cell(self):
+        if not self.group:
+            return
+        group, self.group = self.group, []
+        if not self.begun and not any(begins(each.block) for each in group):
+            self.notebook.once("info", "\n".join(line for each in group for line in self.info_lines(each.block)))
+            return
+        lines = with_outcome([line for each in group for line in in_cell(each.block, self.arguments)])
+        if self.begun and any(each.works and has_pictures(self.lesson, each.block.text) for each in group):
+            lines.append("nb::show_pictures(*lesson);")
+        self.values, values = [], self.values
+        if not self.begun:
+            self.begun = True
+            self.notebook.code("begin", "\n".join(values + lines), again=another_way(self.lesson), tags=["begin"])
+            return
+        self.turns += 1
+        self.notebook.code(self.name_of(group), "\n".join([f"nb::in_turn(lesson, {self.turns});", *values, *lines]))
+        if not self.looked and group[0].block.kind == "statement" and "step(" in group[0].block.text:
+            self.looked = True
+            self.add_look(group[0].block)
 
-def add_main(notebook, lesson, titles, blocks, arguments):
-    group, before, first_step = [], None, True
+    @staticmethod
+    def info_lines(block):
+        return dedented(block.lines).split("\n")
 
-    def name_of_group(text):
-        for words, name in (("const ", "constant"), ("LessonInfo info", "info"), ("Lesson<Local> lesson", "lesson"),
-                            ("lesson.answer", "answer"), ("lesson.check", "checks"), ("return", "result")):
+    @staticmethod
+    def name_of(group):
+        text = "\n".join(each.block.text for each in group)
+        step = re.search(r"\blesson\.(?:quiet_)?step\(.*?(\w+)\);", text, re.DOTALL)
+        if step:
+            return f"step-{step[1]}"
+        for words, name in (("lesson.answer", "answer"), ("lesson.check", "checks"), ("lesson.cost", "cost"), ("return", "result")):
             if words in text:
                 return name
         return "statements"
 
-    def end_group():
-        if group:
-            lines, looked_at = [], 0
-            for block in group:
-                lines += checked(for_notebook(dedented(block.lines)))
-                looked_at = len(lines) if _CHECK.search(block.text) else looked_at
-            if looked_at:
-                lines.insert(looked_at, "NB_CHECK(lesson.all_equal());")
-            notebook.code(name_of_group("\n".join(block.text for block in group)), "\n".join(lines))
-            group.clear()
+    def add_look(self, block):
+        """After the first step: how to see what a rank holds."""
+        function = re.search(r"(\w+)\);", block.text)
+        held = something_held(self.lesson, function[1]) if function else ""
+        if held:
+            self.notebook.text("about-looking", "The ranks wait here until the next step. Between steps you can look at what each "
+                               "of them holds. Ask for another rank, or for another member of `Local`, or add such a cell after a "
+                               "later step.")
+            self.notebook.code("look", f"nb::show(nb::rank(lesson, 0).{held});")
 
-    add_command_line(notebook, lesson, arguments)
-    for block in blocks:
-        if block.kind == "main_close":
-            continue
-        if block.kind == "prose":
-            end_group()
-            notebook.text(heading_of(block) or "about-main", text_of(block, lesson, titles))
-        elif is_step(block):
-            end_group()
-            function = re.search(r"(\w+)\);$", block.text)
-            function = function.group(1) if function else "made-up"
-            notebook.code(f"step-{function}", "\n".join(dedented(block.lines)))
-            if shows_something(lesson, function):
-                notebook.code(f"picture-{function}", "nb::show_last_step(lesson);")
-            if first_step:
-                add_look(notebook, lesson)
-            first_step = False
-        else:
-            # Before the statements of a cell run, clang-repl gives constants their values: they need a cell of their own.
-            constant = block.text.lstrip().startswith("const")
-            if constant or not touches(before, block):
-                end_group()
-            group.append(block)
-            if constant:
-                end_group()
-            picture = _PICTURE.match(block.text)
-            if picture:
-                end_group()
-                notebook.code(f"show-{picture.group(1)}", f"nb::show_svg({picture.group(2)});")
-        before = block
-    end_group()
+
+def definition(namespace, lines):
+    return "\n".join([f"namespace {namespace} {{", "", *lines, "", f"}}  // namespace {namespace}"])
 
 
 def attempt(exercise, name):
@@ -304,21 +278,21 @@ def add_exercises(notebook, its_exercises):
         contract = "\n".join(re.sub(r"^// ?", "", line) for line in exercise.contract[1:]).strip("\n")
         hints = "".join(f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n</details>\n\n"
                         for number, hint in enumerate(exercise.hints, 1))
-        again = ("Write it in the next cell but one, and execute the cells up to the judgement. To try again, restart the kernel, and "
-                 "execute the first cell and these; or give the function another name, and hand that one to the judge."
+        again = ("Write it in the next cell but one, and execute the cells up to the judgement. To try again, give the function "
+                 "another name, and hand that one to the judge; or restart the kernel, and execute the first cell and these."
                  if at == 0 else "")
         notebook.text(f"try-{exercise.function}",
                       "\n\n".join(part for part in (f"## Try it yourself: {exercise.title}", contract, again, hints.strip()) if part))
         includes, function, judgement = attempt(exercise, "stub.cpp")
-        notebook.code(f"try-{exercise.function}-includes", includes)
-        notebook.code(f"try-{exercise.function}-yours", function)
-        notebook.code(f"try-{exercise.function}-judge", judgement)
+        notebook.once(f"try-{exercise.function}-includes", includes)
+        notebook.once(f"try-{exercise.function}-yours", function)
+        notebook.once(f"try-{exercise.function}-judge", judgement)
 
 
 def make_notebook(lesson, titles, arguments="", its_exercises=()):
     """The notebook of one lesson as text. `titles` maps the names of all lessons to their titles, for links; `arguments` is
     what the command line says at first; its exercises come at the end."""
-    notebook, namespace = Notebook(), f"nb{lesson.number}"
+    notebook = Notebook()
     opened = next((i for i, block in enumerate(lesson.blocks) if block.kind == "main_open"), None)
     if opened is None:
         raise LessonError(f"{lesson.path.name}: a lesson has a function `int main(...) {{`, but this one has none")
@@ -330,16 +304,15 @@ def make_notebook(lesson, titles, arguments="", its_exercises=()):
         notebook.text("title" if block is top[0] else heading_of(block) or "text", text_of(block, lesson, titles))
     notebook.text("about-this-notebook",
                   f"*This notebook is made from `lessons/{lesson.name}/{lesson.name}.cpp`; change that file, not this one. "
-                  "Its ranks are threads of the kernel. [README.md](README.md) says how to get a kernel and how to build "
-                  "the library that the next cell loads.*")
-    notebook.code("setup", '#include "setup.hpp"')
-    includes = [block for block in top if block.kind == "include"]
-    notebook.code("includes", "\n".join(separated(includes)))
-    usings = [line for block in top if block.kind == "using" for line in block.lines]
-    notebook.code("names", definition(namespace, usings))
-    notebook.code("use-names", f"using namespace {namespace};")
-    add_definitions(notebook, lesson, titles, namespace, top[first_code:])
-    add_main(notebook, lesson, titles, main, arguments)
+                  "Its ranks are threads of the kernel: Interrupt stops them, and the kernel goes on. What a cell defines can't "
+                  "be defined a second time; to start over, take Restart Kernel and Run All. "
+                  "[README.md](README.md) says how to get a kernel and how to build the library that the next cell loads.*")
+    notebook.once("setup", '#include "setup.hpp"')
+    notebook.once("includes", "\n".join(separated([block for block in top if block.kind == "include"])))
+    notebook.once("names", "\n".join(line for block in top if block.kind == "using" for line in block.lines))
+    order = Order(top[first_code:], main)
+    Cells(notebook, lesson, titles, order, arguments).add()
+    add_your_turn(notebook, lesson, order, arguments)
     add_exercises(notebook, its_exercises)
     return notebook.to_json()
 
@@ -369,6 +342,20 @@ def all_notebooks(root):
             for lesson in lessons}
 
 
+def with_outputs_of(kept, text):
+    """The notebook with what its cells put out in an earlier form of it, where those cells were the same."""
+    try:
+        known = {(cell.get("id"), "".join(cell["source"])): cell for cell in json.loads(kept)["cells"] if "outputs" in cell}
+    except (ValueError, KeyError, TypeError):
+        return text
+    whole = json.loads(text)
+    for cell in whole["cells"]:
+        same = known.get((cell["id"], "".join(cell["source"])))
+        if same and cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = same["outputs"], same.get("execution_count")
+    return as_jupyter_writes(whole)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Makes the notebook of each lesson out of the lesson's own source.")
     parser.add_argument("--into", type=Path, default=ROOT / "notebooks", help="the folder (default: notebooks)")
@@ -380,7 +367,8 @@ def main():
         sys.exit(2)
     options.into.mkdir(parents=True, exist_ok=True)
     for name, text in made.items():
-        write_whole(options.into / name, text)
+        path = options.into / name
+        write_whole(path, with_outputs_of(path.read_text(encoding="utf-8"), text) if path.exists() else text)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """Executes notebooks cell by cell with clang-repl, as a kernel would, and stops at the first cell that fails.
 
-    tools/run_notebook.py [--interpreter clang-repl-19] [--library libmuonwalk.so] [--limit SECONDS] [--quiet]
-                          [--may-skip] NOTEBOOK...
+    tools/run_notebook.py [--interpreter clang-repl-19] [--library libmuonwalk.so] [--limit SECONDS] [--quiet] [--once]
+                          [--keep | --compare] [--may-skip] NOTEBOOK...
 
-Exit code 0: every cell of every notebook ran. 1: a cell did not; what the notebook printed is shown up to there. 2: nothing
-can be run as asked (no interpreter, no library, no such notebook). 77: with --may-skip, there is no interpreter.
+After its last cell, a notebook is run again from the cell that begins the lesson, with other options: all cells but those that
+are marked as to be run once. --keep writes what the cells put out into the notebook; --compare holds it against what is kept
+there, which does as --keep with BLESS=1 in the environment.
+
+Exit code 0: every cell of every notebook ran. 1: a cell did not, or put out something other than what is kept; what the notebook
+printed is shown up to there. 2: nothing can be run as asked (no interpreter, no library, no such notebook). 77: with
+--may-skip, there is no interpreter.
 
 clang-repl ends with code 0 whatever happens in it, and raw input of several lines leaves it waiting on an open brace. So
 each cell is written to a file of its own and included; after each, a marker has to come back on standard output and on
@@ -25,7 +30,13 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import notebook_file  # noqa: E402
+from whole_file import write_whole  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
+DISPLAY = ROOT / "tools" / "clang_repl"  # a stand-in for what a kernel shows pictures with
+SHOWN = "@@ display "                    # how its lines begin
 DEFAULT_LIMIT = 120  # seconds per cell: against hanging, not for measuring
 AFTER_AN_ERROR = 5   # seconds: some errors leave the interpreter unable to do anything more, also to reach the marker
 
@@ -157,37 +168,101 @@ class Interpreter:
 
 def code_cells(path):
     """The code cells of a notebook as (id, source)."""
-    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
-    return [(cell.get("id", "?"), "".join(cell["source"])) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return [(cell.get("id", "?"), "".join(cell["source"])) for cell in notebook_file.code_cells(notebook_file.read(Path(path)))]
 
 
-def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print):
-    """Executes a notebook and tells what its cells print through `say`; throws CellFailed at the first cell that fails."""
+def cells_again(notebook):
+    """The cells of a second run, (id, source): from the one that begins the lesson on, which gets other options."""
+    cells = notebook_file.code_cells(notebook)
+    first = next((at for at, cell in enumerate(cells) if notebook_file.begins_lesson(cell)), len(cells))
+    for at, cell in enumerate(cells[first:]):
+        source = "".join(cell["source"])
+        if at == 0:
+            other = cell["metadata"]["again"]
+            source, changed = re.subn(r'(nb::options\(info, .*, ")([^"]*)("\)\);)',
+                                      lambda found: f"{found[1]}{f'{found[2]} {other}'.strip()}{found[3]}", source)
+            if changed != 1:
+                raise CellFailed(f"cell {cell['id']}: no place for other options in it")
+        if not notebook_file.is_once(cell):
+            yield cell["id"], source
+
+
+def outputs_of(printed):
+    """What a cell printed on standard output, as notebooks keep it: text and pictures."""
+    outputs, text = [], ""
+    for line in printed.split("\n") if printed else ():
+        if line.startswith(SHOWN):
+            if text:
+                outputs.append(notebook_file.stream(text))
+            outputs.append(notebook_file.picture(json.loads(line[len(SHOWN):])))
+            text = ""
+        else:
+            text += line + "\n"
+    return outputs + ([notebook_file.stream(text)] if text else [])
+
+
+_ASKS_FOR_A_PICTURE = re.compile(r"\bnb::show_(?:pictures|svg)\(")
+
+
+def require_pictures(name, source, outputs):
+    """A cell that asks for a picture shows one."""
+    asked = len(_ASKS_FOR_A_PICTURE.findall(source))
+    shown = sum("image/svg+xml" in output.get("data", {}) for output in outputs)
+    if shown < asked:
+        raise CellFailed(f"cell {name}: it asks for pictures {asked} times, and shows {shown}")
+
+
+def run_notebook(path, command, environment, limit=DEFAULT_LIMIT, say=print, again=True):
+    """Executes a notebook and tells what its cells print through `say`; throws CellFailed at the first cell that fails.
+    Returns what each code cell put out in the first run, as notebooks keep it."""
+    notebook, outputs = notebook_file.read(path), []
     # As in Jupyter, what a cell includes is looked for beside the notebook; the project's root comes from the environment.
     with tempfile.TemporaryDirectory(prefix="muonwalk_notebook_") as folder:
-        interpreter = Interpreter(command, folder, environment, [Path(path).resolve().parent])
+        interpreter = Interpreter(command, folder, environment, [Path(path).resolve().parent, DISPLAY])
 
-        def say_all(texts):
-            for text in texts:
+        def execute(name, source, which):
+            try:
+                printed, aside = interpreter.run(source, limit)
+            except CellFailed as failure:
+                raise CellFailed(f"cell {name}{which}: {failure}", failure.output, failure.errors) from None
+            for text in (printed, aside):
                 if text:
-                    say(text)
+                    say("\n".join(line[:200] if line.startswith(SHOWN) else line for line in text.split("\n")))
+            return printed
 
         try:
-            for name, source in code_cells(path):
-                try:
-                    say_all(interpreter.run(source, limit))
-                except CellFailed as failure:
-                    raise CellFailed(f"cell {name}: {failure}", failure.output, failure.errors) from None
-            say_all(interpreter.close(limit))
+            for cell in notebook_file.code_cells(notebook):
+                name, source = cell.get("id", "?"), "".join(cell["source"])
+                outputs.append(outputs_of(execute(name, source, "")))
+                require_pictures(name, source, outputs[-1])
+            for name, source in cells_again(notebook) if again else ():
+                execute(name, source, " of the second run")
+            for text in interpreter.close(limit):
+                if text:
+                    say(text)
         finally:
             interpreter.kill()
+    return outputs
+
+
+def compare(path, outputs):
+    """Throws CellFailed at the first cell that does not put out what it is kept with."""
+    for cell, fresh in zip(notebook_file.code_cells(notebook_file.read(path)), outputs):
+        if difference := notebook_file.first_difference(cell["outputs"], fresh):
+            raise CellFailed(f"cell {cell['id']} does not put out what is kept: {difference}\n    ./walk notebooks keeps what "
+                             "it puts out now")
+
+
+def keep(path, outputs):
+    write_whole(path, notebook_file.as_jupyter_writes(notebook_file.with_outputs(notebook_file.read(path), outputs)))
 
 
 def environment_for(library):
-    """What README.md tells a reader to set, and nothing that would change how the lesson prints."""
+    """What ./walk jupyter does for a reader, and nothing that would change how the lesson prints."""
     environment = dict(os.environ)
     before = environment.get("CPLUS_INCLUDE_PATH", "")
     environment["CPLUS_INCLUDE_PATH"] = f"{ROOT}:{before}" if before else str(ROOT)
+    environment["MUONWALK_ASIDES_APART"] = "1"  # what is measured is not compared
     if library is not None:
         environment["MUONWALK_LIBRARY"] = str(library)
     return environment
@@ -199,6 +274,10 @@ def main():
     parser.add_argument("--library", type=Path, help="Muonwalk's shared library (default: the one in build/lib)")
     parser.add_argument("--limit", type=float, default=DEFAULT_LIMIT, help="seconds that a cell may take (default: %(default)g)")
     parser.add_argument("--quiet", action="store_true", help="show what a notebook prints only when it fails")
+    parser.add_argument("--once", action="store_true", help="no second run with other options")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--keep", action="store_true", help="write what the cells put out into the notebook")
+    what.add_argument("--compare", action="store_true", help="what the cells put out has to be what is kept in the notebook")
     parser.add_argument("--may-skip", action="store_true", help="exit with 77, as a skipped test does, without an interpreter")
     parser.add_argument("notebooks", nargs="+", type=Path)
     options = parser.parse_args()
@@ -225,8 +304,12 @@ def main():
         said = []
         begin = time.monotonic()
         try:
-            run_notebook(path, options.interpreter, environment_for(options.library), options.limit,
-                         said.append if options.quiet else print)
+            outputs = run_notebook(path, options.interpreter, environment_for(options.library), options.limit,
+                                   said.append if options.quiet else print, not options.once)
+            if options.keep or options.compare and os.environ.get("BLESS") == "1":
+                keep(path, outputs)
+            elif options.compare:
+                compare(path, outputs)
             print(f"{path.stem}: ran from top to bottom in {time.monotonic() - begin:.1f} s")
         except CellFailed as failure:
             failed += 1

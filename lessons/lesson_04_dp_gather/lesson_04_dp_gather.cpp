@@ -232,10 +232,10 @@ int main(int argc, char** argv) {
   // ## Exercises
   //
   // 1. Make the capacity so large that there is one bucket: take a copy of `small_layer_options(…)` in `plan`, set its
-  //    `bucket_capacity` to 0, and take the last two steps out of `main`. Which matrices still have more than one
-  //    owner, and what becomes of the peak? Hint: the buffer shrinks, since there is only one end of a bucket to pad.
-  //    Answer: none, by luck: the buffer has 40 elements, and the one cut that is left falls between `up` and `o`. The
-  //    peak rises from 84 elements to 96 all the same: 20 of the shard, 40 of the bucket, 36 of the matrices.
+  //    `bucket_capacity` to 0, and leave out the steps of bucket 1. Which matrices still have more than one owner, and
+  //    what becomes of the peak? Hint: the buffer shrinks, since there is only one end of a bucket to pad. Answer:
+  //    none, by luck: the buffer has 40 elements, and the one cut that is left falls between `up` and `o`. The peak
+  //    rises from 84 elements to 96 all the same: 20 of the shard, 40 of the bucket, 36 of the matrices.
   // 2. `view_parameter` is told where the bucket begins. What would it read if it were always told 0? Hint: for one
   //    of the two buckets nothing would change, which is why this mistake lives long. Answer: in bucket 0 it would
   //    read the right elements. In bucket 1 it would look for `o` at elements 24 to 29 of a bucket that ends at 23. It

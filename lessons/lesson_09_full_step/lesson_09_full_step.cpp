@@ -1,7 +1,7 @@
 // # Lesson 09 · The full step
 //
 // The main job: everything that lessons 03 to 08 did with toys, in the order in which an optimizer does it, with real
-// sizes, ten steps in a row. After every step the weights of each rank are compared, byte for byte, with those of one
+// sizes, many steps in a row. After every step the weights of each rank are compared, byte for byte, with those of one
 // process that knows nothing of ranks. First on dp 4 × tp 2, then on dp 2 × tp 4.
 //
 // You need to know the steps of the journey, one per lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
@@ -280,7 +280,7 @@ int finish(Lesson<Local>& lesson, bool last_layout) {
   if (files != nullptr) write_weights(lesson, *files, request.training.files.out, lesson.collect(held_slices));
   if (!last_layout) return lesson.answer("");
   return lesson.answer(
-      "ten steps on eight ranks leave the same bits as ten steps in one process, because whatever rounds is done in an "
+      "they can: step after step, they leave the same bits as one process, because whatever rounds is done in an "
       "order that does not depend on the ranks: sums of gradients are trees, Newton–Schulz always sees the whole "
       "matrix, and all else is done element by element. The price is on the table: the bytes of three collectives per "
       "bucket and of one gather per matrix, and nearly every rank doing nearly all of Newton–Schulz, the "
@@ -303,7 +303,7 @@ int main(int argc, char** argv) {
   info.options = request.options();          // on top of the options of every lesson
   info.plans_only = &request.training.plan;  // then there may be more ranks than can be started
 
-  // The first layout: ten steps, each with its check.
+  // The first layout: all steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.seat()), plan_of), layouts_of(lesson.seat())));
@@ -317,8 +317,9 @@ int main(int argc, char** argv) {
   int code = finish(lesson, one_layout);
   // The second one, unless you asked for a layout.
   if (!one_layout) {
-    info.question.clear();  // it was asked
-    Lesson<Local> other(info, Grid().dp(2).tp(4), argc, argv);
+    LessonInfo asked = info;  // a copy, for in a notebook the lesson may begin again
+    asked.question.clear();   // it was asked
+    Lesson<Local> other(asked, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
     other.say(layout_of(other.seat()).text());
     other.quiet_step("lay out the parameters", start);

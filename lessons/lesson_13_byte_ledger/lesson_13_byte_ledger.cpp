@@ -231,8 +231,9 @@ int main(int argc, char** argv) {
   run(lesson, false);
   int code = finish(lesson, one_layout);
   if (!one_layout) {
-    info.question.clear();  // it was asked
-    Lesson<Local> other(info, Grid().dp(4), argc, argv);
+    LessonInfo asked = info;  // a copy, for in a notebook the lesson may begin again
+    asked.question.clear();   // it was asked
+    Lesson<Local> other(asked, Grid().dp(4), argc, argv);
     run(other, true);
     code = std::max(code, finish(other, true));
   }

@@ -284,11 +284,12 @@ int main(int argc, char** argv) {
   int code = lesson.answer("");  // which comes after the last run
 
   // Then Muon, on two grids or on the reader's own.
-  info.question.clear();  // it was asked
+  LessonInfo asked = info;  // a copy, for in a notebook the lesson may begin again
+  asked.question.clear();   // it was asked
   std::vector<Grid> grids = {Grid().dp(4), Grid().dp(2).tp(2)};
   if (lesson.options().grid_given) grids = {lesson.options().grid};
   for (std::size_t i = 0; i < grids.size(); ++i)
-    code = std::max(code, run_muon(info, grids[i], i + 1 == grids.size(), argc, argv));
+    code = std::max(code, run_muon(asked, grids[i], i + 1 == grids.size(), argc, argv));
 
   // ## Exercises
   //

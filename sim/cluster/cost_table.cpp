@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -66,8 +67,12 @@ std::vector<std::pair<Value, std::vector<int>>> sets_of_equal(std::size_t ranks,
   return sets;
 }
 
-// How wide the columns are.
-constexpr int kNameColumns = 38, kRankColumns = 14, kPredictedColumns = 14, kCountedColumns = 13, kMessageColumns = 9;
+// How wide the columns are; the ranks and the messages need theirs.
+struct Widths {
+  int name, predicted, counted, before_mark;
+};
+constexpr Widths kWide = {38, 14, 13, 3}, kNarrow = {33, 11, 10, 2};
+constexpr int kRankColumns = 14, kMessageColumns = 9;
 
 // A line of the table; two where the name is long.
 std::string row(const std::string& what, const std::string& who, const std::string& predicted,
@@ -76,15 +81,16 @@ std::string row(const std::string& what, const std::string& who, const std::stri
     const std::string space(static_cast<std::size_t>(std::max(1, width - text_width(text))), ' ');
     return left ? text + space : space + text;
   };
+  const Widths& widths = output_columns() < kColumns ? kNarrow : kWide;
   // A long name has a line to itself.
-  if (text_width(what) >= kNameColumns)
+  if (text_width(what) >= widths.name)
     return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
   // A long number takes some of the room before the messages.
-  const std::string bytes = cell(counted, kCountedColumns, false);
-  const int left_for_messages = kCountedColumns + kMessageColumns - text_width(bytes);
-  std::string line = "  " + cell(what, kNameColumns, true) + cell(who, kRankColumns, true) +
-                     cell(predicted, kPredictedColumns, false) + bytes + cell(messages, left_for_messages, false) +
-                     "   " + mark;
+  const std::string bytes = cell(counted, widths.counted, false);
+  const int left_for_messages = widths.counted + kMessageColumns - text_width(bytes);
+  std::string line = "  " + cell(what, widths.name, true) + cell(who, kRankColumns, true) +
+                     cell(predicted, widths.predicted, false) + bytes + cell(messages, left_for_messages, false) +
+                     std::string(static_cast<std::size_t>(widths.before_mark), ' ') + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
 
@@ -146,7 +152,7 @@ CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_
     const std::string difference = first_difference(ranks[r].predicted, ranks[r].counted);
     if (difference.empty()) continue;
     for (const std::string& line :
-         wrap_text(fmt::format("first difference: rank {}, {}", r, difference), 2, kColumns - 8))
+         wrap_text(fmt::format("first difference: rank {}, {}", r, difference), 2, output_columns() - 8))
       table.lines.push_back("  " + line);
     break;
   }

@@ -377,24 +377,18 @@ void LessonCore::picture(const std::string& name, const std::string& svg) {
   if (state_->recorder != nullptr) state_->recorder->picture(name, svg);
 }
 
-const Recording& LessonCore::recording_with_steps() const {
-  if (state_->recorder == nullptr)
-    throw UsageError(
-        "there is no picture of the last step, because nothing is recorded; set `recorded` in the Options of the "
-        "lesson to true");
+std::vector<LessonCore::StepPicture> LessonCore::take_pictures() {
+  std::vector<StepPicture> pictures;
+  if (state_->recorder == nullptr) return pictures;
   const Recording& recording = state_->recorder->recording();
-  if (recording.steps.empty()) throw UsageError("there is no picture of the last step before the first one has run");
-  return recording;
-}
-
-std::string LessonCore::picture_of_last_step() const {
-  const Recording& recording = recording_with_steps();
-  return strip_svg(recording, static_cast<int>(recording.steps.size()) - 1);
-}
-
-std::string LessonCore::words_of_last_step() const {
-  const Recording& recording = recording_with_steps();
-  return strip_words(recording, static_cast<int>(recording.steps.size()) - 1);
+  for (; state_->pictured < recording.steps.size(); ++state_->pictured) {
+    const RecordedStep& step = recording.steps[state_->pictured];
+    const auto shows = [](const auto& of_rank) { return !of_rank.empty(); };
+    if (step.moves.empty() && std::none_of(step.holds.begin(), step.holds.end(), shows)) continue;
+    const int at = static_cast<int>(state_->pictured);
+    pictures.push_back({strip_svg(recording, at), strip_words(recording, at)});
+  }
+  return pictures;
 }
 
 }  // namespace muonwalk::sim

@@ -12,7 +12,6 @@
 
 namespace muonwalk::sim {
 
-struct Recording;
 struct RunTrace;
 
 /// What a lesson predicts for one rank, before anything is sent.
@@ -60,12 +59,14 @@ class LessonCore {
   /// place, `--svg FOLDER/` beside them, as `name`.svg.
   void picture(const std::string& name, const std::string& svg);
 
-  /// The last step as a picture (SVG) and in words: which rank held what before it and holds what after it, and what
-  /// moved. Throws UsageError when nothing was recorded; Options::recorded switches it on.
-  /// @{
-  std::string picture_of_last_step() const;
-  std::string words_of_last_step() const;
-  /// @}
+  /// A step as a picture (SVG), and the same in words.
+  struct StepPicture {
+    std::string svg;    ///< a strip: what each rank held before, what moved, what it holds afterwards
+    std::string words;  ///< for whoever sees no pictures
+  };
+  /// The steps recorded since the last call, each as a picture; those in which nothing was shown and nothing moved are
+  /// left out. Options::recorded switches it on; else there are none.
+  std::vector<StepPicture> take_pictures();
 
   /// Compares numbers that the process that prints has read, by name, with those that they should be. The lesson will
   /// fail when one differs, is missing, or is too many, and where there is nothing to compare with.
@@ -152,7 +153,6 @@ class LessonCore {
   bool is_agent() const;
   void print(const std::string& line = "");
   void write_recording(bool ok);
-  const Recording& recording_with_steps() const;
   Comparison compare_ranks(const std::string& what, const Held& held, const Expected& expected);
   void print_comparison(const std::string& what, const Comparison& comparison);
   StepRecords run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);

@@ -9,6 +9,7 @@
 #include "sim/cluster/comparison.hpp"
 #include "sim/cluster/cost_table.hpp"
 #include "sim/cluster/lesson_state.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -128,7 +129,7 @@ void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
   if (!equal)
     for (const std::string& line :
          wrap_text("first difference: " + (expected.empty() ? "there is nothing to compare with" : difference), 2,
-                   kColumns - 8))
+                   output_columns() - 8))
       print("        " + line);
 }
 
@@ -186,7 +187,8 @@ void LessonCore::timings() {
     const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
     print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
   }
-  if (state_->peak_kilobytes > 0)
+  // Ranks that are threads share the memory of one process, in a notebook with its kernel.
+  if (state_->peak_kilobytes > 0 && options_.world == WorldKind::processes)
     print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank",
                                  static_cast<double>(state_->peak_kilobytes) / 1024));
 }

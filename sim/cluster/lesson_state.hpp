@@ -9,6 +9,7 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/cluster/recorder.hpp"
 #include "sim/cluster/tracer.hpp"
+#include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "sim/world/launched_run.hpp"
 #include "sim/world/world.hpp"
@@ -31,12 +32,17 @@ struct LessonCore::State {
   std::vector<std::string> phases;                       ///< in order of first use
   std::map<std::string, std::map<int, double>> seconds;  ///< [phase][rank]
   long peak_kilobytes = 0;                               ///< of the rank that held most
+  std::size_t pictured = 0;                              ///< recorded steps whose pictures were taken
 };
 
 // Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.
 template <class Work>
 void LessonCore::guarded(const Work& work) {
-  if (!program_) return work();
+  if (!program_) {
+    const InterruptibleWork interruptible;
+    work();
+    return InterruptibleWork::end_if_asked();
+  }
   bool done = false;
   const int code = exit_code_of(info_.name, [&] {
     work();

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "src/layout/parameter.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -38,9 +39,9 @@ std::vector<std::string> value_lines(const Shown& shown, int indent) {
   const bool flat = shown.block.flat;
   std::size_t width = 7;  // at least, so that matrices of small numbers look alike
   for (long long at = 0; at < rows * cols; ++at) width = std::max(width, fmt::formatted_size("{:.4g}", values[at]));
-  const long long room = (kColumns - indent) / static_cast<long long>(width + 2);
+  const long long room = (output_columns() - indent) / static_cast<long long>(width + 2);
   const long long room_and_count =
-      (kColumns - indent - text_width("  … 1000000 more")) / static_cast<long long>(width + 2);
+      (output_columns() - indent - text_width("  … 1000000 more")) / static_cast<long long>(width + 2);
   const long long shown_cols = std::max(1LL, flat || cols <= room ? std::min(cols, room) : room_and_count);
   const long long all_rows = flat ? (cols + shown_cols - 1) / shown_cols : rows;
   const std::string margin(static_cast<std::size_t>(indent), ' ');

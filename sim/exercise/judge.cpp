@@ -12,6 +12,7 @@
 #include "sim/cluster/lesson.hpp"
 #include "sim/exercise/exercise.hpp"
 #include "src/errors.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -115,7 +116,7 @@ const char* advice(Outcome outcome) {
 
 std::vector<std::string> wrapped(const std::string& text, int indent) {
   std::vector<std::string> lines;
-  for (const std::string& line : wrap_text(text, 0, kColumns - indent))
+  for (const std::string& line : wrap_text(text, 0, output_columns() - indent))
     lines.push_back(std::string(static_cast<std::size_t>(indent), ' ') + line);
   return lines;
 }

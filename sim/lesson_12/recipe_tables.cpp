@@ -6,6 +6,7 @@
 
 #include "sim/lesson_12/distances.hpp"
 #include "src/optim/serial_recipe.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -66,7 +67,7 @@ std::string line_table(const std::string& name, std::uint64_t seed) {
   for (const Recipe& other : recipes())
     if (other.name != recipe.name)
       whole.push_back(other.name + " " + relative_text(trial.relative_distance(recipe.settings, other.settings)));
-  append(lines, wrap_items("all lines of ", whole, kColumns - 8));
+  append(lines, wrap_items("all lines of ", whole, output_columns() - 8));
   return labelled("lines", lines);
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/optim/full_step.hpp"
 #include "src/text/names.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -129,7 +130,7 @@ std::string phase_chart(const std::string& title, const RankMemory& memory, cons
   for (std::size_t i = 0; i < lines.size(); ++i) {
     text += (i > 0 ? "\n" : "") + lines[i];
     if (i == 0) continue;
-    const Index room = std::min<Index>(kBarWidth, kColumns - 3 - text_width(lines[i]));
+    const Index room = std::min<Index>(kBarWidth, output_columns() - 3 - text_width(lines[i]));
     const Index kept_cells = held * room / most;
     const Index cells = (bytes[i] * room + most - 1) / most;  // something is seen of all that is there
     text += "   " + repeated("█", kept_cells) + repeated("▒", cells - kept_cells);

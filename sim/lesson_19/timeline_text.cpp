@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -51,7 +52,7 @@ std::string timeline_text(const PipelineTimeline& timeline) {
   const std::size_t unit = columns_per_unit(timeline);
   const auto units = static_cast<std::size_t>(extent.end - extent.begin);
   const std::string last_name = fmt::format("stage {}  ", timeline.stages.size() - 1);
-  const std::size_t room = (static_cast<std::size_t>(kColumns) - last_name.size()) / unit;
+  const std::size_t room = (static_cast<std::size_t>(output_columns()) - last_name.size()) / unit;
   // Where units are left out, the sign that says so takes the place of one.
   const std::size_t kept_at_end = units <= room ? 0 : (room - 1) / 2;
   const std::size_t kept_at_begin = units <= room ? units : room - 1 - kept_at_end;

@@ -2,11 +2,15 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
 
+#include "sim/terminal/interruptible_work.hpp"
 #include "sim/world/interrupt.hpp"
 #include "sim/world/world.hpp"
 #include "src/errors.hpp"
@@ -55,6 +59,31 @@ void require_files_over_gloo(const Options& options) {
                     options.grid.size(), needed, allowed.rlim_cur));
 }
 
+// The threads that have not ended yet.
+class Running {
+ public:
+  void one_more() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++threads_;
+  }
+  void one_less() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--threads_ == 0) none_left_.notify_all();
+  }
+  // Waits until all have ended, or until `given_up`, which is asked now and then; true in the first case. A signal's
+  // handler may not wake anybody, so somebody has to look.
+  bool wait_for_all(const std::function<bool()>& given_up) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (threads_ > 0 && !given_up()) none_left_.wait_for(lock, std::chrono::milliseconds(20));
+    return threads_ == 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_left_;
+  int threads_ = 0;
+};
+
 class ThreadWorld : public World {
  public:
   explicit ThreadWorld(const Options& options) : options_(options), progress_(options.grid.size()) {
@@ -101,9 +130,12 @@ class ThreadWorld : public World {
   }
 
  private:
-  // Runs `work` on a thread for each rank. When one throws, the others are woken and the first error is thrown on.
+  // Runs `work` on a thread for each rank. When one throws, the others are woken and the first error is thrown on. When
+  // somebody interrupts, all are woken.
   void on_every_rank(const std::string& title, const std::function<void(int)>& work) {
+    const InterruptibleWork interruptible;
     FirstFailure first;
+    Running running;
     const auto guarded = [&](int rank) {
       try {
         work(rank);
@@ -111,22 +143,34 @@ class ThreadWorld : public World {
         first.note(rank, failure_now());
         wake_the_others(rank);
       }
+      running.one_less();
     };
     std::vector<std::thread> threads;
     for (int rank = 0; rank < options_.grid.size(); ++rank) {
       try {
+        running.one_more();
         threads.emplace_back(guarded, rank);
       } catch (const std::system_error&) {
+        running.one_less();
         first.note(rank, {Failed::Kind::other,
                           "the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks", 0});
         for (int other = rank; other < options_.grid.size(); ++other) wake_the_others(other);
         break;
       }
     }
+    if (!running.wait_for_all([] { return InterruptibleWork::asked_to_end(); })) wake_everybody();
     for (auto& thread : threads) thread.join();
+    InterruptibleWork::end_if_asked();
     const std::string cycle = first.timed_out ? progress_.cycle() : "";
     if (!cycle.empty()) first.failure->message = "it waited too long: " + cycle;
     if (first.failure) raise(*first.failure, fmt::format("rank {}", first.of_rank), title);
+  }
+
+  // Over Gloo, ranks that wait are left to the limit of their wait.
+  void wake_everybody() {
+    const std::string reason = "the run was interrupted; begin the lesson again";
+    if (memory_) memory_->abort(reason);
+    if (board_) board_->give_up(reason);
   }
 
   void wake_the_others(int failed_rank) {

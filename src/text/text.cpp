@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "src/text/output_columns.hpp"
+
 namespace muonwalk {
 namespace {
 
@@ -44,16 +46,17 @@ std::string pad_left(const std::string& text, int width) {
 }
 
 std::string left_and_right(const std::string& left, const std::string& right) {
-  const int space = std::max(2, kColumns - text_width(left) - text_width(right));
+  const int space = std::max(2, output_columns() - text_width(left) - text_width(right));
   return left + std::string(static_cast<std::size_t>(space), ' ') + right;
 }
 
 std::vector<std::string> aligned_lines(const std::string& left, const std::string& right) {
-  if (text_width(left) + 2 + text_width(right) <= kColumns) return {left_and_right(left, right)};
+  if (text_width(left) + 2 + text_width(right) <= output_columns()) return {left_and_right(left, right)};
   return {left, left_and_right("", right)};
 }
 
 std::vector<std::string> wrap_items(const std::string& first, const std::vector<std::string>& items, int columns) {
+  columns = std::min(columns, output_columns());
   const std::string margin(static_cast<std::size_t>(text_width(first)), ' ');
   std::vector<std::string> lines;
   for (const std::string& item : items) {
@@ -68,6 +71,7 @@ std::vector<std::string> wrap_items(const std::string& first, const std::vector<
 }
 
 std::vector<std::string> wrap_text(const std::string& text, int indent, int columns) {
+  columns = std::min(columns, output_columns());
   std::vector<std::string> lines;
   std::string line;
   std::size_t at = 0;
@@ -87,7 +91,7 @@ std::vector<std::string> wrap_text(const std::string& text, int indent, int colu
 }
 
 std::vector<std::string> paragraph(const std::string& text, int indent, int hanging) {
-  std::vector<std::string> lines = wrap_text(text, hanging - indent, kColumns - indent);
+  std::vector<std::string> lines = wrap_text(text, hanging - indent, output_columns() - indent);
   for (std::string& line : lines) line.insert(0, static_cast<std::size_t>(indent), ' ');
   return lines;
 }

@@ -478,7 +478,7 @@ test_notebooks() {
   walk notebooks
   expect_status 0
   expect_call "python3 $tools/make_notebooks.py"
-  expect_call "python3 $tools/run_notebook.py $notebook"
+  expect_call "python3 $tools/run_notebook.py --keep $notebook"
   expect_last_line counted
   : >"$calls"
   # shellcheck disable=SC2016

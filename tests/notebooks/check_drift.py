@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Compares the notebooks that are kept with those that their lessons make now; with BLESS=1 in the environment, the kept ones
-are written anew instead.
+"""Compares the cells of the notebooks that are kept with those that their lessons make now. What the cells put out is compared
+when they are executed (run_notebook.py --compare).
 
     check_drift.py PROJECT [NOTEBOOKS]
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -30,23 +29,17 @@ def main():
     sys.path.insert(0, str(project / "tools"))
     from lesson_source import LessonError
     from make_notebooks import all_notebooks
+    from notebook_file import as_jupyter_writes, read, without_outputs
 
     try:
         made = {name: text.encode() for name, text in all_notebooks(project).items()}
     except LessonError as error:
         sys.exit(f"check_drift: {error}")
-    kept = {path.name: path.read_bytes() for path in folder.glob("*.ipynb")}
-    if os.environ.get("BLESS") == "1":
-        for name in set(kept) - set(made):
-            (folder / name).unlink()
-        for name, content in made.items():
-            (folder / name).write_bytes(content)
-        print(f"wrote {len(made)} notebooks")
-        return
+    kept = {path.name: as_jupyter_writes(without_outputs(read(path))).encode() for path in folder.glob("*.ipynb")}
     found = list(differences(kept, made))
     for sentence in found:
         print(sentence)
-    print(f"{len(made)} notebooks, {len(found)} of them drifted" + ("; BLESS=1 writes them anew" if found else ""))
+    print(f"{len(made)} notebooks, {len(found)} of them drifted" + ("; ./walk notebooks makes them anew" if found else ""))
     sys.exit(1 if found else 0)
 
 

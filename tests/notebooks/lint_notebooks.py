@@ -19,9 +19,10 @@ FORBIDDEN = {
     r"\bstd::j?thread\b": "a thread could outlive its cell; the library starts the ranks, and waits for them",
     r"#include <Eigen/": "it costs a second in an interpreter, and its types need the library's own flags; use the library",
 }
+MOST_COLUMNS = 88  # that a cell shows without wrapping, as in setup.hpp
 CONTROL = re.compile(r"^(?:if|else|for|while|do|switch|try|catch)\b|^\{")
 DECLARATION = re.compile(r"^(?:(?:const|constexpr|static|inline)\s+)*[A-Za-z_][\w:]*(?:<[^;=]*?>)?(?:\s*[*&]+\s*(?:const\s+)?|\s+)"
-                         r"(?P<name>[A-Za-z_]\w*)\s*(?:$|[=({\[])")
+                         r"(?P<name>[A-Za-z_]\w*)\s*(?:$|[=({\[,])")
 NO_TYPE = ("return", "using", "throw", "delete", "new", "goto", "else", "case", "namespace", "typedef", "friend")
 NAMED_TYPE = re.compile(r"^(?:template\s*<.*?>\s*)?(?:struct|class|enum class|enum|union)\s+(?P<name>\w+)", re.DOTALL)
 
@@ -42,7 +43,7 @@ def pieces(code):
         elif sign in ")}]":
             depth -= 1
         rest = code[at + 1:].lstrip()
-        ends = sign == ";" or sign == "}" and not rest.startswith((";", ",", ")", ".", "else"))
+        ends = sign == ";" or sign == "}" and not rest.startswith((";", ",", ")", ".", "else", "catch"))
         if depth == 0 and ends:
             found.append(code[begin:at + 1].strip())
             begin = at + 1
@@ -63,22 +64,24 @@ def name_declared(piece):
     return declared.group("name") if declared else ""
 
 
+def defines(piece):
+    """A function, a type, a template, a namespace or a using: what a session takes once."""
+    begin = DECLARATION.match(piece)
+    is_function = begin and name_declared(piece) and begin.group(0).endswith("(") and piece.endswith("}")
+    return bool(is_function or NAMED_TYPE.match(piece) or piece.startswith(("template", "namespace", "using ")))
+
+
 def kind_of(code):
-    """includes, definitions or statements; None for any other cell."""
+    """includes, definitions or statements; None for any other cell. A variable that is declared may stand with either."""
     lines = [line for line in code.splitlines() if line.strip()]
     if all(line.startswith("#include ") for line in lines):
         return "includes"
     if any(line.lstrip().startswith("#") for line in lines):
         return None
-    if code.startswith("namespace"):
-        return "definitions" if re.match(r"namespace \w+ \{", code) and len(pieces(code)) == 1 else None
-    for piece in pieces(code):
-        is_function = re.search(r"\)\s*(?:const\s*)?\{", piece) and name_declared(piece) and "=" not in piece.split("{")[0]
-        if NAMED_TYPE.match(piece) or piece.startswith(("template", "namespace")) or is_function:
-            return None
-        if not piece.endswith(";") and not CONTROL.match(piece):
-            return None
-    return "statements"
+    found = [(defines(piece), piece) for piece in pieces(code)]
+    if any(definition for definition, _ in found):
+        return "definitions" if all(definition or name_declared(piece) and piece.endswith(";") for definition, piece in found) else None
+    return "statements" if all(piece.endswith(";") or CONTROL.match(piece) for _, piece in found) else None
 
 
 def lambda_faults(code):
@@ -90,8 +93,8 @@ def lambda_faults(code):
             yield "passes a lambda where it is written, which crashes clang-repl; pass a named function"
 
 
-def faults_of_cell(source, number, named):
-    """Sentences about one code cell; `named` collects what was named so far."""
+def faults_of_cell(source, number, named, once):
+    """Sentences about one code cell; `named` collects what was named so far, `once` says that it is marked so."""
     code = without_words(source)
     for line in source.splitlines():
         if re.match(r"\s*(?:%|!|\?|\.[A-Za-z])", line):
@@ -104,37 +107,54 @@ def faults_of_cell(source, number, named):
         return
     kind = kind_of(code)
     if kind is None:
-        yield ("is of no kind: a cell is includes, or one namespace with nothing after it, or statements that end in ';' "
-               "(and define nothing)")
+        yield "is of no kind: a cell is includes, or definitions, or statements that end in ';' (and define nothing)"
         return
-    apart = False
-    if kind == "definitions":
-        namespace = code.split()[1]
-        # Each exercise has a namespace of its own, which nobody uses as a whole: what is named there may be named elsewhere.
-        apart = re.fullmatch(rf"try{number}(?:_\d)?", namespace) is not None
-        if number and not apart and namespace != f"nb{number}":
-            yield f"defines in namespace {namespace}; this notebook's is nb{number}"
+    if kind == "includes":
+        return
+    body, within = code, ""
+    if code.startswith("namespace"):
+        # Each exercise has a namespace of its own: its function may be called like one of the lesson.
+        within = code.split()[1]
+        if len(pieces(code)) > 1 or number and not re.fullmatch(rf"try{number}(?:_\d)?", within):
+            yield f"defines in namespace {within}; only an exercise has a namespace, try{number}, and a cell of its own"
         body = code[code.index("{") + 1:code.rindex("}")]
     elif kind == "statements":
         yield from lambda_faults(code)
-        for piece in pieces(code):
-            if re.match(r"lesson\.answer\(", piece):
-                yield "does not look at what lesson.answer returns; wrap it in NB_CHECK"
-        if re.search(r"\blesson\.(?:check|check_numbers|cost)\((?!.*\bNB_CHECK\(lesson\.all_equal\(\)\);)", code, re.DOTALL):
-            yield "checks something and does not look at the outcome; add NB_CHECK(lesson.all_equal());"
-        body = code
-    else:
-        return
+        yield from faults_of_statements(code)
     for piece in pieces(body):
         name = name_declared(piece) if not CONTROL.match(piece) else ""
-        name = f"{namespace}::{name}" if name and apart else name
+        name = f"{within}::{name}" if name and within else name
         if name and name in named:
             yield f"names {name} again; every name stands once, and throw-away variables stand in {{ … }}"
         named.add(name)
+    # A cell without the mark is run again with the lesson, and what it defines would be defined twice.
+    if not once and (kind == "definitions" or any(name_declared(piece) and not CONTROL.match(piece) for piece in pieces(body))):
+        yield 'defines or declares something, and is not marked "once"'
+
+
+def faults_of_statements(code):
+    for piece in pieces(code):
+        if re.match(r"lesson->answer\(", piece):
+            yield "does not look at what lesson->answer returns; wrap it in NB_CHECK"
+    if re.search(r"\blesson->(?:check|check_numbers|cost)\((?!.*\bNB_CHECK\(lesson->all_equal\(\)\);)", code, re.DOTALL):
+        yield "checks something and does not look at the outcome; add NB_CHECK(lesson->all_equal());"
+    begins = "lesson.emplace(" in code
+    if re.search(r"\blesson->|\*lesson\b", code) and not begins and not code.startswith("nb::in_turn(lesson, "):
+        yield "works with the lesson and does not begin with nb::in_turn(lesson, …);"
+
+
+def faults_of_order(cells):
+    """Numbered cells count from 1, and one cell begins the lesson before them."""
+    turns = [int(turn) for cell in cells for turn in re.findall(r"^nb::in_turn\(lesson, (\d+)\);", "".join(cell["source"]))]
+    if turns != list(range(1, len(turns) + 1)):
+        yield f"the numbered cells are {', '.join(map(str, turns))}; they count from 1"
+    begin = [cell for cell in cells if "begin" in cell["metadata"].get("tags", ())]
+    if len(begin) != 1 or not re.search(r'lesson\.emplace\(info, nb::options\(info, .*, "[^"]*"\)\);', "".join(begin[0]["source"])):
+        yield "no cell is marked as the one that begins the lesson, or several are"
 
 
 def faults(notebook, number=""):
-    """What is wrong with a notebook, a sentence each. `number` is the lesson's, as in nb05."""
+    """What is wrong with a notebook, a sentence each. `number` is the lesson's, as in try05."""
     if (notebook.get("nbformat"), notebook.get("nbformat_minor", 0) >= 5) != (4, True):
         yield "the format is not 4.5 or newer, which has cell ids"
     if notebook.get("metadata", {}).get("kernelspec", {}).get("name") != "xcpp17":
@@ -153,14 +173,19 @@ def faults(notebook, number=""):
                 yield f"{where} is empty"
             continue
         source = "".join(cell["source"])
-        if cell.get("outputs") != [] or cell.get("execution_count") is not None:
-            yield f"{where} has stored outputs; clear them"
+        once = "once" in cell["metadata"].get("tags", ())
+        if any(output["output_type"] == "error" or output.get("name") == "stderr" for output in cell["outputs"]):
+            yield f"{where} is kept with an error"
+        printed = [line for output in cell["outputs"] for line in "".join(output.get("text", "")).split("\n")]
+        if max(map(len, printed), default=0) > MOST_COLUMNS:
+            yield f"{where} is kept with a line of {max(map(len, printed))} columns, which wraps; nb::print shows it so that it scrolls"
         if code_cells == 0 and source.strip() != '#include "setup.hpp"':
             yield f'{where} is the first one with code, and does something other than #include "setup.hpp"'
         if code_cells > 0 and "setup.hpp" in source:
             yield f"{where} includes setup.hpp, which the first cell has done"
         code_cells += 1
-        yield from (f"{where} {fault}" for fault in faults_of_cell(source, number, named))
+        yield from (f"{where} {fault}" for fault in faults_of_cell(source, number, named, once))
+    yield from faults_of_order([cell for cell in notebook["cells"] if cell["cell_type"] == "code"])
     if not any("NB_CHECK(" in "".join(cell["source"]) for cell in notebook["cells"]):
         yield "no cell has an NB_CHECK: the notebook could not fail"
 

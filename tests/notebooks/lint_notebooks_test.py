@@ -9,23 +9,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lint_notebooks import faults  # noqa: E402
 
 
-def code(cell_id, source):
-    return {"cell_type": "code", "id": cell_id, "metadata": {}, "source": [source], "outputs": [], "execution_count": None}
+def code(cell_id, source, *tags):
+    return {"cell_type": "code", "id": cell_id, "metadata": {"tags": list(tags)}, "source": [source], "outputs": [],
+            "execution_count": None}
 
 
 GOOD = {
     "cells": [
         {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["# Title"]},
-        code("setup", '#include "setup.hpp"'),
-        code("includes", '#include <cmath>\n\n#include "sim/cluster/lesson.hpp"'),
-        code("names", "namespace nb05 {\nusing namespace muonwalk;\n}  // namespace nb05"),
-        code("use", "using namespace nb05;"),
-        code("define", "namespace nb05 {\n// A { in words.\nstruct Local { int x = 0; };\n\n"
+        code("setup", '#include "setup.hpp"', "once"),
+        code("includes", '#include <cmath>\n\n#include "sim/cluster/lesson.hpp"', "once"),
+        code("names", "using namespace muonwalk;", "once"),
+        code("define", "// A { in words.\nstruct Local { int x = 0; };\n\n"
                        "int twice(int x) {\n  const auto f = [&](int y) { return x + y; };\n  return f(x);\n}\n\n"
-                       "const std::vector<int> kSome = {1, 2};\n}"),
-        code("run", 'LessonInfo info;\ninfo.name = "a; %b [&]";\nif (true) {\n  int z = 1;\n} else {\n  int z = 2;\n}'),
-        code("more", "{ int z = 3; }\nconst auto shift = [](int y) { return y + 1; };\nlesson.check(\"it\", shift);\n"
-                     "NB_CHECK(lesson.all_equal());"),
+                       "const std::vector<int> kSome = {1, 2};\nint a, b;", "once"),
+        code("info", 'LessonInfo info;\ninfo.name = "a; %b [&]";', "once"),
+        code("begin", 'lesson.emplace(info, nb::options(info, Grid(), ""));\nlesson->say("it");', "begin"),
+        code("run", "nb::in_turn(lesson, 1);\nif (true) {\n  int z = 1;\n} else {\n  int z = 2;\n}\nlesson->step(f);"),
+        code("more", "nb::in_turn(lesson, 2);\n{ int z = 3; }\nlesson->check(\"it\", shift);\nNB_CHECK(lesson->all_equal());"),
     ],
     "metadata": {"kernelspec": {"name": "xcpp17"}},
     "nbformat": 4,
@@ -48,10 +49,11 @@ class Lint(unittest.TestCase):
 
     def test_exercises_have_namespaces_of_their_own(self):
         notebook = copy.deepcopy(GOOD)
-        notebook["cells"] += [code("try-one", "namespace try05 {\nint twice(int x) { return x; }\n}"),
-                              code("try-two", "namespace try05_2 {\nint twice(int x) { return x; }\n}")]
+        notebook["cells"] += [code("try-one", "namespace try05 {\nint twice(int x) { return x; }\n}", "once"),
+                              code("try-two", "namespace try05_2 {\nint twice(int x) { return x; }\n}", "once")]
         self.assertEqual(list(faults(notebook, "05")), [])
         self.expect_of_cell("defines in namespace try06", "namespace try06 {\nint three() { return 3; }\n}")
+        self.expect_of_cell("defines in namespace nb05", "namespace nb05 {\nint three() { return 3; }\n}")
         self.expect_of_cell("names try05::three again", *["namespace try05 {\nint three() { return 3; }\n}"] * 2)
 
     def test_kernel_format_and_checks(self):
@@ -65,10 +67,25 @@ class Lint(unittest.TestCase):
         self.expect("has no id", lambda n: n["cells"][3].update(id="with blank"))
         self.expect("has the id of another cell", lambda n: n["cells"][3].update(id="title"))
 
-    def test_nothing_is_stored(self):
-        self.expect("has stored outputs", lambda n: n["cells"][4].update(outputs=[{"output_type": "stream"}]))
-        self.expect("has stored outputs", lambda n: n["cells"][4].update(execution_count=1))
+    def test_no_error_is_kept(self):
+        self.expect("is kept with an error", lambda n: n["cells"][4].update(outputs=[{"output_type": "error"}]))
+        self.expect("is kept with an error", lambda n: n["cells"][4].update(outputs=[{"output_type": "stream", "name": "stderr"}]))
+        wide = [{"output_type": "stream", "name": "stdout", "text": ["fits\n", "x" * 60, "y" * 29]}]
+        self.expect("is kept with a line of 89 columns", lambda n: n["cells"][4].update(outputs=wide))
         self.expect("is empty", lambda n: n["cells"][0].update(source=[""]))
+
+    def test_what_defines_is_marked(self):
+        for cell in (3, 4, 5):
+            self.expect('is not marked "once"', lambda n, cell=cell: n["cells"][cell]["metadata"].update(tags=[]))
+
+    def test_cells_that_work_with_the_lesson_are_numbered_and_one_begins_it(self):
+        self.expect_of_cell("does not begin with nb::in_turn", "lesson->say(words);")
+        self.expect_of_cell("does not begin with nb::in_turn", "take_steps(*lesson);")
+        self.expect("the numbered cells are 1, 2, 2;", lambda n: n["cells"].append(code("late", "nb::in_turn(lesson, 2);\nf();")))
+        self.expect("the numbered cells are 1, 3;", lambda n: n["cells"][8].update(source=["nb::in_turn(lesson, 3);\nNB_CHECK(f());"]))
+        self.expect("no cell is marked as the one that begins", lambda n: n["cells"].pop(6))
+        self.expect("or several are", lambda n: n["cells"].append(code("second", n["cells"][6]["source"][0], "begin")))
+        self.expect("no cell is marked as the one that begins", lambda n: n["cells"][6].update(source=["lesson.reset();"]))
 
     def test_the_first_code_cell_only_includes_setup(self):
         self.expect("is the first one with code", lambda n: n["cells"].pop(1))
@@ -76,18 +93,16 @@ class Lint(unittest.TestCase):
         self.expect_of_cell("includes setup.hpp, which the first cell has done", '#include "setup.hpp"')
 
     def test_a_cell_is_of_one_kind(self):
-        for mixed in ("#include <map>\nint x = 1;", "namespace nb05 { int a(); }\na();", "int a = 1;\nnamespace nb05 { }",
-                      "int b() { return 1; }", "struct B { int x; };", "template <class T> T c(T x) { return x; }",
-                      "a + b", "info.name"):
+        for mixed in ("#include <map>\nint x = 1;", "int f() { return 1; }\nf();", "struct B { int x; };\nb.x = 1;", "a + b",
+                      "info.name", "int h() { return 1; }\nif (h()) g();"):
             self.expect_of_cell("is of no kind", mixed)
         self.expect_of_cell("is empty", "// only words")
-        self.expect_of_cell("defines in namespace nb06", "namespace nb06 { int a(); }")
 
     def test_no_name_stands_twice(self):
         self.expect_of_cell("names info again", "int info = 2;")
-        self.expect_of_cell("names twice again", "namespace nb05 { int twice() { return 2; } }")
-        self.expect_of_cell("names Local again", "namespace nb05 { struct Local {}; }")
-        self.expect_of_cell("names kSome again", "namespace nb05 { constexpr int kSome = 3; }")
+        self.expect_of_cell("names twice again", "int twice() { return 2; }")
+        self.expect_of_cell("names Local again", "struct Local {};")
+        self.expect_of_cell("names kSome again", "constexpr int kSome = 3;")
         self.expect_of_cell("names list again", "std::vector<int> list = {1};", "const std::vector<int>& list(info);")
 
     def test_lambdas_at_cell_level(self):
@@ -99,9 +114,9 @@ class Lint(unittest.TestCase):
         for words in ("#pragma omp parallel for", "#pragma once"):
             self.expect_of_cell("pragmas belong in setup.hpp", f"{words}\nint x = 1;")
         self.expect_of_cell("use the library", "auto f = std::async(work);")
-        self.expect_of_cell("use the library", "namespace nb05 { std::future<int> later; }")
+        self.expect_of_cell("use the library", "std::future<int> later;")
         self.expect_of_cell("use the library", "std::call_once(flag, work);")
-        self.expect_of_cell("live in the library", "namespace nb05 { thread_local int mine; }")
+        self.expect_of_cell("live in the library", "thread_local int mine;")
         self.expect_of_cell("could outlive its cell", "std::thread worker(work);")
         self.expect_of_cell("costs a second", "#include <Eigen/Dense>")
 
@@ -110,9 +125,9 @@ class Lint(unittest.TestCase):
             self.expect_of_cell("has the magic", magic)
 
     def test_results_are_looked_at(self):
-        self.expect_of_cell("does not look at the outcome", 'lesson.check("it", &Local::x, reference);')
-        self.expect_of_cell("does not look at the outcome", "NB_CHECK(lesson.all_equal());\nlesson.cost(predict);")
-        self.expect_of_cell("does not look at what lesson.answer returns", 'lesson.answer("because");')
+        self.expect_of_cell("does not look at the outcome", 'lesson->check("it", &Local::x, reference);')
+        self.expect_of_cell("does not look at the outcome", "NB_CHECK(lesson->all_equal());\nlesson->cost(predict);")
+        self.expect_of_cell("does not look at what lesson->answer returns", 'lesson->answer("because");')
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from check_drift import differences  # noqa: E402
 from lesson_source import LessonError, read_lesson  # noqa: E402
 from lint_notebooks import faults  # noqa: E402
-from make_notebooks import make_notebook  # noqa: E402
+from make_notebooks import make_notebook, with_outputs_of  # noqa: E402
+from notebook_file import code_cells, stream, without_outputs  # noqa: E402
 
 LESSON = """\
 // # Lesson 42 · A toy
@@ -39,24 +40,46 @@ struct Local {
 };
 constexpr int kTwo = 2;
 
+// ## The reference
+Flat reference(const Seat&) { return Flat(kTwo, factor); }
+
 // Make the values.
 void start(Rank& rank, Local& local) {
   local.values = Flat(kTwo);
   rank.show("values", local.values);
 }
+
+// Listen.
 void listen(Rank& rank, Local&) { rank.say("nothing"); }
+
+// Do it again.
+void again(Rank& rank, Local& local) { start(rank, local); }
+std::vector<int> counted;
+
+// ## The cost
+Prediction predict(const Seat&) { return {}; }
+
+// Half of it.
+float half(float whole) { return whole / 2; }
+
+// Look at the options.
+float factor = 1, other = 2;
+void plan(const Seat&) { factor = half(other); }
 
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_42_toy";
+  info.also_try = {"--svg map.svg", "--dp 3"};
   info.bugs = {{"first_bug", "it is wrong"}, {"second_bug", "it is wrong, too"}};
 
   // Here it begins.
   Lesson<Local> lesson(info, Grid().dp(2), argc, argv);
-  const Layout layout = plan(lesson.seat());
+  lesson.require(plan);
+  const Layout layout = layout_of(lesson.seat());
   lesson.picture("map", draw_map(lesson.seat()));
   lesson.step("start", start);
   lesson.step("listen", listen);
+  lesson.step("again: start with lesson.again", again);
   lesson.check("the values", &Local::values,
                reference);
   lesson.cost(predict);
@@ -105,49 +128,101 @@ class MakeNotebook(unittest.TestCase):
         self.assertEqual(cells["setup"], '#include "setup.hpp"')
         self.assertEqual(cells["includes"], '#include <cmath>\n\n#include "sim/cluster/lesson.hpp"')
 
-    def test_declarations_that_follow_each_other_share_a_namespace(self):
-        cells = self.cells()
-        self.assertTrue(cells["define-local"].startswith("namespace nb42 {\n\nstruct Local {"))
-        self.assertTrue(cells["define-local"].endswith("};\nconstexpr int kTwo = 2;\n\n}  // namespace nb42"))
-        self.assertIn("void listen(", cells["define-start"])
+    def marks(self):
+        return {cell["id"]: cell["metadata"] for cell in self.made()["cells"]}
 
-    def test_every_step_is_a_cell_with_a_picture_where_ranks_show_something(self):
-        cells = self.cells()
-        self.assertEqual(cells["step-start"], 'lesson.step("start", start);')
-        self.assertEqual(cells["step-listen"], 'lesson.step("listen", listen);')
-        self.assertEqual(cells["picture-start"], "nb::show_last_step(lesson);")
-        self.assertNotIn("picture-listen", cells)
+    def test_what_the_lesson_declares_is_defined_once_without_a_namespace(self):
+        self.assertTrue(self.cells()["define-local"].endswith("};\nconstexpr int kTwo = 2;"))
+        self.assertEqual(self.cells()["names"], "using namespace muonwalk;\nusing namespace muonwalk::sim;")
+        once = [name for name, metadata in self.marks().items() if metadata.get("tags") == ["once"]]
+        self.assertEqual(once, ["setup", "includes", "names", "define-local", "define-half", "define-factor", "info", "declare-lesson",
+                                "define-reference", "define-start", "define-listen", "define-again", "define-predict", "your-again",
+                                "your-again-in-the-lesson"])
 
-    def test_after_the_first_step_a_cell_looks_at_what_a_rank_holds(self):
+    def test_every_step_stands_right_behind_what_it_needs(self):
         order = list(self.cells())
-        self.assertEqual(self.cells()["look"], "nb::show(lesson.local(0).values);")
-        self.assertEqual(order.index("look"), order.index("picture-start") + 2)
+        self.assertEqual(order[order.index("define-start"):],
+                         ["define-start", "step-start", "about-looking", "look", "about-listen", "define-listen", "step-listen",
+                          "about-again", "define-again", "step-again", "checks", "the-cost", "define-predict", "cost", "exercises",
+                          "answer", "your-turn", "your-again", "your-again-in-the-lesson"])
 
-    def test_the_lesson_is_made_for_the_kernel_and_constants_stand_alone(self):
+    def test_what_the_lesson_is_set_up_with_comes_before_it(self):
+        order = list(self.cells())
+        self.assertEqual(order[order.index("define-local"):order.index("define-start")],
+                         ["define-local", "about-half", "define-half", "about-factor", "define-factor", "info", "about-main", "declare-lesson",
+                          "about-the-beginning", "begin", "the-reference", "define-reference", "about-start"])
+
+    def test_a_step_is_run_in_its_turn_and_shows_what_its_ranks_show(self):
         cells = self.cells()
-        self.assertEqual(cells["about-main"], "Here it begins.")
-        self.assertEqual(cells["lesson"], "Lesson<Local> lesson(info, nb::options(info, Grid().dp(2), argc, argv));")
-        self.assertEqual(cells["constant"], "const Layout layout = plan(lesson.seat());")
+        self.assertEqual(cells["step-start"], 'nb::in_turn(lesson, 1);\nlesson->step("start", start);\nnb::show_pictures(*lesson);')
+        self.assertEqual(cells["step-listen"], 'nb::in_turn(lesson, 2);\nlesson->step("listen", listen);')
+        # Words are words, also where they look like code; and what a function calls may show something as well.
+        self.assertIn('again: start with lesson.again", again);\nnb::show_pictures(*lesson);', cells["step-again"])
+
+    def test_after_the_first_step_a_cell_looks_at_what_that_step_has_filled(self):
+        self.assertEqual(self.cells()["look"], "nb::show(nb::rank(lesson, 0).values);")
+        self.assertNotIn("look", self.cells(LESSON.replace("local.values = Flat(kTwo);", "")))
+
+    def test_the_lesson_can_begin_again_with_other_options(self):
+        cells = self.cells()
+        self.assertEqual(cells["declare-lesson"], "std::optional<Lesson<Local>> lesson;\nLayout layout;")
+        self.assertEqual(cells["begin"].split("\n"), [
+            "factor = 1;", "other = 2;", 'lesson.emplace(info, nb::options(info, Grid().dp(2), ""));', "lesson->require(plan);",
+            "layout = layout_of(lesson->seat());", "nb::show_svg(draw_map(lesson->seat()));"])
+        self.assertEqual(self.marks()["begin"], {"again": "--dp 3", "tags": ["begin"]})
+        self.assertIn("with `--dp 3` or `--bug first_bug`", cells["about-the-beginning"])
+        # What is declared behind that cell gets its first value again before it is needed.
+        self.assertIn("nb::in_turn(lesson, 3);\ncounted = std::vector<int>();\nlesson->step(", cells["step-again"])
         # A comment behind that line changes nothing: a notebook that takes the program's words would fork its kernel.
         remarked = self.cells(LESSON.replace("argc, argv);", "argc, argv);  // two ranks"))
-        self.assertEqual(remarked["lesson"], cells["lesson"] + "  // two ranks")
+        self.assertIn('lesson.emplace(info, nb::options(info, Grid().dp(2), ""));  // two ranks\n', remarked["begin"])
 
-    def test_a_picture_of_the_lesson_is_shown(self):
-        self.assertEqual(self.cells()["show-map"], "nb::show_svg(draw_map(lesson.seat()));")
+    def test_a_second_lesson_takes_the_same_options(self):
+        more = LESSON.replace("  lesson.cost(predict);", "  if (more) {\n    Lesson<Local> other(info, Grid().dp(4), argc, argv);\n"
+                              "    run(other, true);\n  }\n  finish(info, argc, argv);\n  lesson.cost(predict);")
+        joined = "\n".join(self.cells(more).values())
+        self.assertIn("Lesson<Local> other(info, nb::options(info, Grid().dp(4), nb::argc(), nb::argv()));", joined)
+        self.assertIn("finish(info, nb::argc(), nb::argv());", joined)
+
+    def test_a_lesson_that_is_handed_on_is_handed_on_as_it_is(self):
+        joined = "\n".join(self.cells(LESSON.replace("  lesson.cost(predict);", "  take(lesson, 3);\n  lesson.cost(predict);")).values())
+        self.assertIn("take(*lesson, 3);", joined)
+
+    def test_your_turn_is_the_last_step_with_something_to_see_and_nothing_where_steps_are_not_taken_one_by_one(self):
+        listened = LESSON.replace("  lesson.check(", '  lesson.step("listen again", listen);\n  lesson.check(')
+        self.assertIn("your-again", self.cells(listened))
+        self.assertIn('my_again);\nlesson->step("listen again", listen);', self.cells(listened)["your-again-in-the-lesson"])
+        run = self.cells(LESSON.replace('lesson.step("start", start);', 'run(lesson);'))
+        self.assertNotIn("your-turn", run)
+        unchecked = LESSON.replace('lesson.check("the values", &Local::values,\n               reference);', "")
+        self.assertNotIn("your-turn", self.cells(unchecked))
+
+    def test_your_turn_is_a_copy_under_another_name_and_the_lesson_with_it(self):
+        shown = LESSON.replace("{ start(rank, local); }", '{\n  rank.show("again", local.values);\n  again_and(rank);\n}')
+        cells = self.cells(shown)
+        self.assertEqual(cells["your-again"].split("\n")[0], "void my_again(Rank& rank, Local& local) {")
+        self.assertIn("  again_and(rank);", cells["your-again"])
+        self.assertEqual(cells["your-again-in-the-lesson"].split("\n"), [
+            "factor = 1;", "other = 2;", "counted = std::vector<int>();",
+            'lesson.emplace(info, nb::options(info, Grid().dp(2), "--verbose 0"));', "lesson->require(plan);",
+            'lesson->step("start", start);', 'lesson->step("listen", listen);',
+            'lesson->step("again: start with lesson.again", my_again);',
+            'lesson->check("the values", &Local::values,', "             reference);", "NB_CHECK(lesson->all_equal());"])
 
     def test_what_can_fail_is_checked(self):
         cells = self.cells()
-        self.assertEqual(cells["checks"], 'lesson.check("the values", &Local::values,\n             reference);\n'
-                                          "lesson.cost(predict);\nNB_CHECK(lesson.all_equal());")
-        self.assertEqual(cells["answer"], 'NB_CHECK(lesson.answer("because.") == 0);')
+        self.assertEqual(cells["checks"], 'nb::in_turn(lesson, 4);\nlesson->check("the values", &Local::values,\n             reference);\n'
+                                          "NB_CHECK(lesson->all_equal());")
+        self.assertEqual(cells["answer"], 'nb::in_turn(lesson, 6);\nNB_CHECK(lesson->answer("because.") == 0);')
         said = self.cells(LESSON.replace("lesson.cost(predict);", "lesson.check_numbers(read, right);   // (in words)\n  lesson.say(more);"))
-        self.assertTrue(said["checks"].endswith("lesson.check_numbers(read, right);   // (in words)\n"
-                                                "NB_CHECK(lesson.all_equal());\nlesson.say(more);"))
+        self.assertTrue(said["checks"].endswith("lesson->check_numbers(read, right);   // (in words)\n"
+                                                "NB_CHECK(lesson->all_equal());\nlesson->say(more);"))
 
     def test_other_results_of_main_are_checked_as_well(self):
-        self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "code"))["result"], "NB_CHECK(code == 0);")
+        self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "code"))["result"],
+                         "nb::in_turn(lesson, 6);\nNB_CHECK(code == 0);")
         self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "a ? 0 : 1"))["result"],
-                         "NB_CHECK((a ? 0 : 1) == 0);")
+                         "nb::in_turn(lesson, 6);\nNB_CHECK((a ? 0 : 1) == 0);")
 
     def test_hints_and_answers_are_folded_away_one_by_one(self):
         self.assertEqual(self.cells()["exercises"],
@@ -156,16 +231,39 @@ class MakeNotebook(unittest.TestCase):
                          "   <details><summary>Hint</summary>\n\n   The same.\n\n   </details>\n\n"
                          "   <details><summary>Answer</summary>\n\n   There are two: one, and one.\n\n   </details>")
 
-    def test_the_command_line_names_a_bug_and_starts_from_the_arguments_of_the_tests(self):
-        cells = self.cells(arguments="--small")
-        self.assertIn('nb::CommandLine command_line("--small");', cells["command-line"])
-        self.assertIn('"--bug first_bug"', cells["about-the-command-line"])
+    def test_the_lesson_begins_with_the_arguments_of_the_tests(self):
+        self.assertIn(', "--small"));', self.cells(arguments="--small")["begin"])
+        shown = LESSON.replace("{ start(rank, local); }", '{ rank.show("again", local.values); }')
+        self.assertIn(', "--small --verbose 0"));', self.cells(shown, "--small")["your-again-in-the-lesson"])
 
     def test_cells_keep_their_ids_when_others_come_before_them(self):
         before = self.cells()
         after = self.cells(LESSON.replace("// Make the values.", "// One more.\nint more() { return 1; }\n\n// Make the values."))
         self.assertEqual({key: after[key] for key in before}, before)
         self.assertEqual(set(after) - set(before), {"about-more", "define-more"})
+
+
+class Outputs(unittest.TestCase):
+    """What cells put out stays with them as long as they are the same."""
+
+    def test_it_stays_with_the_cells_that_did_not_change(self):
+        path_less = MakeNotebook()
+        text = json.dumps(path_less.made())
+        kept = json.loads(text)
+        for number, cell in enumerate(code_cells(kept), start=1):
+            cell["outputs"], cell["execution_count"] = [stream(f"{number}\n")], number
+        self.assertEqual(json.loads(with_outputs_of(json.dumps(kept), text)), kept)
+        code_cells(kept)[3]["source"] = ["another();"]
+        made = code_cells(json.loads(with_outputs_of(json.dumps(kept), text)))
+        self.assertEqual([cell["outputs"] == [] for cell in made], [at == 3 for at in range(len(made))])
+        for broken in ("", "{}", "[]", '{"cells": 3}'):
+            self.assertEqual(with_outputs_of(broken, text), text)
+
+    def test_without_outputs_it_is_what_the_lesson_makes(self):
+        kept = MakeNotebook().made()
+        code_cells(kept)[0]["outputs"] = [stream("words\n")]
+        code_cells(kept)[0]["execution_count"] = 1
+        self.assertEqual(without_outputs(kept), MakeNotebook().made())
 
 
 class Drift(unittest.TestCase):

@@ -1,9 +1,7 @@
 """What real_kernel.sh runs, with a Python that has jupyter_client: it says what is checked and which options there are."""
 
 import argparse
-import json
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -11,13 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 from kernel_session import KernelFailed, KernelSession, texts_of  # noqa: E402
+import notebook_file  # noqa: E402
 from kernel_spec import KERNEL, find_spec  # noqa: E402
 from open_notebooks import OWN, prepare_kernel  # noqa: E402
 from picture_faults import fault_of_picture  # noqa: E402
-from run_notebook import code_cells  # noqa: E402
+from run_notebook import CellFailed, cells_again, code_cells, require_pictures  # noqa: E402
+from whole_file import write_whole  # noqa: E402
 
-CHECKS = ("cells", "pictures", "interrupt", "restart")
-_ASKS_FOR_A_PICTURE = re.compile(r"\bnb::show_(?:last_step|svg)\(")
+CHECKS = ("cells", "pictures", "outputs", "again", "interrupt", "restart")
+OF_NOTEBOOKS = CHECKS[:4]
 
 
 class Kernels:
@@ -46,9 +46,10 @@ def check_pictures(path, executed):
     count = 0
     for (name, source), outputs in zip(code_cells(path), executed):
         shown = [output["data"] for output in outputs if "image/svg+xml" in output.get("data", {})]
-        asked = len(_ASKS_FOR_A_PICTURE.findall(source))
-        if len(shown) < asked:
-            raise KernelFailed(f"cell {name}: it asks for pictures: {asked}, and shows: {len(shown)}", outputs)
+        try:
+            require_pictures(name, source, outputs)
+        except CellFailed as failure:
+            raise KernelFailed(str(failure), outputs) from None
         for data in shown:
             if fault := fault_of_picture(data):
                 raise KernelFailed(f"cell {name}: a picture: {fault}")
@@ -56,51 +57,103 @@ def check_pictures(path, executed):
     return count
 
 
+def in_one_piece(outputs):
+    """What a cell put out as notebooks keep it: what was printed between two pictures is one text, and what was measured, which
+    comes on standard error here, is left out."""
+    whole = []
+    for output in outputs:
+        if output["output_type"] == "stream":
+            if output["name"] == "stderr":
+                continue
+            if whole and whole[-1]["output_type"] == "stream":
+                output = notebook_file.stream("".join(whole.pop()["text"]) + output["text"])
+        whole.append(output)
+    return whole
+
+
+def check_outputs(path, executed):
+    """The number of cells; throws KernelFailed for the first one that puts out something other than what is kept."""
+    cells = notebook_file.code_cells(notebook_file.read(path))
+    for cell, outputs in zip(cells, executed):
+        if difference := notebook_file.first_difference(cell["outputs"], in_one_piece(outputs)):
+            raise KernelFailed(f"cell {cell['id']} does not put out what is kept: {difference}", outputs)
+    return len(cells)
+
+
 def write_executed(path, executed, folder):
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for number, (cell, outputs) in enumerate(zip(cells, executed), start=1):
-        cell["execution_count"], cell["outputs"] = number, outputs
+    notebook = notebook_file.with_outputs(notebook_file.read(path), executed)
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-    (folder / path.name).write_text(text, encoding="utf-8")
+    write_whole(folder / path.name, notebook_file.as_jupyter_writes(notebook))
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
 def check_notebook(kernels, path, only, into):
-    """Cells, and what they show."""
+    """Cells, what they show and put out, and the lesson once more with other options."""
     session = kernels(path.parent)
+    said = []
     try:
         executed = run_all(session, path, kernels.limit)
+        said.append(f"cells: {len(executed)}")
+        if into is not None:
+            write_executed(path, executed, into)
+        if "pictures" in only:
+            said.append(f"pictures: {check_pictures(path, executed)}")
+        if "outputs" in only:
+            said.append(f"outputs as kept: {check_outputs(path, executed)}")
+        if "again" in only:
+            again = list(cells_again(notebook_file.read(path)))
+            for name, source in again:
+                try:
+                    session.run(source, kernels.limit)
+                except KernelFailed as failure:
+                    raise KernelFailed(f"cell {name} of the second run: {failure}", failure.outputs) from None
+            said.append(f"cells run again: {len(again)}")
     finally:
         session.close()
-    if into is not None:
-        write_executed(path, executed, into)
-    said = f"cells: {len(executed)}"
-    return f"{said}, pictures: {check_pictures(path, executed)}" if "pictures" in only else said
+    return ", ".join(said)
+
+
+# A lesson of two ranks that wait for each other for ten minutes, unless somebody interrupts them.
+PROBE = (
+    '#include "setup.hpp"',
+    "using namespace muonwalk;\nusing namespace muonwalk::sim;",
+    "struct ProbeLocal { Flat all; };\n"
+    "void probe_wait(Rank& rank, ProbeLocal&) {\n  float never = 0;\n  rank.dp().recv(&never, 1, 1 - rank.rank());\n}\n"
+    "void probe_talk(Rank& rank, ProbeLocal& local) { local.all = rank.dp().all_gather(Flat{1.0f}); }",
+    'LessonInfo probe_info;\nprobe_info.name = "lesson_00_probe";',
+    "std::optional<Lesson<ProbeLocal>> probe;",
+    "int real_kernel_probe = 41;",
+)
+PROBE_BEGINS = 'probe.emplace(probe_info, nb::options(probe_info, Grid().dp(2), "--timeout 600 --verbose 0"));'
+PROBE_WAITS = 'probe->step("wait", probe_wait);'
+PROBE_TALKS = 'probe->step("talk", probe_talk);\nNB_CHECK(probe->local(0).all.size() == 2);'
 
 
 def check_interrupt(kernels, folder):
-    """After an interrupt, idle or busy, the kernel is there and knows what it knew."""
-    still_known = "if (real_kernel_probe != 41) throw 1;"
+    """After an interrupt, idle or busy, the kernel is there, knows what it knew, and the next cell works."""
     session = kernels(folder)
     try:
-        session.run("#include <unistd.h>", kernels.limit)
-        session.run("int real_kernel_probe = 41;", kernels.limit)
-        for when in ("idle", "busy"):
+        for cell in PROBE:
+            session.run(cell, kernels.limit)
+        for when in ("idle", "busy", "idle", "busy"):
             try:
+                session.run(PROBE_BEGINS, kernels.limit)
                 if when == "idle":
                     session.interrupt_idle()
                 else:
-                    session.run("for (int i = 0; i < 300; ++i) usleep(10000);", kernels.limit, interrupted=True)
-                session.run(still_known, kernels.limit)
+                    outputs = session.run(PROBE_WAITS, kernels.limit, interrupted=True)
+                    if not any("interrupted" in text for text in texts_of(outputs)):
+                        raise KernelFailed("the cell does not say that it was interrupted", outputs)
+                    session.run(PROBE_BEGINS, kernels.limit)
+                session.run("if (real_kernel_probe != 41) throw 1;", kernels.limit)
+                session.run(PROBE_TALKS, kernels.limit)
             except KernelFailed as failure:
                 raise KernelFailed(f"after an interrupt while it is {when}: {failure}", failure.outputs) from None
     finally:
         session.close()
-    return "the kernel survives it, idle and busy"
+    return "the kernel survives it, idle and busy, and goes on"
 
 
 def check_restart(kernels, path):
@@ -137,7 +190,7 @@ def told(name, check, *arguments):
 
 def run_checks(options, kernels):
     results = []
-    if "cells" in options.only or "pictures" in options.only:
+    if set(options.only) & set(OF_NOTEBOOKS):
         results += [told(path.stem, check_notebook, kernels, path, options.only, options.into) for path in options.notebooks]
     if "interrupt" in options.only:
         results.append(told("interrupt", check_interrupt, kernels, options.notebooks[0].parent))
@@ -179,7 +232,7 @@ def main():
         # The same copy of the spec that ./walk jupyter makes; from here on Jupyter finds it first.
         prepare_kernel(spec, Path(folder))
         os.environ["JUPYTER_PATH"] = folder
-        environment = {**os.environ, "MUONWALK_LIBRARY": str(options.library.resolve())}
+        environment = {**os.environ, "MUONWALK_LIBRARY": str(options.library.resolve()), "MUONWALK_ASIDES_APART": "1"}
         held = run_checks(options, Kernels(environment, options.limit))
     sys.exit(0 if held else 1)
 

@@ -29,8 +29,17 @@ PICTURE = '// svg: <svg xmlns="http://www.w3.org/2000/svg"><title>A map</title><
 
 
 def notebook(*cells):
-    return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell], "metadata": {}, "outputs": [],
-                       "execution_count": None} for i, cell in enumerate(cells)], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    """Each cell is its source, or that, its metadata and what is kept of it."""
+    made = []
+    for i, cell in enumerate(cells):
+        source, metadata, outputs = cell if isinstance(cell, tuple) else (cell, {}, [])
+        made.append({"cell_type": "code", "id": f"cell-{i}", "source": [source], "metadata": metadata, "outputs": outputs,
+                     "execution_count": None})
+    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def printed(text):
+    return [{"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}]
 
 
 class Pictures(unittest.TestCase):
@@ -73,16 +82,25 @@ class RealKernel(unittest.TestCase):
 
     def test_a_kernel_and_notebooks_that_do_as_they_should_pass_every_check(self):
         into = self.scratch / "executed"
-        said = self.expect(0, r"tried: cells: 3, pictures: 1\n", "--into", str(into),
-                           cells=("// arguments", f"nb::show_last_step(lesson);\n{PICTURE}", "int real = 3;"))
-        self.assertIn("interrupt: the kernel survives it, idle and busy\n", said)
+        shown = f"nb::show_pictures(*lesson);\n{PICTURE}"
+        kept = {"data": {"image/svg+xml": [PICTURE[len("// svg: "):]], "text/plain": ["in words"]}, "metadata": {},
+                "output_type": "display_data"}
+        begin = '// out: begun\nlesson.emplace(info, nb::options(info, Grid(), ""));'
+        said = self.expect(0, r"tried: cells: 4, pictures: 1, outputs as kept: 4, cells run again: 2\n", "--into", str(into),
+                           cells=(("// out: one\n// err: 0.3 s\n// out: two", {"tags": ["once"]}, printed("one\ntwo\n")),
+                                  (begin, {"tags": ["begin"], "again": "--dp 8"}, printed("begun\n")), (shown, {}, [kept]),
+                                  ("int real = 3;", {"tags": ["once"]}, [])))
+        self.assertIn("interrupt: the kernel survives it, idle and busy, and goes on\n", said)
         self.assertIn("restart: tried runs again from top to bottom\n3 passed, 0 failed\n", said)
         executed = json.loads((into / "tried.ipynb").read_text(encoding="utf-8"))["cells"]
-        self.assertEqual([cell["execution_count"] for cell in executed], [1, 2, 3])
-        self.assertEqual(executed[1]["outputs"][0]["data"]["text/plain"], "in words")
-        # The kernel was given the headers, as ./walk jupyter does it.
-        root = HERE.parents[1]
-        self.assertRegex(executed[0]["outputs"][0]["text"], rf"-I{root} -I{root}/notebooks -I\S+/include$")
+        self.assertEqual([cell["execution_count"] for cell in executed], [1, 2, 3, 4])
+        self.assertEqual(executed[2]["outputs"][0]["data"]["text/plain"], "in words")
+
+    def test_the_kernel_is_given_the_headers_as_walk_jupyter_does_it(self):
+        into, root = self.scratch / "executed", HERE.parents[1]
+        self.expect(0, "tried: cells: 1\n1 passed", "--only", "cells", "--into", str(into), cells=("// arguments",))
+        executed = json.loads((into / "tried.ipynb").read_text(encoding="utf-8"))["cells"]
+        self.assertRegex("".join(executed[0]["outputs"][0]["text"]), rf"-I{root} -I{root}/notebooks -I\S+/include$")
 
     def test_cells_that_fail_are_named_with_what_they_put_out(self):
         for cell, why in (("// out: before\n// fail: planted", "an error: Failed planted"),
@@ -98,15 +116,30 @@ class RealKernel(unittest.TestCase):
         self.expect(1, "FAILED: cell cell-0: no end within the limit", "--only", "cells", "--limit", "1", cells=("// hang",))
 
     def test_pictures_that_are_missing_or_have_a_fault_are_named(self):
-        for cell, why in (("", "it asks for pictures: 1, and shows: 0"), ("// svg: <svg/>", "a picture: its SVG has no title")):
+        for cell, why in (("", "it asks for pictures 1 times, and shows 0"), ("// svg: <svg/>", "a picture: its SVG has no title")):
             with self.subTest(cell=cell):
                 self.expect(1, f"FAILED: cell cell-0: {why}", "--only", "pictures", cells=(f"nb::show_svg(picture);\n{cell}",))
 
     def test_a_kernel_that_does_not_survive_an_interrupt_is_found(self):
         for word, why in (("--ends-when-idle", "while it is idle: the kernel ended"),
-                          ("--ends-when-busy", "while it is busy: the kernel ended")):
+                          ("--ends-when-busy", "while it is busy: the kernel ended"),
+                          ("--deaf", "while it is busy: no end within the limit"),
+                          ("--silent", "while it is busy: the cell does not say that it was interrupted"),
+                          ("--stuck", "while it is busy: an error: Failed the ranks still wait")):
             with self.subTest(word=word):
-                self.expect(1, f"interrupt: FAILED: after an interrupt {why}", "--only", "interrupt", kernel=[word])
+                self.expect(1, f"interrupt: FAILED: after an interrupt {why}", "--only", "interrupt", "--limit", "4", kernel=[word])
+
+    def test_an_output_that_is_another_than_is_kept_is_named(self):
+        for kept, cell, why in ((printed("one\n"), "// out: two", "output 1, line 1\n +is kept as one\n +and is now two"),
+                                ([], "// out: two", "0 outputs are kept, and it has 1"),
+                                (printed("one\n"), "// err: 0.3 s", "1 outputs are kept, and it has 0")):
+            with self.subTest(why=why):
+                self.expect(1, f"FAILED: cell cell-0 does not put out what is kept: {why}", "--only", "outputs",
+                            cells=((cell, {}, kept),))
+
+    def test_a_second_run_that_fails_is_named(self):
+        begin = ('lesson.emplace(info, nb::options(info, Grid(), ""));', {"tags": ["begin"], "again": "x\n// fail: planted\n//"}, [])
+        self.expect(1, "FAILED: cell cell-0 of the second run: an error: Failed planted", "--only", "again", cells=(begin,))
 
     def test_a_kernel_that_can_not_be_restarted_is_found(self):
         mark = self.scratch / "started"

@@ -12,30 +12,15 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "tools" / "run_notebook.py"
+sys.path.insert(0, str(ROOT / "tools"))
+from run_notebook import code_cells  # noqa: E402
+
 HERE = shutil.which("clang-repl-19") is not None
 LIBRARY = os.environ.get("MUONWALK_LIBRARY", str(ROOT / "build" / "lib" / "libmuonwalk.so"))
 
-# What xeus-cling and xeus-cpp have under this name: a function that asks for a bundle and shows it.
-STAND_IN_DISPLAY = """
-#pragma once
-#include <cstdio>
-#include <nlohmann/json.hpp>
-namespace nl = nlohmann;
-namespace xcpp {
-template <class T>
-nl::json mime_bundle_repr(const T&) { return nl::json::object(); }
-template <class T>
-void display(const T& shown) {
-  using ::xcpp::mime_bundle_repr;
-  std::printf("shown %s\\n", nl::json(mime_bundle_repr(shown)).dump().c_str());
-  std::fflush(stdout);
-}
-}
-"""
-
-
 def notebook(*cells):
-    return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell]} for i, cell in enumerate(cells)]}
+    return {"cells": [{"cell_type": "code", "id": f"cell-{i}", "source": [cell], "metadata": {}, "outputs": [],
+                       "execution_count": None} for i, cell in enumerate(cells)]}
 
 
 # Executes no C++: does what a cell's comments say ("err: text", "out: text", "exit N", "quit with N"), and writes the markers
@@ -167,12 +152,16 @@ class RunNotebook(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.expect_failure(r"this does not hold: 1 \+ 1 == 3", '#include "setup.hpp"', "NB_CHECK(1 + 1 == 3);", beside=setup)
 
+    def lesson_cells(self, name, words):
+        """The cells of a lesson that begins with these options."""
+        cells = [source for _, source in code_cells(ROOT / "notebooks" / f"{name}.ipynb")]
+        changed = [re.sub(r'(nb::options\(info, .*, ")"', rf'\g<1>{words}"', source) for source in cells]
+        self.assertNotEqual(cells, changed)
+        return changed
+
     def test_a_planted_bug_stops_a_lesson_at_its_check(self):
-        made = json.loads((ROOT / "notebooks" / "lesson_05_tp_gather.ipynb").read_text(encoding="utf-8"))
-        sources = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]
-        planted = [source.replace('command_line("")', 'command_line("--bug forgotten_copy")') for source in sources]
-        self.assertNotEqual(sources, planted)
-        said = self.expect_failure(r'this does not hold: lesson.all_equal\(\)', *planted,
+        said = self.expect_failure(r'this does not hold: lesson->all_equal\(\)',
+                                   *self.lesson_cells("lesson_05_tp_gather", "--bug forgotten_copy"),
                                    beside=ROOT / "notebooks" / "setup.hpp")
         self.assertIn("elements differ", said)
 
@@ -181,30 +170,13 @@ class RunNotebook(unittest.TestCase):
         for words, said in (("--world processes", "--world processes would fork the notebook's kernel"),
                             ("--tp 0", "--tp 0 is too small"), ("--help", "this option only prints")):
             self.expect_failure(said, '#include "setup.hpp"', "using namespace muonwalk;",
-                                f'nb::CommandLine line("{words}");',
-                                "auto options = nb::options(sim::LessonInfo(), Grid(), line.argc(), line.argv());", beside=setup)
+                                f'auto options = nb::options(sim::LessonInfo(), Grid(), "{words}");', beside=setup)
 
     def test_ranks_also_talk_over_gloo(self):
-        made = json.loads((ROOT / "notebooks" / "lesson_00_hello_ranks.ipynb").read_text(encoding="utf-8"))
-        sources = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]
-        sources = [source.replace('command_line("")', 'command_line("--transport gloo")') for source in sources]
-        done = self.run_cells(*sources, beside=ROOT / "notebooks" / "setup.hpp")
+        done = self.run_cells(*self.lesson_cells("lesson_00_hello_ranks", "--transport gloo"),
+                              beside=ROOT / "notebooks" / "setup.hpp")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("4 threads over Gloo", done.stdout)
-
-    def test_pictures_are_handed_to_a_kernel_that_shows_them_and_told_in_words_to_others(self):
-        picture = 'nb::show_svg("<svg><title>A map</title><desc>of it</desc></svg>");'
-        with TemporaryDirectory() as folder:
-            header = Path(folder) / "xcpp" / "xdisplay.hpp"
-            header.parent.mkdir()
-            header.write_text(STAND_IN_DISPLAY, encoding="utf-8")
-            done = self.run_cells(f'#include "{header}"', '#include "setup.hpp"', picture,
-                                  beside=ROOT / "notebooks" / "setup.hpp", include=folder)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn('shown {"image/svg+xml":"<svg><title>A map</title><desc>of it</desc></svg>",'
-                      '"text/plain":"A map: of it"}', done.stdout)
-        done = self.run_cells('#include "setup.hpp"', picture, beside=ROOT / "notebooks" / "setup.hpp")
-        self.assertTrue(done.stdout.startswith("A map: of it\n"), done.stdout)
 
     def test_a_library_that_is_not_there_is_said(self):
         with TemporaryDirectory() as folder:
@@ -233,6 +205,97 @@ class RunNotebook(unittest.TestCase):
             sentence = f"no headers of {whose} on the include path: open notebooks with ./walk jupyter, and restart the kernel"
             self.assertEqual(re.findall('error: "(.*)"', said), [sentence] * 2, said)
             self.assertNotIn("file not found", said)
+
+
+PICTURE = 'nb::show_svg("<svg><title>A \\"map\\"</title>\\n<desc>of it</desc></svg>");'
+
+
+@unittest.skipUnless(HERE, "there is no clang-repl-19 here")
+class Kept(unittest.TestCase):
+    """What is kept of a run, and the second run in the same session."""
+
+    def setUp(self):
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.path = Path(scratch.name) / "tried.ipynb"
+        (Path(scratch.name) / "setup.hpp").symlink_to(ROOT / "notebooks" / "setup.hpp")
+
+    def write(self, *cells):
+        """Each cell is its source, or that and its metadata."""
+        made = notebook(*(cell if isinstance(cell, str) else cell[0] for cell in cells))
+        for cell, given in zip(made["cells"], cells):
+            cell["metadata"] = {} if isinstance(given, str) else given[1]
+        self.path.write_text(json.dumps(made), encoding="utf-8")
+
+    def run_it(self, *options, code=0, bless=""):
+        environment = {**os.environ, "MUONWALK_LIBRARY": LIBRARY, "BLESS": bless}
+        done = subprocess.run([sys.executable, RUN, *options, self.path], capture_output=True, text=True, timeout=240, check=False,
+                              env=environment)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def outputs(self):
+        return [cell["outputs"] for cell in json.loads(self.path.read_text(encoding="utf-8"))["cells"]]
+
+    def test_text_and_pictures_are_kept_in_their_order_and_what_is_measured_is_not(self):
+        self.write('#include "setup.hpp"', 'nb::print("one"); nb::print("two"); ' + PICTURE + ' nb::print("three");',
+                   'nb::print_aside("0.3 s");')
+        self.assertIn("0.3 s", self.run_it("--keep"))
+        one, shown, three = self.outputs()[1]
+        self.assertEqual((one, three), ({"name": "stdout", "output_type": "stream", "text": ["one\n", "two\n"]},
+                                        {"name": "stdout", "output_type": "stream", "text": ["three\n"]}))
+        self.assertEqual("".join(shown["data"]["image/svg+xml"]), '<svg><title>A "map"</title>\n<desc>of it</desc></svg>')
+        self.assertEqual(shown["data"]["text/plain"], ['A "map": of it'])
+        self.assertEqual(self.outputs()[2], [])
+        self.run_it("--compare")
+
+    def test_lines_too_wide_for_a_cell_scroll(self):
+        self.write('#include "setup.hpp"', 'nb::print("narrow"); nb::print((std::string(70, \'x\') + "<&>" + std::string(16, \'y\') + '
+                   '"\\nnarrow").c_str()); nb::print((std::string(40, \'x\') + "\\n" + std::string(80, \'y\')).c_str());')
+        self.run_it("--keep")
+        narrow, wide, both = self.outputs()[1]
+        self.assertEqual((narrow["text"], len(both["text"])), (["narrow\n"], 2))
+        self.assertRegex("".join(wide["data"]["text/html"]), "^<pre style=[^>]*>x+&lt;&amp;&gt;y+\nnarrow</pre>$")
+        self.assertRegex("".join(wide["data"]["text/plain"]), "^x+<&>y+\nnarrow$")
+
+    def test_an_output_that_is_another_is_found_and_kept_when_asked(self):
+        self.write("#include <iostream>", 'std::cout << "one\\ntwo" << std::endl;')
+        self.assertRegex(self.run_it("--compare", code=1), "cell cell-1 does not put out what is kept: 0 outputs are kept")
+        self.run_it("--compare", bless="1")
+        self.run_it("--compare")
+        text = self.path.read_text(encoding="utf-8")
+        self.path.write_text(text.replace('"two\\n"', '"2\\n"'), encoding="utf-8")
+        self.assertRegex(self.run_it("--compare", code=1),
+                         r"cell cell-1 does not put out what is kept: output 1, line 2\n +is kept as 2\n +and is now two")
+
+    def test_a_picture_that_is_asked_for_and_not_shown_is_found(self):
+        self.write('#include "setup.hpp"', "namespace nb { void show_pictures() {} }", "nb::show_pictures();")
+        self.assertIn("cell cell-2: it asks for pictures 1 times, and shows 0", self.run_it(code=1))
+
+    def write_twice(self, *more):
+        once = {"tags": ["once"]}
+        self.write(("#include <cstdlib>\n#include <iostream>\n#include <string>", once),
+                   ("std::string begun;\nint info = 0, runs = 0;\nnamespace nb { std::string options(int, int, const char* words) "
+                    "{ return words; } }\nstruct Lesson { void emplace(int, const std::string& words) { begun = words; } } lesson;", once),
+                   ('lesson.emplace(info, nb::options(info, 1, "--small"));', {"tags": ["begin"], "again": "--dp 8"}),
+                   'std::cout << "run " << ++runs << " with " << begun << std::endl;', ('std::cout << "once" << std::endl;', once), *more)
+
+    def test_it_is_run_again_from_the_beginning_with_other_options_and_without_what_is_defined(self):
+        self.write_twice()
+        self.assertTrue(self.run_it().startswith("run 1 with --small\nonce\nrun 2 with --small --dp 8\ntried: ran"))
+        self.assertNotIn("run 2", self.run_it("--once"))
+        self.run_it("--keep")
+        self.assertEqual(self.outputs()[3][0]["text"], ["run 1 with --small\n"])
+
+    def test_a_cell_that_fails_in_the_second_run_is_named(self):
+        self.write_twice("if (runs == 2) std::abort();")
+        self.assertIn("FAILED in cell cell-5 of the second run: the interpreter died of signal 6", self.run_it(code=1))
+
+    def test_a_cell_that_can_not_begin_with_other_options_is_named(self):
+        self.write_twice(("runs = 0;", {"tags": ["begin"], "again": "--dp 8"}))
+        text = self.path.read_text(encoding="utf-8").replace('nb::options(info, 1, \\"--small\\")', "words")
+        self.path.write_text(text.replace('struct Lesson', 'std::string words; struct Lesson'), encoding="utf-8")
+        self.assertIn("cell cell-2: no place for other options in it", self.run_it(code=1))
 
 
 class Refusals(unittest.TestCase):

@@ -3,8 +3,9 @@
     // out: TEXT    // err: TEXT    // svg: PICTURE    // fail: TEXT    // end    // hang    // arguments
 
 It also knows the few statements that real_kernel.py sends of its own: a name that is defined once, a question for its value,
-and a loop that waits. After `-f CONNECTION_FILE` on its command line, words say how it behaves: --ends-when-idle or
---ends-when-busy when it is interrupted, or --starts-once, which leaves a file at this path.
+and a lesson that begins, waits or talks. After `-f CONNECTION_FILE` on its command line, words say how it behaves:
+--ends-when-idle or --ends-when-busy when it is interrupted, --deaf when it goes on as if nothing had happened, --silent when it
+stops without a word, --stuck when its next step waits as well, or --starts-once, which leaves a file at this path.
 """
 
 import json
@@ -36,7 +37,7 @@ class StandInKernel:
             for kind, channel in ((zmq.ROUTER, "shell"), (zmq.ROUTER, "control"), (zmq.PUB, "iopub"), (zmq.ROUTER, "stdin"),
                                   (zmq.REP, "hb")))
         threading.Thread(target=self.beat, daemon=True).start()
-        self.known, self.count, self.interrupted, self.busy = {}, 0, False, False
+        self.known, self.count, self.interrupted, self.busy, self.ranks_wait = {}, 0, False, False, False
         signal.signal(signal.SIGINT, self.interrupt)
 
     @staticmethod
@@ -113,11 +114,17 @@ class StandInKernel:
         for name, value in re.findall(r"^if \((\w+) != (\d+)\) throw", code, re.MULTILINE):
             if self.known.get(name) != value:
                 raise Failed(f"{name} is not {value}")
-        for turns in re.findall(r"i < (\d+); \+\+i\) usleep\(10000\)", code):
-            for _ in range(int(turns)):
-                if self.interrupted:
-                    raise Failed("interrupted")
+        if "probe.emplace(" in code:
+            self.ranks_wait = self.ranks_wait and "--stuck" in WORDS
+        if "probe_talk);" in code and self.ranks_wait:
+            raise Failed("the ranks still wait")
+        if "probe_wait);" in code:
+            self.ranks_wait = True
+            while "--deaf" in WORDS or not self.interrupted:
                 time.sleep(0.01)
+            if "--silent" in WORDS:
+                return
+            raise Failed("interrupted: by somebody")
 
 
 if "--starts-once" in WORDS:

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;
@@ -41,7 +42,7 @@ std::string text_of(const CostTable& table) {
   std::string text;
   for (const std::string& line : table.lines) {
     text += line + "\n";
-    CHECK(text_width(line) <= kColumns - 6);  // the lesson puts six columns in front
+    CHECK(text_width(line) <= output_columns() - 6);  // the lesson puts six columns in front
     CHECK(line.find_last_not_of(' ') == line.size() - 1);
   }
   return text;
@@ -183,4 +184,17 @@ TEST_CASE("cost_table: large numbers and scattered ranks stay within the screen"
   CAPTURE(text);
   CHECK(text.find(" 99,999,990 B ") != std::string::npos);  // apart from its neighbours
   CHECK(text.find(" 22 ranks: 0… ") != std::string::npos);
+}
+
+TEST_CASE("cost_table: fits a notebook as well, with the same cells") {
+  const auto without_spaces = [](std::string text) {
+    text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+    return text;
+  };
+  const std::string wide = text_of(cost_table(exact()));
+  set_output_columns(88);
+  const std::string narrow = text_of(cost_table(exact()));
+  set_output_columns(kColumns);
+  CHECK(narrow != wide);
+  CHECK(without_spaces(narrow) == without_spaces(wide));
 }

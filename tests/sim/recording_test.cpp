@@ -135,29 +135,33 @@ TEST_CASE("Lesson: a recorded run prints the same, moves the same, and ends with
   CHECK(plain_sent == std::vector<Index>{16, 16, 16});
 }
 
-TEST_CASE("Lesson: the picture and the words of the last step, and what a notebook is told where there are none") {
+TEST_CASE("Lesson: the pictures since the last look, each with its words; none of a step without anything to see") {
   printed([&] {
     Lesson<Local> silent(info(), threads(Grid().dp(2), false));
     silent.step("start", start);
-    CHECK_THROWS_WITH_AS(silent.picture_of_last_step(), doctest::Contains("recorded"), UsageError);
-    CHECK_THROWS_AS(silent.words_of_last_step(), UsageError);
+    CHECK(silent.take_pictures().empty());
 
     Lesson<Local> lesson(info(), threads(Grid().dp(2), true));
-    CHECK_THROWS_WITH_AS(lesson.picture_of_last_step(), doctest::Contains("first one has run"), UsageError);
+    CHECK(lesson.take_pictures().empty());
     lesson.step("start", start);
-    CHECK(lesson.words_of_last_step() ==
+    lesson.step("talk", [](Rank& rank, Local&) { rank.say("nothing to see"); });
+    lesson.step("gather", gather);
+    const auto pictures = lesson.take_pictures();
+    REQUIRE(pictures.size() == 2);
+    CHECK(pictures[0].words ==
           "Step 1: start; nothing travels.\nrank 0  dp 0: after: w (elements 0–1 of 4, 2, 8 B).\n"
           "rank 1  dp 1: after: w (elements 2–3 of 4, 2, 8 B).");
-    lesson.step("gather", gather);
-    CHECK(lesson.words_of_last_step() ==
-          "Step 2: gather; all_gather over dp · 2 messages · 16 B.\n"
+    CHECK(pictures[1].words ==
+          "Step 3: gather; all_gather over dp · 2 messages · 16 B.\n"
           "rank 0  dp 0: before: w (elements 0–1 of 4, 2, 8 B); sends 8 B to rank 1; after: w, gathered (all of it, 4, "
           "16 B).\n"
           "rank 1  dp 1: before: w (elements 2–3 of 4, 2, 8 B); sends 8 B to rank 0; after: w, gathered (all of it, 4, "
           "16 B).");
-    const std::string svg = lesson.picture_of_last_step();
-    CHECK(XmlReader(svg).complaint() == "");
-    CHECK(svg.find("rank 0 sends 8 B to rank 1 in 1 message") != std::string::npos);
+    for (const auto& picture : pictures) CHECK(XmlReader(picture.svg).complaint() == "");
+    CHECK(pictures[1].svg.find("rank 0 sends 8 B to rank 1 in 1 message") != std::string::npos);
+    CHECK(lesson.take_pictures().empty());
+    lesson.step("gather again", gather);
+    CHECK(lesson.take_pictures().size() == 1);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "sim/terminal/terminal.hpp"
 #include "src/layout/grid.hpp"
 #include "src/numerics/matrix.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 #include "tests/sim/printed.hpp"
 #include "tests/sim/told.hpp"
@@ -103,6 +104,30 @@ TEST_CASE("wrap_items: breaks between items only, and aligns the further lines")
 TEST_CASE("left_and_right: fills the line to the last column, and leaves two blanks where it is too long") {
   CHECK(text_width(left_and_right("Lesson 05 · TP", "dp 1 × tp 2")) == kColumns);
   CHECK(left_and_right(std::string(99, 'x'), "y") == std::string(99, 'x') + "  y");
+}
+
+TEST_CASE("output_columns: lines are broken and aligned to the width of the output, a notebook's or the usual one") {
+  std::string text;
+  for (int at = 0; at < 60; ++at) text += "word" + std::to_string(at) + " ";
+  for (const int columns : {88, 100, 60}) {
+    set_output_columns(columns);
+    CHECK(output_columns() == columns);
+    CHECK(text_width(left_and_right("left", "right")) == columns);
+    CHECK(text_width(aligned_lines(std::string(60, 'l'), "right")[columns < 67 ? 1 : 0]) == columns);
+    for (const auto& lines :
+         {wrap_text(text, 4), paragraph(text, 2, 6), wrap_items("try  ", std::vector<std::string>(40, "--bug it"))}) {
+      int widest = 0;
+      for (const std::string& line : lines) widest = std::max(widest, text_width(line));
+      CHECK(widest <= columns);
+      CHECK(widest > columns - 12);
+    }
+    CHECK(text_width(wrap_text(text, 0, 40)[0]) <= 40);
+  }
+  for (const auto& [asked, given] : {std::pair(10, 60), std::pair(1000, kColumns)}) {
+    set_output_columns(asked);
+    CHECK(output_columns() == given);
+  }
+  set_output_columns(kColumns);
 }
 
 TEST_CASE("ranks_text: all, one, a run, a few, many; never wider than its column") {

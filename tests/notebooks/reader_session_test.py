@@ -1,0 +1,126 @@
+"""What a reader does in one session with a lesson's notebook: begin again, run a cell out of its turn, interrupt. Needs
+clang-repl-19; MUONWALK_LIBRARY names the library."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from run_notebook import DISPLAY, Interpreter, environment_for  # noqa: E402
+
+HERE = shutil.which("clang-repl-19") is not None
+LIBRARY = os.environ.get("MUONWALK_LIBRARY", str(ROOT / "build" / "lib" / "libmuonwalk.so"))
+
+
+@unittest.skipUnless(HERE, "there is no clang-repl-19 here")
+class Session(unittest.TestCase):
+    """What a reader does in one session of a lesson. clang-repl does not survive an exception, which kernels show, so each cell
+    catches it and prints it."""
+
+    def setUp(self):
+        scratch = TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        os.environ["MUONWALK_LIBRARY"] = LIBRARY
+        self.interpreter = Interpreter("clang-repl-19", scratch.name, environment_for(Path(LIBRARY)), [ROOT / "notebooks", DISPLAY])
+        self.addCleanup(self.interpreter.kill)
+
+    def run_cell(self, source):
+        output, errors = self.interpreter.run(source, 60)
+        return output + errors
+
+    def run_caught(self, source):
+        return self.run_cell(f'try {{\n{source}\n}} catch (const std::exception& error) {{ nb::print(error.what()); }}')
+
+    def begin(self, name):
+        """Defines all that the lesson defines; {name: source} of the cells that may be run again."""
+        notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+        found = {}
+        for cell in notebook["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "code" and "once" in cell["metadata"].get("tags", ()):
+                if not cell["id"].startswith(("try", "your")):
+                    self.run_cell(source)
+            elif cell["cell_type"] == "code":
+                found[cell["id"]] = source
+        return found
+
+    def test_one_session_runs_the_lesson_with_a_bug_with_another_layout_and_clean_again(self):
+        cells = self.begin("lesson_04_dp_gather")
+        for words, outcome in (("", "OK"), ("--bug flat_matrix", "this does not hold"), ("--tp 1", "OK"), ("--nonsense", "--nonsense"),
+                               ("", "OK")):
+            said = ""
+            for name, source in cells.items():
+                said += self.run_caught(source.replace(', "")', f', "{words}")') if name == "begin" else source)
+            self.assertIn(outcome, said)
+            self.assertEqual("OK" in said, outcome == "OK", said)
+            if outcome == "--nonsense":
+                self.assertIn("the lesson has not begun; run the cell with lesson.emplace", said)
+
+    def test_a_cell_out_of_its_turn_says_so_and_the_session_goes_on(self):
+        cells = self.begin("lesson_01_grid")
+        steps = [source for name, source in cells.items() if name.startswith("step-")]
+        not_begun, again, too_early = "the lesson has not begun", "this cell has run already", "cell 2 of those with an nb::in_turn"
+        self.assertIn(not_begun, self.run_caught(steps[0]))
+        self.assertIn(not_begun, self.run_caught("nb::rank(lesson, 0);"))
+        self.run_caught(cells["begin"])
+        self.assertIn("step 1", self.run_caught(steps[0]))
+        self.assertIn(again, self.run_caught(steps[0]))
+        self.assertIn(too_early, self.run_caught(steps[2]))
+        for step in steps[1:]:
+            self.assertIn("step", self.run_caught(step))
+        self.assertIn(again, self.run_caught(steps[2]))
+        self.assertIn("there is no rank 8; they are 0 to 7", self.run_caught("nb::rank(lesson, 8);"))
+        self.run_caught(cells["begin"])
+        self.assertIn("step 1", self.run_caught(steps[0]))
+
+    def test_lines_fit_a_cell_of_a_notebook(self):
+        cells = self.begin("lesson_00_hello_ranks")
+        said = "\n".join(self.run_caught(source) for source in cells.values())
+        self.assertEqual([line for line in said.split("\n") if len(line) > 88 and not line.startswith("@@")], [])
+        self.assertNotIn("text/html", said)  # nor has one to scroll
+        self.assertIn("lesson_00_hello_ranks: OK", said)
+
+    def test_an_interrupt_ends_the_work_and_not_the_session(self):
+        cells = self.begin("lesson_00_hello_ranks")
+        self.run_cell("#include <fstream>")
+        self.run_cell('void wait_forever(Rank& rank, Local&) {\n  if (rank.rank() == 0) std::ofstream("' + str(self.folder / "busy") +
+                      '");\n  float never = 0;\n  rank.dp().recv(&never, 1, (rank.rank() + 1) % rank.grid.dp());\n}')
+
+        def interrupt_when_busy():
+            while not (self.folder / "busy").exists():
+                time.sleep(0.01)
+            os.kill(self.interpreter.process.pid, signal.SIGINT)
+
+        os.kill(self.interpreter.process.pid, signal.SIGINT)  # idle
+        for _ in range(3):
+            begin = cells["begin"].replace(', "")', ', "--timeout 600")')
+            self.assertIn("Hello, ranks", self.run_caught(begin + '\nlesson->say("");'))
+            waiter = threading.Thread(target=interrupt_when_busy)
+            waiter.start()
+            said = self.run_caught('lesson->step("wait", wait_forever);')
+            waiter.join()
+            (self.folder / "busy").unlink()
+            self.assertIn("interrupted: the ranks stopped in the middle of their work; begin the lesson again", said)
+            os.kill(self.interpreter.process.pid, signal.SIGINT)
+        said = "".join(self.run_caught(source) for source in cells.values())
+        self.assertIn("lesson_00_hello_ranks: OK", said)
+        self.interpreter.close(60)
+
+    def test_where_nothing_shows_pictures_they_are_told_in_words(self):
+        words = Interpreter("clang-repl-19", self.folder, environment_for(Path(LIBRARY)), [ROOT / "notebooks"])
+        self.addCleanup(words.kill)
+        words.run('#include "setup.hpp"', 60)
+        self.assertEqual(words.run('nb::show_svg("<svg><title>A map</title><desc>of it</desc></svg>");', 60)[0], "A map: of it")
+
+
+if __name__ == "__main__":
+    unittest.main()
