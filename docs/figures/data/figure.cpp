@@ -44,7 +44,8 @@ void add_states(const BarFigure& figure, std::vector<std::string>& chosen, json&
 }  // namespace
 
 json BarFigure::json() const {
-  nlohmann::json all = {{"kind", "bars"}, {"title", title}, {"words", words}, {"series", series}, {"columns", columns}};
+  nlohmann::json all = {{"kind", "bars"},   {"title", title},     {"words", words},
+                        {"series", series}, {"columns", columns}, {"each_by_itself", each_by_itself}};
   for (const Choice& choice : choices)
     all["choices"].push_back(
         {{"name", choice.name}, {"words", choice.words}, {"values", choice.values}, {"start", choice.start}});

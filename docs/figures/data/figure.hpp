@@ -40,6 +40,8 @@ struct BarFigure {
   std::vector<std::string> columns;                                              ///< headings of the cells
   std::function<std::vector<Bar>(const std::vector<std::string>& chosen)> bars;  ///< a bar for each row
 
+  bool each_by_itself = false;  ///< the longest bar of every grid has all the room; otherwise that of all grids has it
+
   /// For docs/figures/bars.js: "states" has an entry for each combination, the last choice running fastest.
   nlohmann::json json() const;
 };
@@ -47,7 +49,7 @@ struct BarFigure {
 /// The grid that the first two choices ask for.
 Grid chosen_grid(const std::vector<std::string>& chosen);
 
-/// Sizes of DP or TP from 1 on, each twice the one before.
+/// Sizes of DP or TP: 1, and then each twice the one before, up to `most`.
 std::vector<std::string> doubled(int most);
 
 /// The figures of the lessons, each computed by what computes the lesson's own tables.

@@ -33,9 +33,9 @@ std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
   const Index peak = peak_elements(plan);
   const double work = newton_schulz_of_all(seat) / newton_schulz_of_all(Options().seat(0));
   return {{{double(sent.gradients), double(sent.updates), double(sent.slices), double(sent.weights)},
-           {bytes_text(sent.total())}},
-          {{0, 0, 0, 0, double(peak)}, {number_text(peak) + " elements"}},
-          {{0, 0, 0, 0, 0, work}, {fmt::format("{:.2f} × the work", work)}}};
+           {number_text(sent.total())}},
+          {{0, 0, 0, 0, double(peak)}, {number_text(peak)}},
+          {{0, 0, 0, 0, 0, work}, {fmt::format("{:.2f}", work)}}};
 }
 
 }  // namespace
@@ -46,9 +46,10 @@ nlohmann::json full_step_figure() {
       "Rank 0, in one step of Muon on the matrices of this lesson, as its plan says. More DP ranks own less each, and "
       "all of them still do nearly all of Newton–Schulz; more TP ranks turn bytes over dp into bytes over tp.",
       {{"dp", "data-parallel ranks (dp)", doubled(64), "4"}, {"tp", "tensor-parallel ranks (tp)", doubled(8), "2"}},
-      {"reduce-scatter of gradients", "DP gather", "TP gather", "all-gather of weights", "elements",
-       "Newton–Schulz of all ranks"},
-      {{"sent in a step", "bytes"}, {"held at most", "elements"}, {"Newton–Schulz, all ranks", "work"}},
+      {"reduce-scatter of gradients", "DP gather", "TP gather", "all-gather of weights", "", ""},
+      {{"sent, in B", "bytes"},
+       {"held at most, elements", "elements"},
+       {"Newton–Schulz of all ranks, × one process", "work"}},
       {""},
       bars_of}
       .json();

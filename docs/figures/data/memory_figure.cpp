@@ -59,7 +59,8 @@ nlohmann::json memory_figure() {
   BarFigure figure = {
       "What a rank holds, on other grids",
       "The rank that holds the most with ZeRO-1 and Muon. More DP ranks make the masters, the momentum and the second "
-      "moments small, and with them all that Muon saves. What is held for a moment does not shrink: one matrix is "
+      "moments small, and with them all that Muon saves. What is held for a moment does not shrink with them: one "
+      "matrix is "
       "whole, however many ranks there are.",
       {{"dp", "data-parallel ranks (dp)", doubled(64), "4"},
        {"tp", "tensor-parallel ranks (tp)", doubled(8), "2"},

@@ -44,7 +44,7 @@ nlohmann::json sharding_figure() {
   BarFigure figure = {
       "The five layouts on other grids",
       "More DP ranks cut more matrices, and each owner of a part does all the work on its matrix. Whole "
-      "matrices stay near 1 until there are fewer of them than ranks.",
+      "matrices stay near 1 until there are fewer of them than ranks. The longest bar of each grid has all the room.",
       {{"dp", "data-parallel ranks (dp)", doubled(256), "4"},
        {"tp", "tensor-parallel ranks (tp)", doubled(8), "2"},
        {"model", "model", {kToy, "gpt2", "llama-7b", "qwen3-30b"}, kToy},
@@ -52,7 +52,8 @@ nlohmann::json sharding_figure() {
       {"each layout"},
       {},
       {""},
-      bars_of};
+      bars_of,
+      true};
   for (const sim::OwnershipPolicy& way : lesson_15::kWays) figure.rows.push_back({way.name, "all"});
   return figure.json();
 }

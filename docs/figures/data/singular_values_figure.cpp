@@ -52,14 +52,20 @@ json rounded(const std::vector<double>& values) {
   return all;
 }
 
+// "3.4445 σ − 4.7750 σ³ + 2.0315 σ⁵".
+std::string formula(const Quintic& quintic) {
+  std::string text = fmt::format("{:.4f} σ", quintic.a);
+  if (quintic.b != 0) text += fmt::format(" {} {:.4f} σ³", quintic.b < 0 ? "−" : "+", std::abs(quintic.b));
+  if (quintic.c != 0) text += fmt::format(" {} {:.4f} σ⁵", quintic.c < 0 ? "−" : "+", std::abs(quintic.c));
+  return text;
+}
+
+// A set of coefficients: its curve, what became of the lesson's update, and of every place of the slider.
 json coefficients(const std::string& name, const Quintic& quintic, Precision precision) {
   NewtonSchulzSettings settings;
   settings.quintic = quintic;
   settings.precision = precision;
-  json set = {{"name", name},
-              {"a", fmt::format("{:.4f}", quintic.a)},
-              {"b", fmt::format("{:.4f}", quintic.b)},
-              {"c", fmt::format("{:.4f}", quintic.c)}};
+  json set = {{"name", name}, {"formula", formula(quintic)}};
   std::vector<double> curve;
   for (int i = 0; i < kPoints; ++i) curve.push_back(applied(quintic, kWidest * i / (kPoints - 1)));
   set["curve"] = rounded(curve);
