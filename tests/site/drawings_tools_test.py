@@ -101,6 +101,11 @@ class Drawings(unittest.TestCase):
         self.assertEqual(cut("████    ████"), [(0, 12)])
         self.assertEqual(cut("████      ████", "a sentence below"), [(0, 16)])
 
+    def test_panels_stand_as_in_the_text(self):
+        made = drawings.drawn("████      ████")
+        self.assertEqual(re.findall(r'margin-right:(\d+)px', made), [str(6 * drawings.WIDE), "0"])
+        self.assertEqual(re.findall(r' width="(\d+)" height', made)[::5], [str(4 * drawings.WIDE + 2)] * 2)
+
     def test_arrows_and_lines(self):
         made = drawings.drawn("┌──→ a\n│  ████")
         self.assertIn("M4.5 11L9 11M4.5 11L4.5 22", made)  # the corner goes to the right and down
