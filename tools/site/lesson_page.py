@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
 import lesson_text  # noqa: E402
 from doxygen_filter import fragments, section_id  # noqa: E402
 from lesson_graph import builds_on, lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
+from page_data import script_json  # noqa: E402
 from exercises import Broken, exercises  # noqa: E402
 from marked_code import MarkedCode  # noqa: E402
 
@@ -124,12 +126,6 @@ def _with_pictures(root, lesson, contents, pictures, links, recorded):
         raise LessonError(f"{lesson.path}: the step {missing[0]} is not a function of the lesson, so its picture has no "
                           "place on the page")
     return contents, code.of_steps(recorded, functions)
-
-
-def script_json(identifier, value):
-    """Data for a script of the page. "<" is escaped, so that nothing in it can end the element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{identifier}">{text}</script>'
 
 
 def packed(recorded):
@@ -269,8 +265,9 @@ def _below_heading(contents, anchor, addition):
     return changed
 
 
-def complete(lessons, lesson, contents, material, links):
-    """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures."""
+def complete(lessons, lesson, contents, material, links, out):
+    """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures, and `out`
+    that of the site."""
     recorded = lesson_text.recording(material)
     pictures = _pictures_of_steps(lesson, material, recorded)
     contents, code = _with_pictures(lesson.path.parents[2], lesson, contents, pictures, links, recorded)
@@ -282,6 +279,7 @@ def complete(lessons, lesson, contents, material, links):
     contents = _below_heading(contents, section_id(lesson.name, "The idea"), player(lesson, recorded, code))
     contents = _before_section(contents, section_id(lesson.name, "Exercises"),
                                output_section(lesson) + bugs_section(lesson))
+    contents = figures.complete(lesson, contents, recorded, material.parents[1] / "figures", out)
     contents = _with_columns(_fold_hints(lesson, contents))
     answer = html.escape(lesson_text.answer(lesson), quote=False)
     contents += try_section(lesson)
