@@ -251,7 +251,7 @@
     make(tag, { class: `player-scroll ${name}`, tabindex: "0", role: "region", "aria-label": label }, ...children);
 
   const panel = (caption, content) =>
-    make("section", { class: "player-panel" }, make("h4", { class: "player-caption" }, caption), content);
+    make("section", { class: "player-panel" }, make("h3", { class: "player-caption" }, caption), content);
 
   const colourOf = (colours, index) => {
     const colour = colours[index % colours.length];
@@ -544,7 +544,7 @@
         from.length ? `; pieces arrive from ${from.length === 1 ? "rank" : "ranks"} ${joined(from)}` : "",
       ].join("");
       return make("button", {
-        type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "aria-label": label,
+        type: "button", class: `player-block${wholeOf(target).flat ? " player-long" : ""}`, "aria-description": label,
         "data-key": `${rank}/${index}`, "data-tensor": target.tensor,
         "--fill": colourOf(palette.tensors, tensors[target.tensor].colour),
         onclick: () => this.pin(rank, index), onfocus: () => this.pin(rank, index),

@@ -106,7 +106,7 @@
   const lessons = document.querySelector(".mw-lessons");
   if (lessons && Object.keys(progress).length) {
     const items = [...lessons.querySelectorAll("[data-progress]")];
-    const next = items.find((item) => !isDone(item.dataset.progress));
+    const next = items[items.findLastIndex((item) => isDone(item.dataset.progress)) + 1];
     const start = document.querySelector(".mw-start-button");
     let onward = null;
     if (start && next && next !== items[0]) {

@@ -298,6 +298,14 @@ class WhenTheSiteIsThere(Folder):
         self.page.write_text(page.replace('<a class="mw-word"', '<a class="mw-none"'), encoding="utf-8")
         self.assert_caught("should link its words to the glossary")
 
+    def test_proof_that_no_run_has_printed(self):
+        self.edit(self.site / "index.html", r"4,757,912 B", "4,757,913 B")
+        self.assert_caught("should say what lesson_09_full_step has printed")
+
+    def test_second_start_button(self):
+        self.edit(self.site / "index.html", r'(<a class="mw-start-button".*?</a>)', r"\1\1")
+        self.assert_caught("should have one button Start")
+
     def test_lesson_missing_on_start_page(self):
         self.edit(self.site / "index.html", r'<li data-progress="[^"]*"><a href="lesson_05_tp_gather.html"><span class="mw-number">05</span><span.*?</li>', "")
         self.assert_caught("should list all lessons")

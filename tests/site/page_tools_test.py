@@ -105,6 +105,7 @@ class PageShell(unittest.TestCase):
 
         self.assertEqual(scripts(""), ["shell", "lesson", "search"])
         self.assertEqual(scripts('<a class="mw-word">x</a>'), ["shell", "lesson", "search", "words"])
+        self.assertEqual(scripts('<pre class="fragment">x</pre>'), ["shell", "lesson", "search", "drawings"])
 
     def test_another_page_is_refused(self):
         self.assertIsNone(self.completed(self.PAGE.replace("doc-content", "text").format("")))

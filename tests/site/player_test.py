@@ -223,7 +223,7 @@ class PlayerTest(unittest.TestCase):
           block.focus();
           const table = player.querySelector(".player-numbers");
           const heads = (part) => [...player.querySelectorAll(`.player-numbers ${part} th`)].map((th) => th.textContent);
-          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-label"),
+          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-description"),
                   text: block.textContent, whole: box(".player-map"), held: box(".player-piece"),
                   pressed: block.getAttribute("aria-pressed"),
                   about: text(".player-about"), rows: heads("tbody"), columns: heads("thead"),

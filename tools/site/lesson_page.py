@@ -190,7 +190,8 @@ def _contract(exercise):
         words = html.escape(part, quote=False)
         if part.startswith("    "):
             words = re.sub("^    ", "", words.replace("`", ""), flags=re.MULTILINE)
-            parts.append(f'<pre class="mw-output" tabindex="0" role="region" aria-label="What it is given">{words}\n</pre>')
+            label = html.escape(f"{exercise.title}: what it is given, part {len(parts)}")
+            parts.append(f'<pre class="mw-output" tabindex="0" role="region" aria-label="{label}">{words}\n</pre>')
         else:
             parts.append("<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", words) + "</p>")
     return "\n".join(parts)

@@ -38,6 +38,7 @@ def _scripts(page):
     """Those that a page needs, each of them once."""
     names = ["shell.js", "lesson.js", "search.js"]
     names += ["words.js"] if 'class="mw-word"' in page else []
+    names += ["drawings.js"] if '<pre class="fragment"' in page else []
     return "".join(f'<script src="{name}"></script>\n' for name in names)
 
 

@@ -6,7 +6,7 @@ import re
 
 _FRAGMENT = re.compile(r'<div class="fragment">(.*?)</div><!-- fragment -->', re.DOTALL)
 _LINE = re.compile(r'<div class="line">.*?</div>\n?', re.DOTALL)
-_FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&* ]*\s(main|plan\w*|predict\w*)\(")
+_FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&* ]*\s(main|plan(?:_\w+)?|predict(?:_\w+)?)\(")
 _BUG = re.compile(r'^(\s+)(?:const )?if \(.*\bbug\("\w+"\)')
 _MEMBER = re.compile(r"^\s+\S.*;\s*// .*planted bug")
 

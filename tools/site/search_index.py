@@ -58,7 +58,7 @@ def search_index(folder):
         title, contents = _TITLE.search(page), _CONTENTS.search(page)
         if not title or not contents:
             continue
-        name = re.sub(r" (?:Class Template|Struct Template|Class|Struct|Namespace) Reference$", "", plain(title.group(1)))
+        name = re.sub(r" (?:Class Template|Struct Template|Class|Struct|Namespace|File) Reference$", "", plain(title.group(1)))
         sections += [[len(pages), *section] for section in sections_of(kind, contents.group(1))]
         pages.append([path.name, name, kind])
     data = json.dumps({"pages": pages, "sections": sections}, ensure_ascii=False, separators=(",", ":"))
