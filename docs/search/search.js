@@ -9,7 +9,7 @@
   const kMost = 12;          // results that are shown
   const kSnippet = 150;      // letters of a snippet
   const kKinds = ["Lesson", "Page", "API"];
-  const kWeights = [3, 1.5, 1];
+  const kWeights = [3, 1.5, 0.7];
   const kPageItself = 1.3;   // the beginning of a page, against its sections
   let index = null;          // MiniSearch's, when it is there
   let sections = null;       // [page, anchor, heading, text]

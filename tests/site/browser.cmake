@@ -1,6 +1,7 @@
 # Tests in a real browser. Exit code 77 says that something for them is missing here; the test's output says what.
 find_program(MUONWALK_CHROMIUM NAMES chromium chromium-browser google-chrome)
 find_program(MUONWALK_CHROMEDRIVER NAMES chromedriver)
+find_program(MUONWALK_FIREFOX NAMES firefox-esr firefox)
 # The module selenium belongs to the system's Python, where another Python may come first.
 find_program(MUONWALK_SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(NOT MUONWALK_SYSTEM_PYTHON)
@@ -9,7 +10,7 @@ endif()
 
 # What was found, for the tests; what was not is empty.
 set(browser_environment)
-foreach(program MUONWALK_CHROMIUM MUONWALK_CHROMEDRIVER)
+foreach(program MUONWALK_CHROMIUM MUONWALK_CHROMEDRIVER MUONWALK_FIREFOX)
   if(${program})
     list(APPEND browser_environment "${program}=${${program}}")
   else()
@@ -28,11 +29,15 @@ add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SO
 if(TARGET docs)
   add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  add_browser_test(docs.search ${CMAKE_CURRENT_LIST_DIR}/search_test.py ${MUONWALK_SITE_DIR}/html)
-  add_browser_test(docs.reading ${CMAKE_CURRENT_LIST_DIR}/reading_test.py ${MUONWALK_SITE_DIR}/html)
+  foreach(about search reading shell lesson firefox)
+    add_browser_test(docs.${about} ${CMAKE_CURRENT_LIST_DIR}/${about}_test.py ${MUONWALK_SITE_DIR}/html)
+  endforeach()
   add_browser_test(docs.figures ${CMAKE_CURRENT_LIST_DIR}/figures_test.py ${CMAKE_SOURCE_DIR} ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(docs.browse docs.figures docs.search docs.reading PROPERTIES FIXTURES_REQUIRED docs_site)
+  add_browser_test(docs.axe ${CMAKE_CURRENT_LIST_DIR}/axe_test.py ${MUONWALK_SITE_DIR}/html ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox docs.axe
+    PROPERTIES FIXTURES_REQUIRED docs_site)
 else()
-  skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading)
+  skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox
+    docs.axe)
 endif()

@@ -333,11 +333,26 @@ class Site:
                if inner.attributes.get("class") != "mw-word"):
             self.say(page.name, "has a word of the glossary within a link, a heading or code")
 
+    def check_proof(self, root, start, names):
+        """One button, and what the lesson of the full step prints: its check, and the bytes of rank 0."""
+        buttons = [link.attributes.get("href") for link in start.root.find("a", cls="mw-start-button")]
+        if buttons != [f"{names[0]}.html"]:
+            self.say("index.html", f"should have one button Start that leads to {names[0]}, and has {buttons}")
+        proved = next((name for name in names if name.endswith("_full_step")), names[-1])
+        printed = (root / "lessons" / proved / f"{proved}.expected").read_text(encoding="utf-8")
+        shown = squeezed(" ".join(link.text for link in start.root.find("a", cls="mw-proof")))
+        numbers = re.findall(r"\d[\d,]*\d(?= (?:elements|B))", shown)
+        check = next((line for line in printed.split("\n") if line.startswith("check")), "")
+        total = next((line for line in printed.split("\n") if line.startswith("  all ")), "")
+        if len(numbers) != 2 or numbers[0] not in check or f" {numbers[1]} B" not in total or shown.count("✔") != 2:
+            self.say("index.html", f'should say what {proved} has printed, and says "{shown}"')
+
     def check_start(self, root, names):
         start = self.pages.get("index.html")
         if start is None:
             self.say("index.html", "is missing")
             return
+        self.check_proof(root, start, names)
         lists = start.root.find("ol", cls="mw-lessons")
         links = [link.attributes.get("href") for part in lists for link in part.find("a")]
         if links != [f"{name}.html" for name in names]:

@@ -81,18 +81,35 @@ class Lessons(unittest.TestCase):
 
 
 class PageShell(unittest.TestCase):
-    PAGE = ('<html xmlns="http://www.w3.org/1999/xhtml"><title>Muonwalk: A</title><body><div id="main-nav"></div>'
-            '<div id="doc-content">{}<div class="contents"><h1>B</h1><h2 class="x">C</h2></div></div></body></html>')
+    PAGE = ('<html lang="en"><head><title>A · Muonwalk</title></head><body><main id="doc-content" tabindex="-1"></div><!-- top -->'
+            '{}<div class="contents"><h1>B</h1><h2 class="x">C</h2></div></main></body></html>')
+
+    @staticmethod
+    def completed(page):
+        return page_shell.completed(page, lambda text: f'<nav id="mw-side">{len(re.findall("<h1", text))} first heading</nav>')
 
     def test_one_first_heading(self):
-        page = page_shell.completed(self.PAGE.format('<div class="title">A </div>'))
+        page = self.completed(self.PAGE.format('<div class="title">A </div>'))
         self.assertEqual(re.findall(r"<h\d.*?</h\d>", page), ['<h1 class="title">A </h1>', "<h2>B</h2>", '<h3 class="x">C</h3>'])
 
     def test_a_page_without_a_title_has_that_of_its_head(self):
-        self.assertIn('<div class="contents"><h1 class="mw-heard">A</h1><h2>B</h2>', page_shell.completed(self.PAGE.format("")))
+        self.assertIn('<div class="contents"><h1 class="mw-heard">A</h1><h2>B</h2>', self.completed(self.PAGE.format("")))
+
+    def test_the_navigation_is_made_of_the_page_with_its_headings(self):
+        page = self.completed(self.PAGE.format(""))
+        self.assertIn('<nav id="mw-side">1 first heading</nav><main id="doc-content"', page)
+        self.assertNotIn("<!-- top -->", page)
+
+    def test_a_page_has_the_scripts_that_it_needs(self):
+        def scripts(text):
+            return re.findall(r'<script src="(\w+)\.js">', self.completed(self.PAGE.format(text)))
+
+        self.assertEqual(scripts(""), ["shell", "lesson", "search"])
+        self.assertEqual(scripts('<a class="mw-word">x</a>'), ["shell", "lesson", "search", "words"])
+        self.assertEqual(scripts('<pre class="fragment">x</pre>'), ["shell", "lesson", "search", "drawings"])
 
     def test_another_page_is_refused(self):
-        self.assertIsNone(page_shell.completed(self.PAGE.replace("doc-content", "text").format("")))
+        self.assertIsNone(self.completed(self.PAGE.replace("doc-content", "text").format("")))
 
 
 class SearchIndex(unittest.TestCase):
@@ -110,7 +127,8 @@ class SearchIndex(unittest.TestCase):
     def test_kinds_of_pages(self):
         self.assertEqual([kind_of(name) for name in ("lesson_03_x.html", "index.html", "md_docs_design.html", "structA.html")],
                          [LESSON, PAGE, PAGE, API])
-        self.assertEqual([kind_of(name) for name in ("lesson_8hpp.html", "classA-members.html", "annotated.html")], [None] * 3)
+        self.assertEqual([kind_of(name) for name in ("lesson_8hpp.html", "function_gather.html", "api.html")], [API] * 3)
+        self.assertEqual([kind_of(name) for name in ("lesson_8hpp_source.html", "namespacemuonwalk.html")], [None] * 2)
 
 
 class Filter(Lessons):
@@ -239,6 +257,9 @@ class Source(Lessons):
 
 
 class StartPage(Lessons):
+    PROOF = ("  all                    1,234 B\n\ncheck   weights: 8 ranks equal the reference   5,678 elements, bit for bit   ✔\n"
+             "cost    sent by a rank     predicted      counted messages\n        all_gather over dp, float32   1,234 B   1,234 B   1   ✔\n")
+
     def lessons(self):
         """Three lessons; the last one builds on both others, and names a later one, which is not something to build on."""
         need = "// # Lesson {} · {}\n//\n// About it.\n//\n// You need to know {}.\n"
@@ -248,7 +269,7 @@ class StartPage(Lessons):
         lessons = []
         for name, (title, known) in sources.items():
             lessons.append(read_lesson(self.write(f"{name}.cpp", need.format(name[7:9], title, known))))
-            self.write(f"{name}.expected", f"Lesson\nQuestion: what is <{title}>?\n\nAnswer: it.\n")
+            self.write(f"{name}.expected", f"Lesson\nQuestion: what is <{title}>?\n\n{self.PROOF}Answer: it.\n")
         return lessons
 
     def test_the_journey_shows_which_rows_each_rank_holds_at_each_stage(self):
@@ -296,7 +317,7 @@ class StartPage(Lessons):
     def test_each_part_stands_where_the_page_says(self):
         lessons = self.lessons()
         text = "one <!-- site: journey --> two <!-- site: graph --> three <!-- site: lessons --> FOUR " \
-               "<!-- site: muon --> FIVE <!-- site: torch --> SIX"
+               "<!-- site: muon --> FIVE <!-- site: torch --> SIX <!-- site: start -->"
         made = start_page.complete(ROOT, lessons, text)
         one, two, three = made.index("one "), made.index(" two "), made.index(" three ")
         self.assertIn('<ol class="mw-journey"', made[one:two])
@@ -306,11 +327,23 @@ class StartPage(Lessons):
                          [(lesson.name, lesson.number, lesson.title, f"what is &lt;{lesson.title}&gt;?") for lesson in lessons])
         self.assertIn('<pre class="mw-output mw-serial"', made[made.index(" FOUR "):made.index(" FIVE ")])
         self.assertIn('<table class="mw-torch"', made[made.index(" FIVE "):made.index(" SIX")])
-        for mark in ("journey", "graph", "lessons", "muon", "torch"):
+        self.assertIn('<a class="mw-start-button" href="lesson_76_before.html">Start</a>', made)
+        self.assertRegex(made, "8 ranks equal the reference: 5,678 elements, bit for bit .*<br/>1,234 B sent by rank 0 in a step")
+        for mark in ("journey", "graph", "start", "lessons", "muon", "torch"):
             with self.assertRaisesRegex(LessonError, f"needs one line <!-- site: {mark} -->, but has 0"):
                 start_page.complete(ROOT, lessons, text.replace(f"<!-- site: {mark} -->", ""))
         with self.assertRaisesRegex(LessonError, "has <!-- site: other -->"):
             start_page.complete(ROOT, lessons, text + "<!-- site: other -->")
+
+
+    def test_what_no_run_has_proved_is_not_said(self):
+        lessons = self.lessons()
+        path = lessons[-1].path.with_suffix(".expected")
+        proved = path.read_text(encoding="utf-8")
+        for wrong in (("bit for bit   ✔", "bit for bit   ✘"), ("  all  ", "  some "), ("1   ✔", "1   ✘")):
+            path.write_text(proved.replace(*wrong), encoding="utf-8")
+            with self.assertRaisesRegex(LessonError, "does not print a check of all ranks"):
+                start_page.start_button(lessons)
 
 
 class Exercises(Lessons):
@@ -433,6 +466,8 @@ class Links(unittest.TestCase):
             "plan(seat)": "plan(seat)",                 # the lesson's own function
             '<span class="comment">// tp_slice(x)</span>': '<span class="comment">// tp_slice(x)</span>',
             '<a class="code" href="z">tp_slice</a>(x)': '<a class="code" href="z">tp_slice</a>(x)',
+            '<a class="code hl_variable" href="z">tp_slice</a>(x)': link.format("n.html#a1", "tp_slice") + "(x)",  # a constant is not called
+            '<a class="code hl_variable" href="z">tp_slice</a>[x]': '<a class="code hl_variable" href="z">tp_slice</a>[x]',
         }.items():
             self.assertEqual(self.links.link(code, {"plan"}), expected)
 

@@ -84,8 +84,9 @@ class Reading:
                                                element.getBoundingClientRect().right > innerWidth + 1).map((element) =>
                 `${arguments[0]}, phone: ${element.tagName} ${element.className} is cut: ${element.scrollWidth} pixels in ${element.clientWidth}`)""",
                 page)
-            if not self.browser.execute_script("return [...document.querySelectorAll('.mw-graph, .mw-graph-words')]"
-                                               ".some((element) => element.checkVisibility())"):
+            if not self.browser.execute_script("""
+              for (const fold of document.querySelectorAll(".mw-before")) fold.open = true;
+              return [...document.querySelectorAll('.mw-graph, .mw-graph-words')].some((element) => element.checkVisibility())"""):
                 self.faults.append(f"{page}, phone: does not say which lesson builds on which")
         set_size(self.browser, *DESKTOP)
 

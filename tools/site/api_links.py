@@ -9,6 +9,8 @@ import xml.etree.ElementTree as ElementTree
 _COMMON = {"size", "empty", "begin", "end", "data", "clear", "insert", "front", "back", "at", "get", "add", "name", "text"}
 _TOKEN = re.compile(r"(<a\b.*?</a>|<span class=\"(?:comment|stringliteral|preprocessor)\">.*?</span>|<[^>]*>|&\w+;|[A-Za-z_]\w*)",
                     re.DOTALL)
+# Of a function and a constant with one name, in two namespaces, Doxygen links to the constant; but what is called is the function.
+_CALLED_VARIABLE = re.compile(r'(?<![.>;])<a class="code hl_variable"[^>]*>(\w+)</a>(?=\()')
 
 
 class ApiLinks:
@@ -31,7 +33,7 @@ class ApiLinks:
 
     def link(self, code, own_names):
         """`code` is HTML, `own_names` are declared by the lesson itself and mean nothing of the library."""
-        parts = _TOKEN.split(code)
+        parts = _TOKEN.split(_CALLED_VARIABLE.sub(r"\1", code))
         for at in range(1, len(parts), 2):
             name = parts[at]
             if not re.match(r"[A-Za-z_]", name) or name in own_names:

@@ -28,25 +28,26 @@ def _whole(dp, tp):
     return {0, 1, 2, 3}
 
 
-# Title, lesson, what happens, what a rank holds, orthogonal?, that in words, and the lines of PyTorch that it stands for.
+# Title, lesson, what happens, what a rank holds, orthogonal?, that in words, the group over which ranks send, and the lines of PyTorch
+# that it stands for.
 _STAGES = [
-    ("Before", None, "A DP shard of the update: some elements in a row.", _shard, False, "each rank holds another row", []),
+    ("Before", None, "A DP shard of the update: some elements in a row.", _shard, False, "each rank holds another row", None, []),
     ("DP gather", "lesson_04_dp_gather", "Shards travel over dp: a TP slice.", _slice, False,
-     "each rank holds the half of its TP rank",
+     "each rank holds the half of its TP rank", "dp",
      ["dist.all_gather_into_tensor(bucket, shard, group=dp_group)",
       "u = bucket[begin:end].view(rows, cols)"]),
     ("TP gather", "lesson_05_tp_gather", "Slices travel over tp: the whole matrix.", _whole, False,
-     "each rank holds all four rows",
+     "each rank holds all four rows", "tp",
      ["dist.all_gather(slices, u, group=tp_group)",
       "u = torch.cat(slices, dim=split_dim)"]),
     ("Newton–Schulz", "lesson_06_newton_schulz", "All ranks do the same work, and nothing travels.", _whole, True,
-     "each rank holds all four rows, orthogonalized",
+     "each rank holds all four rows, orthogonalized", None,
      ["o = zeropower_via_newtonschulz5(u, steps=5)"]),
     ("TP shard", "lesson_07_tp_shard", "Each keeps its slice, and nothing travels.", _slice, True,
-     "each rank holds its half of the orthogonal matrix",
+     "each rank holds its half of the orthogonal matrix", None,
      ["o = o.chunk(tp_size, dim=split_dim)[tp_rank]"]),
     ("DP shard", "lesson_08_dp_shard", "Each keeps its shard, changes its weights, and sends them to the others.", _shard, True,
-     "each rank holds its row of the orthogonal matrix",
+     "each rank holds its row of the orthogonal matrix", "dp",
      ["w_shard.mul_(1 - lr * wd).sub_(scale * o.flatten()[first:last])",
       "dist.all_gather_into_tensor(w_bucket, w_shard, group=dp_group)"]),
 ]
@@ -59,7 +60,14 @@ def _colours(root):
     return re.findall(r'\{"(#[0-9a-f]{6})", "(#[0-9a-f]{6})"\}', table)[:5]
 
 
-def _picture(title, holds, orthogonal, words):
+def _arrow(x, y, length, group):
+    """An arrow with two heads between two ranks that send to each other: down for dp, to the right for tp."""
+    heads = (f"M{x} {y}v{length}m-3 -4l3 4l3 -4M{x - 3} {y + 4}l3 -4l3 4" if group == "dp" else
+             f"M{x} {y}h{length}m-4 -3l4 3l-4 3M{x + 4} {y - 3}l-4 3l4 3")
+    return f'<path d="{heads}" class="mw-jarrow" data-group="{group}"/>'
+
+
+def _picture(title, holds, orthogonal, words, group):
     side = 4 * _CELL
     parts = []
     for dp, tp in _GRID:
@@ -71,6 +79,10 @@ def _picture(title, holds, orthogonal, words):
             parts.append(f'<rect x="{x}" y="{y + row * _CELL}" width="{side}" height="{_CELL}" class="{kind}"/>')
             if held:
                 parts += [f'<path d="M{x + i * _CELL} {y + row * _CELL}v{_CELL}" class="mw-jcells"/>' for i in (1, 2, 3)]
+    if group == "dp":
+        parts += [_arrow(_LEFT + tp * (side + 16) + side - 3, _TOP + side + 3, 20, group) for tp in (0, 1)]
+    if group == "tp":
+        parts += [_arrow(_LEFT + side + 2, _TOP + dp * (side + 26) + side // 2, 12, group) for dp in (0, 1)]
     width, height = 2 * _LEFT + 2 * side + 16, _TOP + 2 * side + 26 + 6
     return (f'<svg class="mw-journey-picture" role="img" viewBox="0 0 {width} {height}" aria-label="{title}: {words}">'
             f'{"".join(parts)}</svg>')
@@ -82,9 +94,10 @@ def journey(root):
     dark = "".join(f".mw-j{i}{{fill:{pair[1]}}}" for i, pair in enumerate(colours))
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"
     items = []
-    for title, lesson, happens, holds, orthogonal, words, _ in _STAGES:
+    for title, lesson, happens, holds, orthogonal, words, group, _ in _STAGES:
         name = f'<a href="{lesson}.html">{title}</a>' if lesson else title
-        items.append(f"<li><h2>{name}</h2>{_picture(title, holds, orthogonal, words)}<p>{happens}</p></li>")
+        words += f"; ranks of a {group.upper()} group have sent to each other" if group else ""
+        items.append(f"<li><h2>{name}</h2>{_picture(title, holds, orthogonal, words, group)}<p>{happens}</p></li>")
     return f'{style}<ol class="mw-journey" aria-label="The journey of a matrix through one optimizer step">{"".join(items)}</ol>'
 
 

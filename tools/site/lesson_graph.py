@@ -79,7 +79,7 @@ def lesson_graph(lessons, marked=None):
     svg = re.sub(r"<title>.*?</title>\n?", "", svg)
     words = "; ".join(f"{lesson.number} {lesson.title} builds on " +
                       (", ".join(before.split("_")[1] for before in builds_on(lesson)) or "nothing") for lesson in lessons)
-    svg = svg.replace("<svg ", '<svg class="mw-graph" role="img" aria-labelledby="graph_title graph_words" ', 1)
+    svg = svg.replace("<svg ", '<svg class="mw-graph" role="group" aria-labelledby="graph_title graph_words" ', 1)
     end = svg.index(">") + 1
     svg = (svg[:end] + f'<title id="graph_title">{_TITLE}</title><desc id="graph_words">{html.escape(words)}</desc>' +
            svg[end:])

@@ -10,6 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
 import lesson_text  # noqa: E402
+import guesses  # noqa: E402
+import plain_program  # noqa: E402
 from doxygen_filter import fragments, section_id  # noqa: E402
 from lesson_graph import builds_on, lesson_graph  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
@@ -163,7 +165,8 @@ def bugs_section(lesson):
 def output_section(lesson):
     intro = (f"<p><code>./walk {lesson.number}</code> prints this. A test compares it with the program's output, byte by "
              "byte.</p>")
-    content = intro + "\n" + output_block(lesson_text.expected_text(lesson), "What the lesson prints")
+    expected = lesson_text.expected_text(lesson)
+    content = intro + "\n" + guesses.before_output(lesson, expected, output_block(expected, "What the lesson prints"))
     on_gpus = lesson_text.expected_on_gpus(lesson)
     if on_gpus is not None:
         content += (f'\n<details class="mw-nccl"><summary><code>./walk {lesson.number} --transport nccl</code> prints this.</summary>\n'
@@ -205,7 +208,8 @@ def _contract(exercise):
         words = html.escape(part, quote=False)
         if part.startswith("    "):
             words = re.sub("^    ", "", words.replace("`", ""), flags=re.MULTILINE)
-            parts.append(f'<pre class="mw-output" tabindex="0" role="region" aria-label="What it is given">{words}\n</pre>')
+            label = html.escape(f"{exercise.title}: what it is given, part {len(parts)}")
+            parts.append(f'<pre class="mw-output" tabindex="0" role="region" aria-label="{label}">{words}\n</pre>')
         else:
             parts.append("<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", words) + "</p>")
     return "\n".join(parts)
@@ -265,6 +269,23 @@ def _below_heading(contents, anchor, addition):
     return changed
 
 
+_NEEDS = re.compile(r"<p ?>You need to know.*?</p>", re.DOTALL)
+
+
+def _without_needs(lesson, about):
+    """(what a lesson is about, the paragraph of what the reader needs to know)."""
+    needed = _NEEDS.search(about)
+    if not needed:
+        raise LessonError(f'{lesson.path}: its page has no paragraph that begins with "You need to know"')
+    return about.replace(needed.group(0), ""), needed.group(0)
+
+
+def _controls(lesson):
+    """What the reader can choose; without a script there is nothing to choose."""
+    return (f'<div class="mw-controls" data-lesson="{lesson.name}"><button type="button" class="mw-plain-switch" aria-pressed="false" '
+            'title="Without main, plan, predict and the planted bugs">Plain program</button></div>')
+
+
 def complete(lessons, lesson, contents, material, links, out):
     """The inside of the page's text block, made complete. `contents` is Doxygen's, `material` the folder of pictures, and `out`
     that of the site."""
@@ -283,14 +304,19 @@ def complete(lessons, lesson, contents, material, links, out):
     contents = _with_columns(_fold_hints(lesson, contents))
     answer = html.escape(lesson_text.answer(lesson), quote=False)
     contents += try_section(lesson)
-    contents += section(f"{lesson.name}_answer", "Answer", f'<p class="mw-answer">{answer}</p>')
+    asked = lesson_text.question(lesson)
+    contents += section(f"{lesson.name}_answer", "Answer",
+                        guesses.before_answer(lesson, asked[:1].upper() + asked[1:], f'<p class="mw-answer">{answer}</p>'))
+    contents = plain_program.marked(contents)
 
     question = html.escape(lesson_text.question(lesson), quote=False)
     question = f'<div class="mw-question"><b>Question</b><p>{question}</p></div>'
-    # Before the first piece of code, the includes, stands what the reader needs to know.
+    # Before the first piece of code, the includes, stands what the lesson is about, and what the reader needs to know.
     first_code = contents.index('<details class="mw-includes">')
-    return (navigation(lessons, lesson, "top") + question + contents[:first_code] + lesson_graph(lessons, lesson) +
-            table_of_contents(contents) + contents[first_code:] + navigation(lessons, lesson, "bottom"))
+    about, needed = _without_needs(lesson, contents[:first_code])
+    return (question + table_of_contents(contents) + about + _controls(lesson) +
+            f'<details class="mw-before"><summary>What you need to know</summary>{needed}{lesson_graph(lessons, lesson)}</details>' +
+            contents[first_code:] + navigation(lessons, lesson, "bottom"))
 
 
 __all__ = ["builds_on", "complete", "output_block"]

@@ -4,6 +4,7 @@
     make_pages.py ROOT DOXYGEN_HTML TAG_FILE MATERIAL OUT
 """
 
+import fnmatch
 import re
 import shutil
 import sys
@@ -13,7 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import lesson_page  # noqa: E402
 import page_shell  # noqa: E402
+import sidebar  # noqa: E402
 import start_page  # noqa: E402
+from api_pages import KEPT_SCRIPTS, LISTS, Api  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import PAGE, Glossary  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
@@ -34,12 +37,17 @@ def change_text(page, change):
     write_whole(page, changed)
 
 
-def add_shell(page):
+def add_shell(page, lessons):
     """Puts around a page what all pages have."""
-    changed = page_shell.completed(page.read_text(encoding="utf-8"))
+    changed = page_shell.completed(page.read_text(encoding="utf-8"), lambda text: sidebar.navigation(lessons, page.name, text))
     if changed is None:
-        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its head, its body, its menu or its text is missing")
+        raise LessonError(f"{page.name} is not built as Doxygen 1.9.4 builds pages: its head, its body or its text is missing")
     page.write_text(changed, encoding="utf-8")  # in the copy, which is made anew each time
+
+
+def _lists(_, names):
+    """What is not copied of what Doxygen wrote."""
+    return {name for pattern in LISTS for name in fnmatch.filter(names, pattern)} - set(KEPT_SCRIPTS)
 
 
 def make_pages(root, doxygen_html, tag_file, material, out):
@@ -47,7 +55,7 @@ def make_pages(root, doxygen_html, tag_file, material, out):
     lessons = lessons_in_order(root)
     links, glossary = ApiLinks(tag_file), Glossary(root)
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(doxygen_html, out)
+    shutil.copytree(doxygen_html, out, ignore=_lists)
     for lesson in lessons:
         folder = material / lesson.name
         shutil.copytree(folder, out / "material" / lesson.name, ignore=shutil.ignore_patterns("*.json", "*.stamp"))
@@ -58,9 +66,10 @@ def make_pages(root, doxygen_html, tag_file, material, out):
     change_text(out / "index.html", lambda text: start_page.complete(root, lessons, text))
     shutil.copyfile(root / "third_party/minisearch/minisearch.js", out / "minisearch.js")
     write_whole(out / "player.js", player_script(root / "docs/player"))
+    Api(root, out, tag_file, lessons).write(links)
     write_whole(out / "search_index.js", search_index(out))
     for page in sorted(out.glob("*.html")):
-        add_shell(page)
+        add_shell(page, lessons)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What every page has besides Doxygen's own frame: its language, one first heading, a link that skips the navigation, and the
-search."""
+"""What every page has around Doxygen's text: its language, one first heading, a link that skips the navigation, the search, and
+the navigation."""
 
 import re
 
@@ -11,14 +11,17 @@ _SEARCH = '''<div id="mw-search" role="search">
 <div id="mw-search-status" role="status"></div>
 </div>
 '''
-_MENU = '<div id="main-nav"></div>'
-
-
 _SKIP = '<a class="mw-skip" href="#doc-content">Skip to the text</a>\n'
-_HTML = '<html xmlns="http://www.w3.org/1999/xhtml">'
-_BODY, _TEXT, _CONTENTS = "<body>", '<div id="doc-content">', '<div class="contents">'
+_TOP = ('<header class="mw-bar"><a class="mw-brand" href="index.html">Muonwalk</a>'
+        '<button type="button" class="mw-menu" aria-expanded="false" aria-controls="mw-side">Menu</button>\n{}</header>\n')
+# What the reader chose is on the page before it is seen.
+_CHOSEN = ('<script>(() => { const page = document.documentElement; page.classList.add("mw-js"); try { '
+           'if (localStorage.getItem("muonwalk.plain") === "yes") page.classList.add("mw-plain"); } catch (error) {} })();</script>\n')
+_BODY, _MAIN, _CONTENTS = "<body>", '<main id="doc-content" tabindex="-1">', '<div class="contents">'
 _TITLE = re.compile(r'<div class="title">(.*?)</div>', re.DOTALL)
-_PAGE_TITLE = re.compile(r"<title>(?:Muonwalk: )?(.*?)</title>", re.DOTALL)
+_PAGE_TITLE = re.compile(r"<title>(.*?)(?: · Muonwalk)?</title>", re.DOTALL)
+# Doxygen closes an element that its own header would have opened, and leads to lists that this site does not have.
+_LEFT_OUT = re.compile(r'</div><!-- top -->|<div id="nav-path".*?</ul>\n</div>|<div class="summary">.*?</div>', re.DOTALL)
 
 
 def _headed(page):
@@ -31,13 +34,20 @@ def _headed(page):
     return page.replace(_CONTENTS, f'{_CONTENTS}<h1 class="mw-heard">{_PAGE_TITLE.search(page)[1]}</h1>', 1)
 
 
-def completed(page):
-    """The page, an HTML text, with what all pages have; None when it is not built as Doxygen builds pages."""
-    if any(page.count(mark) != 1 for mark in (_HTML, _BODY, _MENU, _TEXT, "</body>")):
+def _scripts(page):
+    """Those that a page needs, each of them once."""
+    names = ["shell.js", "lesson.js", "search.js"]
+    names += ["words.js"] if 'class="mw-word"' in page else []
+    names += ["drawings.js"] if '<pre class="fragment"' in page else []
+    return "".join(f'<script src="{name}"></script>\n' for name in names)
+
+
+def completed(page, navigation):
+    """The page, an HTML text, with what all pages have; None when it is not built as Doxygen builds pages. `navigation` makes the
+    element #mw-side out of the page."""
+    if any(page.count(mark) != 1 for mark in (_BODY, _MAIN, "</head>", "</body>")):
         return None
-    page = _headed(page)
-    page = page.replace(_HTML, _HTML[:-1] + ' lang="en" xml:lang="en">')
-    page = page.replace(_BODY, f"{_BODY}\n{_SKIP}")
-    page = page.replace(_TEXT, _TEXT[:-1] + ' tabindex="-1">')
-    page = page.replace(_MENU, _SEARCH + _MENU)
-    return page.replace("</body>", '<script src="search.js"></script>\n</body>')
+    page = _headed(_LEFT_OUT.sub("", page))
+    page = page.replace("</head>", _CHOSEN + "</head>")
+    page = page.replace(_BODY, f"{_BODY}\n{_SKIP}{_TOP.format(_SEARCH)}{navigation(page)}")
+    return page.replace("</body>", _scripts(page) + "</body>")

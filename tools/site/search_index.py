@@ -30,11 +30,13 @@ def kind_of(name):
         return LESSON
     if name == "index.html" or name.startswith("md_docs_"):
         return PAGE
-    return API if re.match(r"(namespacemuonwalk|class|struct)", name) and "-members" not in name else None
+    return API if re.match(r"(function_|class|struct)|.*_8hpp\.html$|api\.html$", name) else None
 
 
 def sections_of(kind, contents):
     """[(anchor, heading, text), …] of a page."""
+    if kind == API and '<a class="anchor" id="source">' in contents:  # a function's own page, whose name is its title
+        return [("", "", plain(" ".join(re.findall(r'<div class="memdoc">(.*?)</div>', contents, re.DOTALL))))]
     if kind == API:
         about = re.search(r'<div class="textblock">(.*?)</div>', contents, re.DOTALL)
         members = [(anchor, plain(heading), plain(text)) for anchor, heading, text in _MEMBER.findall(contents)]
@@ -56,7 +58,7 @@ def search_index(folder):
         title, contents = _TITLE.search(page), _CONTENTS.search(page)
         if not title or not contents:
             continue
-        name = re.sub(r" (?:Class Template|Struct Template|Class|Struct|Namespace) Reference$", "", plain(title.group(1)))
+        name = re.sub(r" (?:Class Template|Struct Template|Class|Struct|Namespace|File) Reference$", "", plain(title.group(1)))
         sections += [[len(pages), *section] for section in sections_of(kind, contents.group(1))]
         pages.append([path.name, name, kind])
     data = json.dumps({"pages": pages, "sections": sections}, ensure_ascii=False, separators=(",", ":"))

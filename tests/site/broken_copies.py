@@ -1,0 +1,30 @@
+"""A check that can't fail is a defect: copies of the site of which one file is broken, on which a check has to say so."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+
+def copy_with(site, folder, name, change):
+    """A copy of the site, by links, of which one file is another."""
+    for path in site.iterdir():
+        if path.name != name:
+            (folder / path.name).symlink_to(path)
+    text = (site / name).read_text(encoding="utf-8")
+    changed = change(text)
+    if changed == text:
+        sys.exit(f"{Path(sys.argv[0]).name}: {name} is not as this test expects it, so it can't be broken")
+    (folder / name).write_text(changed, encoding="utf-8")
+
+
+def not_noticed(site, broken, look):
+    """A sentence for each of [(what, file, change, check, what is said), …] that is not noticed. `look(folder, check)` asks a check
+    of a folder, and returns the faults that it found."""
+    sentences = []
+    for what, name, change, check, said in broken:
+        with tempfile.TemporaryDirectory() as folder:
+            copy_with(site, Path(folder), name, change)
+            faults = look(Path(folder), check)
+            if not any(said in sentence for sentence in faults):
+                sentences.append(f"{what} is not noticed; this was: {faults[:5]}")
+    return sentences
