@@ -448,3 +448,16 @@ TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one
   board.set("g/0", {});
   CHECK_THROWS_AS(device.connect("g", 0, 2, board, milliseconds(200)), RunError);
 }
+
+#if defined(__linux__)
+TEST_CASE("looking for the sockets of a process leaves no descriptor open") {
+  const auto next_free = [] {
+    const int lowest = dup(STDERR_FILENO);
+    close(lowest);
+    return lowest;
+  };
+  const int before = next_free();
+  for (int i = 0; i < 3; ++i) sim::connected_tcp_sockets();
+  CHECK(next_free() == before);
+}
+#endif

@@ -63,6 +63,9 @@ test_unknown_lesson() {
   expect_err "there is no lesson 42; there are: 05 09"
   walk 8
   expect_err "there is no lesson 08"
+  walk 08
+  expect_status 2
+  expect_err "there is no lesson 08"
 }
 
 test_try() {

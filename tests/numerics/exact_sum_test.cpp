@@ -185,5 +185,7 @@ TEST_CASE("ExactSum: a NaN or an infinity is never forgotten") {
     CHECK(std::isnan(other.value()));
     sum.add_squares(values.data(), 3);
     CHECK(std::isnan(sum.value()));
+    sum.add(sum_of(floats(5, 40)));
+    CHECK(std::isnan(sum.value()));
   }
 }
