@@ -10,12 +10,12 @@ namespace muonwalk::sim {
 namespace {
 
 std::atomic<bool> works_can_be_interrupted{false};
-std::atomic<bool> asked{false};  // lock-free, so that a signal may set it
+std::atomic<bool> end_is_asked{false};  // lock-free, so that a signal may set it
 static_assert(std::atomic<bool>::is_always_lock_free);
-int works = 0;               // that live; all of them on the thread that runs the cell
-struct sigaction before {};  // the outermost of them
+int living_works = 0;                // all on the thread that runs the cell
+struct sigaction handler_before {};  // the outermost work
 
-void ask(int) { asked = true; }
+void ask(int) { end_is_asked = true; }
 
 }  // namespace
 
@@ -29,25 +29,26 @@ void let_work_be_interrupted() {
 extern "C" void muonwalk_let_work_be_interrupted() { let_work_be_interrupted(); }
 
 InterruptibleWork::InterruptibleWork() {
-  if (!works_can_be_interrupted || works++ > 0) return;
-  asked = false;
+  if (!works_can_be_interrupted || living_works++ > 0) return;
+  end_is_asked = false;
   struct sigaction action {};
   action.sa_handler = ask;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &before);
+  sigaction(SIGINT, &action, &handler_before);
 }
 
 InterruptibleWork::~InterruptibleWork() {
-  if (works == 0 || --works > 0) return;
-  sigaction(SIGINT, &before, nullptr);
-  asked = false;
+  if (living_works == 0 || --living_works > 0) return;
+  sigaction(SIGINT, &handler_before, nullptr);
+  end_is_asked = false;
 }
 
-bool InterruptibleWork::asked_to_end() { return asked; }
+bool InterruptibleWork::asked_to_end() { return end_is_asked; }
 
 void InterruptibleWork::end_if_asked() {
-  if (asked) throw RunError("interrupted: the ranks stopped in the middle of their work; begin the lesson again");
+  if (end_is_asked)
+    throw RunError("interrupted: the ranks stopped in the middle of their work; begin the lesson again");
 }
 
 }  // namespace muonwalk::sim
