@@ -33,6 +33,7 @@ if(TARGET docs)
   add_browser_test(docs.figures ${CMAKE_CURRENT_LIST_DIR}/figures_test.py ${CMAKE_SOURCE_DIR} ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   set_tests_properties(docs.browse docs.figures docs.search docs.reading PROPERTIES FIXTURES_REQUIRED docs_site)
+  set_tests_properties(docs.figures PROPERTIES TIMEOUT 1200)  # some forty pages, half of them broken on purpose
 else()
   skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading)
 endif()
