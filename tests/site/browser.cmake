@@ -37,6 +37,7 @@ if(TARGET docs)
   add_browser_test(docs.axe ${CMAKE_CURRENT_LIST_DIR}/axe_test.py ${MUONWALK_SITE_DIR}/html ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   set_tests_properties(docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox docs.axe
     PROPERTIES FIXTURES_REQUIRED docs_site)
+  set_tests_properties(docs.figures PROPERTIES TIMEOUT 1200)  # some forty pages, half of them broken on purpose
 else()
   skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox
     docs.axe)

@@ -78,9 +78,13 @@ def _control(number, choice):
     return f'<label for="{name}"><span>{words}</span><select id="{name}">{options}</select></label>'
 
 
+def _title(name):
+    return f' title="{html.escape(name)}"' if name else ""
+
+
 def _bar_row(data, row, bar, most):
     parts = "".join(f'<div class="mwf-part mwf-s{at}{" mwf-nothing" * (at >= len(bar[0]) or not bar[0][at])}" '
-                    f'style="--share:{bar[0][at] / most if at < len(bar[0]) and most else 0:.5f}" title="{html.escape(name)}"></div>'
+                    f'style="--share:{bar[0][at] / most if at < len(bar[0]) and most else 0:.5f}"{_title(name)}></div>'
                     for at, name in enumerate(data["series"]))
     cells = "".join(f'<td class="mwf-number" data-heading="{html.escape(heading)}">{html.escape(cell, quote=False)}</td>'
                     for heading, cell in zip(data["columns"], bar[1]))
@@ -104,7 +108,7 @@ def bars(number, data):
             f'<figcaption>{html.escape(data["title"], quote=False)}</figcaption><p>{html.escape(data["words"], quote=False)}</p>'
             f'<noscript><p>Shown is {grid}; with JavaScript, other grids can be chosen.</p></noscript>'
             f'<div class="mwf-controls">{"".join(_control(number, choice) for choice in data["choices"])}</div>{legend}'
-            f'<table class="mwf-bars"><thead><tr><th scope="col"></th><th scope="col"></th>{headings}</tr></thead><tbody>{rows}</tbody></table>'
+            f'<table class="mwf-bars"><thead><tr><td class="mwf-names"></td><td></td>{headings}</tr></thead><tbody>{rows}</tbody></table>'
             f'<div class="mwf-refused" role="status"></div></figure>'
             + script_json(f"figure-{number}-data", {**data, "most": most}) + '<script src="bars.js"></script>')
 

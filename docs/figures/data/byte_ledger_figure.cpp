@@ -8,8 +8,8 @@
 namespace muonwalk {
 namespace {
 
-const char* const kSmall = "a sixteenth of the published run";
-const char* const kPublished = "the published run";
+const char* const kSmall = "each side a sixteenth";
+const char* const kPublished = "as published";
 
 std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
   const Grid grid = chosen_grid(chosen);

@@ -24,17 +24,28 @@ Bar bar_of(const Sharding& sharding, const std::string& shown, double element_by
   return {{value}, {fmt::format("{:.2f}", value)}};
 }
 
-std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
-  const Grid grid = chosen_grid(chosen);
-  const bool toy = chosen.at(2) == kToy;
-  sim::Options options;
-  options.grid = grid;
-  const double element_bytes = lesson_15::settings_of(options.seat(0)).gathered() == Precision::bf16 ? 2 : 4;
+// What the five layouts of a model mean on a grid.
+std::vector<Sharding> shardings_of(const std::string& model, const Grid& grid) {
+  const bool toy = model == kToy;
   const Index bucket = toy ? lesson_15::kBucket : megatron_bucket(grid.dp());
-  const std::vector<Parameter> matrices = toy ? lesson_15::kMatrices : sim::with_whole_experts(chosen.at(2));
-  std::vector<Bar> bars;
+  const std::vector<Parameter> matrices = toy ? lesson_15::kMatrices : sim::with_whole_experts(model);
+  std::vector<Sharding> shardings;
   for (const auto& [name, layout] : sim::layouts_of(matrices, grid, lesson_15::kWays, bucket))
-    bars.push_back(bar_of(sharding_of(layout), chosen.at(3), element_bytes));
+    shardings.push_back(sharding_of(layout));
+  return shardings;
+}
+
+std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
+  sim::Options options;
+  options.grid = chosen_grid(chosen);
+  const double element_bytes = lesson_15::settings_of(options.seat(0)).gathered() == Precision::bf16 ? 2 : 4;
+  // What is shown of them changes fastest, and takes no time.
+  static std::string planned;
+  static std::vector<Sharding> shardings;
+  if (const std::string asked = fmt::format("{} {} {}", chosen.at(0), chosen.at(1), chosen.at(2)); asked != planned)
+    shardings = shardings_of(chosen.at(2), options.grid), planned = asked;
+  std::vector<Bar> bars;
+  for (const Sharding& sharding : shardings) bars.push_back(bar_of(sharding, chosen.at(3), element_bytes));
   return bars;
 }
 
