@@ -170,7 +170,7 @@ class Reader(Shell):
             self.fault(f"{LESSON}: remembers what should be forgotten")
 
     def without_storage(self):
-        """What another program has left in the browser's memory is no obstacle."""
+        """What another program has left in the browser's memory does no harm."""
         self.forget()
         self.ask("localStorage.setItem('muonwalk.progress', '[nonsense')")
         self.open(LESSON)
