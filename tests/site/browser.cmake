@@ -31,6 +31,7 @@ if(TARGET docs)
   add_browser_test(docs.search ${CMAKE_CURRENT_LIST_DIR}/search_test.py ${MUONWALK_SITE_DIR}/html)
   add_browser_test(docs.reading ${CMAKE_CURRENT_LIST_DIR}/reading_test.py ${MUONWALK_SITE_DIR}/html)
   set_tests_properties(docs.browse docs.search docs.reading PROPERTIES FIXTURES_REQUIRED docs_site)
+  set_tests_properties(docs.browse PROPERTIES TIMEOUT 1800)  # all players, frame by frame, at three sizes
 else()
   skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.search docs.reading)
 endif()
