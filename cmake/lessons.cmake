@@ -1,14 +1,16 @@
-# add_lesson(lesson_NN_topic [LIBRARIES target...] [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp
+# add_lesson(lesson_NN_topic [LIBRARIES target...] [TOY argument...] [TEST_ARGUMENTS argument...]): builds lessons/lesson_NN_topic/lesson_NN_topic.cpp
 # into bin/ and registers its tests. A lesson that works long names arguments with which most of its tests run it in a smaller
 # size.
+# With TOY, arguments with which it is small enough to be shown with all values, the pictures and the player are of that run.
 function(add_lesson name)
-  cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS;TOY" ${ARGN})
   if(LESSON_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "add_lesson(${name}) does not know ${LESSON_UNPARSED_ARGUMENTS}")
   endif()
   add_executable(${name} ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.cpp)
   target_link_libraries(${name} PRIVATE muonwalk ${LESSON_LIBRARIES})
-  set_target_properties(${name} PROPERTIES MUONWALK_TEST_ARGUMENTS "${LESSON_TEST_ARGUMENTS}")
+  set_target_properties(${name} PROPERTIES MUONWALK_TEST_ARGUMENTS "${LESSON_TEST_ARGUMENTS}"
+    MUONWALK_TOY "${LESSON_TOY}")
   set_property(GLOBAL APPEND PROPERTY MUONWALK_LESSONS ${name})
 endfunction()
 

@@ -115,7 +115,7 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 // matrix w3: rank 0 owns a small part of it, and needs the whole of it to update that part.
 void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buckets& gradients) {
   const Layout& layout = local.hidden;
-  ShownPhases begin(rank, layout);  // told of each phase: for its time, and for the pictures
+  ShownPhases begin(rank, layout, gradients, local.state);  // told of each phase and what it made: times and pictures
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
     for (std::size_t k = 0; k < buffer.buckets.size(); ++k) {
@@ -127,15 +127,18 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
       // Each DP rank saw other data. I get the sum of all their gradients, for my DP shard alone.
       begin(phases::reduce_gradients);
       Flat update = reduce_gradients(rank.dp(), gradients[b][k], counts);
+      begin.made(update);
 
       // Elementwise, so a shard is enough.
       begin(phases::momentum);
       momentum(update.data(), local.state.momentum[b][k].data(), held.size(), settings, update.data());
+      begin.made(update);
 
       // Newton–Schulz needs whole matrices. One message gathers all those of the bucket, unless ranks own whole ones.
       if (!layout.whole_matrices()) {
         begin(phases::dp_gather);
         update = dp_gather(rank.dp(), update, counts, settings.precision);
+        begin.made(update);
         held = bucket.range;
       }
 
@@ -145,28 +148,29 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
         const DistMeta& meta = buffer.parameters[index];
         const Range owned = layout.owned_range(meta, rank.place.dp);
         if (owned.empty()) continue;
-
         begin(phases::tp_gather, &meta);  // from my TP slice to the whole matrix
         Matrix matrix = view_parameter(update, held.begin, meta);
         matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.precision);
-
+        begin.made(matrix);
         begin(phases::orthogonalize, &meta);
         matrix = orthogonalize(matrix, settings, meta.name);
-
+        begin.made(matrix);
         begin(phases::tp_shard, &meta);  // back to my TP slice, without a message
         matrix = tp_shard(matrix, meta.tp_split_dim, rank.tp().size(), rank.tp().rank());
-
+        begin.made(matrix);
         begin(phases::dp_shard, &meta);  // what I own of it, without a message
         const Flat orthogonal = dp_shard(matrix, layout, meta, rank.place.dp);
-
+        begin.made(orthogonal);
         begin(phases::apply, &meta);
         apply(weights.data() + (owned.begin - bucket.range.begin), orthogonal.data(), owned.size(), meta.full_shape,
               settings);
+        begin.made(weights);
       }
 
       // Each rank has new weights for its own DP shard. The next forward pass needs all of them.
       begin(phases::gather_weights);
       all_gather_weights(rank.dp(), weights, counts);
+      begin.made(weights);
     }
   }
 }
@@ -311,7 +315,6 @@ int main(int argc, char** argv) {
   take_steps(lesson);
   const bool one_layout = lesson.options().grid_given || request.own_files();
   int code = finish(lesson, one_layout);
-
   // The second one, unless you asked for a layout.
   if (!one_layout) {
     info.question.clear();  // it was asked

@@ -25,6 +25,8 @@ std::string without_colours(const std::string& line) {
   return plain;
 }
 
+constexpr std::ptrdiff_t kFewestPhases = 3;  // that are worth a picture of their own
+
 bool is_folder(const std::string& path) { return !path.empty() && path.back() == '/'; }
 
 }  // namespace
@@ -150,8 +152,13 @@ void Recorder::quiet_step(const std::string& title, const StepRecords& records) 
     if (!open.empty()) close("");
   }
   if (phases.empty()) place("");
+  const std::size_t before = recording_.steps.size();
   for (std::size_t p = 0; p < phases.size(); ++p)
     add_step(phases[p].empty() ? title : fmt::format("{}: {}", title, phases[p]), of_phase[p]);
+  const auto shows = [](const RecordedStep& step) { return !step.holds.front().empty(); };
+  const auto first = recording_.steps.begin() + static_cast<std::ptrdiff_t>(before);
+  if (phases_.empty() && std::count_if(first, recording_.steps.end(), shows) >= kFewestPhases)
+    phases_ = {static_cast<int>(before), static_cast<int>(recording_.steps.size()) - 1};
 }
 
 void Recorder::step_printed() {
@@ -176,6 +183,7 @@ void Recorder::write() const {
   if (!is_folder(svg_path_))
     return write(svg_path_, pictures_.empty() ? strips_svg(recording_) : pictures_.front().second);
   for (const auto& [name, svg] : pictures_) write(fmt::format("{}{}.svg", svg_path_, name), svg);
+  if (!phases_.empty()) write(svg_path_ + "phases.svg", phases_svg(recording_, phases_.begin, phases_.end, 0));
   for (std::size_t step = 0; step < recording_.steps.size(); ++step)
     write(fmt::format("{}step_{}.svg", svg_path_, step + 1), strip_svg(recording_, static_cast<int>(step)));
 }

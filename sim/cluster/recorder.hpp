@@ -58,6 +58,7 @@ class Recorder {
   std::size_t own_lines_ = 0;  // of the last step: those that it printed itself
   int matrices_ = 0;           // tensors that have a colour so far
   int runs_ = 0;
+  Range phases_;  // the first and the last step that are the phases of one piece of work; empty where there are none
 };
 
 /// Throws UsageError when a file of a recording can't be written where it should be; makes the folder of pictures if

@@ -16,6 +16,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--model", "with --plan: the matrices of a published model,\nfor example llama-3-70b", &training.model},
           {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
           {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
+          {"--toy", "the four matrices of lessons 03 to 08, whose values --record keeps", &training.toy},
           {"--lr", "learning rate (default 0.1)", &muon.lr},
           {"--momentum", "momentum (default 0.9)", &muon.momentum},
           {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},

@@ -30,12 +30,14 @@ SvgStyle style() {
   style.colour(".mw-padding", "fill", kPadding);
   style.colour(".mw-hatch", "stroke", kHatch);
   style.colour(".mw-edge", "stroke", kQuiet);
-  style.colour(".mw-gap", "stroke", kPaper);
+  style.rule(".mw-owner", "stroke-width:2");
+  style.colour(".mw-gap", "stroke", kInk);
   style.colour(".mw-boundary", "stroke", kInk);
   style.colours(".mw-p", "fill", parameter_colour);
   style.colours(".mw-halo", "stroke", parameter_colour);
   style.colours(".mw-r", "fill", rank_colour);
   style.colours(".mw-frame", "stroke", rank_colour);
+  style.colours(".mw-of", "stroke", rank_colour);
   return style;
 }
 
@@ -89,6 +91,8 @@ class Drawing {
       svg += line_down(row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin), top - 5, top + kRowHeight + 5,
                        width / dp_ > 12 ? 1.5 : 0.5);
     }
+    for (int rank = 0; rank < dp_ && width / dp_ > 12; ++rank)
+      svg += owner_outline(layout_.dp_slice(buffer_idx, bucket_idx, rank), rank, row);
     for (const int p : bucket.parameters) svg += name_in_row(buffer.parameters[p], row);
     if (is_marked()) {
       const Range slice = layout_.dp_slice(buffer_idx, bucket_idx, marked_);
@@ -110,10 +114,9 @@ class Drawing {
       // The marked rank's number is always there; those that it would touch are not.
       const bool near_marked = is_marked() && std::abs(rank - marked_) < step;
       if (rank != marked_ && (rank % step != 0 || near_marked)) continue;
-      svg +=
-          svg_text(left_ + width * (rank + 0.5), y,
-                   rank == marked_ ? fmt::format("mw-middle mw-strong mw-r{}", rank % kColours) : "mw-middle mw-quiet",
-                   (roomy ? "rank " : "") + std::to_string(rank));
+      svg += svg_text(left_ + width * (rank + 0.5), y,
+                      fmt::format("mw-middle mw-r{}{}", rank % kColours, rank == marked_ ? " mw-strong" : ""),
+                      (roomy ? "rank " : "") + std::to_string(rank));
     }
     return svg;
   }
@@ -129,6 +132,8 @@ class Drawing {
       padding = padding || buffer.padding > 0;
     }
     if (padding) entries.push_back({"fill=\"url(#mw-hatching)\"", "padding", "belongs to no parameter"});
+    if (dp_ > 1 && !layout_.buffers.empty() && !is_marked())
+      entries.push_back({"class=\"mw-none mw-of0 mw-owner\"", "outline", "the DP rank that owns it"});
     if (is_marked()) {
       entries.push_back({fmt::format("class=\"mw-none mw-frame{}\" stroke-width=\"2.5\"", marked_ % kColours),
                          fmt::format("what DP rank {} owns", marked_), ""});
@@ -139,11 +144,21 @@ class Drawing {
  private:
   bool is_marked() const { return marked_ >= 0; }
 
+  // The outline of a shard in its owner's colour, above and below the parameters and a little inside of its boundaries.
+  std::string owner_outline(Range shard, int rank, const Row& row) const {
+    if (shard.empty() || rank == marked_) return "";
+    const double left = row.x(shard.begin) + 1.5;
+    return svg_rectangle(left, row.top - 3, row.x(shard.end) - 1.5 - left, kRowHeight + 6,
+                         fmt::format("rx=\"3\" class=\"mw-none mw-of{} mw-owner\"", rank % kColours),
+                         fmt::format("<title>DP rank {} owns elements {}</title>", rank, range_text(shard)));
+  }
+
   std::string parameter_run(const DistMeta& meta, const Row& row) const {
     const std::vector<int> ranks = layout_.owners(meta);
-    const double left = row.x(meta.global_range.begin);
-    return svg_rectangle(left, row.top, std::max(0.6, row.x(meta.global_range.end) - left), kRowHeight,
-                         fmt::format("class=\"mw-p{} mw-gap\"", meta.parameter % kColours),
+    const double left = row.x(meta.global_range.begin), width = row.x(meta.global_range.end) - left;
+    return svg_rectangle(left, row.top, std::max(0.6, width), kRowHeight,
+                         fmt::format("class=\"mw-p{} mw-gap\" stroke-width=\"{:.2f}\"", meta.parameter % kColours,
+                                     std::min(1.0, width / 4)),
                          fmt::format("<title>{}: TP slice {}, elements {}, DP ranks {}</title>",
                                      xml_text(visible_name(meta.name)), shape_text(meta.shape.rows, meta.shape.cols),
                                      range_text(meta.global_range), range_text({ranks.front(), ranks.back() + 1})));

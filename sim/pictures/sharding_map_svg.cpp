@@ -34,12 +34,16 @@ SvgStyle style() {
   style.colour(".mw-cut", "stroke", kInk);
   style.colour(".mw-lines", "stroke", kInk);
   style.colour(".mw-padding", "fill", kPadding);
-  style.colour(".mw-gap", "stroke", kPaper);
+  style.colour(".mw-span", "stroke", kInk);
   style.colour(".mw-share", "stroke", kInk);
   style.colour(".mw-elements", "fill", kHatch);
   style.colour(".mw-work", "fill", kInk);
   style.colours(".mw-p", "fill", parameter_colour);
-  style.colours(".mw-r", "fill", rank_colour);
+  style.rule(".mw-none", "fill:none");
+  style.rule(".mw-owner", "stroke-width:2.5");
+  style.colour(".mw-dots", "fill", kInk);
+  style.colour(".mw-hatch", "stroke", kHatch);
+  style.colours(".mw-r", "stroke", rank_colour);
   return style;
 }
 
@@ -78,7 +82,10 @@ std::string buffers_in_row(const Layout& layout, double top) {
   Index size = 0;
   for (const Buffer& buffer : layout.buffers) size += buffer.size;
   const double scale = size == 0 ? 0 : kRowWidth / static_cast<double>(size);
-  std::string svg = svg_rectangle(kMargin, top, kRowWidth, kRowHeight, "class=\"mw-padding\""), cuts, band;
+  std::string svg =
+      svg_rectangle(kMargin, top, kRowWidth, kRowHeight, "class=\"mw-padding\"") +
+      svg_rectangle(kMargin, top, kRowWidth, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
+  std::string cuts, band;
   double left = kMargin;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
@@ -91,7 +98,9 @@ std::string buffers_in_row(const Layout& layout, double top) {
           fmt::format("<title>{}: elements {}, DP ranks {}</title>", xml_text(visible_name(meta.name)),
                       range_text(range), range_text({owners.front(), owners.back() + 1}));
       svg += svg_rectangle(x(range.begin), top, width, kRowHeight,
-                           fmt::format("class=\"mw-p{} mw-gap\"", meta.parameter % kColours), title);
+                           fmt::format("class=\"mw-p{} mw-span\" stroke-width=\"{:.2f}\"", meta.parameter % kColours,
+                                       std::min(1.0, width / 4)),
+                           title);
       if (owners.size() > 1) cuts += svg_rectangle(x(range.begin), top, width, kRowHeight, "class=\"mw-cut\"", title);
     }
     for (std::size_t k = 0; k < buffer.buckets.size(); ++k)
@@ -99,8 +108,11 @@ std::string buffers_in_row(const Layout& layout, double top) {
         const Range own = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank);
         if (own.empty()) continue;
         band += svg_rectangle(x(own.begin), top + kRowHeight + 4, x(own.end) - x(own.begin), kBandHeight,
-                              fmt::format("class=\"mw-r{} mw-gap\"", rank % kColours),
+                              fmt::format("class=\"mw-r{} mw-none mw-owner\"", rank % kColours),
                               fmt::format("<title>bucket {}: DP rank {} owns {}</title>", k, rank, range_text(own)));
+        if (x(own.end) - x(own.begin) >= 14)
+          band += svg_text((x(own.begin) + x(own.end)) / 2, top + kRowHeight + 14, "mw-middle mw-small",
+                           std::to_string(rank));
       }
     left = x(buffer.size);
   }
@@ -137,10 +149,11 @@ std::string legend_entry(double x, double y, const std::string& attributes, cons
 // Parameters, ranks and marks, in as many columns as fit; `y` is moved below them.
 std::string legend(const Layout& layout, double& y) {
   std::vector<std::pair<std::string, std::string>> entries = {{"class=\"mw-cut\"", "cut: several owners"},
+                                                              {"fill=\"url(#mw-hatching)\"", "padding"},
                                                               {"class=\"mw-elements\"", "elements"},
                                                               {"class=\"mw-work\"", "work"}};
   for (int rank = 0; rank < std::min(layout.grid.dp(), kColours); ++rank)
-    entries.emplace_back(fmt::format("class=\"mw-r{}\"", rank), fmt::format("DP rank {}", rank));
+    entries.emplace_back(fmt::format("class=\"mw-owner mw-none mw-r{}\"", rank), fmt::format("DP rank {}", rank));
   std::vector<const DistMeta*> metas;
   for (const Buffer& buffer : layout.buffers)
     for (const DistMeta& meta : buffer.parameters) metas.push_back(&meta);
@@ -172,7 +185,7 @@ std::string sharding_map_svg(const std::vector<std::pair<std::string, Layout>>& 
   const std::string grid = layouts[0].second.grid.text();
   std::string body = svg_text(kMargin, 38, "mw-title", "Who owns what, and how much work that is · " + grid);
   body += svg_text(kMargin, 60, "mw-prose mw-quiet",
-                   "Hatched matrices have several owners. The dashed line is an equal share of all elements, or of all "
+                   "Dotted matrices have several owners. The dashed line is an equal share of all elements, or of all "
                    "work done once.");
   std::string description;
   double y = 92;
@@ -192,12 +205,13 @@ std::string sharding_map_svg(const std::vector<std::pair<std::string, Layout>>& 
   }
   y -= 14;
   body += legend(layouts[0].second, y);
-  const std::string hatching =
-      "<defs><pattern id=\"mw-cuts\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-      "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" class=\"mw-lines\" "
-      "stroke-width=\"1.5\"/></pattern></defs>\n";
+  const std::string patterns =
+      "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
+      "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" class=\"mw-hatch\" "
+      "stroke-width=\"3\"/></pattern><pattern id=\"mw-cuts\" width=\"6\" height=\"6\" "
+      "patternUnits=\"userSpaceOnUse\"><circle cx=\"3\" cy=\"3\" r=\"1.1\" class=\"mw-dots\"/></pattern></defs>\n";
   return svg_page("mw-sharding", kWidth, y + 8, "Layouts of the same matrices, " + grid, description, style(),
-                  hatching + body);
+                  patterns + body);
 }
 
 }  // namespace muonwalk

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "src/layout/parameter.hpp"
+#include "sim/pictures/strip_origin.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -51,31 +51,6 @@ Blocks held_before(const Recording& recording, int step, std::size_t rank) {
   return before;
 }
 
-// Where the elements of a block came from: the parts of its tensor that its rank and those who sent to it held before.
-std::vector<StripSeam> seams_of(const Strip& strip, int rank, const RecordedBlock& block) {
-  std::vector<StripSeam> seams;
-  Index of = 0;
-  const auto add = [&](int source) {
-    for (const RecordedBlock* held : strip.before[static_cast<std::size_t>(source)]) {
-      if (held->tensor != block.tensor || held->unit.empty() || (of != 0 && held->of != of)) continue;
-      of = held->of;
-      seams.push_back({source, held->begin, held->end, held->of, held->unit == "rows"});
-    }
-  };
-  for (int source = 0; source < static_cast<int>(strip.before.size()); ++source) {
-    const auto sends = [&](const StripArrow& arrow) { return arrow.from == source && arrow.to == rank; };
-    if (source == rank || std::any_of(strip.arrows.begin(), strip.arrows.end(), sends)) add(source);
-  }
-  // Parts that tile it were laid side by side; parts that overlap were summed, and then nothing came from one rank
-  // alone.
-  Index laid = 0;
-  for (const StripSeam& seam : seams) {
-    if (seam.begin < laid) return {};
-    laid = seam.end;
-  }
-  return seams.size() > 1 ? seams : std::vector<StripSeam>();
-}
-
 std::string traffic_text(const RecordedStep& step) {
   if (step.moves.empty()) return "nothing travels";
   std::vector<std::pair<std::string, std::vector<std::string>>> used;  // collectives and their groups, as first used
@@ -95,11 +70,31 @@ std::string traffic_text(const RecordedStep& step) {
                      count_text(static_cast<Index>(step.moves.size()), "message"), bytes_text(bytes));
 }
 
-std::string blocks_text(const std::vector<const RecordedBlock*>& blocks) {
+// ", holds q 0–5 and up 0–11": which elements of which parameter are in a buffer.
+std::string contents_text(const Recording& recording, const RecordedBlock& block) {
+  if (!block.spans) return "";
+  std::vector<std::string> all;
+  for (const RecordedSpan& span : *block.spans)
+    all.push_back(fmt::format("{} {}", recording.tensors[static_cast<std::size_t>(span.tensor)].name,
+                              range_text({span.first, span.first + span.end - span.begin})));
+  return all.empty() ? ", padding" : fmt::format(", holds {}", fmt::join(all, " and "));
+}
+
+// ", from bucket 0, 8–19", ", Σ of ranks 0, 2".
+std::string origin_text(const Strip& strip, const RecordedBlock& block) {
+  std::string text;
+  if (const auto place = strip.places.find(&block); place != strip.places.end())
+    text += ", " + place_text(place->second);
+  if (const auto sum = strip.sums.find(&block); sum != strip.sums.end()) text += ", " + sum_text(sum->second);
+  return text;
+}
+
+std::string blocks_text(const Recording& recording, const Strip& strip,
+                        const std::vector<const RecordedBlock*>& blocks) {
   std::vector<std::string> all;
   for (const RecordedBlock* block : blocks)
-    all.push_back(fmt::format("{} ({}, {}, {})", block->name, part_text(*block), block_shape_text(*block),
-                              bytes_text(block->bytes)));
+    all.push_back(fmt::format("{} ({}, {}, {}{})", block->name, part_text(*block), block_shape_text(*block),
+                              bytes_text(block->bytes), contents_text(recording, *block) + origin_text(strip, *block)));
   return fmt::format("{}", fmt::join(all, " and "));
 }
 
@@ -119,8 +114,7 @@ Strip strip_of(const Recording& recording, int step) {
   }
   for (const auto& [ends, arrow] : arrows) strip.arrows.push_back(arrow);
   for (std::size_t rank = 0; rank < strip.after.size(); ++rank)
-    for (const RecordedBlock* block : strip.after[rank])
-      strip.seams[block] = seams_of(strip, static_cast<int>(rank), *block);
+    for (const RecordedBlock* block : strip.after[rank]) add_origin(recorded, static_cast<int>(rank), *block, strip);
   strip.traffic = traffic_text(recorded);
   return strip;
 }
@@ -136,17 +130,25 @@ std::string block_shape_text(const RecordedBlock& block) {
   return block.flat ? number_text(block.cols) : shape_text(block.rows, block.cols);
 }
 
+std::string place_text(const StripPlace& place) {
+  return fmt::format("from {}, {}", block_name(*place.buffer), range_text(place.range));
+}
+
+std::string sum_text(const std::vector<int>& ranks) { return fmt::format("Σ of ranks {}", fmt::join(ranks, ", ")); }
+
+std::string block_name(const RecordedBlock& block) { return block.name.substr(0, block.name.find(", ")); }
+
 std::string strip_words(const Recording& recording, int step) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
   const Strip strip = strip_of(recording, step);
   std::string text = fmt::format("Step {}: {}; {}.", recorded.number, recorded.title, strip.traffic);
   for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
     std::vector<std::string> clauses;
-    if (!strip.before[rank].empty()) clauses.push_back("before: " + blocks_text(strip.before[rank]));
+    if (!strip.before[rank].empty()) clauses.push_back("before: " + blocks_text(recording, strip, strip.before[rank]));
     for (const StripArrow& arrow : strip.arrows)
       if (arrow.from == static_cast<int>(rank))
         clauses.push_back(fmt::format("sends {} to rank {}", bytes_text(arrow.bytes), arrow.to));
-    if (!strip.after[rank].empty()) clauses.push_back("after: " + blocks_text(strip.after[rank]));
+    if (!strip.after[rank].empty()) clauses.push_back("after: " + blocks_text(recording, strip, strip.after[rank]));
     for (const std::string& line : recorded.says[rank]) clauses.push_back(fmt::format("says: {}", line));
     if (!clauses.empty()) text += fmt::format("\n{}: {}.", recording.ranks[rank].label, fmt::join(clauses, "; "));
   }

@@ -1,124 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "sim/pictures/strip_arrows.hpp"
 #include "sim/pictures/strip_blocks.hpp"
+#include "sim/pictures/strip_page.hpp"
 #include "sim/pictures/svg_parts.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-// Lengths in the picture's own units; the viewer scales them. Narrow, so that letters stay readable on a phone.
-constexpr double kWidth = 560;
-constexpr double kMargin = 16;
-constexpr double kRight = kWidth - kMargin;
-constexpr double kLeft = 84;    // where a row begins at the earliest, right of the rank's label
-constexpr double kArrows = 56;  // room for arrows between the columns
 constexpr double kRowPadding = 9;
-
-SvgStyle style() {
-  SvgStyle style(".mw-strip", 11, 15, 12);
-  style.rule("text", "stroke-width:3px;paint-order:stroke;stroke-linejoin:round");
-  style.rule(".mw-name", "font-weight:bold;font-size:12px");
-  style.rule(".mw-said", "white-space:pre");
-  style.rule(".mw-none", "fill:none");
-  style.rule(".mw-arrow", "fill:none;stroke-width:1.6");
-  style.rule(".mw-stays", "stroke-dasharray:3 3;stroke-width:1.3;fill:none");
-  style.colour("text", "stroke", kPaper);
-  style.colour(".mw-whole", "fill", kPadding);
-  style.colour(".mw-edge", "stroke", kQuiet);
-  style.colour(".mw-cells", "stroke", kPaper);
-  style.colour(".mw-between", "stroke", kHatch);
-  style.colour(".mw-stays", "stroke", kQuiet);
-  style.colour(".mw-head-stays", "fill", kQuiet);
-  style.colours(".mw-t", "fill", parameter_colour);
-  style.colours(".mw-r", "stroke", rank_colour);
-  style.colours(".mw-head", "fill", rank_colour);
-  return style;
-}
-
-// Where a rank's row stands.
-struct RankRow {
-  double top = 0;
-  double height = 0;
-  double middle() const { return top + height / 2; }
-};
-
-std::string arrow_svg(double x0, double y0, double x1, double y1, const std::string& line_class,
-                      const std::string& head_class, const std::string& title) {
-  const double middle = (x0 + x1) / 2, tip = x1 - 6;
-  return fmt::format(
-      "<g><title>{0}</title><path d=\"M{1:.1f} {2:.1f}C{3:.1f} {2:.1f} {3:.1f} {4:.1f} {5:.1f} {4:.1f}\" "
-      "class=\"{6}\"/><path d=\"M{7:.1f} {4:.1f}l-7 -3.2v6.4z\" class=\"{8}\"/></g>\n",
-      xml_text(title), x0, y0, middle, y1, tip, line_class, x1, head_class);
-}
-
-// "3 × 40 B" out of a rank: the same to everybody, or the sum.
-std::string sent_text(const std::vector<StripArrow>& arrows) {
-  long long bytes = 0;
-  bool equal = true;
-  for (const StripArrow& arrow : arrows) {
-    bytes += arrow.bytes;
-    equal = equal && arrow.bytes == arrows.front().bytes;
-  }
-  if (arrows.size() == 1) return short_bytes(bytes);
-  return equal ? fmt::format("{} × {}", arrows.size(), short_bytes(bytes / static_cast<long long>(arrows.size())))
-               : fmt::format("{} in all", short_bytes(bytes));
-}
-
-std::vector<StripArrow> leaving_from(const Strip& strip, int rank) {
-  std::vector<StripArrow> leaving;
-  for (const StripArrow& arrow : strip.arrows)
-    if (arrow.from == rank) leaving.push_back(arrow);
-  return leaving;
-}
-
-// How wide the room between the columns is: the longest of the words about what is sent, and the arrows.
-double gutter_width(const Strip& strip) {
-  int letters = 0;
-  for (std::size_t rank = 0; rank < strip.before.size(); ++rank) {
-    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(rank));
-    if (!leaving.empty()) letters = std::max(letters, text_width(sent_text(leaving)));
-  }
-  return kArrows + letters * kLetter;
-}
-
-// Arrows for what travels, dashed ones for what a rank makes of what it has. They end in the order of their senders.
-std::string arrows_svg(const Strip& strip, const std::vector<RankRow>& rows, double left, double x1) {
-  const double x0 = x1 - kArrows + 6;
-  const auto stays = [&](std::size_t rank) { return !strip.before[rank].empty() && !strip.after[rank].empty(); };
-  std::string svg, words;
-  for (std::size_t to = 0; to < rows.size(); ++to) {
-    std::vector<const StripArrow*> arriving;
-    for (const StripArrow& arrow : strip.arrows)
-      if (arrow.to == static_cast<int>(to)) arriving.push_back(&arrow);
-    const auto own = std::find_if(arriving.begin(), arriving.end(),
-                                  [&](const StripArrow* arrow) { return arrow->from > static_cast<int>(to); });
-    if (stays(to)) arriving.insert(own, nullptr);  // what the rank has itself
-    for (std::size_t i = 0; i < arriving.size(); ++i) {
-      const double room = std::min(rows[to].height - 8, 10.0 * static_cast<double>(arriving.size()));
-      const double y =
-          rows[to].middle() + room * ((static_cast<double>(i) + 0.5) / static_cast<double>(arriving.size()) - 0.5);
-      const StripArrow* arrow = arriving[i];
-      if (arrow == nullptr) {
-        svg +=
-            arrow_svg(x0, rows[to].middle(), x1, y, "mw-stays", "mw-head-stays", fmt::format("stays on rank {}", to));
-        continue;
-      }
-      svg += arrow_svg(x0, rows[static_cast<std::size_t>(arrow->from)].middle(), x1, y,
-                       fmt::format("mw-arrow mw-r{}", arrow->from % kColours),
-                       fmt::format("mw-head{}", arrow->from % kColours),
-                       fmt::format("rank {} sends {} to rank {} in {}", arrow->from, bytes_text(arrow->bytes), to,
-                                   count_text(arrow->messages, "message")));
-    }
-    const std::vector<StripArrow> leaving = leaving_from(strip, static_cast<int>(to));
-    if (!leaving.empty())
-      words += svg_text(left, rows[to].middle() + 4, fmt::format("mw-head{}", to % kColours), sent_text(leaving));
-  }
-  return svg + words;
-}
 
 constexpr char kBecomes[] = "   →   ";
 
@@ -180,7 +73,7 @@ std::vector<std::string> said_after(const Recording& recording, const RecordedSt
 Piece strip_piece(const Recording& recording, int step, double top) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
   const Strip strip = strip_of(recording, step);
-  const StripBlocks blocks(recording, strip);
+  StripBlocks blocks(recording, strip);
   const auto some = [](const auto& of_ranks) {
     return std::any_of(of_ranks.begin(), of_ranks.end(), [](const auto& of_rank) { return !of_rank.empty(); });
   };
@@ -227,8 +120,8 @@ Piece strip_piece(const Recording& recording, int step, double top) {
     }
     const double before_width = gutter - left - 6;
     const Piece held = both ? said_piece(half_of(recorded.says[rank], true), left, inside, before_width)
-                            : blocks.column(strip.before[rank], left, inside, before_width);
-    Piece holds = blocks.column(strip.after[rank], after, inside, kRight - after);
+                            : blocks.column(strip.before[rank], static_cast<int>(rank), left, inside, before_width);
+    Piece holds = blocks.column(strip.after[rank], static_cast<int>(rank), after, inside, kRight - after);
     const Piece said =
         said_piece(said_after(recording, recorded, rank, both), after, inside + holds.height, kRight - after);
     holds.svg += said.svg;
@@ -243,16 +136,12 @@ Piece strip_piece(const Recording& recording, int step, double top) {
   return piece;
 }
 
-std::string page(const std::string& title, const std::string& description, const Piece& body) {
-  return svg_page("mw-strip", kWidth, std::ceil(body.height + 8), title, description, style(), body.svg);
-}
-
 }  // namespace
 
 std::string strip_svg(const Recording& recording, int step) {
   const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
-  return page(fmt::format("{}, step {}: {}", recording.title, recorded.number, recorded.title),
-              strip_words(recording, step), strip_piece(recording, step, 4));
+  return strip_page(fmt::format("{}, step {}: {}", recording.title, recorded.number, recorded.title),
+                    strip_words(recording, step), strip_piece(recording, step, 4));
 }
 
 std::string strips_svg(const Recording& recording) {
@@ -264,7 +153,7 @@ std::string strips_svg(const Recording& recording) {
     all.height += strip.height + 18;
     words += strip_words(recording, step) + "\n";
   }
-  return page(fmt::format("Lesson {}, {}, step by step", recording.number, recording.title), words, all);
+  return strip_page(fmt::format("Lesson {}, {}, step by step", recording.number, recording.title), words, all);
 }
 
 }  // namespace muonwalk::sim

@@ -13,6 +13,7 @@ namespace muonwalk {
 struct TrainingRequest {
   int steps = 10;                    ///< --steps: optimizer steps on random numbers
   bool small = false;                ///< --small: matrices of an eighth of the size
+  bool toy = false;                  ///< --toy: matrices that can be read number by number
   std::string model;                 ///< --model: matrices of a large model, to be planned and not run
   bool plan = false;                 ///< --plan: nothing will run
   TrainingFileNames files;           ///< --params, --grads, --out, --frozen: the reader's own

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,9 +71,17 @@ TEST_CASE("buffer_map_svg: any layout: well-formed, the same every time, a bound
       padding += buffer.padding > 0 ? 1 : 0;
     }
     CHECK(times(svg, "class=\"mw-boundary\"") == buckets * (dp - 1));
-    CHECK(times(svg, " mw-gap\"><title>") == static_cast<int>(description.parameters.size()));
+    CHECK(times(svg, " mw-gap\" stroke-width=\"") == static_cast<int>(description.parameters.size()));
     // A frame on every bucket, and one in the legend.
     CHECK(times(svg, "class=\"mw-none mw-frame") == (marked < 0 ? 0 : buckets + 1));
+    // Every shard of a rank is outlined in its colour, or framed, where there is room and it has any.
+    if (dp <= 7)
+      for (int rank = 0; rank < dp; ++rank) {
+        const int owned = marked == rank ? 0 : buckets;
+        CHECK(times(svg, fmt::format("<title>DP rank {} owns elements ", rank)) == owned);
+        CHECK(times(svg, fmt::format("class=\"mw-none mw-of{} mw-owner\"><title>DP rank {} owns", rank, rank)) ==
+              owned);
+      }
     CHECK(times(svg, "belongs to no parameter") == (padding > 0 ? 1 : 0));
     for (const Parameter& parameter : description.parameters) CHECK(times(svg, ">" + parameter.name + "<") >= 1);
   }
@@ -85,8 +94,8 @@ TEST_CASE("buffer_map_svg: a run begins and ends where the parameter does") {
       plan_layout({{"a", {1, 2}, SplitDim::none, 0}, {"b", {1, 5}, SplitDim::none, 0}}, Grid().dp(4), options);
   const std::string svg = buffer_map_svg(layout, 1);
   // Eight elements on 800 units that begin at 136: a 0–1, b 2–6, one of padding; boundaries after every two elements.
-  CHECK(times(svg, "<rect x=\"136.00\" y=\"128.00\" width=\"200.00\" height=\"34.00\" class=\"mw-p0 mw-gap\">") == 1);
-  CHECK(times(svg, "<rect x=\"336.00\" y=\"128.00\" width=\"500.00\" height=\"34.00\" class=\"mw-p1 mw-gap\">") == 1);
+  CHECK(times(svg, "<rect x=\"136.00\" y=\"128.00\" width=\"200.00\" height=\"34.00\" class=\"mw-p0 mw-gap\" ") == 1);
+  CHECK(times(svg, "<rect x=\"336.00\" y=\"128.00\" width=\"500.00\" height=\"34.00\" class=\"mw-p1 mw-gap\" ") == 1);
   for (const char* x : {"336.00", "536.00", "736.00"}) CHECK(times(svg, std::string("<line x1=\"") + x + "\"") == 1);
   CHECK(times(svg, "<title>b: TP slice 1 × 5, elements 2–6, DP ranks 1–3</title>") == 1);
   CHECK(times(svg, "<rect x=\"336.00\" y=\"123.00\" width=\"200.00\" height=\"44.00\" rx=\"3\"") == 1);
@@ -178,6 +187,13 @@ TEST_CASE("palette: text on a parameter, and a rank on the page, have a contrast
     CHECK(contrast(rank_colour(i).light, kPaper.light) >= 4.5);
     CHECK(contrast(rank_colour(i).dark, kPaper.dark) >= 4.5);
   }
+  // Two fills that meet are told apart by the line between them, and padding by its line and its hatching.
+  for (int i = 0; i < kColours; ++i) {
+    CHECK(contrast(parameter_colour(i).light, kInk.light) >= 3);
+    CHECK(contrast(parameter_colour(i).dark, kInk.dark) >= 3);
+  }
+  CHECK(contrast(kPadding.light, kInk.light) >= 3);
+  CHECK(contrast(kPadding.dark, kInk.dark) >= 3);
   CHECK(contrast(kQuiet.light, kPaper.light) >= 4.5);
   CHECK(contrast(kQuiet.dark, kPaper.dark) >= 4.5);
   CHECK(parameter_colour(kColours).light == parameter_colour(0).light);

@@ -56,8 +56,8 @@ TEST_CASE("sharding_map_svg: any layouts: well-formed, the same every time; a ru
     };
     std::size_t runs = 0, owners = 0;
     for (int colour = 0; colour < kColours; ++colour) {
-      runs += with_text(fmt::format("mw-p{} mw-gap", colour), "elements");
-      owners += with_text(fmt::format("mw-r{} mw-gap", colour), "owns");
+      runs += with_text(fmt::format("mw-p{} mw-span", colour), "elements");
+      owners += with_text(fmt::format("mw-r{} mw-none mw-owner", colour), "owns");
     }
     CHECK(runs == 3 * random.parameters.size());
     CHECK(owners == owned);
@@ -91,7 +91,7 @@ TEST_CASE("sharding_map_svg: bars are as high as the loads, to one scale; what a
   CHECK(std::abs(elements[0].bottom() - work[1].bottom()) < 0.02);
   CHECK(elements[0].bottom() < elements[2].y);
 
-  const std::vector<Drawn> b = page.of_class("mw-p1 mw-gap"), second = page.of_class("mw-r1 mw-gap");
+  const std::vector<Drawn> b = page.of_class("mw-p1 mw-span"), second = page.of_class("mw-r1 mw-none mw-owner");
   REQUIRE(b.size() == 2);
   REQUIRE(second.size() == 2);
   CHECK(std::abs(b[0].x - second[0].x) < 0.02);
@@ -104,12 +104,12 @@ TEST_CASE("sharding_map_svg: the buffers of a layout stand beside each other, an
   const std::vector<Parameter> two = {{"a", {8, 8}}, {"b", {8, 8}, SplitDim::none, /*group=*/1}};
   const DrawnPage page(sharding_map_svg({{"both", plan_layout(two, Grid().dp(2), {0, 1, 1, Ownership::buckets, {}})}}));
   CHECK(page.complaint() == "");
-  const std::vector<Drawn> a = page.of_class("mw-p0 mw-gap"), b = page.of_class("mw-p1 mw-gap");
+  const std::vector<Drawn> a = page.of_class("mw-p0 mw-span"), b = page.of_class("mw-p1 mw-span");
   REQUIRE(a.size() == 1);
   REQUIRE(b.size() == 1);
   CHECK(std::abs(a[0].right() - b[0].x) < 0.02);
   CHECK(std::abs(a[0].width - b[0].width) < 0.02);
-  const std::vector<Drawn> owners = page.of_class("mw-r1 mw-gap");
+  const std::vector<Drawn> owners = page.of_class("mw-r1 mw-none mw-owner");
   REQUIRE(owners.size() == 2);
   CHECK(std::abs(owners[0].right() - a[0].right()) < 0.02);
   CHECK(std::abs(owners[1].right() - b[0].right()) < 0.02);

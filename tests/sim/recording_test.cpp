@@ -456,7 +456,7 @@ std::vector<DrawnBox> boxes_of(const std::string& svg, const std::string& style_
 }  // namespace
 
 TEST_CASE(
-    "strip_svg: the part that is held lies in its whole, and stripes tell from whom each part came, by place and "
+    "strip_svg: the part that is held lies in its whole, and outlines tell from whom each part came, by place and "
     "colour") {
   for (const std::string unit : {"rows", "columns", "elements"}) {
     CAPTURE(unit);
@@ -477,7 +477,7 @@ TEST_CASE(
     }
     add_step(recording, parts);
     add_step(recording, wholes, moves);
-    const std::vector<DrawnBox> held = boxes_of(strip_svg(recording, 0), "mw-t0"),
+    const std::vector<DrawnBox> held = boxes_of(strip_svg(recording, 0), "mw-t0 mw-fill"),
                                 all = boxes_of(strip_svg(recording, 0), "mw-whole");
     REQUIRE(held.size() == 3);
     REQUIRE(all.size() == 3);
@@ -493,13 +493,18 @@ TEST_CASE(
     const std::vector<DrawnBox> wholes_drawn = boxes_of(gathered, "mw-whole");
     REQUIRE(wholes_drawn.size() == 6);  // three parts before, three wholes after
     for (int from = 0; from < 3; ++from) {
-      const std::vector<DrawnBox> stripes = boxes_of(gathered, "mw-head" + std::to_string(from));
-      REQUIRE(stripes.size() == 3);  // one on each rank's whole
-      for (std::size_t rank = 0; rank < 3; ++rank) {
-        const DrawnBox& whole = wholes_drawn[2 * rank + 1];
-        const double along =
-            unit == "rows" ? (stripes[rank].y - whole.y) / whole.height : (stripes[rank].x - whole.x) / whole.width;
-        CHECK(along == doctest::Approx(from / 3.0).epsilon(0.01));
+      const std::vector<DrawnBox> outlines = boxes_of(gathered, fmt::format("mw-none mw-r{} mw-from", from));
+      REQUIRE(outlines.size() == 4);  // around its own part before, and on each rank's whole
+      for (std::size_t at = 0, rank = 0; at < 4; ++at) {
+        const DrawnBox& outline = outlines[at];
+        const bool before = static_cast<int>(at) == from;  // a rank's row begins with what it held
+        const DrawnBox& whole = wholes_drawn[before ? 2 * static_cast<std::size_t>(from) : 2 * rank + 1];
+        const double along = unit == "rows" ? (outline.y + outline.height / 2 - whole.y) / whole.height
+                                            : (outline.x + outline.width / 2 - whole.x) / whole.width;
+        CHECK(along == doctest::Approx((from + 0.5) / 3).epsilon(0.01));
+        const double share = unit == "rows" ? outline.height / whole.height : outline.width / whole.width;
+        CHECK(std::abs(share - 1.0 / 3) < 0.2);
+        rank += before ? 0 : 1;
       }
     }
   }
@@ -532,7 +537,10 @@ TEST_CASE(
   CHECK(words == std::vector<std::string>{"mw-head0 3 × 8 B", "mw-head1 32 B in all", "mw-head2 8 B"});
 }
 
-TEST_CASE("strip_svg: arrows end in the order of their senders, what a rank has itself among them") {
+namespace {
+
+// Three ranks that held a part of one array each, and hold all of it.
+Recording gathered_by_three() {
   Recording recording = ranks_of_dp(3);
   std::vector<std::vector<RecordedBlock>> parts, wholes;
   std::vector<RecordedMove> moves;
@@ -544,14 +552,87 @@ TEST_CASE("strip_svg: arrows end in the order of their senders, what a rank has 
   }
   add_step(recording, parts);
   add_step(recording, wholes, moves);
+  return recording;
+}
+
+}  // namespace
+
+TEST_CASE("strip_svg: arrows end in the order of their senders, what a rank has itself among them") {
+  Recording recording = gathered_by_three();
+  auto& moves = recording.steps[1].moves;
+  moves.erase(moves.begin());  // rank 0 sends nothing to rank 1, so each pair has an arrow of its own
   const std::string svg = strip_svg(recording, 1);
   for (int to = 0; to < 3; ++to) {
     std::vector<std::string> expected;
-    for (int from = 0; from < 3; ++from)
+    for (int from = 0; from < 3; ++from) {
+      if (from == 0 && to == 1) continue;
       expected.push_back(from == to ? "stays on rank " + std::to_string(to)
                                     : "rank " + std::to_string(from) + " sends 8 B to rank " + std::to_string(to) +
                                           " in 1 message");
+    }
     CHECK(arrows_to(svg, to) == expected);
+  }
+}
+
+TEST_CASE("strip_svg: where three or more ranks all send to each other, one line takes from all and gives to all") {
+  Recording recording = gathered_by_three();
+  const auto told_once = [](const std::string& svg, const std::string& title) {
+    const std::size_t at = svg.find("<title>" + title + "</title>");
+    return at != std::string::npos && svg.find("<title>" + title + "</title>", at + 1) == std::string::npos;
+  };
+  const std::string svg = strip_svg(recording, 1);
+  CHECK(told_once(svg, "rank 0 sends 8 B in 1 message to each of ranks 1, 2"));
+  CHECK(told_once(svg, "rank 2 sends 8 B in 1 message to each of ranks 0, 1"));
+  CHECK(told_once(svg, "rank 1 receives from ranks 0, 2"));
+  CHECK(svg.find(" to rank 1 in 1 message</title>") == std::string::npos);  // no arrow for a pair
+  recording.steps[1].moves[0].bytes = 12;
+  CHECK(told_once(strip_svg(recording, 1), "rank 0 sends 12 B to rank 1 in 1 message, 8 B to rank 2 in 1 message"));
+
+  // Two groups of three have a line each, and their ranks no line to the other group.
+  Recording two = ranks_of_dp(6);
+  add_step(two, std::vector<std::vector<RecordedBlock>>(6));
+  for (int from = 0; from < 6; ++from)
+    for (int to = from % 2; to < 6; to += 2)
+      if (to != from) two.steps[0].moves.push_back({from, to, "dp", "all_gather", "float32", 2, 8, 0});
+  const std::string of_two = strip_svg(two, 0);
+  CHECK(told_once(of_two, "rank 4 receives from ranks 0, 2"));
+  CHECK(told_once(of_two, "rank 1 sends 8 B in 1 message to each of ranks 3, 5"));
+  CHECK(of_two.find("receives from ranks 0, 1") == std::string::npos);
+}
+
+TEST_CASE("strip_of: what was summed knows whose addends it has, and what came out of a buffer where it lay") {
+  Recording recording = two_ranks();
+  recording.tensors.push_back({"bucket", {}});
+  RecordedBlock bucket = block("bucket", 3, "elements", 10, 22, 40);
+  bucket.spans = {{0, 0, 6, 0}, {1, 8, 12, 2}};  // all of a, and the end of b
+  add_step(recording, {{bucket}, {bucket}});
+  RecordedBlock a = block("a", 0, "", 0, 1, 1), b = block("b", 1, "", 0, 1, 1);
+  a.flat = b.flat = false;
+  a.rows = 2, a.cols = 3, b.rows = 2, b.cols = 3;
+  add_step(recording, {{a, b}, {}});
+  const Strip viewed = strip_of(recording, 1);
+  REQUIRE(viewed.places.size() == 1);
+  CHECK(place_text(viewed.places.at(viewed.after[0][0])) == "from bucket, 0–5");
+  CHECK(viewed.places.at(viewed.after[0][0]).buffer == viewed.before[0][0]);
+  CHECK(strip_words(recording, 1).find("a (all of it, 2 × 3, 0 B, from bucket, 0–5)") != std::string::npos);
+  CHECK(strip_words(recording, 0).find("bucket (elements 10–21 of 40, 12, 0 B, holds a 0–5 and b 2–5)") !=
+        std::string::npos);
+
+  for (const std::string collective : {"reduce_scatter", "all_reduce", "all_gather"}) {
+    CAPTURE(collective);
+    Recording summed = two_ranks();
+    add_step(summed, {{block("a", 0, "", 0, 4, 4)}, {block("a", 0, "", 0, 4, 4)}});
+    add_step(summed, {{block("a", 0, "elements", 0, 2, 4)}, {block("a", 0, "elements", 2, 4, 4)}},
+             {{0, 1, "dp", collective, "float32", 2, 8, 0}, {1, 0, "dp", collective, "float32", 2, 8, 0}});
+    const Strip strip = strip_of(summed, 1);
+    const std::string svg = strip_svg(summed, 1);
+    const bool sums = collective != "all_gather";
+    CHECK(strip.sums.size() == (sums ? 2 : 0));
+    CHECK((strip_words(summed, 1).find("Σ of ranks 0, 1") != std::string::npos) == sums);
+    for (const int rank : {0, 1})  // an addend of each on either rank, in its colour
+      CHECK(boxes_of(svg, fmt::format("mw-none mw-r{} mw-addend", rank)).size() == (sums ? 2 : 0));
+    summed.steps[0].holds[1].clear();  // nobody knows what rank 1 added
+    CHECK(strip_of(summed, 1).sums.empty());
   }
 }
 

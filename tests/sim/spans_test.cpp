@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "sim/cluster/recorder.hpp"
 #include "sim/pictures/palette.hpp"
 #include "sim/pictures/strip.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/layout/random_layout.hpp"
 #include "tests/sim/told.hpp"
 
@@ -185,4 +187,31 @@ TEST_CASE("recording_json: spans are written where a block has them, also where 
         nlohmann::json::parse(R"([{"name":"a","colour":0},{"name":"b","colour":1},{"name":"bucket","colour":null},
                                   {"name":"padding","colour":null}])"));
   CHECK(recorded["version"] == 1);
+}
+
+TEST_CASE(
+    "Recorder: the phases of one piece of work have a picture of their own, if there are three with something in it") {
+  for (const int shown : {2, 3}) {
+    CAPTURE(shown);
+    const TemporaryFolder folder;
+    Options options;
+    options.svg_path = folder.file("pictures/");
+    require_writable(options);
+    Recorder recorder(info(), options);
+    recorder.quiet_step("start", by_rank(told(matrix("m"))));
+    recorder.quiet_step("work",
+                        by_rank(shown == 3 ? told(matrix("m"), PhaseEnded{"one", 0}, matrix("m"), PhaseEnded{"two", 0},
+                                                  PhaseEnded{"nothing", 0}, matrix("m"), PhaseEnded{"three", 0})
+                                           : told(matrix("m"), PhaseEnded{"one", 0}, matrix("m"), PhaseEnded{"two", 0},
+                                                  PhaseEnded{"nothing", 0})));
+    recorder.write();
+    const std::string path = folder.file("pictures/phases.svg");
+    CHECK(std::filesystem::exists(path) == (shown == 3));
+    if (shown < 3) continue;
+    const std::string svg = read_text(path);
+    CHECK(svg.find(">work, as rank 0 takes it<") != std::string::npos);
+    for (const char* row : {">2 one<", ">3 two<", ">5 three<"}) CHECK(svg.find(row) != std::string::npos);
+    CHECK(svg.find(">1 start<") == std::string::npos);
+    CHECK(svg.find("nothing<") == std::string::npos);
+  }
 }

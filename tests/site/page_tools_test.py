@@ -1,5 +1,6 @@
 """Tests of what takes a lesson apart and makes its page, on small lessons written here."""
 
+import json
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
 from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments, toy_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
 //
@@ -136,9 +137,11 @@ class Filter(Lessons):
             listed = Path(folder) / "lessons" / "CMakeLists.txt"
             listed.parent.mkdir()
             listed.write_text("# add_lesson(lesson_00_not)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b)\n"
-                              "add_lesson(lesson_03_c LIBRARIES x TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
+                              "add_lesson(lesson_03_c LIBRARIES x TOY --toy --dp 4 TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
             self.assertEqual(test_arguments(folder, "lesson_02_b"), "")
             self.assertEqual(test_arguments(folder, "lesson_03_c"), "--small --steps 3")
+            self.assertEqual(toy_arguments(folder, "lesson_03_c"), ["--toy", "--dp", "4"])
+            self.assertEqual(toy_arguments(folder, "lesson_02_b"), [])
 
     def test_title_and_sections(self):
         page = self.page()
@@ -367,6 +370,37 @@ class Material(Lessons):
                              "drew no picture of a step": {"draws": "grid.svg"}}.items():
             with self.assertRaisesRegex(MaterialError, words):
                 self.made(**wrong)
+
+
+class Toy(Lessons):
+    """The material of a lesson whose pictures are of a toy, by a stand-in that records other bytes with --toy."""
+
+    def made(self, toy_title="gather", toy_code=0):
+        program = self.folder / "program"
+        program.write_text(f"""#!/bin/sh
+record() {{ printf '{{"steps":[{{"title":"start","moves":[]}},{{"title":"%s","moves":[{{"bytes":%s}},{{"bytes":%s}}]}}]}}' "$2" "$3" "$4" >"$1"; }}
+case "$1" in
+  --toy) : >"$3/step_1.svg"; record "$5" {toy_title} 1 2; exit {toy_code};;
+  *) echo Lesson 77; record "$2" gather 100 23;;
+esac
+""", encoding="utf-8")
+        program.chmod(0o755)
+        self.write("lesson_77_stand_in.expected", "Lesson 77\n")
+        make_material(program, self.folder / "lesson_77_stand_in", self.folder / "out", "--toy")
+        return json.loads((self.folder / "out/recording.json").read_text(encoding="utf-8"))
+
+    def test_the_recording_is_the_toys_and_says_what_the_real_sizes_send(self):
+        start, gather = self.made()["steps"]
+        self.assertNotIn("real", start)
+        self.assertEqual(gather["moves"], [{"bytes": 1}, {"bytes": 2}])
+        self.assertEqual(gather["real"], {"messages": 2, "bytes": 123})
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()), ["recording.json", "step_1.svg"])
+
+    def test_a_toy_that_fails_or_takes_other_steps_is_none(self):
+        with self.assertRaisesRegex(MaterialError, "lesson_77_stand_in --toy .* ended with exit code 1"):
+            self.made(toy_code=1)
+        with self.assertRaisesRegex(MaterialError, "other steps as a toy.*scatter.*gather"):
+            self.made(toy_title="scatter")
 
 
 class Links(unittest.TestCase):

@@ -12,6 +12,7 @@
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
 #include "src/train/requested_training.hpp"
+#include "src/train/small_layer.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
@@ -249,6 +250,19 @@ TEST_CASE("requested_training: what can't be done is refused in a sentence, at b
   CHECK(refusal([&](TrainingRequest& r) {
           model(r), r.plan = true, r.files.params = "P";
         }).find("leave out --params") != std::string::npos);
+  CHECK(refusal([&](TrainingRequest& r) { model(r), r.plan = r.toy = true; }).find("leave out --toy") !=
+        std::string::npos);
+  const auto toy = [](TrainingRequest& r) { r.toy = true; };
+  CHECK(refusal([&](TrainingRequest& r) { toy(r), r.small = true; }) ==
+        "--toy has matrices of its own; leave out --small");
+  CHECK(refusal([&](TrainingRequest& r) { toy(r), r.files.params = "P"; }) ==
+        "--toy has matrices of its own; leave out --params");
+  CHECK(refusal(toy) == none);
+  TrainingRequest of_layer;
+  of_layer.toy = true;
+  REQUIRE(requested_training(of_layer, 1, 1)->parameters().size() == small_layer().size());
+  for (std::size_t p = 0; p < small_layer().size(); ++p)
+    CHECK(requested_training(of_layer, 1, 1)->parameters()[p].shape == small_layer()[p].shape);
   TrainingRequest small;
   small.small = true;
   small.steps = 7;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs one lesson for its page: the pictures that it draws and its recording.
 
-    make_material.py PROGRAM LESSON_FOLDER OUT_FOLDER
+    make_material.py PROGRAM LESSON_FOLDER OUT_FOLDER [ARGUMENT...]
 
+With arguments, pictures and recording are of a run with these.
 What the program prints has to be the lesson's .expected, byte by byte: nothing enters a page that the tests have not
 checked.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -26,24 +28,51 @@ def first_difference(expected, printed):
     return "one of them has more lines"
 
 
-def make_material(program, lesson_folder, out):
+def _run(lesson, program, *arguments):
+    """What the program prints; it has to end well."""
+    run = subprocess.run([program, *arguments], capture_output=True, timeout=300, env={**os.environ, "NO_COLOR": "1"})
+    if run.returncode != 0:
+        raise MaterialError(f"{lesson} {' '.join(arguments)} ended with exit code {run.returncode} instead of 0, so no page is "
+                            f"made of it; it said: {run.stderr.decode(errors='replace').strip()}")
+    return run.stdout.decode(errors="replace")
+
+
+def add_real_sizes(lesson, toy, real):
+    """Into the recording of a toy, what each step sends in the run whose output stands on the page: the steps are the same."""
+    titles = [[step["title"] for step in recorded["steps"]] for recorded in (toy, real)]
+    if titles[0] != titles[1]:
+        raise MaterialError(f"{lesson} takes other steps as a toy than at its real sizes, so its page can't show one beside the "
+                            f"other: {titles[0]} and {titles[1]}")
+    for step, at_real_size in zip(toy["steps"], real["steps"]):
+        moves = at_real_size["moves"]
+        if moves:
+            step["real"] = {"messages": len(moves), "bytes": sum(move["bytes"] for move in moves)}
+
+
+def make_material(program, lesson_folder, out, *toy):
+    """`toy`: arguments with which the lesson is small enough to be shown with all of its values. Its pictures and its recording
+    are then of that run, and say beside it what the run with the expected output sends."""
     lesson = Path(lesson_folder).name
     out = Path(out)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    command = [program, "--svg", f"{out}/", "--record", str(out / "recording.json")]
-    run = subprocess.run(command, capture_output=True, timeout=300, env={**os.environ, "NO_COLOR": "1"})
-    if run.returncode != 0:
-        raise MaterialError(f"{lesson} ended with exit code {run.returncode} instead of 0, so no page is made of it; it "
-                            f"said: {run.stderr.decode(errors='replace').strip()}")
+    recording, real = out / "recording.json", out / "real_sizes.json"
+    pictures = ["--svg", f"{out}/"]
+    printed = _run(lesson, program, *([] if toy else pictures), "--record", str(real if toy else recording))
     expected_file = Path(lesson_folder) / f"{lesson}.expected"
     if not expected_file.exists():
         raise MaterialError(f"{lesson} has no {expected_file.name}, so no page is made of it; BLESS=1 ctest -R "
                             f"{lesson}.expected writes one")
-    expected, printed = expected_file.read_text(encoding="utf-8"), run.stdout.decode(errors="replace")
+    expected = expected_file.read_text(encoding="utf-8")
     if printed != expected:
         raise MaterialError(f"{lesson} prints something other than its {expected_file.name}, so no page is made of it: "
                             f"{first_difference(expected, printed)}")
+    if toy:
+        _run(lesson, program, *toy, *pictures, "--record", str(recording))
+        recorded = json.loads(recording.read_text(encoding="utf-8"))
+        add_real_sizes(lesson, recorded, json.loads(real.read_text(encoding="utf-8")))
+        recording.write_text(json.dumps(recorded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+        real.unlink()
     if not list(out.glob("step_*.svg")):
         raise MaterialError(f"{lesson} --svg drew no picture of a step, so no page is made of it")
 
