@@ -216,5 +216,16 @@ def lessons_in_order(root):
 
 def test_arguments(root, name):
     """The arguments with which most tests run this lesson in a smaller size, as its `add_lesson` line has them."""
+    return " ".join(_listed_behind(root, name, "TEST_ARGUMENTS"))
+
+
+def toy_arguments(root, name):
+    """The arguments of the run that this lesson's pictures and its player are of, where it is another than that of its output."""
+    return _listed_behind(root, name, "TOY")
+
+
+def _listed_behind(root, name, key):
+    """The words that follow a key in a lesson's `add_lesson` line, up to the next key."""
     words = _listed(root).get(name, [])
-    return " ".join(words[words.index("TEST_ARGUMENTS") + 1:]) if "TEST_ARGUMENTS" in words else ""
+    behind = words[words.index(key) + 1:] if key in words else []
+    return behind[:next((at for at, word in enumerate(behind) if re.fullmatch("[A-Z_]+", word)), len(behind))]

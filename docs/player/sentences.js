@@ -11,6 +11,10 @@
     return `${kind.collective} over ${kind.group} sends ${count(kind.moves.length, "message")}${each}${all}`;
   }
 
+  // A toy says what the same step sends at the sizes of the run whose output stands on the page.
+  const realText = (real) =>
+    real ? ` With the matrices of the lesson: ${count(real.messages, "message")}, ${bytesText(real.bytes)}.` : "";
+
   // A part that all ranks hold is named by its place: of what its name says it may be all, as a bucket of a buffer.
   function amountText(step, block) {
     if (isWhole(block)) return `all of ${block.name}`;
@@ -30,7 +34,7 @@
   // Ranks that hold alike are named together.
   function sentenceOf(recording, frame) {
     const step = recording.steps[frame.step];
-    if (frame.phase === "moves") return `${kindsOf(step.moves).map(kindText).join("; ")}.`;
+    if (frame.phase === "moves") return `${kindsOf(step.moves).map(kindText).join("; ")}.${realText(step.real)}`;
     const alike = new Map();
     recording.ranks.forEach((_, rank) => {
       const text = holdingText(step, rank);

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from lesson_source import lessons_in_order  # noqa: E402
+from lesson_source import lessons_in_order, toy_arguments  # noqa: E402
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 from player_stage_test import labels_that_differ
 
@@ -186,9 +186,10 @@ def check_phases(visit, marked):
 
 
 def recorded_run(program, folder):
-    """What the program records in a run of its own."""
+    """What the program records in a run of its own, of the kind that the player shows."""
     path = Path(folder) / "recording.json"
-    subprocess.run([program, "--record", path], capture_output=True, check=True, timeout=300)
+    arguments = toy_arguments(Path(__file__).resolve().parents[2], program.name)
+    subprocess.run([program, *arguments, "--record", path], capture_output=True, check=True, timeout=300)
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -229,9 +230,9 @@ def browse(site, bin_folder, screenshots):
                 if size != "tablet":
                     visit.open_hints()
                 if page.stem in runs and visit.play():
-                    visit.compare_recorded(runs[page.stem])
                     if page.stem == COMPARED:
                         visit.compare_last_frame(printed)
+                    visit.compare_recorded(runs[page.stem])
                     marked = visit.read()
                     if page.stem == PHASES:
                         check_phases(visit, marked)

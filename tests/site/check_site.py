@@ -289,7 +289,9 @@ class Site:
         if recording is None or code is None:
             return 0
         printed = set(expected.split("\n"))
-        for line in recording["before"] + recording["after"] + [line for step in recording["steps"] for line in step["lines"]]:
+        lines = recording["before"] + recording["after"] + [line for step in recording["steps"] for line in step["lines"]]
+        # A toy prints tables of its own, below the heading of the lesson.
+        for line in recording["before"][:1] if any("real" in step for step in recording["steps"]) else lines:
             if line not in printed:
                 self.say(page.name, f'its recording has a line that the lesson does not print: "{line}"')
                 break

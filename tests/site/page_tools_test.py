@@ -23,7 +23,7 @@ from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
 from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments, toy_arguments  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
 //
@@ -155,9 +155,11 @@ class Filter(Lessons):
             listed = Path(folder) / "lessons" / "CMakeLists.txt"
             listed.parent.mkdir()
             listed.write_text("# add_lesson(lesson_00_not)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b)\n"
-                              "add_lesson(lesson_03_c LIBRARIES x TOY --toy TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
+                              "add_lesson(lesson_03_c LIBRARIES x TOY --toy --dp 4 TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
             self.assertEqual(test_arguments(folder, "lesson_02_b"), "")
             self.assertEqual(test_arguments(folder, "lesson_03_c"), "--small --steps 3")
+            self.assertEqual(toy_arguments(folder, "lesson_03_c"), ["--toy", "--dp", "4"])
+            self.assertEqual(toy_arguments(folder, "lesson_02_b"), [])
 
     def test_title_and_sections(self):
         page = self.page()

@@ -190,6 +190,14 @@ class Arrivals(PlayerPage):
         self.assertEqual(said.text, "Every rank holds all of up.")
 
 
+    def test_a_toy_says_what_the_run_of_the_page_sends(self):
+        recording = by_hand([([message(0, 1, 3, "send")], [[], []])])
+        recording["steps"][0]["real"] = {"messages": 24, "bytes": 9261888}
+        player = self.open(recording)[0]
+        self.assertEqual(self.one("[aria-live=polite]", player).text,
+                         "send over dp sends 1 message of 12 B. With the matrices of the lesson: 24 messages, 9,261,888 B.")
+
+
 class Sums(PlayerPage):
     def test_a_sum_shows_its_terms_what_each_rank_adds_and_the_sum(self):
         whole = [[block("a", 0, 0, 6, 6)] for _ in range(3)]
@@ -238,6 +246,10 @@ class Spans(PlayerPage):
         self.assertEqual([shown[0][2], shown[2][2]], [a, b])
         hatched = self.script("return getComputedStyle(document.querySelector('.player-map .player-padding')).backgroundImage")
         self.assertIn("repeating-linear-gradient", hatched)
+        # A shard has its part of them where it lies in the buffer.
+        self.go(player, 1, "holds")
+        shown = self.fills('.player-lane[data-rank="1"] :is(.player-span, .player-padding)')
+        self.assertEqual([part[:2] + part[3:] for part in shown], [["player-padding", None, 50, 67], ["player-span", 1, 67, 100]])
 
     def test_a_parameter_has_one_colour_everywhere(self):
         player = self.open(gathered_bucket())[0]
