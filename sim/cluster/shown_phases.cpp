@@ -79,12 +79,12 @@ void ShownPhases::operator()(Phase phase, const DistMeta* parameter) {
 
 void ShownPhases::made(const float* values, Index count) {
   if (!rank_->recorded()) return;
-  const Waiting& waiting = waiting_.at({phase_, parameter_, parameter_.empty() ? bucket_ : 0});
-  const Index size = waiting.shown->block.rows * waiting.shown->block.cols;
-  if (count != size && count != waiting.whole)
-    throw std::logic_error(fmt::format("{} in phase {}: {} values were handed over for {}", waiting.shown->block.name,
-                                       phase_, count, size));
-  keep(*waiting.shown, values + (count == size ? 0 : waiting.first));
+  const auto [shown, first, whole] = waiting_.at({phase_, parameter_, parameter_.empty() ? bucket_ : 0});
+  const Index size = shown->block.rows * shown->block.cols;
+  if (count != size && count != whole)
+    throw std::logic_error(
+        fmt::format("{} in phase {}: {} values were handed over for {}", shown->block.name, phase_, count, size));
+  keep(*shown, values + (count == size ? 0 : first));
   if (phase_ != phases::momentum) return;
   const auto& [momentum, state] = momentum_.at(static_cast<std::size_t>(bucket_));
   if (state != nullptr) keep(*momentum, state->data());

@@ -38,12 +38,8 @@ class ShownPhases {
   /// @}
 
  private:
-  // What waits for its values: of a bucket that is handed over whole, they begin at `first`.
-  struct Waiting {
-    Shown* shown = nullptr;
-    Index first = 0;
-    Index whole = 0;
-  };
+  // What waits for its values; where those of a bucket of which it is a part begin, and how large that bucket is.
+  using Waiting = std::tuple<Shown*, Index, Index>;
 
   ShownPhases(Rank& rank, const Layout& layout, const Buckets* gradients, const MuonState* state);
   void made(const float* values, Index count);

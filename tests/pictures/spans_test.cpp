@@ -8,6 +8,7 @@
 
 #include "sim/pictures/buffer_map.hpp"
 #include "sim/pictures/palette.hpp"
+#include "sim/pictures/sharding_map.hpp"
 #include "sim/pictures/strip.hpp"
 #include "src/text/text.hpp"
 #include "tests/layout/random_layout.hpp"
@@ -224,4 +225,17 @@ TEST_CASE(
     if (dp > 1) CHECK(told[1] == fmt::format("sends {} B", 4 * (dp - 1)));
     CHECK(svg.find("work: rest") == std::string::npos);
   }
+}
+
+TEST_CASE("pictures: the line around a parameter is ink on light and on dark pages, which every fill is told from") {
+  const RandomLayout description(3);
+  const Layout layout = description.plan();
+  const auto has_ink = [](const std::string& svg, const std::string& selector) {
+    for (const char* ink : {kInk.light, kInk.dark})
+      if (svg.find(fmt::format("{}{{stroke:{}}}", selector, ink)) == std::string::npos) return false;
+    return true;
+  };
+  CHECK(has_ink(strip_svg(gather_of(description, layout), 0), ".mw-strip .mw-fill"));
+  CHECK(has_ink(buffer_map_svg(layout), ".mw-map .mw-gap"));
+  CHECK(has_ink(sharding_map_svg({{"one", layout}}), ".mw-sharding .mw-span"));
 }

@@ -411,7 +411,10 @@ class Toy(Lessons):
     def made(self, toy_title="gather", toy_code=0):
         program = self.folder / "program"
         program.write_text(f"""#!/bin/sh
-record() {{ printf '{{"steps":[{{"title":"start","moves":[]}},{{"title":"%s","moves":[{{"bytes":%s}},{{"bytes":%s}}]}}]}}' "$2" "$3" "$4" >"$1"; }}
+record() {{
+  printf '{{"before":["%s"],"after":["%s"],"steps":[{{"title":"start","lines":["%s"],"moves":[]}},' "$3" "$3" "$3" >"$1"
+  printf '{{"title":"%s","lines":["%s"],"moves":[{{"bytes":%s}},{{"bytes":%s}}]}}]}}' "$2" "$3" "$3" "$4" >>"$1"
+}}
 case "$1" in
   --toy) : >"$3/step_1.svg"; record "$5" {toy_title} 1 2; exit {toy_code};;
   *) echo Lesson 77; record "$2" gather 100 23;;
@@ -423,7 +426,9 @@ esac
         return json.loads((self.folder / "out/recording.json").read_text(encoding="utf-8"))
 
     def test_the_recording_is_the_toys_and_says_what_the_real_sizes_send(self):
-        start, gather = self.made()["steps"]
+        recorded = self.made()
+        start, gather = recorded["steps"]
+        self.assertEqual([recorded["before"], recorded["after"], start["lines"], gather["lines"]], [["100"]] * 4)
         self.assertNotIn("real", start)
         self.assertEqual(gather["moves"], [{"bytes": 1}, {"bytes": 2}])
         self.assertEqual(gather["real"], {"messages": 2, "bytes": 123})

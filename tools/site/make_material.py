@@ -38,13 +38,15 @@ def _run(lesson, program, *arguments):
 
 
 def add_real_sizes(lesson, toy, real):
-    """Into the recording of a toy, what each step sends in the run whose output stands on the page: the steps are the same."""
+    """Into the recording of a toy, what the run at real sizes prints, which stands on the page, and what each step sends in it.
+    The steps are the same."""
     titles = [[step["title"] for step in recorded["steps"]] for recorded in (toy, real)]
     if titles[0] != titles[1]:
         raise MaterialError(f"{lesson} takes other steps as a toy than at its real sizes, so its page can't show one beside the "
                             f"other: {titles[0]} and {titles[1]}")
+    toy["before"], toy["after"] = real["before"], real["after"]
     for step, at_real_size in zip(toy["steps"], real["steps"]):
-        moves = at_real_size["moves"]
+        moves, step["lines"] = at_real_size["moves"], at_real_size["lines"]
         if moves:
             step["real"] = {"messages": len(moves), "bytes": sum(move["bytes"] for move in moves)}
 
