@@ -55,7 +55,7 @@
       item.adds ? "its own" : "", item.sum ? `sum of ${count(item.pieces.length, "rank")}` : target.note || "", grew ? `${before.unit} ${rangeText(before)} were here` : "",
     ].filter(Boolean);
     return make("button", {
-      type: "button", class: `player-block${mw.wholeOf(target).flat ? " player-long" : ""}`, "aria-label": spokenText(rank, item),
+      type: "button", class: `player-block${mw.wholeOf(target).flat ? " player-long" : ""}`, "aria-description": spokenText(rank, item),
       "data-key": `${rank}/${index}`, "data-tensor": target.tensor, "data-adds": item.adds && "yes",
     },
       item.sum ? drawSum(recording, item, rank) : drawMap(recording, target, item.pieces, rank),

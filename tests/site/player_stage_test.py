@@ -25,7 +25,7 @@ class Blocks(PlayerPage):
           block.focus();
           const table = player.querySelector(".player-numbers");
           const heads = (part) => [...player.querySelectorAll(`.player-numbers ${part} th`)].map((th) => th.textContent);
-          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-label"),
+          return {name: block.querySelector("b").textContent, label: block.getAttribute("aria-description"),
                   text: block.textContent, pressed: block.getAttribute("aria-pressed"),
                   about: text(".player-about"), rows: heads("tbody"), columns: heads("thead"),
                   description: table && table.getAttribute("aria-description")};""", element)

@@ -18,7 +18,7 @@ DOOR = "api.html"
 # Lists from A to Z, of folders and of all members: what they lead to is found by the search, and by api.html.
 LISTS = ("annotated.html", "classes.html", "files.html", "hierarchy.html", "pages.html", "namespaces.html", "functions*.html",
          "namespacemembers*.html", "globals*.html", "dir_*.html", "*-members.html", "*.js", "tabs.css", "*.md5", "*.map")
-KEPT_SCRIPTS = ("player.js", "search.js", "shell.js", "words.js", "lesson.js", "drawings.js")
+KEPT_SCRIPTS = ("search.js", "shell.js", "words.js", "lesson.js", "drawings.js", "bars.js", "curves.js", "memory.js")
 _KEY_NAMESPACE = "muonwalk"
 _INHERITED = re.compile(r'onclick="javascript:toggleInherit\(.*?\)"|<img src="closed.png" alt="-"/>&#160;')
 _ROOM = re.compile(r"^\| (`(?:src|sim)/\w*/?`(?:, `[\w/]+`)*) \| (.*?) \|$", re.MULTILINE)
