@@ -90,17 +90,21 @@
     stage.append(svg);
   }
 
-  // Lets every piece travel to its place; returns the milliseconds that this takes.
+  // Lets every piece travel to its place; returns the milliseconds that this takes. Pieces on their way never widen the page.
   function fly(stage, ranks, speed) {
     const pieces = arrivedIn(stage);
-    for (const piece of pieces) {
+    const flights = pieces.map((piece) => {
       const end = middle(piece.getBoundingClientRect());
       const start = middle(originOf(stage, piece));
-      piece.animate([{ transform: `translate(${start.x - end.x}px, ${start.y - end.y}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }], {
+      return piece.animate([{ transform: `translate(${start.x - end.x}px, ${start.y - end.y}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }], {
         duration: kFlight / speed, delay: (kBeforeFlight + Number(piece.dataset.from) * kNextSender) / speed,
         easing: "cubic-bezier(.45, .05, .3, 1)", fill: "backwards",
       });
-    }
+    });
+    stage.classList.toggle("player-flying", flights.length > 0);
+    Promise.allSettled(flights.map((flight) => flight.finished)).then(() => {
+      if (!stage.getAnimations({ subtree: true }).length) stage.classList.remove("player-flying");
+    });
     return pieces.length ? (kBeforeFlight + ranks * kNextSender + kFlight) / speed : 0;
   }
 

@@ -33,7 +33,7 @@
       }
       const { player } = this;
       const badge = make("button", {
-        type: "button", class: "player-badge", "aria-pressed": "false", "aria-label": `only the traffic of rank ${number}`,
+        type: "button", class: "player-badge", "aria-pressed": "false", "aria-description": `only the traffic of rank ${number}`,
         title: `only the traffic of rank ${number}`,
         onpointerenter: (event) => event.pointerType === "mouse" && player.watch(number),
         onpointerleave: (event) => event.pointerType === "mouse" && player.watch(null),

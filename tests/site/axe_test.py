@@ -79,7 +79,7 @@ def main(site, bin_folder):
         set_size(browser, *SIZES["desktop"])
         set_media(browser)
         for script, rule in BROKEN:
-            browser.get(pages["lesson_04_dp_gather"])
+            browser.get(pages["lesson_09_full_step"])
             browser.execute_script(script)
             said = [violation[0] for violation in violations(browser)]
             if rule not in said:

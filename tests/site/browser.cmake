@@ -38,7 +38,7 @@ if(TARGET docs)
   set_tests_properties(docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox docs.axe
     PROPERTIES FIXTURES_REQUIRED docs_site)
   set_tests_properties(docs.figures PROPERTIES TIMEOUT 1200)  # some forty pages, half of them broken on purpose
-  set_tests_properties(docs.browse PROPERTIES TIMEOUT 1800)  # all players, frame by frame, at three sizes
+  set_tests_properties(docs.browse PROPERTIES TIMEOUT 1200)  # all players, at three sizes
 else()
   skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.firefox
     docs.axe)

@@ -20,6 +20,7 @@ from served import served
 from shell_test import ENTER, ESCAPE, LESSON, PHONE, SPACE, WIDE, Shell
 
 OTHER = "lesson_05_tp_gather"
+DRAWN = "lesson_06_newton_schulz"  # what its drawings say in letters stays letters
 _PAGE = Path(__file__).resolve().parents[2] / "lessons" / LESSON / f"{LESSON}.expected"
 _SEEN = """[...document.querySelectorAll('.textblock > div.fragment .line')].filter((line) => line.checkVisibility()).map(
            (line) => line.textContent).join('\\n')"""
@@ -181,20 +182,20 @@ class Reader(Shell):
 
     def drawings(self):
         """A drawing whose letters are too small on a phone can be enlarged, and scrolls by itself."""
-        self.open(LESSON, PHONE)
+        self.open(DRAWN, PHONE)
         letters = "parseFloat(getComputedStyle(document.querySelector('pre.fragment')).fontSize)"
         fits = "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth + 1)(document.querySelector('pre.fragment'))"
         button = "document.querySelector('pre.fragment + .mw-enlarge')"
         if not self.ask(fits) or not self.ask(f"{letters} >= 9 || {button}?.checkVisibility()"):
-            self.fault(f"{LESSON}, phone: a drawing is cut, or too small without a way to enlarge it")
+            self.fault(f"{DRAWN}, phone: a drawing is cut, or too small without a way to enlarge it")
             return
         self.focus("pre.fragment + .mw-enlarge")
         self.press(ENTER)
         if self.ask(letters) < 11 or self.ask("getComputedStyle(document.querySelector('pre.fragment')).overflowX") != "auto":
-            self.fault(f"{LESSON}, phone: a drawing that is enlarged has letters of {self.ask(letters)} pixels, or does not scroll")
-        self.open(LESSON, WIDE)
+            self.fault(f"{DRAWN}, phone: a drawing that is enlarged has letters of {self.ask(letters)} pixels, or does not scroll")
+        self.open(DRAWN, WIDE)
         if self.ask(f"{button}?.checkVisibility()"):
-            self.fault(f"{LESSON}: offers to enlarge a drawing that can be read")
+            self.fault(f"{DRAWN}: offers to enlarge a drawing that can be read")
 
     def on_paper(self):
         """Nothing is folded, cut, or there only to be clicked."""
@@ -203,7 +204,7 @@ class Reader(Shell):
             set_media(self.browser, medium="print")
             # Where the letters are, not how wide their box would like to be.
             cut = self.ask("""[...document.querySelectorAll(".textblock pre, .textblock div.fragment")].filter((code) => {
-                if (!code.checkVisibility() || code.closest(".muonwalk-player")) return false;
+                if (!code.checkVisibility() || code.closest(".muonwalk-player") || code.matches(".mw-heard")) return false;
                 const letters = document.createRange(), box = code.getBoundingClientRect();
                 letters.selectNodeContents(code);
                 const right = [...letters.getClientRects()].reduce((most, each) => Math.max(most, each.right), 0);

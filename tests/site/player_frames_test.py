@@ -195,7 +195,7 @@ class Keys(PlayerPage):
             self.press("tab")
             element = self.browser.switch_to.active_element
             reached.add(element.get_dom_attribute("data-key"))
-            ranks.add(element.get_dom_attribute("aria-label"))
+            ranks.add(element.get_dom_attribute("aria-description"))
         self.assertLessEqual({"0/0", "0/1", "1/0", "1/1"}, reached)
         self.assertLessEqual({"only the traffic of rank 0", "only the traffic of rank 1"}, ranks)
 

@@ -39,7 +39,7 @@ class Ranks(PlayerPage):
             self.assertEqual(self.traffic(), [self.own_traffic(None)] * 2)
         # By keyboard: the focus comes to the badge of rank 0, and the enter key keeps it.
         self.focus(player)
-        while self.browser.switch_to.active_element.get_dom_attribute("aria-label") != "only the traffic of rank 0":
+        while self.browser.switch_to.active_element.get_dom_attribute("aria-description") != "only the traffic of rank 0":
             self.press("tab")
         self.assertEqual(self.traffic(), [self.own_traffic(0)] * 2)
         self.press("enter")

@@ -117,7 +117,7 @@ BROKEN = [
     ("prose as wide as the window", "muonwalk.css", lambda text: text.replace("max-width: 58ch", "max-width: none"),
      lambda reading: reading.width(["lesson_04_dp_gather"]), "and should have about 70"),
     ("pictures wider than a phone", "muonwalk.css", lambda text: text.replace("min(480px, 100%)", "480px"),
-     lambda reading: reading.phone(["lesson_04_dp_gather"]), "480 pixels in 358"),
+     lambda reading: reading.phone(["lesson_03_virtual_buffer"]), "480 pixels in 358"),
     ("code as narrow as prose", "muonwalk.css", lambda text: text.replace(".textblock > p,", ".textblock > p, .textblock > div.fragment,", 1),
      lambda reading: reading.width(["lesson_04_dp_gather"]), "instead of all the room"),
 ]

@@ -102,7 +102,8 @@ def bars(number, data):
     legend = "" if len(data["series"]) < 2 else '<ul class="mwf-legend">' + "".join(
         f'<li><span class="mwf-swatch mwf-s{at}"></span>{html.escape(name, quote=False)}</li>'
         for at, name in enumerate(data["series"]) if name) + "</ul>"
-    headings = "".join(f'<th scope="col" class="mwf-number">{html.escape(heading, quote=False)}</th>' for heading in data["columns"])
+    headings = "".join(f'<th scope="col" class="mwf-number">{html.escape(heading, quote=False)}</th>' if heading else "<td></td>"
+                       for heading in data["columns"])
     grid = " × ".join(f"{choice['name']} {choice['start']}" for choice in data["choices"][:2])
     return (f'<figure class="mw-figure mwf-bars-figure" id="figure-{number}" data-figure="figure-{number}-data">'
             f'<figcaption>{html.escape(data["title"], quote=False)}</figcaption><p>{html.escape(data["words"], quote=False)}</p>'
