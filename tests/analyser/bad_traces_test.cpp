@@ -154,13 +154,14 @@ TEST_CASE(
 }
 
 TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence") {
-  expect_refusal({}, {"--help says what works"});
+  const std::string commands = "muonwalk-trace takes summary, compare, published, and muonwalk-trace --help says";
+  expect_refusal({}, {"a command is missing; " + commands});
   expect_refusal({"summary", ""}, {"FILE '' is empty"});
   expect_refusal({"summary", "x", "--html", ""}, {"--html '' is empty"});
   expect_refusal({"summary", "--svg=", "x", "y"}, {"--svg= has an empty value"});
   expect_refusal({"compare", "x", ""}, {"B '' is empty"});
   expect_refusal({"published", "a", "b", "--async", "c", ""}, {"--async '' is empty"});
-  expect_refusal({"sumary", "x"}, {"--help says what works"});
+  expect_refusal({"sumary", "x"}, {"sumary is not a command; " + commands});
   expect_refusal({"summary"}, {"FILE"});
   expect_refusal({"summary", "x", "--json", "--csv"}, {"--csv"});
   expect_refusal({"compare", "x"}, {"B"});
