@@ -19,6 +19,7 @@ interpreter is dead.
 """
 
 import argparse
+import codecs
 import json
 import os
 import re
@@ -62,6 +63,8 @@ class Interpreter:
             [command, "-Xcc=-std=c++17", *(f"-Xcc=-I{path}" for path in include_folders)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
         self.streams = {self.process.stdout: "", self.process.stderr: ""}
+        # What is read at once may end within a letter.
+        self.decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in self.streams}
         self.selector = selectors.DefaultSelector()
         for stream in self.streams:
             os.set_blocking(stream.fileno(), False)
@@ -112,7 +115,7 @@ class Interpreter:
                     if len(self.selector.get_map()) == 0:
                         raise CellFailed(self._death(), *self._take_all())
                 else:
-                    self.streams[stream] += read.decode("utf-8", "replace")
+                    self.streams[stream] += self.decoders[stream].decode(read)
                 if marker in self.streams[stream]:
                     pending.discard(stream)
             if ERROR.search(self.streams[self.process.stderr]):
@@ -142,7 +145,7 @@ class Interpreter:
         except BrokenPipeError:
             pass
         try:
-            output, errors = [text.decode("utf-8", "replace") for text in self._drain(limit)]
+            output, errors = self._drain(limit)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise CellFailed(f"the interpreter does not end: it was given {limit:g} seconds") from None
@@ -152,7 +155,7 @@ class Interpreter:
 
     def _drain(self, limit):
         self.process.wait(limit)
-        return [stream.read() or b"" for stream in self.streams]
+        return [decoder.decode(stream.read() or b"", final=True) for stream, decoder in self.decoders.items()]
 
     def kill(self):
         if self.process.poll() is None:

@@ -1,8 +1,7 @@
 // # Lesson 09 · The full step
 //
-// The main job: everything that lessons 03 to 08 did with toys, in the order in which an optimizer does it, with real
-// sizes, many steps in a row. After every step the weights of each rank are compared, byte for byte, with those of one
-// process that knows nothing of ranks. First on dp 4 × tp 2, then on dp 2 × tp 4.
+// The main job: all of lessons 03 to 08, in the order in which an optimizer does it, with real sizes, many steps in a
+// row. After each, every rank's weights are compared, byte for byte, with those of one process that knows no ranks.
 //
 // You need to know the steps of the journey, one per lesson: \ref lesson_04_dp_gather, \ref lesson_05_tp_gather,
 // \ref lesson_06_newton_schulz, \ref lesson_07_tp_shard and \ref lesson_08_dp_shard.
@@ -177,9 +176,8 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
 
 // ### What is not a hidden matrix
 //
-// The random numbers of this lesson are for hidden matrices. A file of yours has embeddings and vectors as well, and
-// AdamW steps them, each group in buckets of its own. All of it is elementwise, so a DP shard is enough
-// (\ref lesson_11_zero1_adamw).
+// The random numbers of this lesson are for hidden matrices. A file of yours has embeddings and vectors as well, which
+// AdamW steps in buckets of their own: elementwise, so a DP shard is enough (\ref lesson_11_zero1_adamw).
 void step_others(Rank& rank, Local& local, const Buckets& gradients) {
   std::size_t b = local.hidden.buffers.size();  // their buffers lie behind that of the hidden matrices
   for (const auto& [group, optimizer] : local.others) {
@@ -315,10 +313,11 @@ int main(int argc, char** argv) {
   take_steps(lesson);
   const bool one_layout = lesson.options().grid_given || request.own_files();
   int code = finish(lesson, one_layout);
+
   // The second one, unless you asked for a layout.
   if (!one_layout) {
     LessonInfo asked = info;  // a copy, for in a notebook the lesson may begin again
-    asked.question.clear();   // it was asked
+    asked.question.clear();
     Lesson<Local> other(asked, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
     other.say(layout_of(other.seat()).text());

@@ -117,9 +117,8 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 //
 // What is shown are the tables. The gains go the same way beside them.
 Shown& show_tables(Rank& rank, const Local& local, const std::string& name, const Flat& values) {
-  const Buffer& tables = local.layout.buffers[kTables];
-  const Range all{0, tables.size}, own = local.layout.dp_slice(kTables, 0, rank.place.dp);
-  return rank.show(name, values).elements(Index(values.size()) == all.size() ? all : own, tables);
+  const Range all{0, local.layout.buffers[kTables].size}, own = local.layout.dp_slice(kTables, 0, rank.place.dp);
+  return rank.show(name, values).elements(Index(values.size()) < all.size() ? own : all, local.layout.buffers[kTables]);
 }
 
 // The gradients of my own data, for all of my TP slices.
@@ -139,16 +138,14 @@ void start(Rank& rank, Local& local) {
   show_tables(rank, local, "my gradients", local.gradients[kTables][0]);
 }
 
-// Reduce-scatter, bucket by bucket: I get the sum of all gradients, for what I own and for nothing else. In PyTorch it
-// is `dist.reduce_scatter_tensor`.
+// Reduce-scatter, bucket by bucket: I get the sum of all gradients for what I own alone (`dist.reduce_scatter_tensor`).
 void reduce_scatter(Rank& rank, Local& local) {
   for (const int b : {kTables, kGains})
     local.sums[b][0] = reduce_gradients(rank.dp(), local.gradients[b][0], local.layout.dp_counts(b, 0));
   show_tables(rank, local, "my gradients", local.sums[kTables][0]).note("summed");
 }
 
-// AdamW on what I own, in place. Each bucket is of one group, and is stepped as that group is. In PyTorch, with ε where
-// the proof of concept has it:
+// AdamW on what I own, in place, each bucket as its group says. In PyTorch, with ε as in the proof of concept:
 //
 //     p.mul_(1 - lr * weight_decay)
 //     m.lerp_(g, 1 - beta1)
@@ -202,9 +199,8 @@ void start_model(Rank& rank, Local& local) {
   local.layout = layout_of(rank, parameters);
   local.optimizer = std::make_unique<GroupedOptimizer>(groups_of(rank), route(parameters, groups_of(rank)));
   local.optimizer->start(local.layout, rank.place, first_buckets(local.layout, *data, rank.place.tp));
-  for (std::size_t b = 0; b < local.layout.buffers.size(); ++b)  // for the picture
-    rank.show(groups_of(rank)[b].name, element_count(local.optimizer->weights()[b]))
-        .spans({0, local.layout.buffers[b].size}, local.layout.buffers[b]);
+  for (const Buffer& all : local.layout.buffers)  // for the picture
+    rank.show(groups_of(rank)[static_cast<std::size_t>(all.group)].name, all.size).spans({0, all.size}, all);
 }
 
 // One step. The optimizer tells of each phase as it begins, and those of Newton–Schulz are counted.

@@ -81,9 +81,8 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 void show(Rank& rank, const Local& local, const std::string& name, const Array& array) {
   const Buffer& buffer = local.layout.buffers[0];
   const Range all{0, buffer.size}, own = local.layout.dp_slice(0, 0, rank.place.dp);
-  rank.show(name, array.size())
-      .spans(array.size() == all.size() ? all : own, buffer)
-      .note(local.processor->memory_of(array.data()));
+  Shown& shown = rank.show(name, array.size()).note(local.processor->memory_of(array.data()));
+  shown.spans(array.size() == all.size() ? all : own, buffer);
 }
 void start(Rank& rank, Local& local) {
   local.processor = processor_of(rank.gpu());  // a GPU with --transport nccl, else the host

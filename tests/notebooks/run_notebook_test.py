@@ -23,10 +23,11 @@ def notebook(*cells):
                        "execution_count": None} for i, cell in enumerate(cells)]}
 
 
-# Executes no C++: does what a cell's comments say ("err: text", "out: text", "exit N", "quit with N"), and writes the markers
+# Executes no C++: does what a cell's comments say ("err: text", "out: text", "halves: text" for text that comes byte by
+# byte, "exit N", "quit with N"), and writes the markers
 # of run_notebook.py as clang-repl would.
 STAND_IN_INTERPRETER = """#!{python}
-import re, sys
+import re, sys, time
 code = 0
 for line in sys.stdin:
     if line.strip() == "%quit":
@@ -35,11 +36,16 @@ for line in sys.stdin:
     for marker in re.findall(r"@@ end of cell [0-9]+ @@", text)[:1]:
         print(marker, flush=True)
         print(marker, file=sys.stderr, flush=True)
-    for what, said in re.findall(r"^// (err: |out: |exit |quit with )(.*)", text, re.MULTILINE):
+    for what, said in re.findall(r"^// (err: |out: |halves: |exit |quit with )(.*)", text, re.MULTILINE):
         if what == "exit ":
             sys.exit(int(said))
         if what == "quit with ":
             code = int(said)
+        elif what == "halves: ":
+            for byte in said.encode() + b"\\n":
+                sys.stdout.buffer.write(bytes([byte]))
+                sys.stdout.buffer.flush()
+                time.sleep(0.1)
         else:
             print(said, file=sys.stderr if what == "err: " else sys.stdout, flush=True)
 """
@@ -61,6 +67,11 @@ class WhatCountsAsAFailure(unittest.TestCase):
         done = self.run_cells("// out: one", "// err: a lesson's own words, such as error: in the middle", "// out: three")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?s)one\n.*three\n.*1 passed, 0 failed")
+
+    def test_a_letter_that_comes_in_pieces(self):
+        done = self.run_cells("// halves: ★ – é", "// out: after")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("★ – é\n", done.stdout)
 
     def test_whatever_the_interpreter_calls_an_error(self):
         for said in ("input_line_3:2:5: error: use of undeclared identifier 'x'", "error: Parsing failed.",
