@@ -23,9 +23,8 @@ def notebook(*cells):
                        "execution_count": None} for i, cell in enumerate(cells)]}
 
 
-# Executes no C++: does what a cell's comments say ("err: text", "out: text", "halves: text" for text that comes byte by
-# byte, "exit N", "quit with N"), and writes the markers
-# of run_notebook.py as clang-repl would.
+# Executes no C++: does what a cell's comments say ("err: text", "out: text", "halves: text" byte by byte, "exit N", "quit
+# with N"), and writes the markers of run_notebook.py as clang-repl would.
 STAND_IN_INTERPRETER = """#!{python}
 import re, sys, time
 code = 0
