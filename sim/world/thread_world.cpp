@@ -133,6 +133,7 @@ class ThreadWorld : public World {
   // Runs `work` on a thread for each rank. When one throws, the others are woken and the first error is thrown on. When
   // somebody interrupts, all are woken.
   void on_every_rank(const std::string& title, const std::function<void(int)>& work) {
+    if (interrupted_) throw RunError(kInterrupted);
     const InterruptibleWork interruptible;
     FirstFailure first;
     Running running;
@@ -168,9 +169,9 @@ class ThreadWorld : public World {
 
   // Over Gloo, ranks that wait are left to the limit of their wait.
   void wake_everybody() {
-    const std::string reason = "the run was interrupted; begin the lesson again";
-    if (memory_) memory_->abort(reason);
-    if (board_) board_->give_up(reason);
+    interrupted_ = true;
+    if (memory_) memory_->abort(kInterrupted);
+    if (board_) board_->give_up(kInterrupted);
   }
 
   void wake_the_others(int failed_rank) {
@@ -183,6 +184,8 @@ class ThreadWorld : public World {
 
   Options options_;
   ProgressBoard progress_;
+  static constexpr const char* kInterrupted = "the run was interrupted; begin the lesson again";
+  bool interrupted_ = false;  // then nothing runs any more
   std::unique_ptr<MemoryGroups> memory_;
   std::unique_ptr<Board> board_;
   std::vector<std::unique_ptr<RankSession>> sessions_;
