@@ -90,9 +90,10 @@ RecordedBlock Recorder::block(const Shown& shown) {
   std::vector<int> parameters;
   for (const ShownParameter& each : shown.parameters) parameters.push_back(coloured(tensor(each.name), each.number, 1));
   block.tensor = tensor(block.name);
-  if (!block.spans) coloured(block.tensor, block.flat);
   if (block.spans)
     for (RecordedSpan& span : *block.spans) span.tensor = parameters.at(static_cast<std::size_t>(span.tensor));
+  else
+    coloured(block.tensor, block.flat);
   for (const std::string& name : shown.made_of) block.from.push_back(tensor(name));
   if (shown.values.empty()) return block;
   block.digest = digest_text(shown.values);

@@ -103,11 +103,7 @@ std::string phases_svg(const Recording& recording, int first, int last, int rank
     const Piece holds = blocks.column(held, rank, kBlocks, y + kRowGap, kRight - kBlocks);
     body.svg += holds.svg + traffic_svg(strip, rank, y + kRowGap);
     y = std::max({down - kLine + 6, y + kRowGap + holds.height, y + kRowGap + 40}) + 6;
-    const std::string all = strip_words(recording, step),
-                      label = "\n" + recording.ranks[static_cast<std::size_t>(rank)].label;
-    const std::size_t own = all.find(label + ": ");
-    words += all.substr(0, all.find('\n')) +
-             (own == std::string::npos ? "" : all.substr(own, all.find('\n', own + 1) - own)) + "\n";
+    words += strip_words(recording, step, rank) + "\n";
   }
   body.height = y;
   return strip_page(fmt::format("{}: {} of rank {}, phase by phase", recording.title, work, rank), words, body);

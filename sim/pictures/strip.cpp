@@ -98,6 +98,25 @@ std::string blocks_text(const Recording& recording, const Strip& strip,
   return fmt::format("{}", fmt::join(all, " and "));
 }
 
+std::string title_words(const Recording& recording, int step, const Strip& strip) {
+  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
+  return fmt::format("Step {}: {}; {}.", recorded.number, recorded.title, strip.traffic);
+}
+
+// A line, with its line end in front, or nothing for a rank of which there is nothing to say.
+std::string rank_words(const Recording& recording, int step, const Strip& strip, std::size_t rank) {
+  std::vector<std::string> clauses;
+  if (!strip.before[rank].empty()) clauses.push_back("before: " + blocks_text(recording, strip, strip.before[rank]));
+  for (const StripArrow& arrow : strip.arrows)
+    if (arrow.from == static_cast<int>(rank))
+      clauses.push_back(fmt::format("sends {} to rank {}", bytes_text(arrow.bytes), arrow.to));
+  if (!strip.after[rank].empty()) clauses.push_back("after: " + blocks_text(recording, strip, strip.after[rank]));
+  for (const std::string& line : recording.steps[static_cast<std::size_t>(step)].says[rank])
+    clauses.push_back(fmt::format("says: {}", line));
+  if (clauses.empty()) return "";
+  return fmt::format("\n{}: {}.", recording.ranks[rank].label, fmt::join(clauses, "; "));
+}
+
 }  // namespace
 
 Strip strip_of(const Recording& recording, int step) {
@@ -139,20 +158,15 @@ std::string sum_text(const std::vector<int>& ranks) { return fmt::format("Σ of 
 std::string block_name(const RecordedBlock& block) { return block.name.substr(0, block.name.find(", ")); }
 
 std::string strip_words(const Recording& recording, int step) {
-  const RecordedStep& recorded = recording.steps[static_cast<std::size_t>(step)];
   const Strip strip = strip_of(recording, step);
-  std::string text = fmt::format("Step {}: {}; {}.", recorded.number, recorded.title, strip.traffic);
-  for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) {
-    std::vector<std::string> clauses;
-    if (!strip.before[rank].empty()) clauses.push_back("before: " + blocks_text(recording, strip, strip.before[rank]));
-    for (const StripArrow& arrow : strip.arrows)
-      if (arrow.from == static_cast<int>(rank))
-        clauses.push_back(fmt::format("sends {} to rank {}", bytes_text(arrow.bytes), arrow.to));
-    if (!strip.after[rank].empty()) clauses.push_back("after: " + blocks_text(recording, strip, strip.after[rank]));
-    for (const std::string& line : recorded.says[rank]) clauses.push_back(fmt::format("says: {}", line));
-    if (!clauses.empty()) text += fmt::format("\n{}: {}.", recording.ranks[rank].label, fmt::join(clauses, "; "));
-  }
+  std::string text = title_words(recording, step, strip);
+  for (std::size_t rank = 0; rank < recording.ranks.size(); ++rank) text += rank_words(recording, step, strip, rank);
   return text;
+}
+
+std::string strip_words(const Recording& recording, int step, int rank) {
+  const Strip strip = strip_of(recording, step);
+  return title_words(recording, step, strip) + rank_words(recording, step, strip, static_cast<std::size_t>(rank));
 }
 
 }  // namespace muonwalk::sim

@@ -70,7 +70,10 @@ std::string sum_text(const std::vector<int>& ranks);
 
 /// A step of a recording (counted from 0) in words, a line for its title and one for each rank: what it held before,
 /// what it sent and what it holds after. For those who can't see the strip, and where no picture can be shown.
+/// @{
 std::string strip_words(const Recording& recording, int step);
+std::string strip_words(const Recording& recording, int step, int rank);  ///< of one rank only
+/// @}
 
 /// A step of a recording (counted from 0) as a picture: ranks as lanes; on the left what each held before, on the right
 /// what it holds after, each as its part of the whole; arrows for what moved, with their bytes. SVG with a title and a

@@ -161,6 +161,7 @@ class ThreadWorld : public World {
     }
     if (!running.wait_for_all([] { return InterruptibleWork::asked_to_end(); })) wake_everybody();
     for (auto& thread : threads) thread.join();
+    interrupted_ = InterruptibleWork::asked_to_end();
     InterruptibleWork::end_if_asked();
     const std::string cycle = first.timed_out ? progress_.cycle() : "";
     if (!cycle.empty()) first.failure->message = "it waited too long: " + cycle;
@@ -169,7 +170,6 @@ class ThreadWorld : public World {
 
   // Over Gloo, ranks that wait are left to the limit of their wait.
   void wake_everybody() {
-    interrupted_ = true;
     if (memory_) memory_->abort(kInterrupted);
     if (board_) board_->give_up(kInterrupted);
   }

@@ -5,8 +5,9 @@ import tempfile
 from pathlib import Path
 
 
-def copy_with(site, folder, name, change):
-    """A copy of the site, by links, of which one file is another."""
+def copy_with(site, folder, pattern, change):
+    """A copy of the site, by links, of which one file is another: the first whose name is like the pattern."""
+    name = next(site.glob(pattern)).name
     for path in site.iterdir():
         if path.name != name:
             (folder / path.name).symlink_to(path)

@@ -10,27 +10,14 @@ same checks have to fail.
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
+from broken_copies import not_noticed
 from figure_looks import SIZES, Looks
 from headless_browser import headless_browser, set_size
 
 WITH_FIGURE = ["05", "06", "09", "13", "14", "15", "18"]
 DRAWN = ["00", "01", "03", "04", "08", "12", "17", "21", "22", "23"]
-
-
-def copy_with(site, folder, pattern, change):
-    """A copy of the site, by links, of which one file is another."""
-    name = next(site.glob(pattern)).name
-    for path in site.iterdir():
-        if path.name != name:
-            (folder / path.name).symlink_to(path)
-    text = (site / name).read_text(encoding="utf-8")
-    changed = change(text)
-    if changed == text:
-        sys.exit(f"figures_test.py: {name} is not as this test expects it, so it can't be broken")
-    (folder / name).write_text(changed, encoding="utf-8")
 
 
 def replaced(old, new):
@@ -84,15 +71,15 @@ def main(root, site, programs):
         figures.without_scripts(WITH_FIGURE)
         figures.looks(WITH_FIGURE + DRAWN)
         faults = figures.faults
-        for what, pattern, change, check, said in BROKEN:
-            with tempfile.TemporaryDirectory() as folder:
-                copy_with(site, Path(folder), pattern, change)
-                broken = Looks(browser, root, Path(folder), programs)
-                check(broken)
-                set_size(browser, *SIZES[0])
-                if not any(said in sentence for sentence in broken.faults):
-                    faults.append(f"{what} is not noticed; this was: {broken.faults}")
-                browser.get("about:blank")
+
+        def look(folder, check):
+            broken = Looks(browser, root, folder, programs)
+            check(broken)
+            set_size(browser, *SIZES[0])
+            browser.get("about:blank")
+            return broken.faults
+
+        faults += not_noticed(site, BROKEN, look)
     for sentence in faults:
         print(sentence)
     print(f"{len(WITH_FIGURE)} figures, {figures.compared} comparisons with what programs print, {len(BROKEN)} broken copies: {len(faults)} faults")

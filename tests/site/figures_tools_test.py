@@ -96,12 +96,12 @@ class OnAPage(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "sim/pictures").mkdir(parents=True)
             (Path(folder) / "sim/pictures/palette.hpp").write_text(source.replace("kQuiet", "kSilent"), encoding="utf-8")
-            with self.assertRaisesRegex(LessonError, "should have 21 colours for figures, and 20"):
+            with self.assertRaisesRegex(LessonError, "should have 21 colours, and 20"):
                 figures.colours(folder)
 
     def test_page_of_a_trace_without_a_timeline(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(LessonError, "the page of the trace has no data"):
-            figures.timeline(ROOT, "<html></html>", Path(folder))
+            figures.timeline(ROOT, "<html></html>", "", Path(folder))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/site")]
 import lesson_page  # noqa: E402
+from highlight import highlighted  # noqa: E402
 from lesson_source import LessonError, read_lesson  # noqa: E402
-from marked_code import LIBRARY, MarkedCode, highlighted, lines_of_phases, phase_names  # noqa: E402
+from marked_code import LIBRARY, MarkedCode, lines_of_phases, phase_names  # noqa: E402
 from player_script import player_script  # noqa: E402
 
 NAMES = {"DP gather": "dp_gather", "apply": "apply", "TP gather": "tp_gather"}
@@ -119,7 +120,7 @@ class CodeOfTheProject(unittest.TestCase):
 
     def test_a_line_of_the_library_is_a_line_of_the_player(self):
         text = (ROOT / LIBRARY).read_text(encoding="utf-8")
-        shown = highlighted(text)
+        shown = highlighted(text.rstrip("\n").split("\n"))
         self.assertEqual(shown.count('<div class="line">'), text.count("\n"))
         self.assertIn('<span class="comment">// Every DP rank saw other data.', shown)
         self.assertIn("std::vector&lt;Index&gt;", shown)

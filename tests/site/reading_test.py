@@ -11,9 +11,9 @@ things is broken, the same checks have to fail.
 
 import re
 import sys
-import tempfile
 from pathlib import Path
 
+from broken_copies import not_noticed
 from contrast import low_contrast
 from headless_browser import headless_browser, set_media, set_size
 
@@ -91,18 +91,6 @@ class Reading:
         set_size(self.browser, *DESKTOP)
 
 
-def copy_with(site, folder, name, change):
-    """A copy of the site, by links, of which one file is another."""
-    for path in site.iterdir():
-        if path.name != name:
-            (folder / path.name).symlink_to(path)
-    text = (site / name).read_text(encoding="utf-8")
-    changed = change(text)
-    if changed == text:
-        sys.exit(f"reading_test.py: {name} is not as this test expects it, so it can't be broken")
-    (folder / name).write_text(changed, encoding="utf-8")
-
-
 # What is broken, in which file and how, by which check it has to be noticed, and what that check says.
 BROKEN = [
     ("comments as grey as they were", "muonwalk.css",
@@ -132,14 +120,14 @@ def main(site):
         reading.width([page for page in PAGES if page.startswith("lesson")])
         reading.phone(["index"] + sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
         faults = reading.faults
-        for what, name, change, check, said in BROKEN:
-            with tempfile.TemporaryDirectory() as folder:
-                copy_with(site, Path(folder), name, change)
-                copy = Reading(browser, Path(folder))
-                check(copy)
-                if not any(said in sentence for sentence in copy.faults):
-                    faults.append(f"{what} is not noticed; this was: {copy.faults}")
-                browser.get("about:blank")
+
+        def look(folder, check):
+            copy = Reading(browser, folder)
+            check(copy)
+            browser.get("about:blank")
+            return copy.faults
+
+        faults += not_noticed(site, BROKEN, look)
     for sentence in faults:
         print(sentence)
     print(f"{len(PAGES)} pages, {len(BROKEN)} broken copies: {len(faults)} faults")

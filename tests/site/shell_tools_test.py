@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import api_members  # noqa: E402
 import function_source  # noqa: E402
 import guesses  # noqa: E402
+import highlight  # noqa: E402
 import plain_program  # noqa: E402
 import sidebar  # noqa: E402
 from api_pages import Rooms  # noqa: E402
@@ -150,7 +151,7 @@ class Functions(unittest.TestCase):
 
     def test_code_keeps_every_letter(self):
         line = 'if (a < b && c) return "x\\"y";  // for > all'
-        made = function_source.highlighted([line, ""])
+        made = highlight.highlighted([line, ""])
         self.assertEqual(re.sub("<[^>]*>", "", made).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"), f"{line}\n \n")
         self.assertIn('<span class="keywordflow">return</span> <span class="stringliteral">"x\\"y"</span>;  <span class="comment">// for', made)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from api_members import first_sentence, in_short, members  # noqa: E402
-from function_source import definitions, highlighted  # noqa: E402
+from function_source import definitions  # noqa: E402
+from highlight import highlighted  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
 
 DOOR = "api.html"

@@ -14,6 +14,7 @@ from doxygen_filter import section_id  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
 from memory_order import memory_order  # noqa: E402
 from page_data import script_json  # noqa: E402
+from palette import palette  # noqa: E402
 from singular_values import singular_values  # noqa: E402
 
 # The section of each lesson before which its figure stands.
@@ -25,18 +26,7 @@ _MATRICES_BY_DIGIT = {"17"}
 
 def colours(root):
     """The palette of all pictures as properties, for light and for dark pages; and the hatching of padding."""
-    source = (Path(root) / "sim/pictures/palette.hpp").read_text(encoding="utf-8")
-    pairs = {}
-    for name, letter in (("kParameterColours", "p"), ("kRankColours", "r")):
-        table = re.search(rf"{name}\[\w+\] = \{{(.*?)\n\}};", source, re.DOTALL)
-        for at, pair in enumerate(re.findall(r'\{"(#\w+)", "(#\w+)"\}', table[1] if table else "")):
-            pairs[f"{letter}{at}"] = pair
-    for name in ("Paper", "Ink", "Quiet", "Padding", "Hatch"):
-        found = re.search(rf'Colour k{name} = \{{"(#\w+)", "(#\w+)"\}}', source)
-        if found:
-            pairs[name.lower()] = found.groups()
-    if len(pairs) != 21:
-        raise LessonError(f"sim/pictures/palette.hpp should have 21 colours for figures, and {len(pairs)} are found there")
+    pairs = palette(root)
     light, dark = ("".join(f"--mwf-{name}:{pair[scheme]};" for name, pair in pairs.items()) for scheme in (0, 1))
     return (f"<style>:root{{{light}}}@media (prefers-color-scheme:dark){{html:not(.light-mode){{{dark}}}}}</style>"
             '<svg class="mw-heard" aria-hidden="true" width="0" height="0"><defs><pattern id="mwd-hatch" width="5" height="5" '
@@ -116,7 +106,7 @@ def bars(number, data):
 
 # --- the timeline of a trace --------------------------------------------------------------------------------------------------
 
-def timeline(root, page, site):
+def timeline(root, page, options, site):
     """The timeline out of a page that muonwalk-trace wrote. The script that draws it there draws it here, with the library that such
     a page carries; both are files that the pages of the site share."""
     def part(pattern, what):
@@ -136,8 +126,8 @@ def timeline(root, page, site):
     lanes = "".join(f".mwf-trace {rule}" for rule in re.findall(r"^\.lane\d+ \{[^}]*\}", page, re.MULTILINE))
     return (f"<style>.mwf-trace{{{light}}}@media (prefers-color-scheme:dark){{html:not(.light-mode) .mwf-trace{{{dark}}}}}{lanes}</style>"
             '<figure class="mw-figure mwf-trace" id="figure-18"><figcaption>The timeline of a run</figcaption>'
-            "<p>One step of Muon on dp 2 × tp 2, recorded by lesson 09 with <code>--small --steps 1 --dp 2 --tp 2 --trace run.json</code> "
-            "when this page was made. Zoom into a rank to find its phases, and see who waits for whom. <code>muonwalk-trace summary "
+            f"<p>One step of Muon, recorded by lesson 09 with <code>{html.escape(options)} --trace run.json</code> when this page was made. "
+            "Zoom into a rank to find its phases, and see who waits for whom. <code>muonwalk-trace summary "
             "run.json --html run.html</code> draws any trace like this.</p>"
             f'{body}</figure><script type="application/json" id="figure-18-data">{data}</script>'
             '<script src="echarts.js"></script><script src="timeline.js"></script>')
@@ -150,7 +140,8 @@ def _figure(lesson, recorded, folder, site):
     if number == "05":
         return memory_order(recorded)
     if number == "18":
-        return timeline(lesson.path.parents[2], (folder / "18.html").read_text(encoding="utf-8"), site)
+        page, options = ((folder / name).read_text(encoding="utf-8") for name in ("18.html", "18.options"))
+        return timeline(lesson.path.parents[2], page, options.strip(), site)
     data = json.loads((folder / f"{number}.json").read_text(encoding="utf-8"))
     if number == "06":
         return singular_values(data)

@@ -1,17 +1,7 @@
-"""The definition of a function out of the sources, and C++ as HTML with Doxygen's classes."""
+"""The definition of a function out of the sources."""
 
-import html
 import re
 from pathlib import Path
-
-_KEYWORDS = ("alignas auto class const constexpr enum explicit extern inline namespace noexcept operator override private protected "
-             "public static static_assert struct template this typename using virtual volatile true false nullptr sizeof "
-             "static_cast reinterpret_cast const_cast").split()
-_FLOW = "break case catch continue default do else for goto if return switch throw try while".split()
-_TYPES = "bool char double float int long short signed unsigned void".split()
-_KIND = {**dict.fromkeys(_KEYWORDS, "keyword"), **dict.fromkeys(_FLOW, "keywordflow"), **dict.fromkeys(_TYPES, "keywordtype")}
-_TOKEN = re.compile(r'(?P<comment>//.*)|(?P<stringliteral>"(?:\\.|[^"\\])*")|(?P<charliteral>\'(?:\\.|[^\'\\])+\')|(?P<word>[A-Za-z_]\w*)'
-                    r"|(?P<other>\d[\w.']*|.)")
 
 
 def _definition_at(lines, at):
@@ -52,17 +42,3 @@ def definitions(root, header, name):
         if found:
             return found
     return []
-
-
-def highlighted(lines):
-    """A fragment as Doxygen writes it."""
-    def shown(line):
-        parts = []
-        for match in _TOKEN.finditer(line):
-            kind = match.lastgroup
-            kind = _KIND.get(match.group(), "") if kind == "word" else kind
-            text = html.escape(match.group(), quote=False)
-            parts.append(text if kind in ("", "other") else f'<span class="{kind}">{text}</span>')
-        return "".join(parts) or " "
-
-    return '<div class="fragment">' + "".join(f'<div class="line">{shown(line)}</div>\n' for line in lines) + "</div><!-- fragment -->"

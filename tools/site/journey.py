@@ -5,9 +5,11 @@ stages, and the lines of PyTorch that each stage stands for. For the start page 
     tools/site/journey.py picture|torch
 """
 
-import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from palette import palette  # noqa: E402
 
 # Four ranks; a matrix of four rows. TP rank t has the rows 2t and 2t + 1 of it, and DP rank d owns the d-th of them.
 _GRID = [(dp, tp) for dp in (0, 1) for tp in (0, 1)]
@@ -53,13 +55,6 @@ _STAGES = [
 ]
 
 
-def _colours(root):
-    """The fills of sim/pictures/palette.hpp, light and dark."""
-    source = (Path(root) / "sim/pictures/palette.hpp").read_text(encoding="utf-8")
-    table = source[source.index("kParameterColours"):]
-    return re.findall(r'\{"(#[0-9a-f]{6})", "(#[0-9a-f]{6})"\}', table)[:5]
-
-
 def _arrow(x, y, length, group):
     """An arrow with two heads between two ranks that send to each other: down for dp, to the right for tp."""
     heads = (f"M{x} {y}v{length}m-3 -4l3 4l3 -4M{x - 3} {y + 4}l3 -4l3 4" if group == "dp" else
@@ -89,7 +84,7 @@ def _picture(title, holds, orthogonal, words, group):
 
 
 def journey(root):
-    colours = _colours(root)
+    colours = [palette(root)[f"p{i}"] for i in range(5)]
     light = "".join(f".mw-j{i}{{fill:{pair[0]}}}" for i, pair in enumerate(colours))
     dark = "".join(f".mw-j{i}{{fill:{pair[1]}}}" for i, pair in enumerate(colours))
     style = f"<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>"

@@ -4,7 +4,6 @@ Lines are found in the source: where a step is split into phases, those from the
 its block or to an empty line; elsewhere those that hand a message to a communicator, and those that show what a rank holds.
 """
 
-import html
 import re
 import sys
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from doxygen_filter import fragments  # noqa: E402
+from highlight import highlighted  # noqa: E402
 from lesson_source import LessonError  # noqa: E402
 
 LIBRARY = "src/optim/full_step.cpp"  # the loop of lesson 09 as later lessons call it
@@ -67,26 +67,6 @@ def lines_of_phases(lines, names):
         if at not in in_some and called and texts.get(called[1]) in found:
             found[texts[called[1]]].add(at)
     return {text: sorted(its_own) for text, its_own in found.items()}
-
-
-_TOKENS = re.compile(r"(?P<comment>//.*)|(?P<stringliteral>\"(?:\\.|[^\"\\])*\")|(?P<preprocessor>^#\w+)|"
-                     r"(?P<keywordflow>\b(?:if|else|for|return|continue)\b)|"
-                     r"(?P<keywordtype>\b(?:void|float|int|bool|auto|std::size_t)\b)|"
-                     r"(?P<keyword>\b(?:const|static|namespace|using|nullptr|this)\b)")
-
-
-def highlighted(text):
-    """C++ as Doxygen shows it: a line for a line."""
-    def line(source):
-        parts, last = [], 0
-        for match in _TOKENS.finditer(source):
-            parts.append(html.escape(source[last:match.start()], quote=False))
-            parts.append(f'<span class="{match.lastgroup}">{html.escape(match[0], quote=False)}</span>')
-            last = match.end()
-        return "".join(parts) + html.escape(source[last:], quote=False)
-
-    shown = "\n".join(f'<div class="line">{line(source) or " "}</div>' for source in text.rstrip("\n").split("\n"))
-    return f'<div class="fragment">{shown}</div>'
 
 
 @dataclass
@@ -154,7 +134,7 @@ class MarkedCode:
             shown = [{"source": self._source(f"{function} in this lesson", stretch.html), **marked}]
         of_library = lines_of_phases(self.library.split("\n"), self.names).get(phase) if self.library and phase else None
         if of_library:
-            entry = {"source": self._source(LIBRARY, highlighted(self.library)), "moves": of_library, "holds": of_library}
+            entry = {"source": self._source(LIBRARY, highlighted(self.library.rstrip("\n").split("\n"))), "moves": of_library, "holds": of_library}
             shown = [*shown, entry] if own else [entry, *shown]
         return shown
 
