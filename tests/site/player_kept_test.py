@@ -1,0 +1,111 @@
+"""All that a player shows of runs made by hand, in every frame and of whatever is pointed at, is what is kept in tests/golden."""
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from player_page import PlayerPage, block, by_hand, gathered_bucket, matrix, message
+
+KEPT = Path(__file__).resolve().parents[1] / "golden/player.txt"
+# The player as lines: a tag with its attributes, or a text. Nothing of it follows from the sizes of letters on this machine.
+LINES = """
+const lines = [];
+const add = (node, depth) => {
+  const space = " ".repeat(depth);
+  if (node.nodeType === Node.TEXT_NODE) { if (node.textContent) lines.push(space + JSON.stringify(node.textContent)); return; }
+  const svg = node.closest(".player-arrows");
+  const shown = [...node.attributes].filter(({ name }) => !(svg && ["d", "width", "height"].includes(name)))
+    .map(({ name, value }) => [name, name === "style" ? value.split(/;\\s*/).filter((part) => part && !/px/.test(part)).join("; ") : value])
+    .filter(([name, value]) => name !== "style" || value).sort();
+  const state = ["hidden", "value"].filter((name) => node[name] && !node.hasAttribute(name)).map((name) => ` .${name}=${node[name]}`);
+  lines.push(`${space}<${node.tagName.toLowerCase()}${shown.map(([name, value]) => ` ${name}="${value}"`).join("")}${state.join("")}>`);
+  node.childNodes.forEach((child) => add(child, depth + 1));
+};
+const player = document.querySelector(".muonwalk-player");
+"""
+DO = """
+const key = (name) => player.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+const press = (selector, at = 0) => player.querySelectorAll(selector)[at]?.click();
+const focus = (selector, at = 0) => player.querySelectorAll(selector)[at]?.focus();
+const point = (selector, across, down) => {
+  const map = player.querySelector(selector);
+  if (!map) return;
+  const box = map.getBoundingClientRect();
+  map.dispatchEvent(new PointerEvent("pointermove", { pointerType: "mouse", bubbles: true, clientX: box.left + across * box.width,
+                                                      clientY: box.top + down * box.height }));
+};
+"""
+IN_EVERY_FRAME = ["focus('.player-numbers td', 2)", "press('.player-block', 1)", "point('.player-stage:not(.player-small) .player-map', 0.9, 0.9)",
+                  "point('.player-stage:not(.player-small) [data-rank=\"1\"] .player-map', 0.1, 0.1)"]
+AT_THE_END = ["press('.player-badge', 1)", "press('.player-badge', 1)", "press('.player-tab', 0)", "press('.player-tab', 1)",
+              "press('.player-tab', 2)", "press('.player-tab', 3)", "press('.player-follow')", "key('Home')", "press('.player-tick', 1)",
+              "press('.player-badge', 0)", "key('End')", "key('x')"]
+
+
+def sums():
+    """Three ranks reduce, scatter, and gather again; what is sent over a second call has no block of its own."""
+    whole = [[block("g", 0, 0, 6, 6, note="before <it>"), matrix("a", 1, 2, 2, values=["nan", 1e-9, -2.5, 12345.678])] for _ in range(3)]
+    parts = [[block("g", 0, 2 * rank, 2 * rank + 2, 6)] for rank in range(3)]
+    scattered = [message(a, b, 2, "reduce_scatter") for a in range(3) for b in range(3) if a != b]
+    gathered = [message(a, b, 2) for a in range(3) for b in range(3) if a != b]
+    lost = [message(0, 1, 5, "broadcast"), message(2, 1, 1, "broadcast"), message(0, 1, 3, "all_reduce", group="tp")]
+    made = by_hand([([], whole), (scattered, parts), (gathered + lost, [[block("g", 0, 0, 6, 6)], [block("g", 0, 0, 6, 6, values=None)], []])],
+                   dp=3, tensors=(("g", 2), ("a", 5)))
+    made["steps"][2]["says"] = [["one", "two", "three", "four"], [], ["a < b"]]
+    made["steps"][2]["real"] = {"messages": 1, "bytes": 1234567}
+    return made
+
+
+def slices():
+    """Two ranks hold columns and rows of a matrix, and gather it."""
+    def cut(name, tensor, unit, rank):
+        rows, cols = (2, 3) if unit == "columns" else (1, 6)
+        first, of = (3 * rank, 6) if unit == "columns" else (rank, 2)
+        return {**matrix(name, tensor, rows, cols), "unit": unit, "begin": first, "end": first + (3 if unit == "columns" else 1), "of": of}
+
+    held = [[cut("w", 0, "columns", rank), cut("v", 1, "rows", rank), block("none", 2, 0, 3000, 3000, values=None, digest="0123")] for rank in range(2)]
+    gathered = [[matrix("w", 0, 2, 6), matrix("v", 1, 2, 6)] for _ in range(2)]
+    moves = [message(0, 1, 6), message(1, 0, 6), message(0, 1, 6, call=1), message(1, 0, 6, call=1)]
+    return by_hand([([], held), (moves, gathered), ([message(0, 1, 6, "send", group="pp")] * 9, [[], [cut("w", 0, "columns", 0)]])],
+                   tensors=(("w", 0), ("v", None), ("none", 1)))
+
+
+class Kept(PlayerPage):
+    def lines(self):
+        return self.script(LINES + "add(player, 0); return lines")
+
+    @staticmethod
+    def short(lines):
+        """Without the label of the player itself, which stays."""
+        return (re.sub(r'<div aria-label="a run of .*?" (.*) role="group" tabindex="0">', r"<player \1>", line) for line in lines)
+
+    def shown(self, name, recording):
+        """What the player shows at first, and what each deed changes of it."""
+        self.open({**recording, "lesson": {"number": "77", "title": "Stand-in"}, "before": ["Lesson 77", "", "", "about"], "after": ["OK"]},
+                  body='<div style="height:3000px"></div><p data-mw-steps="1">one</p><p data-mw-steps="2 3">two</p><p data-mw-steps=""></p>')
+        self.settle()
+        before = self.lines()
+        text = [f"=== {name}", *before]
+        frames = int(self.one(".muonwalk-player").get_dom_attribute("data-frames"))
+        deeds = [deed for _ in range(frames) for deed in [*IN_EVERY_FRAME, "key('ArrowRight')"]] + AT_THE_END
+        for deed in deeds:
+            self.script(LINES + DO + deed)
+            now = self.lines()
+            changed = list(difflib.unified_diff(before, now, n=0, lineterm=""))[2:]
+            gone = sum(line.startswith("-") for line in changed)
+            text += [f"--- {deed}: instead of {gone} lines", *(line.strip() for line in self.short(line[1:] for line in changed if line[0] == "+"))]
+            before = now
+        return text
+
+    def test_every_frame(self):
+        text = []
+        for name, recording in (("a bucket", gathered_bucket()), ("sums", sums()), ("slices", slices())):
+            text += self.shown(name, recording)
+        if os.environ.get("BLESS") == "1":
+            KEPT.write_text("\n".join(text) + "\n", encoding="utf-8")
+            self.skipTest(f"{KEPT} was written anew; review the difference before committing it")
+        kept = KEPT.read_text(encoding="utf-8").split("\n")[:-1]
+        for at, (line, now) in enumerate(zip(kept, text), start=1):
+            self.assertEqual(line, now, f"line {at} of {KEPT}; where the new one is right, run this test with BLESS=1")
+        self.assertEqual(len(kept), len(text))
