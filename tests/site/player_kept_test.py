@@ -1,41 +1,11 @@
 """All that a player shows of runs made by hand, in every frame and of whatever is pointed at, is what is kept in tests/golden."""
 
-import difflib
-import os
 import re
-from pathlib import Path
 
+from page_lines import DO, LINES, changed, expect_kept
 from player_page import PlayerPage, block, by_hand, gathered_bucket, matrix, message
 
-KEPT = Path(__file__).resolve().parents[1] / "golden/player.txt"
-# The player as lines: a tag with its attributes, or a text. Nothing of it follows from the sizes of letters on this machine.
-LINES = """
-const lines = [];
-const add = (node, depth) => {
-  const space = " ".repeat(depth);
-  if (node.nodeType === Node.TEXT_NODE) { if (node.textContent) lines.push(space + JSON.stringify(node.textContent)); return; }
-  const svg = node.closest(".player-arrows");
-  const shown = [...node.attributes].filter(({ name }) => !(svg && ["d", "width", "height"].includes(name)))
-    .map(({ name, value }) => [name, name === "style" ? value.split(/;\\s*/).filter((part) => part && !/px/.test(part)).join("; ") : value])
-    .filter(([name, value]) => name !== "style" || value).sort();
-  const state = ["hidden", "value"].filter((name) => node[name] && !node.hasAttribute(name)).map((name) => ` .${name}=${node[name]}`);
-  lines.push(`${space}<${node.tagName.toLowerCase()}${shown.map(([name, value]) => ` ${name}="${value}"`).join("")}${state.join("")}>`);
-  node.childNodes.forEach((child) => add(child, depth + 1));
-};
-const player = document.querySelector(".muonwalk-player");
-"""
-DO = """
-const key = (name) => player.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
-const press = (selector, at = 0) => player.querySelectorAll(selector)[at]?.click();
-const focus = (selector, at = 0) => player.querySelectorAll(selector)[at]?.focus();
-const point = (selector, across, down) => {
-  const map = player.querySelector(selector);
-  if (!map) return;
-  const box = map.getBoundingClientRect();
-  map.dispatchEvent(new PointerEvent("pointermove", { pointerType: "mouse", bubbles: true, clientX: box.left + across * box.width,
-                                                      clientY: box.top + down * box.height }));
-};
-"""
+PLAYER = 'const player = document.querySelector(".muonwalk-player");'
 IN_EVERY_FRAME = ["focus('.player-numbers td', 2)", "press('.player-block', 1)", "point('.player-stage:not(.player-small) .player-map', 0.9, 0.9)",
                   "point('.player-stage:not(.player-small) [data-rank=\"1\"] .player-map', 0.1, 0.1)"]
 AT_THE_END = ["press('.player-badge', 1)", "press('.player-badge', 1)", "press('.player-tab', 0)", "press('.player-tab', 1)",
@@ -73,7 +43,7 @@ def slices():
 
 class Kept(PlayerPage):
     def lines(self):
-        return self.script(LINES + "add(player, 0); return lines")
+        return self.script(LINES + PLAYER + "add(player, 0); return lines")
 
     @staticmethod
     def short(lines):
@@ -88,13 +58,10 @@ class Kept(PlayerPage):
         before = self.lines()
         text = [f"=== {name}", *before]
         frames = int(self.one(".muonwalk-player").get_dom_attribute("data-frames"))
-        deeds = [deed for _ in range(frames) for deed in [*IN_EVERY_FRAME, "key('ArrowRight')"]] + AT_THE_END
-        for deed in deeds:
-            self.script(LINES + DO + deed)
+        for deed in [deed for _ in range(frames) for deed in [*IN_EVERY_FRAME, "key('ArrowRight')"]] + AT_THE_END:
+            self.script(LINES + PLAYER + DO.replace("ROOT", "player") + deed)
             now = self.lines()
-            changed = list(difflib.unified_diff(before, now, n=0, lineterm=""))[2:]
-            gone = sum(line.startswith("-") for line in changed)
-            text += [f"--- {deed}: instead of {gone} lines", *(line.strip() for line in self.short(line[1:] for line in changed if line[0] == "+"))]
+            text += [f"--- {deed}", *self.short(changed(before, now))]
             before = now
         return text
 
@@ -102,10 +69,4 @@ class Kept(PlayerPage):
         text = []
         for name, recording in (("a bucket", gathered_bucket()), ("sums", sums()), ("slices", slices())):
             text += self.shown(name, recording)
-        if os.environ.get("BLESS") == "1":
-            KEPT.write_text("\n".join(text) + "\n", encoding="utf-8")
-            self.skipTest(f"{KEPT} was written anew; review the difference before committing it")
-        kept = KEPT.read_text(encoding="utf-8").split("\n")[:-1]
-        for at, (line, now) in enumerate(zip(kept, text), start=1):
-            self.assertEqual(line, now, f"line {at} of {KEPT}; where the new one is right, run this test with BLESS=1")
-        self.assertEqual(len(kept), len(text))
+        expect_kept(self, "player.txt", text)

@@ -165,13 +165,15 @@ def _material(material):
             _write(material / name / f"{picture}.svg", _SVG.format(10 * len(picture), picture))
     paths = [[0.25, 0.75, 1.125], [0.5, 1.0, 0.875], [1.0, 0.7, 1.2]]
     _write(material.parent / "figures/06.json", json.dumps(
-        {"widest": 1.25, "sets": [{"name": "a < b", "formula": "a & b", "curve": [0, 1.3, 0.6, 1], "paths": paths, "seen": [[1, .9, .8], [.6, .7, .8], [.4, .5, .6]]}]}))
+        {"widest": 1.25, "sets": [{"name": "a < b", "formula": "a & b", "curve": [0, 1.3, 0.6, 1], "paths": paths, "seen": [[1, .9, .8], [.6, .7, .8], [.4, .5, .6]]},
+                                   {"name": "c", "formula": "d", "curve": [0, 1, 0.5, 0.25], "paths": [[0.3, 0.6, 0.9], [0.6, 0.8, 1.0], [0.9, 1.1, 0.8]],
+                                    "seen": [[1, .8, .6], [.5, .6, .7], [.3, .2, .1]]}]}))
     _write(material.parent / "figures/09.json", json.dumps(
         {"kind": "bars", "title": "T <1>", "words": "W & w", "series": ["a", "", "c"], "columns": ["", "all"], "each_by_itself": True,
          "choices": [{"name": "dp", "words": "dp", "values": ["1", "2"], "start": "2"}, {"name": "tp", "words": "tp", "values": ["1", "4"], "start": "4"},
                      {"name": "model", "words": "mo<del", "values": ["x", "y"], "start": "y"}],
          "rows": [{"name": "one", "scale": "bytes"}, {"name": "two & half", "scale": "ms"}],
-         "states": [[[[at, 2], ["", str(at)]], [[at, 0, 3], ["", "<"]]] for at in range(8)]}))
+         "states": [[[[at, 2], ["", str(at)]], [[at, 0, 3], ["", "<"]]] if at != 1 else "it can't be; try <less>" for at in range(8)]}))
 
 
 def _member(kind, name, anchor):

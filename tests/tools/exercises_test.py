@@ -177,12 +177,19 @@ class Exercises(unittest.TestCase):
                                                      f"Not solved yet: it does not link. {end}"),
                 ({}, "kill -SEGV $$", "  Signal 11 ended the program before a rank had started: something outside of every function does that.\n"
                                       f"Not solved yet: a crash. {end}"),
+                ({}, "exit 0", "  The program ended with code 0 before it was judged; a function returns, and does not end the program.\n"
+                               f"Not solved yet: it ends the program. {end}"),
                 ({}, "exit 6", "  The program ended with code 6 before it was judged; a function returns, and does not end the program.\n"
                                f"Not solved yet: it ends the program. {end}")):
             for kind in ("-c", "-fsyntax-only", "-shared"):
                 path = Path(f"{self.compiler}{kind}")
                 path.write_text(stubs[kind]) if kind in stubs else path.unlink(missing_ok=True)
             self.assertEqual(self.judged(does), (1, before + words))
+
+    def test_what_is_solved_with_a_warning(self):
+        self.ask("05")
+        Path(f"{self.compiler}-c").write_text("a: warning: w\n")
+        self.assertEqual(self.judged('echo solved >"$3"'), (0, "Try 05 · Join columns\nSolved. That is 1 of 3; next: ./walk try 05.2\n"))
 
     def test_what_never_ends(self):
         self.ask("05")
