@@ -6,7 +6,8 @@ from page_lines import DO, LINES, changed, expect_kept
 from player_page import PlayerPage, block, by_hand, gathered_bucket, matrix, message
 
 PLAYER = 'const player = document.querySelector(".muonwalk-player");'
-IN_EVERY_FRAME = ["focus('.player-numbers td', 2)", "press('.player-block', 1)", "point('.player-stage:not(.player-small) .player-map', 0.9, 0.9)",
+IN_EVERY_FRAME = ["focus('.player-numbers td', 2)", "key('ArrowLeft', document.activeElement)", "key('ArrowDown', document.activeElement)",
+                  "press('.player-block', 1)", "press('[data-rank=\"1\"] .player-block', 1)", "focus('.player-numbers td', 3)", "point('.player-stage:not(.player-small) .player-map', 0.9, 0.9)",
                   "point('.player-stage:not(.player-small) [data-rank=\"1\"] .player-map', 0.1, 0.1)"]
 AT_THE_END = ["press('.player-badge', 1)", "press('.player-badge', 1)", "press('.player-tab', 0)", "press('.player-tab', 1)",
               "press('.player-tab', 2)", "press('.player-tab', 3)", "press('.player-follow')", "key('Home')", "press('.player-tick', 1)",
