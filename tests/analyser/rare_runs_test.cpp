@@ -104,13 +104,22 @@ TEST_CASE("rare runs: what is counted, what is left out and why, what is noted, 
     }
     return summarize(read_traces(paths));
   };
+  // One ends as the other begins; the first one's optimizer has its range to itself.
+  const std::string before = TraceWriting(0, 2)
+                                 .kernel("gemm", 0, 10)
+                                 .event("gpu_user_annotation", "Optimizer.step#Muon.step", 2, 5)
+                                 .event("user_annotation", "Optimizer.step#Muon.step", 2, 3)
+                                 .json(),
+                    after = TraceWriting(1, 2).kernel("gemm", 10, 10).json();
   const std::vector<Summary> runs = {read({on_the_host()}),
-                                     read({without_words(0, 2), without_words(1, 3)}),
+                                     read({without_words(1, 3), without_words(0, 2)}),
                                      read({of_a_lesson()}),
                                      read({of_nccl(0, true), of_nccl(1, true)}),
                                      read({of_nccl(1, false)}),
                                      read({TraceWriting(0, 1).kernel("gemm", 0, 5).json()}),
-                                     read({TraceWriting(5, 4).event("gpu_memcpy", "Memcpy", 0, 5).json()})};
+                                     read({TraceWriting(4, 4).event("gpu_memcpy", "Memcpy", 0, 5).json()}),
+                                     read({after, before}),
+                                     read({before, after})};
   std::string text;
   const auto add = [&text](const std::vector<std::string>& lines) {
     for (const std::string& line : lines) text += line + "\n";

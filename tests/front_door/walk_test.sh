@@ -460,7 +460,7 @@ test_cuda() {
   mkdir -p "$scratch/cuda/bin"
   : >"$scratch/cuda/bin/nvcc"
   on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
-  grep -qxF "$option=OFF" "$cache" || fail "what can't be run is no compiler"
+  grep -qxF "$option=OFF" "$cache" || fail "a compiler that can't be run does not count"
   chmod +x "$scratch/cuda/bin/nvcc"
   on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
   expect_status 0
