@@ -11,6 +11,7 @@
 #include "sim/analyser/reader.hpp"
 #include "src/errors.hpp"
 #include "tests/analyser/trace_writing.hpp"
+#include "tests/golden/golden_text.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -24,8 +25,8 @@ Outcome trace_program(std::vector<std::string> arguments) {
   return run_program(arguments, 120);
 }
 
-// The program refuses: exit code 2, nothing on standard output, one line that says all of `parts`.
-void expect_refusal(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
+// The program refuses: exit code 2, nothing on standard output, one line that says all of `parts`. Returns that line.
+std::string expect_refusal(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
   const Outcome outcome = trace_program(arguments);
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == 2);
@@ -36,7 +37,23 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::vector
     CAPTURE(part);
     CHECK(outcome.err.find(part) != std::string::npos);
   }
+  return outcome.err;
 }
+
+// All refusals of a test, and that they are what is kept, whatever the folder is called.
+class Refusals {
+ public:
+  explicit Refusals(const TemporaryFolder& folder) : folder_(folder.path()) {}
+  void add(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
+    std::string said = expect_refusal(arguments, parts);
+    for (std::size_t at; (at = said.find(folder_)) != std::string::npos;) said.replace(at, folder_.size(), "FOLDER");
+    all_ += said;
+  }
+  void expect_kept(const std::string& name) const { expect_golden(name, all_); }
+
+ private:
+  std::string folder_, all_;
+};
 
 // Reads a file and prints it in every way; false when it was refused with a sentence.
 bool survives(const std::string& path) {
@@ -92,30 +109,33 @@ std::string corrupted(std::string text, std::mt19937& random) {
 
 TEST_CASE("bad traces: the program refuses each with a sentence and exit code 2") {
   TemporaryFolder folder;
+  Refusals refusals(folder);
   const auto file = [&](const std::string& name, const std::string& text) {
     write_text(folder.file(name), text);
     return folder.file(name);
   };
-  expect_refusal({"summary", folder.file("nowhere.json")}, {"nowhere.json", "No such file"});
-  expect_refusal({"summary", folder.path()}, {"it is a folder"});
-  expect_refusal({"summary", "/dev/null"}, {"it is not a regular file"});
-  expect_refusal({"summary", ""}, {"''"});
-  expect_refusal({"summary", file("empty", "")}, {"it is empty"});
-  expect_refusal({"summary", file("prose", "This is not a trace.")}, {"is not JSON at byte 1", "torch.profiler"});
-  expect_refusal({"summary", file("cut", rich_trace().substr(0, 900))}, {"is cut off", "after 900 bytes"});
-  expect_refusal({"summary", file("other", "{\"results\": [1, 2]}")}, {"no array \"traceEvents\""});
-  expect_refusal({"summary", file("number", "42")}, {"no array \"traceEvents\""});
-  expect_refusal({"summary", file("none", "{\"traceEvents\": []}")}, {"it has no events at all"});
-  expect_refusal({"summary", file("runtime", TraceWriting().event("cuda_runtime", "cudaLaunchKernel", 0, 1).json())},
-                 {"no kernel, no range and no operator", "one event is left out", "cuda_runtime"});
-  expect_refusal({"summary", file("negative", TraceWriting().kernel("gemm", 0, -1).json())}, {"a negative duration"});
-  expect_refusal({"summary", file("tail", rich_trace() + "}")}, {"is not JSON at byte"});
-  expect_refusal({"compare", file("good", rich_trace()), folder.file("nowhere.json")}, {"nowhere.json"});
-  expect_refusal({"published", folder.file("good"), folder.file("prose")}, {"prose\" is not JSON"});
+  refusals.add({"summary", folder.file("nowhere.json")}, {"nowhere.json", "No such file"});
+  refusals.add({"summary", folder.path()}, {"it is a folder"});
+  refusals.add({"summary", "/dev/null"}, {"it is not a regular file"});
+  refusals.add({"summary", ""}, {"''"});
+  refusals.add({"summary", file("empty", "")}, {"it is empty"});
+  refusals.add({"summary", file("prose", "This is not a trace.")}, {"is not JSON at byte 1", "torch.profiler"});
+  refusals.add({"summary", file("cut", rich_trace().substr(0, 900))}, {"is cut off", "after 900 bytes"});
+  refusals.add({"summary", file("other", "{\"results\": [1, 2]}")}, {"no array \"traceEvents\""});
+  refusals.add({"summary", file("number", "42")}, {"no array \"traceEvents\""});
+  refusals.add({"summary", file("none", "{\"traceEvents\": []}")}, {"it has no events at all"});
+  refusals.add({"summary", file("runtime", TraceWriting().event("cuda_runtime", "cudaLaunchKernel", 0, 1).json())},
+               {"no kernel, no range and no operator", "one event is left out", "cuda_runtime"});
+  refusals.add({"summary", file("negative", TraceWriting().kernel("gemm", 0, -1).json())}, {"a negative duration"});
+  refusals.add({"summary", file("tail", rich_trace() + "}")}, {"is not JSON at byte"});
+  refusals.add({"compare", file("good", rich_trace()), folder.file("nowhere.json")}, {"nowhere.json"});
+  refusals.add({"published", folder.file("good"), folder.file("prose")}, {"prose\" is not JSON"});
+  refusals.expect_kept("trace_refusals.txt");
 }
 
 TEST_CASE("bad traces: files that don't belong together are refused") {
   TemporaryFolder folder;
+  Refusals refusals(folder);
   const auto path = [&](const std::string& name) { return folder.file(name); };
   TraceWriting(0, 2).kernel("gemm", 0, 10).write(path("rank0"));
   TraceWriting(0, 2).kernel("gemm", 5, 10).write(path("again0"));
@@ -125,12 +145,13 @@ TEST_CASE("bad traces: files that don't belong together are refused") {
   write_text(path("lesson"), lesson_trace());
   write_text(path("gloo"), R"({"distributedInfo": {"backend": "gloo", "rank": 1, "world_size": 2},
       "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 1}]})");
-  expect_refusal({"summary", path("rank0"), path("again0")}, {"are both of rank 0", "different ranks of one run"});
-  expect_refusal({"summary", path("rank0"), path("of4")}, {"don't belong together", "2 and 4 ranks"});
-  expect_refusal({"summary", path("rank0"), path("outside")}, {"rank 2 of 2 ranks"});
-  expect_refusal({"summary", path("rank0"), path("later")}, {"one ended before the other began"});
-  expect_refusal({"summary", path("rank0"), path("lesson")}, {"a pytorch trace and the other a muonwalk trace"});
-  expect_refusal({"summary", path("rank0"), path("gloo")}, {"over nccl and the other over gloo"});
+  refusals.add({"summary", path("rank0"), path("again0")}, {"are both of rank 0", "different ranks of one run"});
+  refusals.add({"summary", path("rank0"), path("of4")}, {"don't belong together", "2 and 4 ranks"});
+  refusals.add({"summary", path("rank0"), path("outside")}, {"rank 2 of 2 ranks"});
+  refusals.add({"summary", path("rank0"), path("later")}, {"one ended before the other began"});
+  refusals.add({"summary", path("rank0"), path("lesson")}, {"a pytorch trace and the other a muonwalk trace"});
+  refusals.add({"summary", path("rank0"), path("gloo")}, {"over nccl and the other over gloo"});
+  refusals.expect_kept("trace_refusals_together.txt");
 }
 
 TEST_CASE(

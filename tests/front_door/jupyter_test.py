@@ -8,6 +8,8 @@ import unittest
 
 from stand_in_jupyter import LIBRARIES, SPEC, STAND_IN_JUPYTER, StandInProject, notebook
 
+HOW = r"conda env create -f \S.*/binder/environment.yml'? installs both, and conda activate muonwalk puts them on PATH"
+
 
 class WalkJupyter(StandInProject):
     def copy(self):
@@ -74,7 +76,8 @@ class WalkJupyter(StandInProject):
         self.original.write_text(notebook("int five = 10 / 2;"), encoding="utf-8")
         self.opened()
         self.assertEqual(self.copy().read_text(), edited)
-        self.assertIn("Left as you changed them, though their lessons have changed too: lesson_05_echo.ipynb", self.said)
+        self.assertIn("Left as you changed them, though their lessons have changed too: lesson_05_echo.ipynb (./walk jupyter --fresh makes new "
+                      f"copies and keeps yours).\nThe notebooks are copies, in {self.own}/notebooks: what you change there stays.\n", self.said)
 
     def test_fresh_makes_the_copies_anew_and_keeps_what_was_there(self):
         self.opened()
@@ -94,7 +97,8 @@ class WalkJupyter(StandInProject):
     def test_without_jupyter_nothing_is_built(self):
         for name in ("jupyter-lab", "jupyter"):
             (self.machine / name).unlink()
-        said = self.refused(2, "no JupyterLab and no Jupyter Notebook on PATH.*; conda .* installs both")
+        said = self.refused(2, "there is no JupyterLab and no Jupyter Notebook on PATH to open the notebooks with, which also need the kernel "
+                               f"xcpp17; {HOW}")
         self.assertEqual(len(said.splitlines()), 1)
         self.assertFalse(self.calls.exists())
 
@@ -107,7 +111,7 @@ class WalkJupyter(StandInProject):
 
     def test_without_a_kernel_nothing_is_built(self):
         shutil.rmtree(self.data)
-        said = self.refused(2, "Jupyter has no kernel xcpp17 here.*; conda .* installs both")
+        said = self.refused(2, f"Jupyter has no kernel xcpp17 here, which the notebooks need to run C\\+\\+; {HOW}")
         self.assertEqual(len(said.splitlines()), 1)
         self.assertFalse(self.calls.exists())
 
@@ -124,11 +128,11 @@ class WalkJupyter(StandInProject):
         self.opened(CONDA_PREFIX=str(environment))
 
     def test_a_spec_that_starts_no_kernel_is_named(self):
-        for text, why in (("{", "is not JSON"), ("[]", "has no list of words called argv"), ('{"argv": []}', "has no list"),
-                          ('{"argv": ["xcpp", 7]}', "has no list")):
+        no_list = "has no list of words called argv"
+        for text, why in (("{", "is not JSON"), ("[]", no_list), ('{"argv": []}', no_list), ('{"argv": ["xcpp", 7]}', no_list)):
             with self.subTest(text=text):
                 self.write_spec(text)
-                self.refused(3, f"kernels/xcpp17/kernel.json {why}")
+                self.refused(3, f"{self.data}/kernels/xcpp17/kernel.json {why}, so Jupyter can't start this kernel; install the kernel again")
 
     def test_a_folder_that_can_not_be_written_to_is_named(self):
         for taken in ("kernels", "notebooks", "include"):
@@ -137,20 +141,21 @@ class WalkJupyter(StandInProject):
                 self.own.mkdir(parents=True)
                 (self.own / taken).write_text("a file", encoding="utf-8")
                 (self.own / "fmt_headers.txt").write_text(f"{self.headers}\n", encoding="utf-8")
-                self.refused(3, f"build/jupyter/{taken}.* can't be written: .*; make build/jupyter a folder")
+                self.refused(3, f"{self.own}/{taken}\\S* can't be written: [A-Z][a-z ]+; make build/jupyter a folder that you can write to")
 
     def test_headers_that_are_not_there_are_named(self):
         (self.headers / "fmt").rmdir()
-        self.refused(3, "there are no headers of fmt in .*include")
+        self.refused(3, f"there are no headers of fmt in {self.headers}, where CMake found them; remove build/CMakeCache.txt and try again")
         (self.own / "fmt_headers.txt").unlink()
-        self.refused(3, "fmt_headers.txt can't be read")
+        self.refused(3, f"{self.own}/fmt_headers.txt can't be read: No such file or directory; CMake writes it: remove build/CMakeCache.txt "
+                        "and try again")
 
     def test_a_jupyter_that_can_not_be_started_is_named(self):
         self.program("jupyter-lab", "#!/nowhere/python\n")
-        self.refused(3, "jupyter-lab can't be started")
+        self.refused(3, f"{self.machine}/jupyter-lab can't be started: No such file or directory; install Jupyter again")
 
     def test_a_word_that_it_does_not_take_is_refused(self):
-        said = self.refused(2, '"05" is nothing that jupyter takes', "05")
+        said = self.refused(2, '"05" is nothing that jupyter takes; try ./walk jupyter, or --fresh or an option of Jupyter\'s after it', "05")
         self.assertEqual(len(said.splitlines()), 1)
 
 

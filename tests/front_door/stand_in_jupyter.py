@@ -114,7 +114,7 @@ class StandInProject(unittest.TestCase):
         done = self.walk(*given, **environment)
         self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
         last = done.stderr.splitlines()[-1]
-        self.assertRegex(last, f"^walk: .*{words}")
+        self.assertRegex(last, f"^walk: {words}$")  # the whole sentence
         self.assertNotIn("Traceback", done.stderr)
         self.assertFalse(self.record.exists(), "Jupyter was started")
         return done.stderr

@@ -29,6 +29,7 @@ fail() {
 }
 expect_status() { [[ $status == "$1" ]] || fail "expected exit $1"; }
 expect_out() { [[ $out == "$1" ]] || fail "expected this standard output: $1"; }
+expect_words() { [[ $err == "walk: $1" ]] || fail "expected exactly this on standard error: walk: $1"; }
 expect_err() { [[ $err == *"$1"* ]] || fail "expected on standard error: $1"; }
 expect_one_sentence() { [[ $err == "walk: "* && $err != *$'\n'* ]] || fail "expected one sentence on standard error"; }
 expect_call() { grep -qxF -- "$1" "$calls" || fail "expected this call: $1"; }
@@ -43,29 +44,38 @@ apt_update="apt-get -y -q -o DPkg::Lock::Timeout=120 update"
 test_unknown_words() {
   : "anything walk does not know is refused in one sentence, exit 2, before anything is installed or built"
   stub cmake 'exit 99'
-  local words
-  for words in "frobnicate" "--precision bf16" "list all" "help me" "test relaese" "bench silence" "notebooks all" \
-    "jupyter all" "notebooks --library extra" "005" "5x"; do
+  local words sentence known="is not a word I know; try ./walk, ./walk list, ./walk 05, ./walk try, ./walk test, ./walk bench, ./walk notebooks, ./walk jupyter or ./walk help"
+  while IFS='|' read -r words sentence; do
     # shellcheck disable=SC2086
     walk $words
     expect_status 2
-    expect_one_sentence
+    expect_words "$sentence"
     expect_out ""
     [[ ! -s $calls ]] || fail "nothing should have been called for: $words"
-  done
+  done <<WORDS
+frobnicate|"frobnicate" $known
+005|"005" $known
+5x|"5x" $known
+--precision bf16|"--precision" needs a lesson before it, as in ./walk 09 --precision bf16
+list all|"list" takes nothing after it, but was given "all"
+help me|"help" takes nothing after it, but was given "me"
+docs all|"docs" takes nothing after it, but was given "all"
+test relaese|"relaese" is not a preset to test; the presets are: release debug asan tsan; or try soak
+bench silence|there is no benchmark silence; there are: bench_talk
+notebooks all|"all" is nothing that notebooks take; try ./walk notebooks, or --library or --jupyter after it
+notebooks --library extra|"--library" takes nothing after it, but was given "extra"
+jupyter all|"all" is nothing that jupyter takes; try ./walk jupyter, or --fresh or an option of Jupyter's after it
+WORDS
 }
 
 test_unknown_lesson() {
   : "an unknown lesson is refused with the numbers of those that exist"
-  walk 42
-  expect_status 2
-  expect_one_sentence
-  expect_err "there is no lesson 42; there are: 05 09"
-  walk 8
-  expect_err "there is no lesson 08"
-  walk 08
-  expect_status 2
-  expect_err "there is no lesson 08"
+  local number
+  for number in 42 8 08 0 00; do
+    walk "$number"
+    expect_status 2
+    expect_words "there is no lesson $(printf '%02d' "$((10#$number))"); there are: 05 09"
+  done
 }
 
 test_try() {
@@ -98,15 +108,25 @@ test_list_without_expected() {
   rm "$project/lessons/lesson_09_full_step/lesson_09_full_step.expected"
   walk list
   expect_status 3
-  expect_err "lesson_09_full_step has no lesson_09_full_step.expected"
+  expect_words "lesson_09_full_step has no lesson_09_full_step.expected, which holds its title and its question"
 }
 
 test_help() {
-  : "help names every word"
+  : "help names every word and every option, and may be asked for as an option"
+  local word page
   walk help
   expect_status 0
-  local word
-  for word in list 05 test bench notebooks jupyter help; do [[ $out == *"./walk $word "* ]] || fail "help should name $word"; done
+  page=$out
+  for word in list 05 try "try 05" test "test soak" docs bench notebooks jupyter help; do
+    [[ $page == *"./walk $word "* ]] || fail "help should name $word"
+  done
+  for word in --hint --solution --reset release debug asan tsan "--minutes N" "--seed N" build/docs/html/index.html --library \
+    --jupyter --fresh --prepare tools/packages.txt; do [[ $page == *"$word"* ]] || fail "help should name $word"; done
+  for word in -h --help; do
+    walk "$word"
+    expect_status 0
+    expect_out "$page"
+  done
 }
 
 # --- packages ---------------------------------------------------------------------------------------------------------
@@ -120,6 +140,7 @@ test_install_as_root() {
   walk 05
   expect_status 7
   expect_call "$apt_install cmake libfmt-dev"
+  expect_err "Installing: cmake libfmt-dev"
   expect_no_call update
   expect_no_call sudo
 }
@@ -155,8 +176,8 @@ test_install_offline() {
   stub cmake 'exit 99'
   walk 05
   expect_status 3
-  expect_err "could not install cmake libgloo-dev"
-  expect_err "apt-get install --no-install-recommends cmake libgloo-dev"
+  [[ $(tail -n 1 <<<"$err") == "walk: apt-get could not install cmake libgloo-dev (its own words are above; is there a network?); \
+by hand, as root: apt-get update && apt-get install --no-install-recommends cmake libgloo-dev" ]] || fail "expected another last line"
   expect_no_call "^cmake "
 }
 
@@ -170,7 +191,7 @@ test_install_through_sudo() {
   stub apt-get "$(working_apt_get)"
   walk 05
   expect_status 7
-  expect_err "asking sudo"
+  expect_err "Installing packages needs root: asking sudo."
   expect_call "sudo env DEBIAN_FRONTEND=noninteractive $apt_install cmake"
 }
 
@@ -181,8 +202,9 @@ test_install_without_rights() {
   stub sudo 'exit 1'
   walk 05
   expect_status 2
-  expect_err "these packages are missing: cmake, and sudo does not let me"
-  expect_err "apt-get update && apt-get install --no-install-recommends cmake"
+  expect_err "walk: these packages are missing: cmake, and sudo does not let me install them; please run as root: \
+apt-get update && apt-get install --no-install-recommends cmake"
+  expect_call "sudo -n true"
   expect_no_call "^apt-get"
 }
 
@@ -196,7 +218,9 @@ test_install_without_sudo() {
   walk_on_bare_machine 05
   expect_status 2
   expect_one_sentence
-  expect_err "please run as root: apt-get update && apt-get install"
+  local all
+  all=$(awk '$3 == "build" && $1 != "-" { printf "%s%s", between, $1; between = " " }' "$project/tools/packages.txt")
+  expect_words "these packages are missing: $all; please run as root: apt-get update && apt-get install --no-install-recommends $all"
 }
 
 test_neither_apt_nor_brew() {
@@ -205,7 +229,8 @@ test_neither_apt_nor_brew() {
   walk_on_bare_machine 05
   expect_status 2
   expect_one_sentence
-  expect_err "lacks c++ cmake ninja git"
+  expect_words "this machine has neither apt nor Homebrew and lacks c++ cmake ninja git: install them with what it has (libraries \
+that are missing too, CMake fetches; tools/packages.txt lists them all)"
 }
 
 test_brew() {
@@ -216,6 +241,8 @@ test_brew() {
   walk_on_bare_machine 05
   expect_status 3
   expect_call "brew install xxhash libsodium doctest"
+  [[ $err == "Installing with Homebrew (a path that nobody has tested yet): xxhash libsodium doctest
+walk: Homebrew could not install: xxhash libsodium doctest" ]] || fail "expected two other lines"
 }
 
 test_packages_have_purposes() {
@@ -243,11 +270,16 @@ test_packages_for_a_purpose() {
 # --- building and running ---------------------------------------------------------------------------------------------
 
 test_main_job() {
-  : "without a word, walk builds every lesson and runs lesson 09"
+  : "without a word, walk builds every lesson, runs lesson 09, and says what is next where that has worked"
   walk
   expect_status 0
   expect_out "the main job"
+  expect_err "Next: ./walk list names the lessons, ./walk 00 runs the first one, ./walk try has exercises."
   [[ -x $project/build/bin/lesson_05_echo ]] || fail "all lessons should have been built"
+  sed -i 's/puts("the main job");/puts("the main job"); return 4;/' "$project/lessons/lesson_09_full_step/lesson_09_full_step.cpp"
+  walk
+  expect_status 4
+  [[ $err != *Next* ]] || fail "there is nothing next"
 }
 
 test_arguments_and_exit_code() {
@@ -372,6 +404,8 @@ test_words_with_line_ends() {
     expect_one_sentence
     [[ $err != *[$'\r\033']* ]] || fail "no control character should reach the terminal"
   done
+  walk test $'re\n\r\033[2J'
+  expect_words '"re\n\r?[2J" is not a preset to test; the presets are: release debug asan tsan; or try soak'
   walk bench $'talk\nsilence'
   expect_status 2
   expect_err 'there is no benchmark talk\nsilence'
@@ -396,7 +430,8 @@ test_moved_project() {
   on_machine "$scratch/elsewhere/walk" 05
   mv "$scratch/elsewhere" "$project"
   expect_status 7
-  expect_err "has moved"
+  expect_err "The project has moved since it was configured: configuring afresh.
+Configuring (cmake --preset release)"
 }
 
 test_cuda() {
@@ -421,6 +456,15 @@ test_cuda() {
   expect_status 0
   [[ $(grep -c "There is no nvcc on PATH" <<<"$err") == 1 ]] || fail "expected one line on nvcc"
   grep -qxF "$option=OFF" "$cache" || fail "CUDA should be off"
+  # One that is not on PATH, where CUDA_PATH leads to it.
+  mkdir -p "$scratch/cuda/bin"
+  : >"$scratch/cuda/bin/nvcc"
+  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
+  grep -qxF "$option=OFF" "$cache" || fail "a compiler that can't be run does not count"
+  chmod +x "$scratch/cuda/bin/nvcc"
+  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
+  expect_status 0
+  grep -qxF "$option=ON" "$cache" || fail "CUDA should be on again"
 }
 
 test_broken_source() {
@@ -429,7 +473,7 @@ test_broken_source() {
   echo "broken" >>"$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
   walk 05
   expect_status 3
-  expect_err "walk: the build stopped"
+  [[ $(tail -n 1 <<<"$err") == "walk: the build stopped; what the compiler or ninja said is above" ]] || fail "expected another last line"
   expect_out ""
 }
 
@@ -439,7 +483,7 @@ test_broken_cmake() {
   echo "no_such_command()" >>"$project/CMakeLists.txt"
   walk 05
   expect_status 3
-  expect_err "walk: CMake could not configure the build"
+  [[ $(tail -n 1 <<<"$err") == "walk: CMake could not configure the build; its own words are above" ]] || fail "expected another last line"
 }
 
 test_docs() {
@@ -453,6 +497,7 @@ endif()' >"$project/tests/tests.cmake"
   DOXYGEN_IS_THERE=yes walk docs
   expect_status 0
   expect_out "$project/build/docs/html/index.html"
+  expect_err "The site is there; open it in a browser:"
   [[ -f $project/build/site ]] || fail "the target docs should have been built"
 }
 
@@ -470,6 +515,11 @@ test_bench() {
   expect_out "talked with 0 options"
   walk bench talk --loud
   expect_out "talked with 1 options"
+  walk bench bench_talk --loud --long
+  expect_out "talked with 2 options"
+  sed -i 's/argc - 1);/argc - 1); return 5;/' "$project/tests/bench/bench_talk.cpp"
+  walk bench
+  expect_status 5
 }
 
 test_notebooks() {
@@ -516,15 +566,17 @@ test_counts() {
   : "test ends with a line that counts, and fails exactly if a test fails"
   echo 'add_test(NAME good COMMAND true)
 add_test(NAME left_out COMMAND sh -c "exit 77")
-set_tests_properties(left_out PROPERTIES SKIP_RETURN_CODE 77)' >"$project/tests/tests.cmake"
+set_tests_properties(left_out PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME switched_off COMMAND false)
+set_tests_properties(switched_off PROPERTIES DISABLED TRUE)' >"$project/tests/tests.cmake"
   walk test
   expect_status 0
-  expect_last_line "1 passed, 0 failed, 1 skipped"
+  expect_last_line "1 passed, 0 failed, 2 skipped"
   echo 'add_test(NAME bad COMMAND sh -c "echo why; exit 1")
 add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmake"
   walk test
   expect_status 1
-  expect_last_line "1 passed, 2 failed, 1 skipped"
+  expect_last_line "1 passed, 2 failed, 2 skipped"
   [[ $out == *why* ]] || fail "the output of a failing test should be shown"
   walk test -R good
   expect_status 0

@@ -73,6 +73,11 @@ class RunInJupyter(unittest.TestCase):
         error = json.loads('{"output_type": "error", "ename": "nb::CheckFailed", "evalue": "", "traceback": []}')
         self.assertEqual(self.run_with(outputs=[error]).returncode, 1)
 
+    def test_what_is_no_notebook_is_refused(self):
+        done = subprocess.run([sys.executable, RUN, NOTEBOOK, "/nowhere.ipynb"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (
+            2, "", "run_in_jupyter: /nowhere.ipynb is not a notebook; tools/make_notebooks.py makes those of the lessons\n"))
+
 
 if __name__ == "__main__":
     unittest.main()

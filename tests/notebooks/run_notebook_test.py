@@ -315,19 +315,19 @@ class Refusals(unittest.TestCase):
     def test_without_an_interpreter_it_refuses_or_skips(self):
         done = self.run_with("--interpreter", "no-such-repl", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("there is no no-such-repl here; install", done.stderr)
+        missing = "there is no no-such-repl here; install Debian's clang-tools-19, or name another one with --interpreter\n"
+        self.assertEqual(done.stderr, f"run_notebook: {missing}")
         done = self.run_with("--may-skip", "--interpreter", "no-such-repl", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
-        self.assertEqual(done.returncode, 77)
-        self.assertIn("skipped: there is no no-such-repl here", done.stdout)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (77, f"skipped: {missing}", ""))
 
     @unittest.skipUnless(HERE, "there is no clang-repl-19 here")
     def test_a_notebook_or_a_library_that_is_not_there_is_refused(self):
         done = self.run_with("/nowhere.ipynb")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("/nowhere.ipynb is not a notebook", done.stderr)
+        self.assertEqual(done.stderr, "run_notebook: /nowhere.ipynb is not a notebook; tools/make_notebooks.py makes those of the lessons\n")
         done = self.run_with("--library", "/nowhere.so", ROOT / "notebooks" / "lesson_05_tp_gather.ipynb")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--library /nowhere.so is not a file", done.stderr)
+        self.assertEqual(done.stderr, "run_notebook: --library /nowhere.so is not a file; build it with ./walk notebooks --library\n")
 
 
 if __name__ == "__main__":

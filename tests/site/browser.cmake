@@ -26,6 +26,7 @@ endfunction()
 
 add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SOURCE_DIR}/docs/player
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+add_browser_test(docs.kept ${CMAKE_CURRENT_LIST_DIR}/kept_pages_test.py ${CMAKE_SOURCE_DIR})
 if(TARGET docs)
   add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html
     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

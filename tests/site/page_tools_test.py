@@ -450,14 +450,21 @@ class Links(unittest.TestCase):
       <compound kind="class"><name>n::Rank</name><filename>r.html</filename>
         <member kind="function"><name>show</name><anchorfile>r.html</anchorfile><anchor>b1</anchor></member>
         <member kind="function"><name>size</name><anchorfile>r.html</anchorfile><anchor>b2</anchor></member>
-        <member kind="function"><name>group</name><anchorfile>r.html</anchorfile><anchor>b3</anchor></member></compound>
+        <member kind="function"><name>group</name><anchorfile>r.html</anchorfile><anchor>b3</anchor></member>COMMON</compound>
+      <compound kind="struct"><name>n::Vec&lt; int &gt;</name><filename>v.html</filename>
+        <member kind="function"><name>each</name><anchorfile>v.html</anchorfile><anchor>d1</anchor></member></compound>
+      <compound kind="file"><name>f.hpp</name><filename>f.html</filename>
+        <member kind="function"><name>elsewhere</name><anchorfile>f.html</anchorfile><anchor>e1</anchor></member></compound>
       <compound kind="class"><name>n::Grid</name><filename>g.html</filename>
         <member kind="function"><name>group</name><anchorfile>g.html</anchorfile><anchor>c1</anchor></member></compound>
     </tagfile>'''
 
+    COMMON = "empty begin end data clear insert front back at get add name text".split()  # containers have them, too
+
     def setUp(self):
         with tempfile.NamedTemporaryFile("w", suffix=".tag") as file:
-            file.write(self.TAGS)
+            member = '<member kind="function"><name>{0}</name><anchorfile>r.html</anchorfile><anchor>{0}</anchor></member>'
+            file.write(self.TAGS.replace("COMMON", "".join(map(member.format, self.COMMON))))
             file.flush()
             self.links = ApiLinks(file.name)
 
@@ -468,6 +475,13 @@ class Links(unittest.TestCase):
             "Flat f;": link.format("n.html#a2", "Flat") + " f;",
             "rank.show(x)": "rank." + link.format("r.html#b1", "show") + "(x)",
             "x.size()": "x.size()",                     # anything may have a size
+            "rank-&gt;show(x)": "rank-&gt;" + link.format("r.html#b1", "show") + "(x)",
+            "vec.each(x)": "vec." + link.format("v.html#d1", "each") + "(x)",
+            "rank.show": "rank.show",                   # not called
+            "show(x)": "show(x)",                       # of what?
+            "m::tp_slice(x)": "m::tp_slice(x)",         # of another namespace
+            "Rank r; Grid g; Vec v;": link.format("r.html", "Rank") + " r; " + link.format("g.html", "Grid") + " g; Vec v;",
+            "elsewhere(x)": "elsewhere(x)",
             "rank.group(x)": "rank.group(x)",           # two classes have one
             "tp_slice = 3": "tp_slice = 3",             # a variable of the same name
             "plan(seat)": "plan(seat)",                 # the lesson's own function
@@ -477,6 +491,8 @@ class Links(unittest.TestCase):
             '<a class="code hl_variable" href="z">tp_slice</a>[x]': '<a class="code hl_variable" href="z">tp_slice</a>[x]',
         }.items():
             self.assertEqual(self.links.link(code, {"plan"}), expected)
+        for name in self.COMMON:
+            self.assertEqual(self.links.link(f"x.{name}()", set()), f"x.{name}()")
 
 
 class SerialMuon(unittest.TestCase):
@@ -530,7 +546,9 @@ class Words(unittest.TestCase):
 
     def test_headings_links_and_code_are_left_alone(self):
         closed = ("<h1>rank</h1>", '<a href="x">the <b>rank</b></a>', "<pre>rank</pre>", "<summary>rank</summary>", "<!-- rank -->",
-                  '<div class="fragment"><div class="line">rank</div></div>', '<svg><text>rank</text></svg>', '<img alt="rank"/>')
+                  '<div class="fragment"><div class="line">rank</div></div>', '<svg><text>rank</text></svg>', '<img alt="rank"/>',
+                  "<h2>rank</h2>", "<h3>rank</h3>", "<nav>rank</nav>", "<script>rank</script>", "<style>rank</style>", "<figure>rank</figure>",
+                  "<noscript>rank</noscript>", '<div class="mw-question"><p>rank</p></div>', '<a href="x">the <div><b>rank</b></div> rank</a>')
         for part in closed:
             self.assertEqual(self.linked(part), [], part)
             self.assertEqual(self.linked(f"{part}<div><p>A rank</p></div>"), [("word_rank", "rank")], part)

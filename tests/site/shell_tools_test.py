@@ -164,7 +164,9 @@ class Api(unittest.TestCase):
 
     def test_one_sentence_without_links(self):
         self.assertEqual(api_members.first_sentence('Takes <a href="x">a</a>. And more.'), "Takes a.")
-        self.assertEqual(api_members.first_sentence(""), "")
+        for markup, sentence in {"": "", "Is it? Yes.": "Is it?", "Go! Now.": "Go!", "1.5 of it\nis more. Yes.": "1.5 of it\nis more.",
+                                 " Takes two: ": "Takes two", "<abbr>a</abbr> b": "<abbr>a</abbr> b"}.items():
+            self.assertEqual(api_members.first_sentence(markup), sentence)
 
     def test_every_header_has_a_room(self):
         rooms = Rooms(ROOT)
