@@ -33,19 +33,43 @@ TEST_CASE("board: what is written is read, and nothing else is taken for it") {
       "or was never started",
       RunError);
   CHECK_NOTHROW(board.wait({"a", "b"}, milliseconds(0)));
-  CHECK_THROWS_AS(board.wait({"a", "missing"}, milliseconds(10)), RunError);
+  CHECK_THROWS_WITH_AS(
+      board.wait({"a", "missing", "b"}, milliseconds(0)),
+      "the key \"missing\" did not appear on the board within 0 ms; the rank that writes it has died, hangs, or was "
+      "never started",
+      RunError);
 }
 
 TEST_CASE("board: a second value for a key, a long value or key and a full board are refused") {
   sim::Board board(2, 8);
   board.set("a", bytes("12345678"));
-  CHECK_THROWS_AS(board.set("a", bytes("x")), RunError);
+  CHECK_THROWS_WITH_AS(board.set("a", bytes("x")),
+                       "the key \"a\" was to be written to the board a second time; every key is written once",
+                       RunError);
   CHECK(board.get("a", milliseconds(0)) == bytes("12345678"));
-  CHECK_THROWS_AS(board.set("b", bytes("123456789")), RunError);
-  CHECK_THROWS_AS(board.set(std::string(200, 'k'), bytes("")), RunError);
-  board.set("b", bytes("x"));
-  CHECK_THROWS_AS(board.set("c", bytes("x")), RunError);
-  CHECK_THROWS_AS(sim::Board(std::size_t{1} << 40, std::size_t{1} << 20), RunError);
+  CHECK_THROWS_WITH_AS(board.set("b", bytes("123456789")),
+                       "the key \"b\" with a value of 9 bytes does not fit on the board, which takes keys of 118 and "
+                       "values of 8 bytes",
+                       RunError);
+  CHECK_THROWS_WITH_AS(board.set(std::string(119, 'k'), bytes("")),
+                       doctest::Contains("with a value of 0 bytes does not fit on the board"), RunError);
+  const std::string longest(118, 'k');
+  board.set(longest, bytes("x"));
+  CHECK(board.get(longest, milliseconds(0)) == bytes("x"));
+  CHECK_THROWS_WITH_AS(board.set("c", bytes("x")),
+                       "the key \"c\" does not fit on the board, which has room for 2 keys; make the board larger",
+                       RunError);
+  CHECK_THROWS_WITH_AS(sim::Board(std::size_t{1} << 40, std::size_t{1} << 20),
+                       doctest::Contains(" bytes can't be mapped: "), RunError);
+  sim::Board told(2, 8);  // whoever asks to be told hears of what was written, and of nothing else
+  std::string heard;
+  told.on_set([&](const std::string& key, const std::vector<char>& value) {
+    heard += key + "=" + std::string(value.begin(), value.end()) + ";";
+  });
+  told.set("a", bytes("one"));
+  CHECK_THROWS_AS(told.set("a", bytes("two")), RunError);
+  told.set("b", {});
+  CHECK(heard == "a=one;b=;");
 }
 
 TEST_CASE("board: where the run is given up, whoever waits hears why; what was written stays") {

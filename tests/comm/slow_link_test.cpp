@@ -66,7 +66,8 @@ TEST_CASE("--link: a bandwidth and a latency; anything else is refused in a sent
   for (const char* text : {"", ",", "1", "1,", ",1", "a,b", "1,2,3", "1,2x", "1x,2", "nan,1", "1,nan", "inf,1", "1,inf",
                            " 1,2", "1, 2", "1;2", "fast"}) {
     CAPTURE(text);
-    CHECK(refusal(text).find("is not a link; it takes GB/s and microseconds") != std::string::npos);
+    CHECK(refusal(text).find(" is not a link; it takes GB/s and microseconds, for example --link 0.05,200") !=
+          std::string::npos);
   }
   for (const char* text : {"0,1", "-1,1", "0.00001,1", "1e7,1"}) {
     CAPTURE(text);
@@ -75,6 +76,14 @@ TEST_CASE("--link: a bandwidth and a latency; anything else is refused in a sent
   for (const char* text : {"1,-1", "1,1e7"}) {
     CAPTURE(text);
     CHECK(refusal(text).find("asks for a latency of") != std::string::npos);
+  }
+  CHECK(refusal("0.00009,1") ==
+        "--link 0.00009,1 asks for a bandwidth of 9e-05 GB/s; it takes 0.0001 to 1e+06, for example --link 0.05,200");
+  CHECK(refusal("1,1000001") ==
+        "--link 1,1000001 asks for a latency of 1e+06 µs; it takes 0 to 1e+06, for example --link 0.05,200");
+  for (const char* text : {"0.0001,0", "1000000,1000000"}) {
+    CAPTURE(text);
+    CHECK(refusal(text).empty());
   }
 }
 

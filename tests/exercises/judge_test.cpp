@@ -210,6 +210,55 @@ TEST_CASE("exercises are found by name, and take functions of one type alone") {
                        doctest::Contains("there are: lesson_99_made_up/gather_two"), UsageError);
 }
 
+TEST_CASE("calls over any group, of any type, are told as they were made; a name stands for each outcome") {
+  Task task;
+  task.grids = {Grid().dp(2).tp(2).pp(2)};
+  task.prepare = [](Rank& rank) -> Answer {
+    return [&rank] {
+      const FlatOf<bfloat16> halves(3);
+      rank.pp().all_reduce(halves);
+      rank.tp().barrier();
+      Flat two(2, 1.0f);
+      rank.dp().broadcast(two.data(), 2, 1);
+      return answer("two", two);
+    };
+  };
+  task.reference = [](const Seat&) { return answer("two", Flat(2, 1.0f)); };
+  task.plan = [](const Seat& seat) {
+    Plan plan{seat.grid, seat.place, {}};
+    plan.take(8, "room");
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, 1000, 2000);
+    return plan;
+  };
+  const Judged result = judged(task);
+  CHECK(result.outcome == Outcome::other_calls);
+  std::string words = result.words;
+  const auto line_with = [&](const std::string& what) {
+    const std::size_t at = words.find(what);
+    if (at == std::string::npos) return std::string("(none)");
+    const std::size_t begin = words.rfind('\n', at) + 1;
+    return words.substr(begin, words.find('\n', at) - begin);
+  };
+  CHECK(line_with("sends") == "  rank 0  dp 0 tp 0 pp 0 sends 6 B, and not 4,000 B as planned, in other calls:");
+  CHECK(line_with("  1  ") ==
+        "  1     dp all_gather of float32, 1000 in, 2000 out  pp all_reduce of bfloat16, 3 in, 3 out");
+  CHECK(line_with("  2  ") == "  2     –                                            tp barrier");
+  CHECK(line_with("  3  ").find("dp broadcast of float32, 2 in, 2 out") != std::string::npos);
+
+  const char* const names[] = {"solved",
+                               "wrong values",
+                               "right bits, but too many bytes",
+                               "right bits, but other calls than planned",
+                               "right bits, but too much memory",
+                               "a crash",
+                               "it ends the program",
+                               "a deadlock",
+                               "it never ends",
+                               "an exception"};
+  for (int outcome = 0; outcome < 10; ++outcome)
+    CHECK(outcome_name(static_cast<Outcome>(outcome)) == std::string(names[outcome]));
+}
+
 TEST_CASE("the whole verdict on each kind of attempt is the one that is kept") {
   std::string all;
   const auto add = [&all](const char* attempt, const Judged& verdict) {

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/world/agent_frames.hpp"
 #include "sim/world/record_stream.hpp"
+#include "src/errors.hpp"
 
 // An agent on another host, whose clock began at another time, and what the reporter makes of it.
 
@@ -131,4 +133,109 @@ TEST_CASE("of two clocks, the message that took least of all so far says what th
       CHECK(std::floor(rank.failure()->at / 1000) == least);
     }
   } while (std::next_permutation(taken.begin(), taken.end()));
+}
+
+namespace {
+
+// A rank of an agent with the process number 4711 on the host ada.
+struct AgentsRank {
+  Ends ends = connected();
+  ProgressSlot slot;
+  RemoteRank rank;
+  AgentsRank() : rank(ends.reporter, hello(), Hello(), slot) {}
+  static Hello hello() {
+    Hello hello;
+    hello.boot = "of another host";
+    hello.host = "ada";
+    hello.pid = 4711;
+    return hello;
+  }
+  template <class Value>
+  void tell_value(AgentFrame type, const Value& value) {
+    send_value(ends.agent, type, value);
+    rank.take_news();
+  }
+  // What the agent is told, without how much was taken.
+  std::vector<Frame> told() {
+    std::vector<Frame> frames;
+    while (std::optional<Frame> frame = ends.agent.receive())
+      if (frame->type != static_cast<std::uint8_t>(AgentFrame::taken)) frames.push_back(*frame);
+    return frames;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("all that an agent says of its rank is known of it: where it is, what it waits for, that it was stopped") {
+  AgentsRank one;
+  CHECK(one.rank.host() == "ada");
+  CHECK_FALSE(one.rank.ended());
+  CHECK(one.rank.file() == one.ends.reporter.descriptor());
+  CHECK(one.rank.heard_of());  // it has just said who it is
+  CHECK_FALSE(one.rank.heard_of());
+  RankSnapshot snapshot;
+  snapshot.at = monotonic_seconds();
+  snapshot.cpu_seconds = 2.5;
+  snapshot.wants_processor = 1;
+  snapshot.stop_signal = 19;
+  snapshot.stage = ProgressSlot::Stage::running;
+  snapshot.waits_for = 3;
+  snapshot.waits_in = CollectiveKind::broadcast;
+  snapshot.signs = 77;
+  std::fill(std::begin(snapshot.step), std::end(snapshot.step), 's');
+  one.tell_value(AgentFrame::snapshot, snapshot);
+  CHECK(one.rank.heard_of());
+  CHECK_FALSE(one.rank.heard_of());
+  CHECK(one.rank.cpu_seconds() == 2.5);
+  CHECK(one.rank.wants_processor());
+  CHECK(one.rank.stop_signal() == 19);
+  CHECK(one.slot.stage == ProgressSlot::Stage::running);
+  CHECK(one.slot.waits_for == 3);
+  CHECK(one.slot.waits_in == CollectiveKind::broadcast);
+  CHECK(one.slot.signs == 77);
+  CHECK(std::string(one.slot.step, sizeof one.slot.step - 1) == std::string(sizeof one.slot.step - 1, 's'));
+
+  const Posted posted{"a key", {'a', '\0', 'b'}};
+  one.rank.tell(posted);
+  one.rank.say_goodbye();
+  const std::vector<Frame> told = one.told();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].type == static_cast<std::uint8_t>(AgentFrame::posted));
+  CHECK(std::string(told[0].bytes.begin(), told[0].bytes.end()) == std::string("\5\0\0\0a keya\0b", 12));
+  CHECK(told[1].type == static_cast<std::uint8_t>(AgentFrame::goodbye));
+
+  one.tell_value(AgentFrame::ended, int{7 << 8});
+  CHECK(one.rank.ended());
+  CHECK(one.rank.status() == 7 << 8);
+  CHECK_FALSE(one.rank.stopped());
+  CHECK(one.rank.out_of_sight().empty());
+  CHECK(one.rank.file() == -1);
+  CHECK(one.rank.wait_for_end(0));
+  one.rank.say_goodbye();  // nobody is there for these
+  one.rank.end();
+  CHECK(one.told().empty());
+}
+
+TEST_CASE("a rank whose agent is gone has ended, and nobody knows how; one that is ended has its agent told so, once") {
+  AgentsRank lost;
+  { const FramedConnection gone = std::move(lost.ends.agent); }
+  lost.rank.take_news();
+  CHECK(lost.rank.ended());
+  CHECK(lost.rank.status() == WatchedRank::kUnknownStatus);
+  CHECK(lost.rank.out_of_sight() ==
+        "the process 4711 that was started for it is gone, or its host is (closed by the other end)");
+
+  AgentsRank ended;
+  CHECK_FALSE(ended.rank.wait_for_end(0));
+  for (int times = 0; times < 2; ++times) ended.rank.end();
+  CHECK(ended.rank.ended());
+  const std::vector<Frame> told = ended.told();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].type == static_cast<std::uint8_t>(AgentFrame::kill));
+
+  AgentsRank strange;
+  CHECK_THROWS_WITH_AS(strange.tell_value(AgentFrame::kill, 1), "what an agent has sent is nothing that agents send",
+                       muonwalk::RunError);
+  AgentsRank cut;
+  CHECK_THROWS_AS(cut.tell_value(AgentFrame::ended, char{0}), muonwalk::RunError);  // shorter than it is
 }

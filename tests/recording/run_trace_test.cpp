@@ -328,6 +328,114 @@ TEST_CASE("a trace that can't be written leaves nothing behind") {
   CHECK(folder.names().empty());
 }
 
+TEST_CASE("a trace that is longer than what is written at a time has every event once, in a file as in a text") {
+  RunTrace run = two_ranks();
+  run.ranks.resize(1);
+  std::vector<Span>& spans = run.ranks[0].spans;
+  spans.assign(1, named(SpanKind::step, 0, 1500, 100'000'000));
+  for (int i = 0; i < 3100; ++i) {
+    Span one = call(2000 + 1000 * i, 2500 + 1000 * i);
+    one.bytes = i;
+    spans.push_back(one);
+  }
+  const TemporaryFolder folder;
+  write_chrome_trace(folder.file("all.json"), run);
+  const std::string text = chrome_trace_text(run);
+  CHECK(text.size() > (std::size_t{1} << 20));
+  CHECK((read_text(folder.file("all.json")) == text));
+  std::vector<std::string> broken;
+  const ReadTrace trace = read_by_perfettos_rules(text, broken);
+  CHECK(all_of(broken) == "");
+  const auto slices = trace.on(0, "communication");
+  REQUIRE(slices.size() == 3100);
+  for (int i = 0; i < 3100; ++i) CHECK(slices[static_cast<std::size_t>(i)].args["bytes"] == i);
+}
+
+TEST_CASE("Span::message_bytes: the larger side of a call, and of all_to_all what goes in, in bytes of its type") {
+  struct Case {
+    CollectiveKind kind;
+    ElementType type;
+    std::int64_t in, out, bytes;
+  };
+  for (const Case& each : {Case{CollectiveKind::all_gather, ElementType::float32, 5, 20, 80},
+                           Case{CollectiveKind::reduce_scatter, ElementType::bfloat16, 20, 5, 40},
+                           Case{CollectiveKind::all_reduce, ElementType::bytes, 7, 7, 7},
+                           Case{CollectiveKind::all_to_all, ElementType::float32, 3, 9, 12},
+                           Case{CollectiveKind::all_to_all, ElementType::float32, 9, 3, 36},
+                           Case{CollectiveKind::send, ElementType::bfloat16, 4, 0, 8},
+                           Case{CollectiveKind::recv, ElementType::float32, 0, 4, 16},
+                           Case{CollectiveKind::barrier, ElementType::bytes, 0, 0, 0}}) {
+    Span span;
+    span.collective = each.kind;
+    span.type = each.type;
+    span.elements_in = each.in;
+    span.elements_out = each.out;
+    CAPTURE(static_cast<int>(each.kind));
+    CHECK(span.message_bytes() == each.bytes);
+
+    // As both files name the type of its elements.
+    const TemporaryFolder folder;
+    RunTrace run = two_ranks();
+    run.ranks[0].spans = {named(SpanKind::step, 0, 1500, 4000), span};
+    run.ranks[0].spans[1].kind = SpanKind::call;
+    run.ranks[0].spans[1].begin_ns = 2000, run.ranks[0].spans[1].end_ns = 3000;
+    run.ranks[0].spans[1].bytes = 1000;
+    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+    const bool floats = each.type == ElementType::float32, halves = each.type == ElementType::bfloat16;
+    const std::string dtype = floats ? "Float" : halves ? "BFloat16" : "Byte";
+    CHECK(read_text(folder.file("rank")).find("\"dtype\":\"" + dtype + "\"") != std::string::npos);
+    CHECK(chrome_trace_text(run).find(std::string("\"type\":\"") +
+                                      (floats   ? "float32"
+                                       : halves ? "bfloat16"
+                                                : "bytes") +
+                                      "\",\"elements\":" + std::to_string(1000 / element_size(each.type)) + ",") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a SpanBuffer keeps all that is told of a call and of its messages, to whom and from whom") {
+  const MemoryMeter memory;
+  SpanBuffer buffer(9, memory);
+  Message message;
+  message.bytes = 24;
+  message.number = 6;
+  message.began_ns = 5;
+  const Call gather{"dp", CollectiveKind::all_gather, ElementType::bfloat16, 7, 21, -1};
+  message.sent = true;
+  buffer.message(4, gather, message, 9);  // of no call: counted in none
+  buffer.close(buffer.open_call(2, gather));
+  buffer.message(2, gather, message, 9);  // its call has been closed
+  const auto call = buffer.open_call(3, gather);
+  message.sent = false;
+  buffer.message(3, gather, message, 8);
+  message.from_rank_to_rank = message.sent = true;
+  buffer.message(3, gather, message, 7);
+  buffer.close(call);
+  const std::vector<Span> spans = buffer.take().spans;
+  REQUIRE(spans.size() == 6);
+  const int groups[] = {4, 2, 2, 3, 3, 3}, peers[] = {9, -1, 9, -1, 8, 7};
+  const SpanKind kinds[] = {SpanKind::sent, SpanKind::call,     SpanKind::sent,
+                            SpanKind::call, SpanKind::received, SpanKind::sent};
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const Span& span = spans[i];
+    const bool is_call = span.kind == SpanKind::call;
+    CHECK(span.kind == kinds[i]);
+    CHECK(span.group == groups[i]);
+    CHECK(span.peer == peers[i]);
+    CHECK(span.type == ElementType::bfloat16);
+    CHECK(span.collective == (i == 5 ? CollectiveKind::send : CollectiveKind::all_gather));
+    CHECK(span.bytes == (!is_call || i == 3 ? 24 : 0));
+    CHECK(span.messages == (i == 3 ? 1 : 0));
+    CHECK(span.number == (is_call ? 0 : 6));
+    CHECK(span.elements_in == (is_call ? 7 : 0));
+    CHECK(span.elements_out == (is_call ? 21 : 0));
+    CHECK(span.name == -1);
+    CHECK(span.end_ns >= span.begin_ns);
+    if (!is_call) CHECK(span.begin_ns == 5);
+  }
+}
+
 TEST_CASE("microseconds_text: nanoseconds as microseconds with three digits, also before the beginning") {
   const std::pair<std::int64_t, const char*> cases[] = {{0, "0.000"},      {1, "0.001"},           {999, "0.999"},
                                                         {1000, "1.000"},   {-1, "-0.001"},         {-999, "-0.999"},

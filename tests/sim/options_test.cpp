@@ -10,6 +10,7 @@
 
 #include "sim/terminal/empty_values.hpp"
 #include "src/errors.hpp"
+#include "tests/golden/golden_text.hpp"
 #include "tests/sim/printed.hpp"
 #include "tests/sim/run_program.hpp"
 
@@ -180,8 +181,11 @@ TEST_CASE(
       {{"--seed=", "--dp", "1"}, {"--seed= has an empty value"}},
       {{"--no-such-option"}, {"--no-such-option", "--help"}},
       {{"word"}, {"word", "--help"}}};
+  std::string sentences;
   for (const Refused& refused : all) {
     const std::string sentence = refusal(refused.words);
+    for (const std::string& word : refused.words) sentences += word + (&word == &refused.words.back() ? "" : " ");
+    sentences += "\n  " + sentence + "\n";
     CAPTURE(refused.words[0]);
     CAPTURE(sentence);
     for (const std::string& words : refused.named) {
@@ -193,6 +197,95 @@ TEST_CASE(
     CHECK(sentence.back() != '.');
     CHECK(sentence.back() != ' ');
   }
+  testing::expect_golden("refused_options.txt", sentences);
+}
+
+TEST_CASE("parse_options: what depends on the lesson or on who has started it is refused in the words that are kept") {
+  const auto said = [](const LessonInfo& info, const std::vector<std::string>& words, Options options = {}) {
+    try {
+      parse(words, options, info);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("(accepted)");
+  };
+  LessonInfo fp32 = info_with(), no_bugs = info_with(), plans = info_with();
+  fp32.fp32_only = true;
+  no_bugs.bugs.clear();
+  std::string plans_of;
+  plans.plans_of = &plans_of;
+  CHECK(said(fp32, {"--precision", "fp32"}) == "(accepted)");
+  CHECK(said(fp32, {"--precision", "bf16"}) ==
+        "--precision bf16 would change nothing in lesson_77_test, which moves float32 and multiplies nothing; try it "
+        "with lesson 04, 06 or 09");
+  for (const std::string products : {"eigen", "chain"})
+    CHECK(said(fp32, {"--products", products}) ==
+          "--products " + products +
+              " would change nothing in lesson_77_test, which multiplies no matrices; try it with lesson 06 or 09");
+  CHECK(said(no_bugs, {"--bug", "x"}) == "--bug x is not a planted bug of lesson_77_test; it has none");
+  CHECK(said(info_with(), {"--trace-events", "7"}) ==
+        "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
+  CHECK(said(info_with(), {"--trace-events", "0", "--trace", "t.json"}) ==
+        "--trace-events 0 is too small; it takes a whole number of at least 1");
+  CHECK(said(info_with(), {"--trace-events", "16777217", "--trace", "t.json"}) ==
+        "--trace-events 16777217 is too much for one machine; it takes a whole number from 1 to 16777216");
+  CHECK(said(info_with(), {"--trace-events", "16777216", "--trace-per-rank", "t"}) == "(accepted)");
+  CHECK(said(info_with(), {"--svg", "picture"}) ==
+        "--svg picture is neither a picture nor a folder; try --svg picture.svg, or --svg picture/ for a picture per "
+        "step");
+
+  // Limits, at their ends.
+  CHECK(said(info_with(), {"--timeout", "86400"}) == "(accepted)");
+  CHECK(said(info_with(), {"--timeout", "86401"}) ==
+        "--timeout 86401 makes no sense; it takes seconds from 0.1 to 86400");
+  CHECK(said(info_with(), {"--timeout", "0.1"}) == "(accepted)");
+  CHECK(said(info_with(), {"--threads", "256"}) == "(accepted)");
+  CHECK(said(info_with(), {"--threads", "257"}) ==
+        "--threads 257 is too much for one machine; it takes a whole number from 1 to 256");
+  CHECK(said(info_with(), {"--world", "threads", "--dp", "16"}) == "(accepted)");
+  CHECK(said(info_with(), {"--world", "threads", "--dp", "17"}) ==
+        "--world threads --transport gloo with 17 ranks would need more sockets than one process may open; try "
+        "--transport memory, or --world processes");
+  CHECK(said(info_with(), {"--world", "threads", "--transport", "memory", "--dp", "64"}) == "(accepted)");
+  CHECK(said(info_with(), {"--fault", "throw:1:0", "--dp", "2", "--world", "threads"}) == "(accepted)");
+  CHECK(said(plans, {"--dp", "65"}) ==
+        "--dp 65 --tp 1 --pp 1 asks for 65 ranks, more than one machine should bear; at most 64 work, for example --dp "
+        "8 --tp 1 --pp 1");
+  plans_of = "a model";
+  CHECK(said(plans, {"--dp", "65536"}) == "(accepted)");
+  CHECK(said(plans, {"--dp", "65537"}) ==
+        "--dp 65537 is too much for one machine; it takes a whole number from 1 to 65536");
+  CHECK(said(plans, {"--dp", "4096", "--tp", "16", "--pp", "2"}) ==
+        "--dp 4096 --tp 16 --pp 2 asks for 131072 ranks, but plans are made for at most 65536");
+
+  // One of several processes.
+  Options two_by_two;
+  two_by_two.grid = Grid().dp(2).tp(2);
+  const std::vector<std::string> alone = {"--rank", "0", "--world-size", "1"};
+  const auto launched = [&](std::vector<std::string> words, const Options& options) {
+    words.insert(words.begin(), alone.begin(), alone.end());
+    return said(info_with(), words, options);
+  };
+  CHECK(launched({"--dp", "1", "--tp", "1"}, two_by_two) == "(accepted)");
+  CHECK(launched({}, two_by_two) ==
+        "--world-size 1 means 1 process, but dp 2 × tp 2 is a layout of 4, which is what lesson_77_test takes unless "
+        "told otherwise; start 4, or try --dp 1 --tp 1 --pp 1");
+  CHECK(launched({"--dp", "3", "--tp", "1"}, two_by_two) ==
+        "--world-size 1 means 1 process, but dp 3 × tp 1 is a layout of 3; start 3, or try --dp 1 --tp 1 --pp 1");
+  CHECK(launched({"--network", "private"}, Options()) ==
+        "--network private is for ranks that this program starts itself, but this one is rank 0 of 1 (--rank); leave "
+        "it out");
+  CHECK(launched({"--network", "shared"}, Options()) == "(accepted)");
+  CHECK(launched({"--world", "threads"}, Options()) ==
+        "--world threads keeps all ranks in one process, but this one is rank 0 of 1 (--rank); start the program by "
+        "itself for that, or leave --world out");
+  two_by_two.launch = Launch();
+  two_by_two.launch->world_size = 6, two_by_two.launch->launcher = "torchrun";
+  CHECK_THROWS_WITH_AS(require_valid(info_with(), two_by_two),
+                       "torchrun has started 6 processes, but dp 2 × tp 2 is a layout of 4, which is what "
+                       "lesson_77_test takes unless told otherwise; start 4, or try --dp 3 --tp 2 --pp 1, or --dp 6 "
+                       "--tp 1 --pp 1",
+                       UsageError);
 }
 
 TEST_CASE("parse_options: an example in a refusal is one that works") {
@@ -240,6 +333,19 @@ TEST_CASE(
       CHECK(line.size() <= 100);
     }
   }
+  // Lessons differ in what they multiply, and in how many ranks they plan for.
+  std::string helps;
+  LessonInfo infos[] = {info, info_with(), info_with()};
+  infos[1].fp32_only = true;
+  infos[2].products = Products::chain;
+  for (const LessonInfo& each : infos)
+    helps += printed([&] {
+               Options of_lesson;
+               of_lesson.grid = Grid().dp(4).tp(2);
+               parse({"--help"}, of_lesson, each);
+             }) +
+             "\n";
+  testing::expect_golden("help.txt", helps);
   Options options;
   bool runs = true;
   const std::string text = printed([&] { runs = parse({"--list-bugs"}, options, info); });
