@@ -69,7 +69,10 @@ TEST_CASE("flat buffers: the calls as lessons write them") {
       c.reduce_scatter(Flat(6));
       return "six elements for four ranks were not refused";
     } catch (const RunError& error) {
-      if (std::string(error.what()).find("pad to a multiple of 4") == std::string::npos) return error.what();
+      const std::string expected = "rank " + std::to_string(c.rank()) + " of group " + c.group() +
+                                   " asked for reduce_scatter of 6 elements, but 4 ranks can't get equal pieces of "
+                                   "them; pad to a multiple of 4";
+      if (error.what() != expected) return error.what();
     }
     return "";
   });
@@ -104,49 +107,87 @@ std::string refusals(Communicator& c) {
   std::vector<Index> more = ones;
   more[std::size_t(c.rank())] = 2;
   struct Refusal {
-    const char* words;
+    std::string words;
     std::function<void()> call;
   };
+  const std::string none = " does not exist; ranks go from 0 to 1",
+                    apart = "input and output overlap; they must be apart",
+                    in_place = apart + ", or the smaller one at its own place in the larger",
+                    too_many = " elements are more bytes than a 64-bit number can count",
+                    counts = "; it takes one for each of the 2 ranks",
+                    itself = "the peer is the rank itself; copy the values instead",
+                    no_sum = "bytes have no sum; use float or bfloat16 elements";
   const std::vector<Refusal> all = {
-      {"is negative", [&] { c.all_gather(values, Index{-1}, values); }},
-      {"is negative", [&] { c.send(values, Index{-3}, (c.rank() + 1) % n); }},
-      {"more bytes", [&] { c.broadcast(values, huge, 0); }},
-      {"more bytes", [&] { c.all_gather(bytes, huge, bytes + 1); }},
-      {"peer 9 does not exist", [&] { c.send(values, Index{1}, 9); }},
-      {"peer -1 does not exist", [&] { c.recv(values, Index{1}, -1); }},
-      {"root 2 does not exist; ranks go from 0 to 1", [&] { c.broadcast(values, Index{1}, 2); }},
-      {"the rank itself", [&] { c.send(values, Index{1}, c.rank()); }},
-      {"the rank itself", [&] { c.recv(values, Index{1}, c.rank()); }},
-      {"is null", [&] { c.all_reduce(static_cast<float*>(nullptr), Index{1}); }},
-      {"is null", [&] { c.all_gather(values, Index{1}, static_cast<float*>(nullptr)); }},
-      {"is null", [&] { c.reduce_scatter(static_cast<const float*>(nullptr), Index{1}, values); }},
-      {"bytes have no sum", [&] { c.all_reduce(bytes, Index{1}); }},
-      {"bytes have no sum", [&] { c.reduce_scatter(bytes, Index{1}, bytes); }},
-      {"overlap", [&] { c.all_gather(values + (c.rank() == 0 ? 1 : 0), Index{2}, values); }},
-      {"overlap", [&] { c.reduce_scatter(values, Index{2}, values + 1); }},
-      {"overlap",
+      {"all_gather of float32, but the count -1 is negative; counts start at 0",
+       [&] { c.all_gather(values, Index{-1}, values); }},
+      {"send of float32, but the count -3 is negative; counts start at 0",
+       [&] { c.send(values, Index{-3}, (c.rank() + 1) % n); }},
+      {"broadcast of float32, but " + std::to_string(huge) + too_many, [&] { c.broadcast(values, huge, 0); }},
+      {"all_gather of bytes, but the shard counts add up to more bytes than a 64-bit number can count",
+       [&] { c.all_gather(bytes, huge, bytes + 1); }},
+      {"send of float32, but peer 9" + none, [&] { c.send(values, Index{1}, 9); }},
+      {"send of float32, but peer 2" + none, [&] { c.send(values, Index{1}, 2); }},
+      {"recv of float32, but peer -1" + none, [&] { c.recv(values, Index{1}, -1); }},
+      {"broadcast of float32, but root 2" + none, [&] { c.broadcast(values, Index{1}, 2); }},
+      {"broadcast of float32, but root -1" + none, [&] { c.broadcast(values, Index{1}, -1); }},
+      {"send of float32, but " + itself, [&] { c.send(values, Index{1}, c.rank()); }},
+      {"recv of float32, but " + itself, [&] { c.recv(values, Index{1}, c.rank()); }},
+      {"all_reduce of float32, but the memory to sum up is null; it takes 4 bytes",
+       [&] { c.all_reduce(static_cast<float*>(nullptr), Index{1}); }},
+      {"all_gather of float32, but the memory for the gathered values is null; it takes 8 bytes",
+       [&] { c.all_gather(values, Index{1}, static_cast<float*>(nullptr)); }},
+      {"all_gather of float32, but the memory of the shard is null; it takes 12 bytes",
+       [&] { c.all_gather(static_cast<const float*>(nullptr), Index{3}, values); }},
+      {"reduce_scatter of float32, but the memory to sum up is null; it takes 8 bytes",
+       [&] { c.reduce_scatter(static_cast<const float*>(nullptr), Index{1}, values); }},
+      {"reduce_scatter of float32, but the memory for the sums is null; it takes 4 bytes",
+       [&] { c.reduce_scatter(values, Index{1}, static_cast<float*>(nullptr)); }},
+      {"broadcast of float32, but the memory to broadcast is null; it takes 20 bytes",
+       [&] { c.broadcast(static_cast<float*>(nullptr), Index{5}, 1); }},
+      {"send of float32, but the memory to send is null; it takes 8 bytes",
+       [&] { c.send(static_cast<const float*>(nullptr), Index{2}, (c.rank() + 1) % n); }},
+      {"recv of float32, but the memory to receive into is null; it takes 8 bytes",
+       [&] { c.recv(static_cast<float*>(nullptr), Index{2}, (c.rank() + 1) % n); }},
+      {"all_to_all of float32, but the memory to send is null; it takes 8 bytes",
+       [&] { c.all_to_all_v(static_cast<const float*>(nullptr), ones, values, ones); }},
+      {"all_to_all of float32, but the memory to receive into is null; it takes 8 bytes",
+       [&] { c.all_to_all_v(values, ones, static_cast<float*>(nullptr), ones); }},
+      {"all_reduce of bytes, but " + no_sum, [&] { c.all_reduce(bytes, Index{1}); }},
+      {"reduce_scatter of bytes, but " + no_sum, [&] { c.reduce_scatter(bytes, Index{1}, bytes); }},
+      {"all_gather of float32, but " + in_place,
+       [&] { c.all_gather(values + (c.rank() == 0 ? 1 : 0), Index{2}, values); }},
+      {"reduce_scatter of float32, but " + in_place,
+       [&] { c.reduce_scatter(values, Index{2}, values + (c.rank() == 0 ? 1 : 0)); }},
+      {"reduce_scatter of float32, but " + in_place,
        [&] {
          c.reduce_scatter_v(values, {2, 1}, values + 1);
        }},
-      {"overlap", [&] { c.all_to_all_v(values, ones, values + 1, ones); }},
-      {"one for each of the 2 ranks",
+      {"all_to_all of float32, but " + apart, [&] { c.all_to_all_v(values, ones, values + 1, ones); }},
+      {"all_gather of float32, but there are 3 shard counts" + counts,
        [&] {
          c.all_gather_v(values, {1, 1, 1}, values + 1);
        }},
-      {"one for each of the 2 ranks", [&] { c.all_to_all_v(values, {1}, values + 8, ones); }},
-      {"one for each of the 2 ranks", [&] { c.reduce_scatter_v(values, {1}, values + 8); }},
-      {"is negative",
+      {"all_to_all of float32, but there are 1 counts to send" + counts,
+       [&] { c.all_to_all_v(values, {1}, values + 8, ones); }},
+      {"all_to_all of float32, but there are 3 counts to receive" + counts,
+       [&] {
+         c.all_to_all_v(values, ones, values + 8, {1, 1, 1});
+       }},
+      {"reduce_scatter of float32, but there are 1 piece counts" + counts,
+       [&] { c.reduce_scatter_v(values, {1}, values + 8); }},
+      {"reduce_scatter of float32, but the count -1 is negative; counts start at 0",
        [&] {
          c.reduce_scatter_v(values, {1, -1}, values + 8);
        }},
-      {"must be equal", [&] { c.all_to_all_v(values, more, values + 8, ones); }},
-      {"must be equal", [&] { c.all_to_all_v(values, ones, values + 8, more); }},
-      {"must be equal", [&] { c.all_to_all_v(values, ones, values + 8, more); }},
+      {"all_to_all of float32, but it sends 2 elements to itself and receives 1 from itself; the two must be equal",
+       [&] { c.all_to_all_v(values, more, values + 8, ones); }},
+      {"all_to_all of float32, but it sends 1 elements to itself and receives 2 from itself; the two must be equal",
+       [&] { c.all_to_all_v(values, ones, values + 8, more); }},
       // By a single byte, at either end.
-      {"overlap", [&] { c.all_gather(bytes + 1 - c.rank(), Index{1}, bytes); }},
-      {"overlap", [&] { c.all_to_all_v(bytes, ones, bytes + 1, ones); }},
-      {"overlap", [&] { c.all_to_all_v(bytes + 1, ones, bytes, ones); }},
-      {"add up to more bytes",
+      {"all_gather of bytes, but " + in_place, [&] { c.all_gather(bytes + 1 - c.rank(), Index{1}, bytes); }},
+      {"all_to_all of bytes, but " + apart, [&] { c.all_to_all_v(bytes, ones, bytes + 1, ones); }},
+      {"all_to_all of bytes, but " + apart, [&] { c.all_to_all_v(bytes + 1, ones, bytes, ones); }},
+      {"all_gather of bytes, but the shard counts add up to more bytes than a 64-bit number can count",
        [&] {
          c.all_gather_v(bytes, {huge, huge}, bytes + 1);
        }},
@@ -157,7 +198,8 @@ std::string refusals(Communicator& c) {
       all[i].call();
       return name + "was accepted";
     } catch (const std::invalid_argument& error) {
-      if (std::string(error.what()).find(all[i].words) == std::string::npos) return name + error.what();
+      const std::string who = "rank " + std::to_string(c.rank()) + " of group " + c.group() + " asked for ";
+      if (error.what() != who + all[i].words) return name + error.what();
     }
   }
   if (!c.ledger().lines().empty()) return "a refused call is in the ledger";
@@ -233,6 +275,22 @@ TEST_CASE("observers: each is told of every call when it begins and when it has 
   CHECK(joined(complaints) == "");
 }
 
+TEST_CASE("calls: as a text, with what went in and out, and the other rank where there is one") {
+  using Kind = CollectiveKind;
+  const auto words = [](Kind kind, int peer) { return text(Call{"dp", kind, ElementType::bfloat16, 3, 4, peer}); };
+  const std::string counts = " of bfloat16, 3 in, 4 out";
+  for (const auto& [kind, name] : std::vector<std::pair<Kind, std::string>>{{Kind::all_gather, "all_gather"},
+                                                                            {Kind::reduce_scatter, "reduce_scatter"},
+                                                                            {Kind::all_reduce, "all_reduce"},
+                                                                            {Kind::all_to_all, "all_to_all"}})
+    CHECK(words(kind, -1) == "dp " + name + counts);
+  CHECK(words(Kind::broadcast, 0) == "dp broadcast" + counts + ", root 0");
+  CHECK(words(Kind::send, 0) == "dp send" + counts + ", peer 0");
+  CHECK(words(Kind::recv, 5) == "dp recv" + counts + ", peer 5");
+  CHECK(words(Kind::wait, 2) == "dp wait, peer 2");
+  CHECK(words(Kind::barrier, -1) == "dp barrier");
+}
+
 TEST_CASE("calls: equal when every member is") {
   const Call call{"dp", CollectiveKind::broadcast, ElementType::float32, 3, 4, 1};
   CHECK(call == Call(call));
@@ -250,8 +308,12 @@ TEST_CASE("a group: rank and size must go together") {
   sim::MemoryGroup group(2, patient);
   const auto backend = group.backend(0);
   Ledger ledger;
-  CHECK_THROWS_AS(Communicator("g", 2, 2, *backend, ledger), std::invalid_argument);
-  CHECK_THROWS_AS(Communicator("g", 0, 0, *backend, ledger), std::invalid_argument);
+  for (const auto& [rank, size] : {std::pair(2, 2), {-1, 2}, {0, 0}})
+    CHECK_THROWS_WITH_AS(Communicator("g", rank, size, *backend, ledger),
+                         ("group g was to have rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                          ", but ranks go from 0 to size − 1")
+                             .c_str(),
+                         std::invalid_argument);
   CHECK_THROWS_AS(group.backend(2), std::invalid_argument);
   CHECK_THROWS_AS(sim::MemoryGroup(0, patient), std::invalid_argument);
 }

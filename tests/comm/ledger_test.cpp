@@ -4,6 +4,7 @@
 
 #include <random>
 #include <stdexcept>
+#include <tuple>
 
 #include "src/comm/predicted_traffic.hpp"
 
@@ -72,13 +73,27 @@ TEST_CASE("first_difference: equal ledgers in any order of lines have none, and 
     changed.add("dp 0", CollectiveKind::all_gather, ElementType::float32, which == 4 ? 1 : 0,
                 traffic(which == 0, which == 1, which == 2, which == 3));
     CAPTURE(which);
-    CHECK(first_difference(predicted, changed) != "");
-    CHECK(first_difference(changed, predicted) != "");
+    const char* names[] = {"bytes sent: 8", "bytes received: 16", "messages sent: 1", "messages received: 2",
+                           "calls: 2"};
+    const std::string name = names[which], number = name.substr(name.find(": ") + 2);
+    const std::string begin = "all_gather of float32 in group dp 0, " + name.substr(0, name.find(": ") + 2),
+                      one_more = std::to_string(std::stoi(number) + 1);
+    CHECK(first_difference(predicted, changed) == begin + number + " predicted, " + one_more + " counted");
+    CHECK(first_difference(changed, predicted) == begin + one_more + " predicted, " + number + " counted");
   }
   Ledger more = counted;
   more.add("pp 0", CollectiveKind::send, ElementType::bytes, 1, traffic(3, 0, 1, 0));
   CHECK(first_difference(predicted, more) == "send of bytes in group pp 0, calls: 0 predicted, 1 counted");
-  CHECK(first_difference(more, predicted) != "");
+  CHECK(first_difference(more, predicted) == "send of bytes in group pp 0, calls: 1 predicted, 0 counted");
+  // Lines are told apart by their group, kind and type alike.
+  for (const auto& [group, kind, type] : {std::tuple("dp 1", CollectiveKind::all_gather, ElementType::float32),
+                                          {"dp 0", CollectiveKind::all_to_all, ElementType::float32},
+                                          {"dp 0", CollectiveKind::all_gather, ElementType::bfloat16}}) {
+    Ledger other;
+    other.add(group, kind, type, 2, traffic(8, 16, 1, 2));
+    other.add("tp 0", CollectiveKind::barrier, ElementType::bytes, 1, traffic(0, 0, 1, 1));
+    CHECK(first_difference(predicted, other) == "all_gather of float32 in group dp 0, calls: 2 predicted, 0 counted");
+  }
 }
 
 TEST_CASE("predicted traffic: the formulas at a few sizes, worked out by hand") {
@@ -96,6 +111,8 @@ TEST_CASE("predicted traffic: the formulas at a few sizes, worked out by hand") 
   CHECK(broadcast_traffic(1, 1, 4, 6, ElementType::float32) == traffic(72, 0, 3, 0));
   CHECK(broadcast_traffic(0, 1, 4, 6, ElementType::float32) == traffic(0, 24, 0, 1));
   CHECK(broadcast_traffic(0, 0, 1, 6, ElementType::float32) == Traffic());
+  CHECK(reduce_scatter_v_traffic(1, {5, 2, 0}, ElementType::bfloat16) == traffic(10, 8, 2, 2));
+  CHECK(all_to_all_v_traffic(2, {9, 1, 2}, {8, 0, 2}, ElementType::float32) == traffic(40, 32, 2, 2));
   CHECK(send_traffic(0, ElementType::float32) == traffic(0, 0, 1, 0));
   CHECK(recv_traffic(3, ElementType::bfloat16) == traffic(0, 6, 0, 1));
 }
@@ -127,10 +144,23 @@ TEST_CASE("predicted traffic: what all ranks send together is what all ranks rec
 }
 
 TEST_CASE("predicted traffic: a rank outside of its group is refused") {
-  CHECK_THROWS_AS(barrier_traffic(0), std::invalid_argument);
-  CHECK_THROWS_AS(all_gather_v_traffic(2, {1, 1}, ElementType::bytes), std::invalid_argument);
-  CHECK_THROWS_AS(broadcast_traffic(0, 3, 3, 1, ElementType::bytes), std::invalid_argument);
-  CHECK_THROWS_AS(all_to_all_v_traffic(0, {1, 1}, {1}, ElementType::bytes), std::invalid_argument);
+  const std::string begin = "traffic was to be predicted for rank ", end = ", but ranks go from 0 to size − 1";
+  const auto sentence = [&](const std::string& rank_of_size) { return begin + rank_of_size + end; };
+  CHECK_THROWS_WITH_AS(barrier_traffic(0), sentence("0 of 0").c_str(), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(all_gather_traffic(0, 1, ElementType::bytes), sentence("0 of 0").c_str(), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(all_gather_v_traffic(2, {1, 1}, ElementType::bytes), sentence("2 of 2").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(all_gather_v_traffic(-1, {1, 1}, ElementType::bytes), sentence("-1 of 2").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(broadcast_traffic(0, 3, 3, 1, ElementType::bytes), sentence("3 of 3").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(broadcast_traffic(4, 0, 3, 1, ElementType::bytes), sentence("4 of 3").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(all_to_all_v_traffic(2, {1, 1}, {1, 1}, ElementType::bytes), sentence("2 of 2").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(all_to_all_v_traffic(0, {1, 1}, {1}, ElementType::bytes),
+                       "an all_to_all_v needs as many counts to receive as to send, but there are 1 and 2",
+                       std::invalid_argument);
   CHECK_THROWS_AS(all_reduce_piece(-1, 2, 4), std::invalid_argument);
 }
 

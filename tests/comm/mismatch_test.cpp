@@ -148,6 +148,38 @@ TEST_CASE("a mismatch: the sentence names the group, both ranks, both calls and 
   CHECK(right == 2);
 }
 
+TEST_CASE("a mismatch: what belongs together, and the words for each kind of call that does not") {
+  using Kind = CollectiveKind;
+  const auto sentence = [](const Envelope& mine, std::int64_t bytes, const Envelope& theirs, std::int64_t their_bytes) {
+    return mismatch("dp 0", 1, mine, bytes, 3, theirs, their_bytes);
+  };
+  const auto words = [](const std::string& mine, const std::string& theirs) {
+    return "the ranks of group dp 0 do not make the same calls: rank 1 is in " + mine +
+           " from rank 3, which sent for " + theirs +
+           "; all ranks must make the same calls in the same order with the same sizes";
+  };
+  const Envelope recv{Kind::recv, ElementType::float32, 0, 0}, send{Kind::send, ElementType::float32, 0, 0},
+      barrier{Kind::barrier, ElementType::bytes, 4, 0}, broadcast{Kind::broadcast, ElementType::bfloat16, 4, 2};
+  CHECK(sentence(recv, 8, send, 8).empty());
+  CHECK(sentence(barrier, 0, barrier, 0).empty());
+  CHECK(sentence(broadcast, 6, broadcast, 6).empty());
+  CHECK(sentence(recv, 8, send, 12) == words("recv of float32 with 8 bytes", "send of float32 with 12 bytes"));
+  CHECK(sentence(recv, 8, recv, 8) == words("recv of float32 with 8 bytes", "recv of float32 with 8 bytes"));
+  Envelope other = send;
+  other.type = ElementType::bytes;
+  CHECK(sentence(recv, 8, other, 8) == words("recv of float32 with 8 bytes", "send of bytes with 8 bytes"));
+  const std::string of_broadcast = "broadcast from root 2 of bfloat16 with 6 bytes (after 4 collectives)";
+  CHECK(sentence(barrier, 0, broadcast, 6) == words("barrier (after 4 collectives)", of_broadcast));
+  other = broadcast;
+  other.root = 0;
+  CHECK(sentence(broadcast, 6, other, 6) ==
+        words(of_broadcast, "broadcast from root 0 of bfloat16 with 6 bytes (after 4 collectives)"));
+  other = broadcast;
+  other.number = 5;
+  CHECK(sentence(broadcast, 6, other, 6) ==
+        words(of_broadcast, "broadcast from root 2 of bfloat16 with 6 bytes (after 5 collectives)"));
+}
+
 TEST_CASE("a mismatch: the sentence counts the collectives that came before, which tells how far each rank was") {
   std::atomic<int> right{0};
   on_memory_threads(2, [&](Communicator& c) -> std::string {

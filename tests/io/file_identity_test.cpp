@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/text/names.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -24,15 +25,28 @@ std::string refusal(const std::string& a, PathUse use_a, const std::string& b, P
   return usage_error([&] { require_distinct_files({named("--a", a, use_a), named("--b", b, use_b)}); });
 }
 
+bool is_written(PathUse use) { return use == kWrites || use == kInto; }
+
+std::string replaced(const std::string& written, const std::string& read) {
+  return written + " would replace the file that " + read + " reads; name another file to be written";
+}
+
+std::string written_twice(const std::string& one, const std::string& other) {
+  return one + " and " + other + " are the same file, and both are to be written; give each a file of its own";
+}
+
+void expect_sentence(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
+  const std::string sentence = refusal(a, use_a, b, use_b), of_a = "--a " + as_typed(a), of_b = "--b " + as_typed(b);
+  CAPTURE(sentence);
+  if (is_written(use_a) && is_written(use_b))
+    CHECK((sentence == written_twice(of_a, of_b) || sentence == written_twice(of_b, of_a)));
+  else
+    CHECK(sentence == (is_written(use_a) ? replaced(of_a, of_b) : replaced(of_b, of_a)));
+}
+
 void expect_refused(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
-  CAPTURE(a);
-  CAPTURE(b);
-  for (const std::string& sentence : {refusal(a, use_a, b, use_b), refusal(b, use_b, a, use_a)}) {
-    CAPTURE(sentence);
-    CHECK(sentence.find("--a") != std::string::npos);
-    CHECK(sentence.find("--b") != std::string::npos);
-    CHECK(sentence.find("; ") != std::string::npos);
-  }
+  expect_sentence(a, use_a, b, use_b);
+  expect_sentence(b, use_b, a, use_a);
 }
 
 void expect_allowed(const std::string& a, PathUse use_a, const std::string& b, PathUse use_b) {
@@ -96,15 +110,31 @@ TEST_CASE("identity: files of a folder that is written, by their names and by wh
   expect_refused(folder.file("none"), kWrites, folder.file("none/folder"), kInto);  // a file can't be a folder
   write_text(folder.file("precious"), "x");
   REQUIRE(symlink("../precious", folder.file("there/rank_3.json").c_str()) == 0);
-  expect_refused(folder.file("there"), kInto, folder.file("precious"), kReads);
-  expect_refused(folder.file("there"), kInto, folder.file("precious"), kWrites);
+  const std::string to_precious = folder.file("there/rank_3.json"), precious = folder.file("precious");
+  CHECK(refusal(folder.file("there"), kInto, precious, kReads) == replaced("--a " + to_precious, "--b " + precious));
+  CHECK(refusal(precious, kReads, folder.file("there"), kInto) == replaced("--b " + to_precious, "--a " + precious));
+  CHECK(refusal(folder.file("there"), kInto, precious, kWrites) ==
+        written_twice("--a " + to_precious, "--b " + precious));
+  // Names are those that begin and end as those that are written, with a part for each, and no others.
+  for (const char* other : {"rank_0.jso", "ank_0.json", "xrank_0.json", "rank_0.jsonx", "rank_json", "rank_"})
+    expect_allowed(folder.file("there"), kInto, folder.file("there/") + other, kReads);
+  expect_refused(folder.file("there"), kInto, folder.file("there/rank_.json"), kReads);
 }
 
 TEST_CASE("identity: a folder that is read: nothing of what is in it is replaced") {
   const TemporaryFolder folder;
   write_text(folder.file("input"), "x");
-  expect_refused(folder.path(), kFrom, folder.file("input"), kWrites);
+  REQUIRE(link(folder.file("input").c_str(), folder.file("linked").c_str()) == 0);
+  const std::string input = folder.file("input"), linked = folder.file("linked");
+  for (const std::string& end : {"", "/"})
+    for (const std::string& written : {input, linked}) {
+      const std::string sentence = refusal(folder.path() + end, kFrom, written, kWrites);
+      CAPTURE(sentence);
+      CHECK((sentence == replaced("--b " + written, "--a " + input) ||
+             sentence == replaced("--b " + written, "--a " + linked)));
+    }
   expect_allowed(folder.path(), kFrom, folder.file("output"), kWrites);
+  expect_allowed(folder.path(), kFrom, input, kReads);
 }
 
 TEST_CASE("identity: the file that standard output or error goes to is not another output") {
@@ -118,7 +148,9 @@ TEST_CASE("identity: the file that standard output or error goes to is not anoth
       dup2(file, descriptor);
       const std::string said = refusal(folder.file("out"), kWrites, "", kWrites);
       const std::string of_reading = refusal(folder.file("out"), kReads, "", kWrites);
-      _exit(said.find("the standard ") != std::string::npos && of_reading.find("--a") == std::string::npos ? 42 : 1);
+      const std::string expected = "--a " + as_typed(folder.file("out")) + " is the file that the standard " +
+                                   (descriptor == 1 ? "output" : "error") + " goes to; give each a file of its own";
+      _exit(said == expected && of_reading == "(no UsageError)" ? 42 : 1);
     }
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "tests/io/random_file.hpp"
@@ -104,6 +105,33 @@ TEST_CASE("safetensors: data begin at the next multiple of 8 bytes, and no later
   }
 }
 
+TEST_CASE("safetensors: the size of an element of each type, and shapes of more bytes than can be counted") {
+  const std::vector<std::pair<std::vector<const char*>, int>> sizes = {{{"BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"}, 1},
+                                                                       {{"I16", "U16", "F16", "BF16"}, 2},
+                                                                       {{"I32", "U32", "F32"}, 4},
+                                                                       {{"F64", "I64", "U64"}, 8}};
+  for (const auto& [names, bytes] : sizes)
+    for (const std::string name : names) {
+      CAPTURE(name);
+      const Dtype* dtype = find_dtype(name);
+      REQUIRE(dtype != nullptr);
+      CHECK(name == dtype->name);
+      CHECK(dtype->bytes == bytes);
+      CHECK(dtype->type == (name == "F32"    ? StoredType::f32
+                            : name == "BF16" ? StoredType::bf16
+                            : name == "F16"  ? StoredType::f16
+                                             : StoredType::other));
+      CHECK(stored_bytes(*dtype, {}) == bytes);
+      CHECK(stored_bytes(*dtype, {3, 0, 5}) == 0);
+      CHECK(stored_bytes(*dtype, {3, 1, 5}) == 15 * bytes);
+      const std::int64_t most = std::numeric_limits<std::int64_t>::max() / bytes;
+      CHECK(stored_bytes(*dtype, {most}) == most * bytes);
+      CHECK(stored_bytes(*dtype, {most / 2 + 1, 2}) == -1);
+      CHECK(stored_bytes(*dtype, {0, -1}) == -1);
+    }
+  CHECK(find_dtype("F") == nullptr);
+}
+
 TEST_CASE("safetensors: a header in any order, with spaces and fields of a later version, is understood") {
   const TemporaryFolder folder;
   const std::string json = " \n\t";
@@ -196,5 +224,7 @@ TEST_CASE("StoredTensor: only 2-D tensors of F32, BF16 and F16 are matrices") {
   CHECK_THROWS_AS(tensor("F32", {2, 3}).store(Matrix(3, 2)), std::invalid_argument);
   StoredTensor short_one = tensor("F32", {2, 3});
   short_one.bytes.pop_back();
-  CHECK_THROWS_AS(short_one.matrix(), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(short_one.matrix(), "tensor \"w\" holds 23 bytes, not 24", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tensor("BF16", {2, 3}).store(Matrix(3, 2)), "tensor \"w\" is 2 × 3 and can't store 3 × 2",
+                       std::invalid_argument);
 }

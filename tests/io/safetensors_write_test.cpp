@@ -227,5 +227,7 @@ TEST_CASE("write_safetensors: what is not a file of the format is refused before
   broken.tensors[0].name = "\xff";
   CHECK(
       contains(usage_error([&] { write_safetensors(path, broken); }), "is not UTF-8, as names have to be; rename it"));
+  CHECK(usage_error([&] { write_safetensors(path, broken); }) ==
+        "can't write \"" + path + "\": \"\\xff\" is not UTF-8, as names have to be; rename it");
   CHECK(folder.names().empty());
 }

@@ -1,5 +1,6 @@
 // What the system may do to a file that is being written and rarely does: take less than it is given, be interrupted,
-// fail to bring it to the disk. The library calls the functions below in place of the C library's.
+// fail to bring it to the disk; and to one that is read: hand out a part, be interrupted, end too soon. The library
+// calls the functions below in place of the C library's.
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 
 #include "src/io/file_beside.hpp"
+#include "src/io/safetensors.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -19,7 +21,10 @@
 namespace {
 
 std::size_t most_a_write = 0;  // 0: as the system likes
-int writes = 0, flushes = 0;
+std::size_t most_a_read = 0;   // 0: as the system likes
+int writes = 0, reads = 0, flushes = 0;
+int last_read = 0;   // 0: all are as usual; else the number of the read that ends
+int error_then = 0;  // with which; 0: it finds the end of the file
 bool flush_fails = false;
 unsigned seen_modes = 0;  // all permissions that files had before they got others
 
@@ -34,6 +39,20 @@ ssize_t write(int file, const void* bytes, std::size_t count) {
     return -1;
   }
   return syscall(SYS_write, file, bytes, std::min(count, most_a_write));
+}
+
+ssize_t read(int file, void* bytes, std::size_t count) {
+  if (most_a_read == 0) return syscall(SYS_read, file, bytes, count);
+  ++reads;
+  if (last_read > 0 && reads >= last_read) {
+    errno = error_then;
+    return error_then == 0 ? 0 : -1;
+  }
+  if (reads % 3 == 0) {
+    errno = EINTR;
+    return -1;
+  }
+  return syscall(SYS_read, file, bytes, std::min(count, most_a_read));
 }
 
 int fsync(int file) {
@@ -65,6 +84,37 @@ TEST_CASE("write_text_file: a system that takes a few bytes at a time, and is in
   most_a_write = 0;
   CHECK(writes > static_cast<int>(text.size()) / 7);
   CHECK(read_text(folder.file("x")) == text);
+}
+
+TEST_CASE(
+    "read_safetensors: a system that gives a few bytes at a time; one that ends too soon, or fails, is a sentence") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  SafetensorsFile file;
+  file.metadata = {{"format", "pt"}};
+  for (const char* name : {"first", "second"}) {
+    file.tensors.push_back({name, "U8", StoredType::other, {40}, {}});
+    for (int i = 0; i < 40; ++i) file.tensors.back().bytes.push_back(static_cast<std::byte>(i + name[0]));
+  }
+  write_safetensors(path, file);
+  most_a_read = 7;
+  reads = 0;
+  const SafetensorsFile read = read_safetensors(path);
+  const int all = reads;
+  CHECK(all > 30);
+  REQUIRE(read.tensors.size() == 2);
+  for (std::size_t t = 0; t < 2; ++t) CHECK(read.tensors[t].bytes == file.tensors[t].bytes);
+  for (const int error : {0, EIO})
+    for (last_read = 1; last_read <= all; ++last_read) {
+      reads = 0;
+      error_then = error;
+      const std::string sentence = usage_error([&] { read_safetensors(path); });
+      CHECK(sentence == "can't read \"" + path + "\": " +
+                            (error == 0 ? "it became shorter while it was read; save or download it again"
+                                        : "Input/output error; check the path"));
+    }
+  most_a_read = 0;
+  last_read = error_then = 0;
 }
 
 TEST_CASE("write_text_file: a file takes its place once it is on the disk; one that does not get there is no success") {

@@ -15,6 +15,7 @@
 
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
+#include "src/text/names.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -182,8 +183,45 @@ TEST_CASE("unfinished: folders that were made go when nothing is in them, and st
   CHECK_FALSE(std::filesystem::exists(folder.file("mine/deeper")));
   CHECK_FALSE(std::filesystem::exists(folder.file("kept/more")));
   write_text(folder.file("file"), "x");
-  const std::string sentence = usage_error([&] { make_folder("--svg", folder.file("file/x")); });
-  CHECK(sentence.find("--svg " + folder.file("file/x") + " can't be made a folder: Not a directory; ") == 0);
+  const auto refusal = [&](const std::string& path) { return usage_error([&] { make_folder("--svg", path); }); };
+  const auto sentence = [](const std::string& path, const std::string& why) {
+    return "--svg " + as_typed(path) + " can't be made a folder: " + why + "; choose another path";
+  };
+  for (const char* path : {"file", "file/x"})
+    CHECK(refusal(folder.file(path)) == sentence(folder.file(path), "Not a directory"));
+  const std::string long_name = folder.file(std::string(300, 'n'));
+  CHECK(refusal(long_name) == sentence(long_name, "File name too long"));
+  REQUIRE(symlink("round", folder.file("round").c_str()) == 0);
+  for (const char* path : {"round", "round/x"})
+    CHECK(refusal(folder.file(path)) == sentence(folder.file(path), "Too many levels of symbolic links"));
+}
+
+TEST_CASE("unfinished: a folder is made for whoever may have it, below a link too, and where the program stands") {
+  const TemporaryFolder folder;
+  REQUIRE(mkdir(folder.file("real").c_str(), 0700) == 0);
+  REQUIRE(symlink("real", folder.file("link").c_str()) == 0);
+  CHECK(in_child([&] {
+          umask(0);
+          if (chdir(folder.path().c_str()) != 0) _exit(1);
+          make_folder("--svg", "link/one//two/");
+          make_folder("--svg", "here");
+          _exit(3);  // without what is done at exit
+        }) == 3);
+  CHECK(folder.names() == Names{"here", "link", "real"});
+  for (const char* made : {"here", "real/one", "real/one/two"}) CHECK(mode_of(folder.file(made)) == 0777);
+  CHECK(mode_of(folder.file("real")) == 0700);
+}
+
+TEST_CASE("unfinished: as many links are followed as the system follows, 40, and no more") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 41; ++i) {
+    const std::string to = i == 0 ? "file" : "link" + std::to_string(i - 1);
+    REQUIRE(symlink(to.c_str(), folder.file("link" + std::to_string(i)).c_str()) == 0);
+  }
+  write_text_file(folder.file("link39"), "over 40 links");
+  CHECK(read_text(folder.file("file")) == "over 40 links");
+  CHECK(usage_error([&] { write_text_file(folder.file("link40"), "x"); }) ==
+        "can't write \"" + folder.file("link40") + "\": Too many levels of symbolic links; choose another path");
 }
 
 TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not followed") {
@@ -205,19 +243,28 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
   REQUIRE(lchown((sticky + "/to folder").c_str(), 12345, 12345) == 0);
   for (const std::string& path : {link, sticky + "/to folder/x"}) {
     const std::string sentence = usage_error([&] { write_text_file(path, "stolen"); });
-    CAPTURE(sentence);
-    CHECK(sentence.find("somebody else put") != std::string::npos);
+    const std::string over = path == link ? link : sticky + "/to folder";
+    CHECK(sentence == "can't write \"" + path + "\": it leads over the link \"" + over +
+                          "\", which somebody else put where everybody may put one; name the file that you mean, "
+                          "without links");
   }
   CHECK(usage_error([&] { make_folder("--svg", sticky + "/to folder/y"); }).find("somebody else") != std::string::npos);
   CHECK(read_text(folder.file("precious")) == "my own link is followed");
   CHECK(std::filesystem::is_empty(folder.file("folder")));
-  REQUIRE(chmod(sticky.c_str(), 0755) == 0);  // where not everybody may put a link, it was put on purpose
-  write_text_file(link, "followed again");
-  CHECK(read_text(folder.file("precious")) == "followed again");
+  // Where not everybody may put a link, or anybody may take it away, or the folder is its owner's, it was put on
+  // purpose.
+  for (const mode_t mode : {0755u, 01755u, 0777u, 01777u}) {
+    CAPTURE(mode);
+    REQUIRE(chown(sticky.c_str(), mode == 01777u ? 12345 : 0, 0) == 0);
+    REQUIRE(chmod(sticky.c_str(), mode) == 0);
+    write_text_file(link, "followed " + std::to_string(mode));
+    CHECK(read_text(folder.file("precious")) == "followed " + std::to_string(mode));
+  }
 }
 
 TEST_CASE("unfinished: the name of an unfinished file, and others") {
   for (const char* name : {".muonwalk-1-0.partial", "a/b/.muonwalk-12-3.partial"}) CHECK(is_unfinished_name(name));
-  for (const char* name : {"", "x", ".muonwalk-1-0.json", "muonwalk-1-0.partial", ".muonwalk-1.partial/x"})
+  for (const char* name : {"", "x", ".muonwalk-1-0.json", ".muonwalk-1-0.partial.json", "x.muonwalk-1-0.partial",
+                           "muonwalk-1-0.partial", ".muonwalk-1.partial/x"})
     CHECK_FALSE(is_unfinished_name(name));
 }

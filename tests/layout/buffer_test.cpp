@@ -251,6 +251,10 @@ TEST_CASE(
         ++buffer_idx;
       }
       CHECK(layout.shard_elements(0) == shard_elements);
+      Index of_all_shards = 0, of_all_buffers = 0;
+      for (int rank = 0; rank < description.grid.dp(); ++rank) of_all_shards += layout.shard_elements(rank);
+      for (const Buffer& buffer : layout.buffers) of_all_buffers += buffer.size;
+      CHECK(of_all_shards == of_all_buffers);
     }
   MESSAGE("met: " << met.spans_three_ranks << " parameters on three or more ranks, " << met.crosses_one_boundary
                   << " on two, " << met.rank_owns_nothing << " times a rank that owns nothing, " << met.several_buckets
@@ -381,11 +385,17 @@ TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refuse
     return usage_error([&] { plan_layout({{"a", {1, 1}}, {"b", {1, 1}}}, Grid().dp(2), options); });
   };
   CHECK(refusal({0, 2}) == "DP rank 2 can't own a parameter on dp 2; its ranks are 0 to 1");
-  CHECK(refusal({0, -1}).find("DP rank -1") == 0);
-  CHECK(refusal({1}).find("1 owners were given for 2 parameters") == 0);
+  CHECK(refusal({0, -1}) == "DP rank -1 can't own a parameter on dp 2; its ranks are 0 to 1");
+  for (const std::size_t owners : {1, 3})
+    CHECK(refusal(std::vector<int>(owners, 1)) ==
+          std::to_string(owners) +
+              " owners were given for 2 parameters; give each parameter one, or none at all for a balanced choice");
+  CHECK(refusal({1, 1}) == "(no UsageError)");
   for (const Ownership each : {Ownership::buckets, Ownership::buffer, Ownership::matrices})
     CHECK(parse_ownership(ownership_name(each)) == each);
-  CHECK(usage_error([] { parse_ownership("rows"); }).find("--ownership rows is not known; it takes buckets") == 0);
+  CHECK(usage_error([] { parse_ownership("rows"); }) ==
+        "--ownership rows is not known; it takes buckets (an equal part of every bucket), buffer (an equal part of the "
+        "whole buffer) or matrices (whole matrices)");
 }
 
 TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element less keeps it open") {
@@ -413,9 +423,12 @@ TEST_CASE("plan_layout: what can't be planned is refused in a sentence") {
         "--tp 3 does not divide the 100 rows of parameter \"w0\"; try --tp 1, 2, 4 or 5");
   CHECK(refusal({{"w", {0, 5}, SplitDim::none, 0}}) ==
         "parameter \"w\" is 0 × 5, but a matrix has at least 1 row and 1 column; leave it out or give it a shape");
-  CHECK(refusal({{"w", {5, -1}, SplitDim::none, 0}}).find("parameter \"w\" is 5 × -1") == 0);
-  CHECK(refusal({{"w", {Index{1} << 40, Index{1} << 40}, SplitDim::none, 0}}).find("more elements than a layout") !=
-        std::string::npos);
+  CHECK(refusal({{"w", {5, -1}, SplitDim::none, 0}}) ==
+        "parameter \"w\" is 5 × -1, but a matrix has at least 1 row and 1 column; leave it out or give it a shape");
+  for (const Shape shape : {Shape{Index{1} << 40, Index{1} << 40}, Shape{(Index{1} << 48) + 1, 1}})
+    CHECK(refusal({{"w", shape, SplitDim::none, 0}}) ==
+          "parameter \"w\" is " + shape_text(shape.rows, shape.cols) +
+              ", more elements than a layout can count; try a smaller shape");
   // Each of these can be counted, and so can a buffer of one of them; both together can't.
   const Shape half = {Index{1} << 24, Index{1} << 24};
   CHECK(refusal({{"a", half, SplitDim::none, 0}, {"b", half, SplitDim::none, 1}}) == "(no UsageError)");
@@ -429,16 +442,26 @@ TEST_CASE("plan_layout: what can't be planned is refused in a sentence") {
         "an alignment of parameters to 0 elements makes no sense; try 1 for no padding, or 64 as Megatron does");
   options = {};
   options.bucket_alignment = -4;
-  CHECK(refusal({}, options).find("an alignment of buckets to -4") == 0);
+  CHECK(refusal({}, options) ==
+        "an alignment of buckets to -4 elements makes no sense; try 1 for no padding, or 64 as Megatron does");
+  constexpr Index kMost = Index{1} << 30;
+  for (Index LayoutOptions::*alignment : {&LayoutOptions::parameter_alignment, &LayoutOptions::bucket_alignment}) {
+    options = {};
+    options.*alignment = kMost;
+    CHECK(refusal({}, options) == "(no UsageError)");
+    options.*alignment = kMost + 1;
+    CHECK(refusal({}, options).find(" to 1073741825 elements makes no sense; try 1 for") != std::string::npos);
+  }
   options = {};
   options.bucket_capacity = -1;
-  CHECK(refusal({}, options).find("a bucket capacity of -1") == 0);
+  CHECK(refusal({}, options) ==
+        "a bucket capacity of -1 elements makes no sense; try 0 for one bucket that holds all, or at least 1");
 }
 
 TEST_CASE("Layout: a DP rank, buffer or bucket that does not exist throws") {
   const Layout layout = plan_layout({{"w", {4, 4}, SplitDim::none, 0}}, Grid().dp(2));
-  CHECK_THROWS_AS(layout.dp_slice(0, 0, 2), std::out_of_range);
-  CHECK_THROWS_AS(layout.dp_slice(0, 0, -1), std::out_of_range);
+  CHECK_THROWS_WITH_AS(layout.dp_slice(0, 0, 2), "DP rank 2 is not in 0..1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(layout.dp_slice(0, 0, -1), "DP rank -1 is not in 0..1", std::out_of_range);
   CHECK_THROWS_AS(layout.dp_slice(0, 1, 0), std::out_of_range);
   CHECK_THROWS_AS(layout.dp_slice(1, 0, 0), std::out_of_range);
   CHECK_THROWS_AS(layout.owned_parameters(0, 0, 2), std::out_of_range);
@@ -455,6 +478,17 @@ TEST_CASE("Layout::text: a line per parameter, in at most 100 columns") {
         "w2         456 × 124   none     456 × 124  0       0       25088–81631    0\n"
         "w3         676 × 876   columns  676 × 438  0       0       81632–377719   0–3\n"
         "w4         128 × 128   rows     64 × 128   0       0       377720–385911  3\n");
+  LayoutOptions small = no_padding();
+  small.bucket_capacity = 6;
+  CHECK(plan_layout({{"a.parameter.with.a.name.in.parts", {2, 3}, SplitDim::none, 4},
+                     {"b", {1, 2}, SplitDim::none, 4},
+                     {"c", {1, 1}, SplitDim::none, 7}},
+                    Grid().dp(2), small)
+            .text() ==
+        "parameter               full shape  TP cuts  TP slice  buffer  bucket  global range  DP ranks\n"
+        "a.paramete…me.in.parts  2 × 3       none     2 × 3     0       0       0–5           0–1\n"
+        "b                       1 × 2       none     1 × 2     0       1       6–7           0–1\n"
+        "c                       1 × 1       none     1 × 1     1       0       0             0\n");
 }
 
 TEST_CASE("meta: a parameter is found by its number and by its name, in whichever buffer it lies") {
@@ -469,7 +503,20 @@ TEST_CASE("meta: a parameter is found by its number and by its name, in whicheve
     CHECK(layout.meta(i).name == parameters[std::size_t(i)].name);
     CHECK(&layout.meta(i) == &layout.meta(parameters[std::size_t(i)].name));
   }
-  CHECK_THROWS_AS(layout.meta(4), std::out_of_range);
-  CHECK_THROWS_AS(layout.meta(-1), std::out_of_range);
-  CHECK_THROWS_AS(layout.meta("e"), std::out_of_range);
+  CHECK_THROWS_WITH_AS(layout.meta(4), "the layout has no parameter number 4", std::out_of_range);
+  CHECK_THROWS_WITH_AS(layout.meta(-1), "the layout has no parameter number -1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(layout.meta("e"), "the layout has no parameter \"e\"", std::out_of_range);
+  // Of a group: its buffer alone, which is the first one there, in the same grid and with the same options.
+  for (const int group : {0, 1, 2}) {
+    const Layout part = layout.of_group(group);
+    REQUIRE(part.buffers.size() == 1);
+    CHECK(part.buffers[0].group == group);
+    CHECK(part.grid == layout.grid);
+    CHECK(part.options.parameter_alignment == layout.options.parameter_alignment);
+    for (const DistMeta& meta : part.buffers[0].parameters) {
+      CHECK(meta.buffer_idx == 0);
+      CHECK(meta.parameter == layout.meta(meta.name).parameter);
+      CHECK(part.dp_slice(0, meta.bucket_idx, 1) == layout.dp_slice(group, meta.bucket_idx, 1));
+    }
+  }
 }

@@ -74,7 +74,8 @@ TEST_CASE("address_of: any layout, every element: its number stands at each of i
 TEST_CASE("address_of: what is not there has no address") {
   // Behind `w` lies more, so that what is beyond its end is not beyond the buffer's.
   const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}, {"more", {8, 8}}}, Grid().dp(2).tp(2));
-  CHECK_THROWS_AS(address_of(layout, "v", 0, 0), std::out_of_range);
+  CHECK_THROWS_WITH_AS(address_of(layout, "v", 0, 0), "the layout has no parameter \"v\"", std::out_of_range);
+  CHECK_THROWS_WITH_AS(address_of(layout, "w", 4, 5), "parameter \"w\" has no such element", std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", 4, 0), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", 0, 6), std::out_of_range);
   CHECK_THROWS_AS(address_of(layout, "w", -1, 0), std::out_of_range);
@@ -99,6 +100,10 @@ TEST_CASE("address_text: a line per coordinate, with sums that are right") {
         "4  bucket_idx    1      it begins at 24: element 42 − 24 = 18 of the bucket\n"
         "5  local_range   0–7    dp 1, whose shard begins at 36: element 42 − 36 = 6 of the shard\n");
   const std::string norm = address_text(layout, address_of(layout, "norm", 0, 1));
-  CHECK(norm.find("every tp, row 0, column 1: element 0 · 3 + 1 = 1 of the slice") != std::string::npos);
-  CHECK(norm.find("2  buffer_idx    1      the buffer of parameter group 5") != std::string::npos);
+  CHECK(norm ==
+        "1  shape         1 × 3  every tp, row 0, column 1: element 0 · 3 + 1 = 1 of the slice\n"
+        "2  buffer_idx    1      the buffer of parameter group 5\n"
+        "3  global_range  0–2    element 0 + 1 = 1 of the buffer\n"
+        "4  bucket_idx    0      it begins at 0: element 1 − 0 = 1 of the bucket\n"
+        "5  local_range   0–2    dp 0, whose shard begins at 0: element 1 − 0 = 1 of the shard\n");
 }

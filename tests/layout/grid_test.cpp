@@ -166,8 +166,10 @@ TEST_CASE("grid: the name of a group that it does not have is refused in a sente
 TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a sentence") {
   CHECK(usage_error([] { Grid().dp(0); }) ==
         "--dp 0 is less than 1, but a grid has at least one rank along every dimension; try --dp 1");
-  CHECK(usage_error([] { Grid().tp(-2); }).find("--tp -2 is less than 1") == 0);
-  CHECK(usage_error([] { Grid().pp(0); }).find("--pp 0 is less than 1") == 0);
+  CHECK(usage_error([] { Grid().tp(-2); }) ==
+        "--tp -2 is less than 1, but a grid has at least one rank along every dimension; try --tp 1");
+  CHECK(usage_error([] { Grid().pp(0); }) ==
+        "--pp 0 is less than 1, but a grid has at least one rank along every dimension; try --pp 1");
   CHECK(usage_error([] { Grid().dp(100000).tp(100000); }) ==
         "--tp 100000 makes a grid of 10000000000 ranks, more than can be numbered; try a smaller one");
   // Each dimension counts with the two others as they are, and with what it was before not at all.
@@ -188,9 +190,18 @@ TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a se
 
 TEST_CASE("grid: a rank or coordinate outside the grid throws") {
   const Grid grid = Grid().dp(2).tp(2);
-  CHECK_THROWS_AS(grid.place(-1), std::out_of_range);
-  CHECK_THROWS_AS(grid.place(4), std::out_of_range);
-  CHECK_THROWS_AS(grid.rank(2, 0), std::out_of_range);
-  CHECK_THROWS_AS(grid.rank(0, -1), std::out_of_range);
-  CHECK_THROWS_AS(grid.rank(0, 0, 1), std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.place(-1), "rank -1 is not in 0..3", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.place(4), "rank 4 is not in 0..3", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(2, 0), "dp 2 is not in 0..1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, -1), "tp -1 is not in 0..1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, 0, 1), "pp 1 is not in 0..0", std::out_of_range);
+}
+
+TEST_CASE("grid: a rank's label has the coordinates in which there are others") {
+  CHECK(rank_label(Grid(), 0) == "rank 0");
+  CHECK(rank_label(Grid().dp(2), 1) == "rank 1  dp 1");
+  CHECK(rank_label(Grid().tp(3), 2) == "rank 2  tp 2");
+  CHECK(rank_label(Grid().pp(2), 1) == "rank 1  pp 1");
+  CHECK(rank_label(Grid().dp(3).tp(2).pp(2), 9) == "rank 9  dp 1 tp 1 pp 1");
+  CHECK(Grid().dp(3).pp(2).text() == "dp 3 × tp 1 × pp 2");
 }

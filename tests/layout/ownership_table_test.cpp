@@ -36,6 +36,20 @@ up         0 of buffer 0  0–14          0–6   0–6   0     ·     spans 3 r
 wq         0 of buffer 0  16–27         ·     ·     2–6   0–6   crosses one boundary
 norm       0 of buffer 1  0–2           0     0     0     ·     spans 3 ranks
 )");
+  // It is broken as late as can be, with an empty line between the parts.
+  CHECK(ownership_table(layout, 84) == ownership_table(layout));
+  CHECK(ownership_table(layout, 83) == R"(parameter  bucket         global range  dp 0  dp 1  dp 2
+up         0 of buffer 0  0–14          0–6   0–6   0     spans 3 ranks
+wq         0 of buffer 0  16–27         ·     ·     2–6   crosses one boundary
+norm       0 of buffer 1  0–2           0     0     0     spans 3 ranks
+
+parameter  bucket         global range  dp 3
+up         0 of buffer 0  0–14          ·     spans 3 ranks
+wq         0 of buffer 0  16–27         0–6   crosses one boundary
+norm       0 of buffer 1  0–2           ·     spans 3 ranks
+)");
+  CHECK(ownership_table(plan_layout({{"w", {1, 2}}}, Grid()), 1) ==
+        "parameter  bucket         global range  dp 0\nw          0 of buffer 0  0–1           0–1   in one shard\n");
 }
 
 TEST_CASE("ownership_table: any layout: fits the columns, and every cell is the local range of its rank") {

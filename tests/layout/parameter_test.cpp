@@ -32,6 +32,7 @@ TEST_CASE("tp_shape: a TP size that does not divide is refused with the nearest 
   // Suggestions stay small, whatever was asked.
   CHECK(refusal({128, 1}, SplitDim::rows, 1000) ==
         "--tp 1000 does not divide the 128 rows of parameter \"w0\"; try --tp 8, 16, 32 or 64");
+  CHECK(refusal({1, 9}, SplitDim::rows, 2) == "--tp 2 does not divide the 1 row of parameter \"w0\"; try --tp 1");
   CHECK(refusal({128, 1}, SplitDim::rows, 0) ==
         "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
 }
@@ -52,8 +53,10 @@ TEST_CASE("tp_range: the ranges of all TP ranks follow each other and cover the 
   }
   const Parameter whole{"w", {7, 5}, SplitDim::none, 0};
   CHECK(tp_range(whole, 3, 2) == Range{0, 7});
-  CHECK_THROWS_AS(tp_range(whole, 3, 3), std::out_of_range);
-  CHECK_THROWS_AS(tp_range(whole, 3, -1), std::out_of_range);
+  CHECK_THROWS_WITH_AS(tp_range(whole, 3, 3), "TP rank 3 is not in 0..2", std::out_of_range);
+  CHECK_THROWS_WITH_AS(tp_range(whole, 3, -1), "TP rank -1 is not in 0..2", std::out_of_range);
+  CHECK(usage_error([&] { tp_range(whole, -3, 0); }) ==
+        "--tp -3 is less than 1, but a TP group has at least one rank; try --tp 1");
 }
 
 TEST_CASE("split_name and parse_split are opposites, and other words are refused") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
 #include <regex>
 #include <sstream>
 
@@ -12,6 +13,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -184,4 +186,52 @@ TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stage
   CHECK(settled.muon.products == Products::chain);
   settled.muon.lr = -1;
   CHECK_THROWS_AS(settled.settle(seat), UsageError);
+}
+
+TEST_CASE("what lesson 09 is asked for: which optimizer steps what, with files of one's own and without") {
+  const std::vector<Parameter> parameters = {
+      {"wte", {8, 4}}, {"q", {4, 4}}, {"gate", {4, 4}}, {"norm", {1, 4}, SplitDim::none, 0, 1}};
+  FullStepRequest request;
+  request.training.files.params = "P";
+  CHECK(request.groups_text(parameters) ==
+        "Muon steps the hidden matrices: q, gate\n"
+        "ZeRO-1 AdamW steps the embeddings and output: wte\n"
+        "ZeRO-1 AdamW steps the vectors: norm\n");
+  CHECK(request.groups_text({parameters[1]}) == "Muon steps the hidden matrices: q\n");
+  request.adamw_for = {"ga*"};
+  CHECK(request.groups_text(parameters).find("ZeRO-1 AdamW steps the embeddings and output: wte, gate\n") !=
+        std::string::npos);
+  CHECK(request.optimizer(parameters)->name() == "Muon + ZeRO-1 AdamW");
+  for (const std::string name : {"no", "norm"}) {  // the second is a vector
+    request.adamw_for = {"ga*", name};
+    CHECK(usage_error([&] { request.optimizer(parameters); }) == "--adamw-for " + name + " names no matrix of \"P\"");
+  }
+
+  const std::string of_adamw =
+      "options that begin with --adamw go with --params, which was not given: without files of yours, all parameters "
+      "are hidden matrices; add --params FILE.safetensors";
+  const std::vector<std::function<void(FullStepRequest&)>> changes = {
+      [](FullStepRequest& r) { r.adamw.lr = 0.5f; },      [](FullStepRequest& r) { r.adamw.weight_decay = 0.5f; },
+      [](FullStepRequest& r) { r.adamw.beta1 = 0.5f; },   [](FullStepRequest& r) { r.adamw.beta2 = 0.5f; },
+      [](FullStepRequest& r) { r.adamw.epsilon = 0.5f; }, [](FullStepRequest& r) { r.adamw_for = {"q"}; }};
+  for (const auto& change : changes)
+    for (const bool own : {false, true}) {
+      FullStepRequest asked;
+      change(asked);
+      if (own) asked.training.files.params = "P";
+      CHECK(usage_error([&] { asked.settle(Seat()); }) == (own ? "(no UsageError)" : of_adamw));
+    }
+  FullStepRequest wrong;
+  wrong.training.files.params = "P";
+  wrong.adamw.beta2 = 1;
+  CHECK(usage_error([&] { wrong.settle(Seat()); }).find("--adamw-beta2 1 makes no sense") == 0);
+
+  request.alignment = 16;
+  request.bucket_capacity = 30;
+  request.ownership = "buffer";
+  const LayoutOptions options = request.layout(parameters, Grid().dp(2), 0).options;
+  CHECK(options.parameter_alignment == 16);
+  CHECK(options.bucket_capacity == 30);
+  CHECK(options.ownership == Ownership::buffer);
+  CHECK(request.with_other_buckets().bucket_capacity == 0);
 }

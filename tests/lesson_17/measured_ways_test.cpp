@@ -72,6 +72,12 @@ TEST_CASE("measured ways: span, computing, calls and messages under way, of the 
   CHECK(ways[0].under_way_ns == (1800 - 1012) + (1900 - 1112));
   // Under way from 1,012 to 1,900, of which 8, 10, 100 and 50 were in calls.
   CHECK(ways[0].hidden == doctest::Approx((888.0 - 168) / 888));
-  CHECK(measured_table(ways).find("a way") != std::string::npos);
+  MeasuredWay way;
+  way.title = "a way";
+  way.span_ns = 2500000, way.computing_ns = 1000000, way.in_calls_ns = 500000, way.under_way_ns = 50000;
+  way.hidden = 0.25;
+  CHECK(measured_table({way}) ==
+        "measured here, ms  span  computing  in calls  under way, added up  hidden\n"
+        "  a way            2.50       1.00      0.50               0.0500  25.0 %");
   CHECK(measured_ways(run, "no such phase", "end").empty());
 }

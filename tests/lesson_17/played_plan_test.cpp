@@ -12,6 +12,7 @@
 
 #include "sim/lesson_17/overlap_tables.hpp"
 #include "src/text/text.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 #include "tests/layout/random_layout.hpp"
 
 using namespace muonwalk;
@@ -207,7 +208,7 @@ TEST_CASE("play_slowest: the rank that is done last; what can't be played is ref
     if (Work* work = std::get_if<Work>(&operation); work != nullptr && work->phase == phases::gather_weights)
       work->phase = phases::apply;
   wrong.operations.push_back(Call{"dp", CollectiveKind::barrier});
-  CHECK_THROWS_AS(play(wrong, layout, machine), std::logic_error);
+  CHECK_THROWS_WITH_AS(play(wrong, layout, machine), "no played plan has a barrier", std::logic_error);
 }
 
 TEST_CASE("tables: a line per way or link, the figures of the plans, and what overlap does") {
@@ -217,12 +218,19 @@ TEST_CASE("tables: a line per way or link, the figures of the plans, and what ov
   CHECK(verdict_on(150, 100) == "loses, +50 %");
   CHECK(verdict_on(60, 100) == "pays, −40 %");
   CHECK(verdict_on(0, 0) == "neutral");
+  const std::vector<OverlapWay> known = {{"one", Schedule::in_sequence, 0}, {"two", Schedule::pipelined, 7}};
+  for (const char* word : {"", "one", "two"})
+    CHECK(usage_error([&] { require_possible_way(known, word, Grid().dp(2).tp(2)); }) == "(no UsageError)");
+  CHECK(usage_error([&] { require_possible_way(known, "a b", Grid()); }) ==
+        "--way \"a b\" is not known; it takes one of: one, two");
+  CHECK(usage_error([&] { require_possible_way(known, "", Grid().pp(2)); }) ==
+        "--pp 2 has no place here, where one step is looked at by itself; try --pp 1");
   const Layout layout = two_buckets();
   const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
   std::vector<PlannedWay> ways;
   for (const Schedule schedule : kSchedules)
     ways.push_back(planned_way(schedule_name(schedule), layout, settings, schedule));
-  CHECK_THROWS_AS(links_table(ways, {{1, 1}}, 1), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(links_table(ways, {{1, 1}}, 1), "links_table compares four ways", std::invalid_argument);
   ways.push_back(planned_way("tiny buckets", layout, settings, Schedule::pipelined));
   const std::string plans = ways_table(ways);
   CHECK(plans.find("in sequence         2         2       256 B") != std::string::npos);

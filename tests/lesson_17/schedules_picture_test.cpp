@@ -40,5 +40,6 @@ TEST_CASE("schedules_svg: bars where the plans have them, all on one scale") {
   CHECK(seconds[1].width == doctest::Approx(2 * unit).epsilon(1e-2));
   CHECK(firsts[1].y > firsts[0].y);
   CHECK(svg.find("a &lt;b&gt;") != std::string::npos);
-  CHECK_THROWS_AS(schedules_svg({}, "x"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(schedules_svg({}, "x"), "a picture of schedules needs at least one of them",
+                       std::invalid_argument);
 }

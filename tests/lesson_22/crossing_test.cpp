@@ -2,16 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/lesson_22/array_steps.hpp"
-#include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/optim/rank_threads.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using namespace muonwalk::test;
 
 TEST_CASE("what crosses between host and GPU is worked out a second time, from the layout alone") {
   for (const Precision precision : {Precision::fp32, Precision::bf16})
@@ -72,7 +77,7 @@ TEST_CASE("on the host nothing crosses, nothing is queued, and the phases are no
   REQUIRE(host->noted().size() == 2);
   CHECK(host->noted()[1].phase == "second");
   CHECK(crossed_in(host->noted()).to_device + crossed_in(host->noted()).to_host == 0);
-  CHECK(work_lines(host->noted()).size() == 1);
+  CHECK(work_lines(host->noted()) == std::vector<std::string>{"nothing: on the host, a call returns when it is done"});
   CHECK(host->memory_of(array.data()) == "the host's memory");
   host->forget();
   CHECK(host->noted().empty());
@@ -92,6 +97,12 @@ TEST_CASE("work is a line per phase, with both directions of the bytes and every
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "phase       kernels  copies  NCCL  waits  host–GPU    queued on");
   CHECK(lines[1] == "all-gather        1       2     3      4   1,024 B    mine, NCCL dp 0");
+  PhaseWork none;
+  none.phase = "momentum";
+  const std::vector<std::string> two = work_lines({none, work});
+  REQUIRE(two.size() == 3);
+  CHECK(two[1] == "momentum          0       0     0      0       0 B");
+  CHECK(two[2] == lines[1]);
   CHECK(elements_of({1000, 24}, 2)(0, 0) == 500);
   CHECK(elements_of({1000, 24}, 2)(0, 1) == 6);
 }
@@ -99,6 +110,57 @@ TEST_CASE("work is a line per phase, with both directions of the bytes and every
 TEST_CASE("lesson 22 refuses pipeline stages, and Eigen's products on GPUs") {
   CHECK_NOTHROW(require_usable(Grid().dp(2), Products::eigen, false));
   CHECK_NOTHROW(require_usable(Grid().dp(2), Products::chain, true));
-  CHECK_THROWS_AS(require_usable(Grid().dp(2), Products::eigen, true), UsageError);
-  CHECK_THROWS_AS(require_usable(Grid().pp(2), Products::chain, false), UsageError);
+  CHECK(usage_error([] { require_usable(Grid().dp(2), Products::eigen, true); }) ==
+        "--products eigen has bits that no GPU has; leave it out, and host and GPU multiply with the chain");
+  for (const bool on_gpus : {false, true})
+    CHECK(usage_error([&] { require_usable(Grid().pp(2), Products::chain, on_gpus); }) ==
+          "--pp 2 has no place in this lesson, where all ranks hold slices of all matrices; try lesson 09");
+}
+
+TEST_CASE("arrays on the host: the steps on them have the bits of the steps on matrices, on every rank") {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const Grid& grid : {Grid().dp(2).tp(2), Grid().dp(3).tp(4), Grid().dp(2)}) {
+      const Layout layout =
+          plan_layout({{"rows", {8, 3}, SplitDim::rows}, {"cols", {5, 8}, SplitDim::columns}, {"whole", {2, 7}}}, grid);
+      const MuonSettings settings = muon_settings(precision, 1, Products::chain);
+      std::vector<Matrix> full;
+      std::vector<const Matrix*> pointers;
+      for (std::size_t p = 0; p < 3; ++p) {
+        const Shape shape = layout.meta(static_cast<int>(p)).full_shape;
+        full.push_back(random_matrix({3, p}, shape.rows, shape.cols));
+      }
+      for (const Matrix& each : full) pointers.push_back(&each);
+      std::vector<std::string> wrong(static_cast<std::size_t>(grid.size()));
+      run_ranks(grid, [&](TestRank& rank) {
+        std::string& complaint = wrong[static_cast<std::size_t>(rank.place.rank)];
+        const std::unique_ptr<Processor> host = host_processor();
+        const Flat bucket = pack_buckets(layout, pointers, rank.place.tp)[0][0];
+        const Array held = host->from_host(bucket);
+        const std::vector<NamedMatrix> slices = slices_on_host(*host, layout, held, rank.place.tp);
+        std::vector<std::string> owned;
+        for (const DistMeta& meta : owned_matrices(layout, rank.place.dp)) {
+          owned.push_back(meta.name);
+          const Matrix slice = view_parameter(bucket, 0, meta);
+          if (!same_bits(slices[static_cast<std::size_t>(meta.parameter)].matrix, slice)) complaint += " slice";
+          const Matrix whole = tp_gather(rank.tp, slice, meta.tp_split_dim, settings.gathered());
+          const Array gathered = tp_gather(rank.tp, *host, held, meta, settings.gathered());
+          if (host->on_host(gathered) != whole.flat()) complaint += " gather of " + meta.name;
+          const Matrix shard = tp_shard(whole, meta.tp_split_dim, grid.tp(), rank.place.tp);
+          const Array own = tp_shard(*host, gathered, whole.cols(), meta, rank.place.tp);
+          if (host->on_host(own) != shard.flat()) complaint += " TP shard of " + meta.name;
+          const Array mine = dp_shard(*host, own, layout, meta, rank.place.dp);
+          if (host->on_host(mine) != dp_shard(shard, layout, meta, rank.place.dp)) complaint += " DP shard";
+        }
+        for (const DistMeta& meta : layout.buffers[0].parameters)
+          if ((std::count(owned.begin(), owned.end(), meta.name) == 1) ==
+              layout.owned_range(meta, rank.place.dp).empty())
+            complaint += " owner of " + meta.name;
+        const std::vector<Index> counts = layout.dp_counts(0, 0);
+        const Range own = layout.dp_slice(0, 0, rank.place.dp);
+        const Flat part(bucket.begin() + own.begin, bucket.begin() + own.end);
+        const Array all = gather(rank.dp, *host, host->from_host(part), counts, settings.gathered());
+        if (host->on_host(all) != dp_gather(rank.dp, part, counts, settings.gathered())) complaint += " DP gather";
+      });
+      for (const std::string& each : wrong) CHECK(each == "");
+    }
 }

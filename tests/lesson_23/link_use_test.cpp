@@ -9,14 +9,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/lesson_23/link_table.hpp"
 #include "sim/world/host_link.hpp"
 #include "sim/world/private_network.hpp"
-#include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/text/names.hpp"
 #include "src/train/models.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -89,11 +91,15 @@ TEST_CASE("ranks are shared out by halves, in rank order or by tp; what has no h
   CHECK((place_on_hosts(Grid().dp(2).tp(2), "tp-across") == HostOfRank{0, 1, 0, 1}));
   CHECK((place_on_hosts(Grid().dp(1).tp(4), "tp-across") == HostOfRank{0, 0, 1, 1}));
   CHECK((place_on_hosts(Grid().dp(6), "tp-inside") == HostOfRank{0, 0, 0, 1, 1, 1}));
-  CHECK_THROWS_WITH_AS(place_on_hosts(Grid().dp(3), "tp-inside"), doctest::Contains("dp 3 × tp 1 has 3 ranks"),
-                       UsageError);
-  CHECK_THROWS_WITH_AS(place_on_hosts(Grid().dp(2), "tp-across"), doctest::Contains("1 in each TP group"), UsageError);
-  CHECK_THROWS_WITH_AS(place_on_hosts(Grid().dp(2), "x"), doctest::Contains("--placement x"), UsageError);
-  CHECK_THROWS_WITH_AS(place_on_hosts(Grid().dp(2).pp(2), "tp-inside"), doctest::Contains("--pp 2"), UsageError);
+  const auto refusal = [](const Grid& grid, const std::string& placement) {
+    return usage_error([&] { place_on_hosts(grid, placement); });
+  };
+  const std::string halves = ", and two hosts can't have one half each; try --dp 2 --tp 2";
+  CHECK(refusal(Grid().dp(3), "tp-inside") == "dp 3 × tp 1 has 3 ranks with --placement tp-inside" + halves);
+  CHECK(refusal(Grid().dp(2), "tp-across") == "dp 2 × tp 1 has 1 in each TP group with --placement tp-across" + halves);
+  CHECK(refusal(Grid().dp(2), "x") == "--placement x is not known; it takes tp-inside or tp-across");
+  CHECK(refusal(Grid().dp(2).pp(2), "tp-inside") ==
+        "--pp 2 has no place on two hosts, which share dp and tp; try lesson 09");
 }
 
 TEST_CASE("the least time is one delay for each call that crosses, and the bytes of the host that sends more") {
@@ -103,6 +109,8 @@ TEST_CASE("the least time is one delay for each call that crosses, and the bytes
   phase.waits = 3;
   CHECK(least_ms(phase, {1e6, 0}) == doctest::Approx(1000));
   CHECK(least_ms(phase, {0, 10}) == doctest::Approx(30));
+  CHECK(least_ms(phase, {1e9, 10}) == doctest::Approx(31));
+  std::swap(phase.bytes_out[0], phase.bytes_out[1]);
   CHECK(least_ms(phase, {1e9, 10}) == doctest::Approx(31));
 }
 
@@ -114,17 +122,33 @@ TEST_CASE("--link takes a rate, a delay or both, and refuses all else in one sen
   CHECK(parse_link("3ms,8kbit").bits_per_second == 8e3);
   for (const char* text :
        {"", ",", "1", "gbit", "1gbit,", "-1ms", "0ms", "1e99gbit", "nan ms", "1 gbit", "1gbits", "infms"})
-    CHECK_THROWS_WITH_AS(parse_link(text), doctest::Contains("it takes a rate, a delay, or both"), UsageError);
+    CHECK(usage_error([&] { parse_link(text); }) ==
+          "--link " + as_typed(text) +
+              " is not a link; it takes a rate, a delay, or both, for example 1gbit, 10ms or 100mbit,2ms");
 }
 
 TEST_CASE("the table has a line for each phase, or for each way to do the step") {
-  const LinkUse use = link_use(plans_on(Grid().dp(2)), {0, 1});
-  const std::string phases = link_table("a step", {{"one bucket", use}}, {{"10 ms", {0, 10}}}, true);
-  CHECK(phases.find("a step") == 0);
-  CHECK(phases.find("  all-gather of weights") != std::string::npos);
-  CHECK(phases.find("30.0 ms") != std::string::npos);
-  CHECK(link_table("a step", {{"one bucket", use}}, {{"10 ms", {0, 10}}}, false).find("all-gather") ==
-        std::string::npos);
+  LinkUse use, other;
+  PhaseOnLink first{"DP gather"}, second{"all-gather of weights"};
+  first.bytes_out[0] = 1000, first.bytes_out[1] = 2000, first.messages = 2, first.waits = 1;
+  second.bytes_out[0] = 5000, second.bytes_out[1] = 3000, second.messages = 4, second.waits = 2;
+  use.phases = {first, second};
+  other.phases = {second};
+  CHECK(use.total().messages == 6);
+  const std::vector<NamedLink> links = {{"10 ms", {0, 10}}, {"1 mbit", {1e6, 0.5}}};
+  CHECK(link_table("a step", {{"one bucket", use}, {"whole", other}}, links, true) ==
+        "a step                   bytes out of a host  waits    10 ms   1 mbit\n"
+        "one bucket\n"
+        "  DP gather                          2,000 B      1  10.0 ms  16.5 ms\n"
+        "  all-gather of weights              5,000 B      2  20.0 ms  41.0 ms\n"
+        "  all                                6,000 B      3  30.0 ms  49.5 ms\n"
+        "whole\n"
+        "  all-gather of weights              5,000 B      2  20.0 ms  41.0 ms\n"
+        "  all                                5,000 B      2  20.0 ms  41.0 ms");
+  CHECK(link_table("a step", {{"one bucket", use}, {"whole", other}}, {links[0]}, false) ==
+        "a step      bytes out of a host  waits    10 ms\n"
+        "one bucket              6,000 B      3  30.0 ms\n"
+        "whole                   5,000 B      2  20.0 ms");
 }
 
 TEST_CASE("two hosts in a private network: joined by a cable that the kernel counts, and that can be pulled out") {

@@ -161,13 +161,25 @@ TEST_CASE("products: factors that do not fit, or a result over a factor, are ref
       multiply(x, y, out),
       "cannot multiply 3 × 4 by 3 × 4: the left factor needs as many columns as the right one has rows",
       std::invalid_argument);
-  CHECK_THROWS_AS(symmetric_product(x, Matrix(4, 3), out), std::invalid_argument);
-  CHECK_THROWS_AS(symmetric_product(x, Matrix(2, 4), out), std::invalid_argument);
-  CHECK_THROWS_AS(symmetric_product(x, Matrix(3, 5), out), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(symmetric_product(x, Matrix(4, 3), out),
+                       "the symmetric product of 3 × 4 and 4 × 3 does not exist: both factors need the same shape",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(symmetric_product(x, Matrix(2, 4), out),
+                       "the symmetric product of 3 × 4 and 2 × 4 does not exist: both factors need the same shape",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(symmetric_product(x, Matrix(3, 5), out),
+                       "the symmetric product of 3 × 4 and 3 × 5 does not exist: both factors need the same shape",
+                       std::invalid_argument);
   Matrix square(3, 3);
-  CHECK_THROWS_AS(multiply(square, y, square), std::invalid_argument);
-  CHECK_THROWS_AS(multiply(x, square, square), std::invalid_argument);
-  CHECK_THROWS_AS(symmetric_product(x, x, x), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(multiply(square, y, square),
+                       "a product cannot be written over one of its factors; give it a matrix of its own",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(multiply(square, y, y),
+                       "a product cannot be written over one of its factors; give it a matrix of its own",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(symmetric_product(x, x, x),
+                       "a product cannot be written over one of its factors; give it a matrix of its own",
+                       std::invalid_argument);
 }
 
 TEST_CASE("products: a NaN or an infinity in a factor reaches exactly the elements that depend on it") {

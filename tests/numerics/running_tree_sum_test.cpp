@@ -111,15 +111,21 @@ TEST_CASE("running tree sum: after any number of leaves, a sum for each one in b
 
 TEST_CASE("running tree sum: a leaf out of turn, or of another shape, is refused and changes nothing") {
   RunningTreeSum<Flat> running;
-  CHECK_THROWS_AS(running.take(), std::logic_error);
-  CHECK_THROWS_AS(running.add(1, {{1.0f}}), std::invalid_argument);
-  CHECK_THROWS_AS(running.add(-1, {{1.0f}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.take(), "a running tree sum was asked for before its first leaf", std::logic_error);
+  CHECK_THROWS_WITH_AS(running.add(1, {{1.0f}}), "a running tree sum was given leaf 1 where leaf 0 is the next one",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(-1, {{1.0f}}), "a running tree sum was given leaf -1 where leaf 0 is the next one",
+                       std::invalid_argument);
   running.add(0, {{1.0f}});
-  CHECK_THROWS_AS(running.add(0, {{2.0f}}), std::invalid_argument);
-  CHECK_THROWS_AS(running.add(2, {{2.0f}}), std::invalid_argument);
-  CHECK_THROWS_AS(running.add(1, {{2.0f, 3.0f}}), std::invalid_argument);
-  CHECK_THROWS_AS(running.add(1, {{2.0f}, {3.0f}}), std::invalid_argument);
-  CHECK_THROWS_AS(running.add(1, {}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(0, {{2.0f}}), "a running tree sum was given leaf 0 where leaf 1 is the next one",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(2, {{2.0f}}), "a running tree sum was given leaf 2 where leaf 1 is the next one",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(1, {{2.0f, 3.0f}}), "a tree adds leaves with arrays of equal shapes",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(1, {{2.0f}, {3.0f}}), "a tree adds leaves with arrays of equal shapes",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(running.add(1, {}), "a tree adds leaves with arrays of equal shapes", std::invalid_argument);
   running.add(1, {{2.0f}});
   CHECK(running.leaves() == 2);
   CHECK(running.take() == std::vector<Flat>{{3.0f}});
@@ -131,6 +137,7 @@ TEST_CASE("running tree sum: a leaf out of turn, or of another shape, is refused
   wide.emplace_back(2, 3);
   tall.emplace_back(3, 2);
   matrices.add(0, std::move(wide));
-  CHECK_THROWS_AS(matrices.add(1, std::move(tall)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(matrices.add(1, std::move(tall)), "a tree adds leaves with arrays of equal shapes",
+                       std::invalid_argument);
   CHECK(tall.size() == 1);  // as it was
 }

@@ -101,8 +101,9 @@ TEST_CASE("tree_sum: arrays are added element by element; arrays of different le
   CHECK(tree_sum(std::vector<Flat>{{1, 2}, {10, 20}, {100, 200}}) == Flat{111, 222});
   const Flat crumbs = tree_sum(std::vector<Flat>{{1.0f}, {0x1p-24f}, {0x1p-24f}, {0x1p-24f}});
   CHECK(bits_of(crumbs[0]) == bits_of(std::nextafter(1.0f, 2.0f)));
-  CHECK_THROWS_AS(tree_sum(std::vector<Flat>{{1, 2}, {1}}), std::invalid_argument);
-  CHECK_THROWS_AS(tree_sum(std::vector<Flat>()), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>{{1, 2}, {1}}), "a tree adds arrays of equal length",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>()), "a tree needs at least one array", std::invalid_argument);
 }
 
 TEST_CASE("tree_sum: the tree is not the sum from left to right") {

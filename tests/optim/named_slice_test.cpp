@@ -36,11 +36,16 @@ TEST_CASE("named_slice: any split, any tp that divides: the slice that tp_slice 
 TEST_CASE("named_slice: what does not fit is refused: a dimension that tp does not divide, a rank, another shape") {
   const Parameter by_rows = {"w", {4, 6}, SplitDim::rows};
   const Parameter by_columns = {"w", {6, 4}, SplitDim::columns};
-  CHECK_THROWS_AS(named_slice(by_rows, Matrix(4, 6), 3, 0), std::invalid_argument);
-  CHECK_THROWS_AS(named_slice(by_columns, Matrix(6, 4), 3, 0), std::invalid_argument);
-  CHECK_THROWS_AS(named_slice(by_rows, Matrix(4, 6), 2, 2), std::invalid_argument);
-  CHECK_THROWS_AS(named_slice(by_rows, Matrix(4, 6), 2, -1), std::invalid_argument);
-  CHECK_THROWS_AS(named_slice(by_rows, Matrix(6, 4), 2, 0), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_slice(by_rows, Matrix(4, 6), 3, 0), "\"w\" can't be cut into 3 equal slices of rows",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_slice(by_columns, Matrix(6, 4), 3, 0), "\"w\" can't be cut into 3 equal slices of columns",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_slice(by_rows, Matrix(4, 6), 2, 2), "TP rank 2 of 2 does not exist",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_slice(by_rows, Matrix(4, 6), 2, -1), "TP rank -1 of 2 does not exist",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_slice(by_rows, Matrix(6, 4), 2, 0),
+                       "\"w\" is 4 × 6, but its whole matrix was given as 6 × 4", std::invalid_argument);
 }
 
 TEST_CASE("append_of: names with what they are of") {

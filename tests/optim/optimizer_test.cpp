@@ -3,6 +3,7 @@
 #include "src/optim/optimizer.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -410,13 +411,18 @@ TEST_CASE("scale_learning_rates: each factor is of the rate in the settings, and
     left.push_back(serial->parameters()[0].matrix(0, 0));
     CHECK(left == std::vector<float>{6, 4.5f, 4.5f, 2.25f, 1.125f});
     for (const float wrong : {-0.5f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-      CHECK_THROWS_AS(serial->scale_learning_rates(wrong), std::invalid_argument);
-      CHECK_THROWS_AS(optimizer->scale_learning_rates(wrong), std::invalid_argument);
+      const std::string sentence =
+          fmt::format("A learning rate was to be scaled by {:g}; a factor is finite and at least 0.", wrong);
+      CHECK_THROWS_WITH_AS(serial->scale_learning_rates(wrong), sentence.c_str(), std::invalid_argument);
+      CHECK_THROWS_WITH_AS(optimizer->scale_learning_rates(wrong), sentence.c_str(), std::invalid_argument);
     }
   }
   momentum_sgd::Distributed fixed;
   CHECK_THROWS_AS(fixed.scale_learning_rates(0.5f), std::logic_error);
-  CHECK_THROWS_AS(fixed.reference(one)->scale_learning_rates(0.5f), std::logic_error);
+  CHECK_THROWS_WITH_AS(fixed.reference(one)->scale_learning_rates(0.5f),
+                       "A serial optimizer was asked to scale its learning rate, but it has none that changes; take "
+                       "one that implements scale_learning_rates.",
+                       std::logic_error);
 }
 
 TEST_CASE("save: says how often it stepped since it was started, whatever it did before") {

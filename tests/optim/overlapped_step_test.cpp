@@ -152,7 +152,7 @@ TEST_CASE(
   c.parameters = {{"a", {4, 4}}, {"b", {4, 4}}};
   c.grid = Grid().dp(2);
   const Layout layout = c.layout();
-  std::vector<std::string> sentences(2), broken(2);
+  std::vector<std::string> sentences(2), filled(2), broken(2);
   run_ranks(c.grid, [&](TestRank& rank) {
     MuonState state = initial_state(layout, pointers(c.weights()), rank.place);
     const Buckets gradients = pack_buckets(layout, pointers(c.gradients(0, rank.place.dp)), rank.place.tp);
@@ -167,7 +167,8 @@ TEST_CASE(
     try {
       PostedGather(rank.dp, {4, 4}, Precision::bf16).fill(Flat(5));
       sentences[r] = "was taken";
-    } catch (const std::invalid_argument&) {
+    } catch (const std::invalid_argument& error) {
+      filled[r] = error.what();
     }
     try {
       // Whoever comes first breaks the group for the other as well.
@@ -177,7 +178,16 @@ TEST_CASE(
       broken[r] = error.what();
     }
   });
-  for (const std::string& sentence : sentences) CHECK(sentence.find("overlapped_step was asked") == 0);
+  for (const std::string& sentence : sentences)
+    CHECK(sentence ==
+          "overlapped_step was asked to gather cut matrices alone, but it posts whole buckets; take full_step for "
+          "that.");
+  for (const std::string& sentence : filled)
+    CHECK(sentence ==
+          "a gather was to be filled with a shard of 5 elements, but this rank owns 4 of the bucket; give it what "
+          "dp_slice says.");
   for (const std::string& sentence : broken) CHECK(sentence.find("without waiting") != std::string::npos);
+  CHECK(OverlappedMuon(MuonSettings(), Schedule::in_sequence).name() == "Muon, gathers in sequence");
   CHECK(OverlappedMuon(MuonSettings(), Schedule::all_at_once).name() == "Muon, gathers all at once");
+  CHECK(OverlappedMuon(MuonSettings(), Schedule::pipelined).name() == "Muon, gathers pipelined");
 }

@@ -65,6 +65,30 @@ TEST_CASE("usual_groups: each group has settings of its own; vectors do not deca
   CHECK(serial->parameters()[1].matrix(0, 0) == 8);
 }
 
+TEST_CASE("GroupedOptimizer: its reference skips steps, and scales rates, in all of its groups") {
+  AdamWSettings settings;
+  settings.weight_decay = 0;
+  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), settings);
+  const std::vector<Parameter> parameters = route({matrix("wte"), vector("norm")}, groups);
+  const auto reference = [&] {
+    return GroupedOptimizer(groups, parameters).reference({{"wte", Matrix(1, 1)}, {"norm", Matrix(1, 1)}});
+  };
+  const Matrix one(1, 1, Flat{1});
+  const auto skipping = reference(), halved = reference(), usual = reference();
+  usual->step({{one, one}});
+  skipping->skip_steps(9);
+  skipping->step({{one, one}});
+  halved->scale_learning_rates(0.5f);
+  halved->step({{one, one}});
+  for (std::size_t p = 0; p < 2; ++p) {
+    AdamWState tenth = initial_adamw_state(Flat(1));
+    adamw(tenth, Flat{1}, 10, settings);
+    CHECK(skipping->parameters()[p].matrix(0, 0) == tenth.weights[0]);
+    CHECK(usual->parameters()[p].matrix(0, 0) != tenth.weights[0]);
+    CHECK(halved->parameters()[p].matrix(0, 0) == usual->parameters()[p].matrix(0, 0) / 2);
+  }
+}
+
 TEST_CASE("route: a parameter that no group claims, or two do, is refused by name") {
   const ParameterGroup a = group("a", {2, {"q*", "k"}, {"qk"}}), b = group("b", {0, {"*k"}, {}});
   CHECK(groups_of({matrix("q"), matrix("qk"), vector("k")}, {a, b}) == std::vector<int>{0, 1, 1});
@@ -131,9 +155,13 @@ TEST_CASE("GroupedOptimizer: a group that is not there, a stranger's gradients a
   const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
   GroupedOptimizer optimizer(groups, route({matrix("w")}, groups));
   CHECK(optimizer.name() == "Muon + ZeRO-1 AdamW");
-  CHECK_THROWS_AS(optimizer.reference({{"v", Matrix(8, 4)}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(optimizer.reference({{"v", Matrix(8, 4)}}), "\"v\" is not one of the routed parameters",
+                       std::invalid_argument);
   const Layout layout = plan_layout({{"w", {8, 4}, SplitDim::none, 3}}, Grid());
-  CHECK_THROWS_AS(optimizer.start(layout, Grid().place(0), zero_buckets(layout)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(optimizer.start(layout, Grid().place(0), zero_buckets(layout)),
+                       "the layout has a buffer of parameter group 3, but there are 3 groups, counted from 0; plan it "
+                       "from routed parameters",
+                       std::invalid_argument);
   run_ranks(Grid(), [&](TestRank& rank) {
     const Layout right = plan_layout({matrix("w")}, Grid());
     optimizer.start(right, rank.place, zero_buckets(right));

@@ -3,6 +3,7 @@
 
 #include <random>
 #include <sstream>
+#include <stdexcept>
 
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"
@@ -370,4 +371,32 @@ TEST_CASE("plan_text: of a large model: at most 100 columns, and what repeats st
   const std::string text = plan_text(muon_plan(alone, Place(), {}), alone);
   CHECK(text.find("79 times more") != std::string::npos);
   CHECK(text.find("up to layer79.down") != std::string::npos);
+}
+
+TEST_CASE("plan_text: of kinds of ranks: who they are, what they send and hold, and their plan, with a line between") {
+  const Grid grid = Grid().dp(4).tp(2);
+  const Layout layout = plan_layout({{"w", {4, 4}}}, grid);
+  Plan works{grid, grid.place(0), {}}, idles{grid, grid.place(2), {}};
+  works.take(8, "weights");
+  works.work(phases::apply, {1, 8}, 24);
+  works.call("dp", CollectiveKind::all_gather, ElementType::float32, 8, 32);
+  idles.take(16, "weights");
+  CHECK("\n" + plan_text({{works, {0, 1, 6, 7}}, {idles, {2}}, {idles, {3, 5}}}, {layout}) == R"(
+ranks 0–1, 6–7: 3 operations, 96 B to others in 3 messages, 24 FLOP, at most 8 elements held
+1    hold weights                 8   8 held
+2  apply                          8  24 FLOP
+3    all_gather dp, float32  8 → 32 96 B out
+
+rank 2: 1 operation, 0 B to others in 0 messages, 0 FLOP, at most 16 elements held
+1    hold weights  16 16 held
+
+ranks 3, 5: 1 operation, 0 B to others in 0 messages, 0 FLOP, at most 16 elements held
+1    hold weights  16 16 held)");
+}
+
+TEST_CASE("plan: a call of a group that no grid has is refused by its name") {
+  Plan plan{Grid().dp(2), Grid().dp(2).place(0), {}};
+  plan.call("nobody", CollectiveKind::barrier, ElementType::bytes, 0, 0);
+  CHECK_THROWS_WITH_AS(ledger_of(plan), "a plan calls the group \"nobody\", which no grid has", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(calls_of(plan), "a plan calls the group \"nobody\", which no grid has", std::invalid_argument);
 }

@@ -157,6 +157,55 @@ TEST_CASE("recipes: PyTorch's golden file is met by the recipe that it is of, an
   CHECK(results == 24);
 }
 
+TEST_CASE("with_recipe: what is asked for besides stays, and everything else is the recipe's") {
+  MuonSettings knobs;
+  knobs.lr = 0.5f;
+  knobs.momentum = 0.25f;
+  knobs.weight_decay = 0.125f;
+  knobs.rms = 0.75f;
+  knobs.precision = Precision::bf16;
+  knobs.products = Products::chain;
+  knobs.threads = 3;
+  knobs.gather = Gather::cut_matrices;
+  knobs.fused["qkv"] = gate_and_up(8);
+  for (const Recipe& recipe : recipes()) {
+    CAPTURE(recipe.name);
+    const MuonSettings settings = with_recipe(recipe.name, knobs);
+    CHECK(settings.lr == 0.5f);
+    CHECK(settings.momentum == 0.25f);
+    CHECK(settings.weight_decay == 0.125f);
+    CHECK(settings.rms == 0.75f);
+    CHECK(settings.precision == Precision::bf16);
+    CHECK(settings.products == Products::chain);
+    CHECK(settings.threads == 3);
+    CHECK(settings.gather == Gather::cut_matrices);
+    CHECK(settings.fused.count("qkv") == 1);
+    for (const RecipeLine& line : recipe_lines()) CHECK(line.text(settings) == line.text(recipe.settings));
+    CHECK(settings.ns_steps == recipe.settings.ns_steps);
+  }
+}
+
+TEST_CASE("recipe lines: in these words for each recipe") {
+  const std::vector<std::vector<std::string>> expected = {
+      {"w·(1−lr·wd)", "μm+g", "yes", "‖X‖+1e-07", "before norm", "3.4445 × 5", "(cA)A", "transposed", "0.2√max(A,B)",
+       "once"},
+      {"w·(1−lr·wd)", "lerp(m,g,1−μ)", "yes", "‖X‖+1e-07", "before norm", "3.4445 × 5", "(cA)A", "transposed",
+       "√max(1,A/B)", "twice, rounded"},
+      {"w·(1−lr·wd)", "lerp(m,g,1−μ)", "yes", "max(‖X‖,1e-07)", "before norm", "3.4445 × 5", "(cA)A", "transposed",
+       "√max(1,A/B)", "once"},
+      {"w−(lr·wd)·w", "lerp(m,g,1−μ)", "no", "max(‖X‖,1e-15)", "after division", "quintic", "c(AA)", "transposed",
+       "√max(A,B)", "3 times"},
+      {"w·(1−lr·wd)", "μm+g", "no", "1.02‖X‖+1e-08", "before norm", "polar_express", "c(AA)", "X(XᵀX)", "√(A/B)",
+       "once, rounded"}};
+  REQUIRE(recipes().size() == expected.size());
+  for (std::size_t r = 0; r < expected.size(); ++r)
+    for (std::size_t line = 0; line < recipe_lines().size(); ++line) {
+      CAPTURE(recipes()[r].name);
+      CAPTURE(recipe_lines()[line].about);
+      CHECK(recipe_lines()[line].text(recipes()[r].settings) == expected[r].at(line));
+    }
+}
+
 TEST_CASE("recipe lines: each differs in some recipe, and together they lead from any recipe to any other") {
   for (const RecipeLine& line : recipe_lines()) {
     int differ = 0;
@@ -316,6 +365,6 @@ TEST_CASE("RmsMonitor: any layout: the root mean squares of whole weights and up
     for (const ParameterRms& rms : monitor.reduce(rank.tp))
       if (rms.weights != 3 || rms.update != 2) throw std::logic_error("another root mean square");
     for (const ParameterRms& rms : monitor.reduce(rank.tp))
-      if (rms.weights != 0) throw std::logic_error("counted again");
+      if (rms.weights != 0 || rms.update != 0) throw std::logic_error("counted again");
   });
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 #include "src/errors.hpp"
 #include "src/layout/slicing.hpp"
@@ -180,6 +182,16 @@ TEST_CASE("view_parameter: any layout: the packed bucket holds each parameter's 
     }
   }
   CHECK(behind_the_first_bucket > 0);
+  // Whoever holds less than all of it is told so, at either end.
+  const Layout layout = plan_layout({{"a", {2, 3}}, {"b", {2, 2}}}, Grid(), {0, 1, 1, Ownership::buckets, {}});
+  const DistMeta& b = layout.meta("b");
+  CHECK(view_parameter(Flat{1, 2, 3, 4}, 6, b).flat() == Flat{1, 2, 3, 4});
+  for (const auto& [begin, held] : {std::pair<Index, const char*>(7, "7–10"), {5, "5–8"}})
+    CHECK_THROWS_WITH_AS(view_parameter(Flat(4), begin, b),
+                         ("parameter \"b\" lies at the elements 6–9 of its buffer, but this rank holds " +
+                          std::string(held) + "; gather the bucket first, or let one rank own all of it")
+                             .c_str(),
+                         std::invalid_argument);
 }
 
 TEST_CASE("tp_gather undoes tp_shard: rows, columns and none, any world size") {

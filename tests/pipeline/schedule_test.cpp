@@ -232,15 +232,20 @@ TEST_CASE("pipelines that can't be are refused") {
         "--schedule interleaved is not known; it takes gpipe or 1f1b");
   for (const PipelineSchedule schedule : kBoth) {
     CHECK(parse_pipeline_schedule(pipeline_schedule_name(schedule)) == schedule);
-    CHECK_THROWS_AS(pipeline_moves(schedule, 2, 2, 1), std::invalid_argument);
-    CHECK_THROWS_AS(pipeline_moves(schedule, 2, -1, 1), std::invalid_argument);
-    CHECK_THROWS_AS(pipeline_moves(schedule, 2, 0, 0), std::invalid_argument);
-    CHECK_THROWS_AS(most_in_flight(schedule, 1, 1, 1), std::invalid_argument);
-    CHECK_THROWS_AS(most_in_flight(schedule, 1, 0, 0), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(pipeline_moves(schedule, 2, 2, 1), "there is no stage 2 in a pipeline of 2",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(pipeline_moves(schedule, 2, -1, 1), "there is no stage -1 in a pipeline of 2",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(pipeline_moves(schedule, 2, 0, 0), "a pipeline needs at least one micro-batch",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(most_in_flight(schedule, 1, 1, 1), "there is no stage 1 in a pipeline of 1",
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(most_in_flight(schedule, 1, 0, 0), "a pipeline needs at least one micro-batch",
+                         std::invalid_argument);
   }
-  CHECK_THROWS_AS(split_layers(4, 2, 2), std::invalid_argument);
-  CHECK_THROWS_AS(bubble_formula(0, 1), std::invalid_argument);
-  CHECK_THROWS_AS(bubble_formula(1, 0), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(split_layers(4, 2, 2), "there is no stage 2 in a pipeline of 2", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(bubble_formula(0, 1), "there is no stage 0 in a pipeline of 0", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(bubble_formula(1, 0), "a pipeline needs at least one micro-batch", std::invalid_argument);
 }
 
 TEST_CASE("names of moves, there and back; the published formula") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/text/names.hpp"
+#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;
@@ -111,6 +112,17 @@ TEST_CASE("wrap_text, wrap_items: every word stands once and in order, no line i
   }
 }
 
+TEST_CASE("shorten, visible_name: there is room for 3 characters at least; of an odd number the end has the more") {
+  for (const int room : {-5, 0, 2, 3}) {
+    CHECK(shorten("abcdef", room) == "a…f");
+    CHECK(visible_name("abcdef", room) == "a…f");
+    CHECK(shorten("abc", room) == "abc");
+    CHECK(visible_name("abc", room) == "abc");
+  }
+  CHECK(shorten("abcdef", 4) == "a…ef");
+  CHECK(shorten("abcdef", 5) == "ab…ef");
+}
+
 TEST_CASE("shorten: what fits stays; of the rest the beginning and the end, as wide as was asked for") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
@@ -164,6 +176,15 @@ TEST_CASE("numbers: groups of three, units, shares, and cells of a bar") {
   CHECK(ms_text(248450000) == "248.45");
   CHECK(ms_text(100000) == "0.10");
   CHECK(ms_text(99900) == "0.0999");
+  CHECK(ms_text(99999) == "0.1000");
+  CHECK(ms_text(0) == "0.00");
+  CHECK(ms_text(-50000) == "-0.0500");
+  CHECK(ms_text(-2500000) == "-2.50");
+  CHECK(percent_text(-0.25) == "-25.0 %");
+  CHECK(bar_text(3, 3, 7) == "········");  // an empty part touches nothing
+  CHECK(bar_text(0, 8, 8) == "████████");
+  CHECK(bar_text(1, 2, 8) == "·█······");
+  CHECK(count_text(-1, "step") == "-1 steps");
 }
 
 TEST_CASE("ranks_text: all, one, those in a row, a few, and many, in 13 columns") {
@@ -173,6 +194,11 @@ TEST_CASE("ranks_text: all, one, those in a row, a few, and many, in 13 columns"
   CHECK(ranks_text({1, 2, 3}, 4) == "ranks 1–3");
   CHECK(ranks_text({0, 2, 5}, 8) == "ranks 0, 2, 5");
   CHECK(ranks_text({0, 2, 4, 6, 8}, 10) == "5 ranks: 0…");
+  CHECK(ranks_text({0}, 1) == "rank 0");
+  CHECK(ranks_text({0, 1}, 2) == "every rank");
+  CHECK(ranks_text({0, 2, 10}, 12) == "3 ranks: 0…");  // "ranks 0, 2, 10" takes 14
+  CHECK(ranks_text({7, 10}, 12) == "ranks 7, 10");
+  CHECK(ranks_text({10, 12}, 20) == "ranks 10, 12");
   for (unsigned seed = 0; seed < 200; ++seed) {
     Maker make(seed);
     std::vector<int> ranks;
@@ -209,6 +235,59 @@ TEST_CASE(
       all_left.push_back(words.substr(0, words.find_last_not_of(' ') + 1));
     }
     CHECK(table_lines(rows, left) == expected);
-    CHECK(trimmed(text_table(rows)).find(trimmed(all_left[0])) == 0);
+    CHECK(joined_table(rows, left) == joined(expected, "\n"));
+    CHECK(text_table(rows) == joined(all_left, "\n") + "\n");
   }
+  CHECK(joined_table({}, 1).empty());
+  CHECK(text_table({}).empty());
+}
+
+TEST_CASE("output_columns: from 60 to 100, and what breaks or aligns lines keeps to it") {
+  for (const auto& [asked, columns] :
+       std::vector<std::pair<int, int>>{{-1, 60}, {59, 60}, {60, 60}, {61, 61}, {88, 88}, {100, 100}, {101, 100}}) {
+    CAPTURE(asked);
+    set_output_columns(asked);
+    CHECK(output_columns() == columns);
+    CHECK(left_and_right("ab", "c") == "ab" + spaces(columns - 3) + "c");
+    const std::string left(static_cast<std::size_t>(columns - 12), 'l');
+    CHECK(aligned_lines(left, "0123456789") == std::vector<std::string>{left + "  0123456789"});
+    CHECK(aligned_lines(left + "l", "0123456789") ==
+          std::vector<std::string>{left + "l", spaces(columns - 10) + "0123456789"});
+    Maker make(static_cast<unsigned>(columns));
+    for (const int wanted : {30, columns, 1000}) {
+      std::vector<std::string> words;
+      for (int i = 0; i < 80; ++i) words.push_back(make.word(make.draw(1, 9)));
+      const int most = std::min(wanted, columns);
+      for (const auto& [between, lines] :
+           {std::make_pair(1, wrap_text(joined(words, " "), 4, wanted)), {3, wrap_items("from", words, wanted)}})
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+          CHECK(text_width(lines[i]) <= most);
+          if (i + 1 == lines.size()) continue;
+          const std::string next = trimmed(lines[i + 1]);
+          CHECK(text_width(lines[i]) + between + text_width(next.substr(0, next.find(' '))) > most);
+        }
+    }
+  }
+  set_output_columns(kColumns);
+}
+
+TEST_CASE("paragraph: the first line and those below it have indents of their own, and none is longer than the page") {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += (i > 0 ? " " : "") + std::string("word");  // 5 columns with the space
+  for (const auto& [indent, hanging] : std::vector<std::pair<int, int>>{{0, 0}, {0, 2}, {6, 6}, {10, 10}, {2, 7}}) {
+    const std::vector<std::string> lines = paragraph(text, indent, hanging);
+    REQUIRE(lines.size() > 2);
+    std::vector<std::string> said;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const int begin = i == 0 ? indent : hanging;
+      CHECK(lines[i].find_first_not_of(' ') == static_cast<std::size_t>(begin));
+      if (i + 1 < lines.size()) CHECK(text_width(lines[i]) == begin + (kColumns - begin + 1) / 5 * 5 - 1);
+      said.push_back(trimmed(lines[i]));
+    }
+    CHECK(joined(said, " ") == text);
+  }
+  CHECK(paragraph("", 3, 5).empty());
+  std::vector<std::string> lines = {"a"};
+  append(lines, {"b", "c"});
+  CHECK(lines == std::vector<std::string>{"a", "b", "c"});
 }

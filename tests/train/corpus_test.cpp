@@ -141,7 +141,7 @@ TEST_CASE("Corpus: what can't be read or is too short is refused in a sentence")
   CHECK(refusal("") == "--text '' can't be read: there is no such file; check the path");
   const std::string pipe = folder.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(refusal(pipe).find("it is not a regular file") != std::string::npos);
+  CHECK(refusal(pipe) == "--text " + pipe + " can't be read: it is not a regular file; name a file of text");
   const std::string empty = folder.file("empty");
   write_text(empty, "");
   CHECK(refusal(empty) == "the part to train on of \"" + empty +
@@ -150,14 +150,24 @@ TEST_CASE("Corpus: what can't be read or is too short is refused in a sentence")
   const auto sentence = [](std::size_t bytes, Index sequence, double held_out) {
     return usage_error([&] { corpus_of(bytes, sequence, held_out); });
   };
-  CHECK(sentence(100, 64, 0.1).find("the part held out of \"text\" has 10 bytes, but") == 0);
-  CHECK(sentence(64, 64, 0).find("the text of \"text\" has 64 bytes, but") == 0);
+  const std::string takes_65 =
+      " bytes, but a sequence of 64 and the byte behind it take 65; take a longer text, or shorter sequences";
+  CHECK(sentence(100, 64, 0.1) == "the part held out of \"text\" has 10" + takes_65);
+  CHECK(sentence(64, 64, 0) == "the text of \"text\" has 64" + takes_65);
+  CHECK(sentence(1, 1, 0) ==
+        "the text of \"text\" has 1 byte, but a sequence of 1 and the byte behind it take 2; take a longer text, or "
+        "shorter sequences");
   CHECK_NOTHROW(corpus_of(65, 64, 0));
   CHECK_NOTHROW(corpus_of(130, 64, 0.5));
   CHECK(sentence(129, 64, 0.5).find("the part held out") == 0);
   CHECK(sentence(100, 0, 0.1) == "sequences of 0 tokens make no sense; they take at least 1");
-  for (const double wrong : {-0.1, 1.0, 2.0})
-    CHECK(sentence(100, 4, wrong).find("of a text can't be held out") != std::string::npos);
-  CHECK_THROWS_AS(corpus_of(100, 4, 0.1).window(1, -1, 0), std::out_of_range);
-  CHECK_THROWS_AS(corpus_of(100, 4, 0.1).window(1, 0, -1), std::out_of_range);
+  for (const auto& [wrong, words] : {std::pair(-0.1, "-0.1"), {1.0, "1"}, {2.0, "2"}})
+    CHECK(sentence(100, 4, wrong) ==
+          std::string(words) + " of a text can't be held out; take a part from 0 to below 1, for example 0.1");
+  const Corpus corpus = corpus_of(100, 4, 0.1);
+  CHECK_THROWS_WITH_AS(corpus.window(1, -1, 0), "window 0 of step -1 was asked for; both count from 0 or 1",
+                       std::out_of_range);
+  CHECK_THROWS_WITH_AS(corpus.window(1, 0, -2), "window -2 of step 0 was asked for; both count from 0 or 1",
+                       std::out_of_range);
+  CHECK_THROWS_WITH_AS(corpus.held_out_window(3), "held-out window 3 of 3 was asked for", std::out_of_range);
 }

@@ -1,0 +1,169 @@
+// A file that takes its place at the end, with unnamed files and without: names, permissions, and what stays open.
+#include "src/io/file_beside.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "src/io/file_identity.hpp"
+#include "src/io/safetensors.hpp"
+#include "src/io/unfinished.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+std::string refused_write(const std::string& path) {
+  return usage_error([&] { write_text_file(path, "text"); });
+}
+
+}  // namespace
+
+TEST_CASE("FileBeside: what can't take its place at the end is not a success, and nothing is left of it") {
+  for (const char* unnamed : {"on", "off"}) {
+    CAPTURE(unnamed);
+    setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+    const TemporaryFolder folder;
+    const std::string path = folder.file("x");
+    std::string sentence;
+    {
+      FileBeside file(path);
+      file.write("text", 4);
+      std::filesystem::create_directory(path);  // meanwhile somebody has made a folder of this name
+      try {
+        file.commit();
+      } catch (const UsageError& error) {
+        sentence = error.what();
+      }
+    }
+    CHECK(sentence == "can't write \"" + path + "\": Is a directory; choose another path");
+    CHECK(folder.names() == std::vector<std::string>{"x"});
+    CHECK(std::filesystem::is_directory(path));
+  }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE("FileBeside: a provisional name that a killed run left behind is passed by, and stays") {
+  const TemporaryFolder folder;
+  const auto leave_next = [&folder] {  // the next three names that would be taken
+    setenv("MUONWALK_UNNAMED_FILES", "off", 1);
+    const std::vector<std::string> before = folder.names();
+    const FileBeside file(folder.file("probe"));
+    std::string name;
+    for (const std::string& each : folder.names())
+      if (std::find(before.begin(), before.end(), each) == before.end()) name = each;
+    REQUIRE(is_unfinished_name(name));
+    const std::size_t dash = name.rfind('-');
+    for (int i = 1; i <= 3; ++i)
+      write_text(
+          folder.file(name.substr(0, dash + 1) + std::to_string(std::stoi(name.substr(dash + 1)) + i) + ".partial"),
+          "left behind");
+  };
+  std::size_t left = 0;
+  for (const char* unnamed : {"on", "off"})
+    for (const char* text : {"one", "another"}) {
+      CAPTURE(unnamed);
+      leave_next();
+      left += 3;
+      setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+      write_text_file(folder.file("x"), text);
+      write_text_file(folder.file("x"), std::string(text) + " again");  // in place of a file that is there
+      CHECK(read_text(folder.file("x")) == std::string(text) + " again");
+      CHECK(folder.names().size() == left + 1);
+      for (const std::string& name : folder.names())
+        if (name != "x") CHECK(read_text(folder.file(name)) == "left behind");
+      if (std::string(unnamed) == "on") continue;
+      std::filesystem::remove(folder.file("x"));
+    }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE("files: whatever becomes of them, none stays open") {
+  const TemporaryFolder folder;
+  const auto lowest_free = [] {
+    const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    REQUIRE(file >= 0);
+    close(file);
+    return file;
+  };
+  std::filesystem::create_directory(folder.file("folder"));
+  const int before = lowest_free();
+  for (const char* unnamed : {"on", "off"}) {
+    CAPTURE(unnamed);
+    setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+    for (int times = 0; times < 2; ++times) write_text_file(folder.file("x"), "text");
+    CHECK(lowest_free() == before);
+    { const FileBeside dropped(folder.file("x")); }
+    CHECK(lowest_free() == before);
+    for (const char* name : {"folder", "none/x", "x/y"}) CHECK(refused_write(folder.file(name)) != "(no UsageError)");
+    CHECK(lowest_free() == before);
+  }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+  write_safetensors(folder.file("tensors"), {});
+  CHECK(read_safetensors(folder.file("tensors")).tensors.empty());
+  CHECK(lowest_free() == before);
+  for (const char* name : {"folder", "none", "x"}) CHECK_THROWS_AS(read_safetensors(folder.file(name)), UsageError);
+  CHECK(lowest_free() == before);
+  require_distinct_files(
+      {{"--a", folder.path(), PathUse::reads_from, "", ""}, {"--b", folder.file("new"), PathUse::writes, "", ""}});
+  CHECK(lowest_free() == before);
+}
+
+TEST_CASE("FileBeside: a new file has the usual permissions; of an old one owner and group stay, or nobody gets more") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+  const auto now = [&path] {
+    struct stat status = {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    return status;
+  };
+  const mode_t before = umask(0);
+  for (const char* unnamed : {"on", "off"}) {
+    CAPTURE(unnamed);
+    setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+    std::filesystem::remove(path);
+    write_text_file(path, "new");
+    CHECK((now().st_mode & 0777u) == 0666u);
+    if (geteuid() != 0) continue;  // only root can give files away
+    REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
+    REQUIRE(chmod(path.c_str(), 0640) == 0);
+    write_text_file(path, "by root");
+    CHECK(now().st_uid == 12345);
+    CHECK(now().st_gid == 54321);
+    CHECK((now().st_mode & 0777u) == 0640u);
+    // Somebody else can't keep the owner; the group only where it is one of theirs, and else what it was allowed goes
+    // but for what everybody is.
+    for (const bool in_group : {true, false}) {
+      REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
+      REQUIRE(chmod(path.c_str(), in_group ? 0660 : 0672) == 0);
+      const pid_t child = fork();
+      REQUIRE(child >= 0);
+      if (child == 0) {
+        const gid_t group = 54321;
+        if (setgroups(in_group ? 1 : 0, &group) != 0 || setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+        _exit(refused_write(path) == "(no UsageError)" ? 42 : 2);
+      }
+      int status = 0;
+      REQUIRE(waitpid(child, &status, 0) == child);
+      CHECK(WEXITSTATUS(status) == 42);
+      CHECK(now().st_uid == 65534);
+      CHECK(now().st_gid == (in_group ? 54321 : 65534));
+      CHECK((now().st_mode & 0777u) == (in_group ? 0660u : 0622u));
+    }
+  }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+  umask(before);
+}
