@@ -147,6 +147,11 @@ std::string RunWatch::cause_of_endless_work(int rank) const {
       name(static_cast<std::size_t>(rank)), progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
 }
 
+// After all its work, with nothing to complain of.
+bool RunWatch::left_properly(std::size_t r) const {
+  return ranks_[r]->status() == 0 && progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::finished;
+}
+
 // Of all ranks that are lost, the one that was lost first for a reason of its own.
 std::string RunWatch::cause_of_loss() {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
@@ -163,7 +168,7 @@ std::string RunWatch::cause_of_loss() {
           "for it",
           name(r), where(r));
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (ranks_[r]->ended() && !ranks_[r]->failure())
+    if (ranks_[r]->ended() && !ranks_[r]->failure() && !left_properly(r))
       return fmt::format("{} exited early with code {} {}", name(r), WEXITSTATUS(ranks_[r]->status()), where(r));
   std::size_t first = ranks_.size();
   const auto earlier = [&](const WatchedRank& a, const WatchedRank& b) {  // a cause is before its consequences

@@ -191,6 +191,19 @@ TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence")
   CHECK(trace_program({"summary", "--help"}).out.find("FILE") != std::string::npos);
 }
 
+TEST_CASE("bad traces: a picture never takes the place of a trace, whichever of them it is") {
+  TemporaryFolder folder;
+  const std::string one = folder.file("one"), other = folder.file("other"), third = folder.file("third");
+  for (const std::string& path : {one, other, third}) write_text(path, rich_trace());
+  for (const char* option : {"--html", "--svg"})
+    for (const std::string& path : {one, other, third}) {
+      const std::vector<std::string> words = {option, path, "would replace the file that the trace"};
+      expect_refusal({"summary", one, other, third, option, path}, words);
+      if (path != third) expect_refusal({"compare", one, other, option, path}, words);
+      CHECK(read_text(path) == rich_trace());
+    }
+}
+
 TEST_CASE("bad traces: published figures that don't come out end the program with 1") {
   TemporaryFolder folder;
   write_text(folder.file("other.json"), rich_trace());

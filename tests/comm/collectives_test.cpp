@@ -203,6 +203,13 @@ std::string refusals(Communicator& c) {
     }
   }
   if (!c.ledger().lines().empty()) return "a refused call is in the ledger";
+  // Two halves of one array are apart, whichever comes first.
+  c.all_to_all_v(values, ones, values + n, ones);
+  c.all_to_all_v(values + n, ones, values, ones);
+  c.all_gather(values, Index{1}, values + 1);
+  c.all_gather(values + n, Index{1}, values);
+  c.reduce_scatter(values, Index{1}, values + n);
+  c.reduce_scatter(values + 1, Index{1}, values);
   // Whoever catches the error can go on.
   if (c.all_reduce(Flat{1}) != Flat{2}) return "the group is broken";
   return "";

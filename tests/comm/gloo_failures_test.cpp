@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,6 +38,21 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
     if (rank != 1) CHECK(complaint.find("in place of rank 1") != std::string::npos);
   }
 }
+
+#ifdef SCHED_BATCH
+TEST_CASE("the thread that makes a device keeps its scheduling policy, whichever it has") {
+  for (const int policy : {SCHED_OTHER, SCHED_BATCH}) {
+    int kept = -1;
+    std::thread([&] {
+      const sched_param none{};
+      REQUIRE(sched_setscheduler(0, policy, &none) == 0);
+      const sim::GlooDevice device;
+      kept = sched_getscheduler(0);
+    }).join();
+    CHECK(kept == policy);
+  }
+}
+#endif
 
 TEST_CASE("a stranger that always takes the place of one rank: the sentence says at whose port it is, and for whom") {
   // As soon as both ranks have opened their ports, somebody connects to the one where a rank will listen.

@@ -195,6 +195,9 @@ TEST_CASE("a proof holds for its secret, group, ranks and challenges, and for no
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 3, theirs, other));
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 1, 3, theirs, own));
   CHECK_FALSE(sim::proves(proof, secret, "dp 1", 2, 1, theirs, own));
+  // Nor for ranks whose digits are the same, one after the other.
+  CHECK_FALSE(sim::proves(sim::proof_of(secret, "dp 1", 1, 23, theirs, own), secret, "dp 1", 12, 3, theirs, own));
+  CHECK_FALSE(sim::proves(sim::proof_of(secret, "dp", 11, 3, theirs, own), secret, "dp 1", 1, 3, theirs, own));
   for (std::size_t byte = 0; byte < proof.size(); ++byte) {
     sim::Proof wrong = proof;
     wrong[byte] ^= 1;

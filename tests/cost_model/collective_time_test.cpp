@@ -165,6 +165,13 @@ TEST_CASE("a group in a cluster: latencies level by level, bytes at the pace of 
   const CollectiveSeconds inside = in(cluster, Way::ring, Kind::all_reduce, 800, 8, 1);
   CHECK(inside.latency == doctest::Approx(14));
   CHECK(inside.transfer == doctest::Approx(14));
+  // A message between two ranks of the group takes the outermost link that the group crosses.
+  for (const Kind message : {Kind::send, Kind::recv}) {
+    CHECK(in(cluster, Way::direct, message, 800, 32, 1).latency == doctest::Approx(5));
+    CHECK(in(cluster, Way::direct, message, 800, 32, 1).transfer == doctest::Approx(800.0 / 10));
+    CHECK(in(cluster, Way::direct, message, 800, 8, 1).latency == doctest::Approx(1));
+    CHECK(in(cluster, Way::direct, message, 800, 8, 1).transfer == doctest::Approx(800.0 / 100));
+  }
   // A tree is three deep in a node, and two between four of them.
   CHECK(in(cluster, Way::tree, Kind::all_reduce, 800, 32, 1).latency == doctest::Approx(2 * (3 * 1 + 2 * 5)));
   CHECK(in(cluster, Way::tree, Kind::all_reduce, 800, 32, 1).transfer == doctest::Approx(2 * 800.0 / 80));

@@ -581,6 +581,9 @@ add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmak
   walk test -R good
   expect_status 0
   expect_last_line "1 passed, 0 failed"
+  walk test --repeat nonsense  # the counts of the last run are not this one's
+  expect_status 3
+  expect_err "ctest ended without results; its own words are above"
 }
 
 test_soak() {

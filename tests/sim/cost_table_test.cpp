@@ -108,6 +108,17 @@ TEST_CASE("cost_table: one byte, message or call more or less, sent or received,
     expect_difference("bytes received", with(&Traffic::bytes_received));
     expect_difference("messages sent", with(&Traffic::messages_sent));
     expect_difference("messages received", with(&Traffic::messages_received));
+    // Where ranks counted the same, and one of them had predicted something else.
+    for (std::int64_t Traffic::*member :
+         {&Traffic::bytes_sent, &Traffic::bytes_received, &Traffic::messages_sent, &Traffic::messages_received})
+      expect_difference("predicted traffic", [by, member](std::vector<RankCost>& one) {
+        Traffic traffic = kTraffic;
+        traffic.*member += by;
+        one[0].predicted = ledger_with(traffic);
+      });
+    expect_difference("predicted calls",
+                      [by](std::vector<RankCost>& one) { one[0].predicted = ledger_with(kTraffic, 2 + by); });
+    expect_difference("predicted peak", [by](std::vector<RankCost>& one) { one[0].predicted_peak += by; });
     expect_difference("calls", [by](std::vector<RankCost>& one) { one[0].counted = ledger_with(kTraffic, 2 + by); });
     expect_difference("kernel", [by](std::vector<RankCost>& one) { one[0].kernel_sent += by; });
     expect_difference("headers", [by](std::vector<RankCost>& one) { one[0].header_sent += by; });

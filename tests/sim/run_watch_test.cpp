@@ -325,5 +325,5 @@ TEST_CASE("at the end, a rank that goes on, or that left without having finished
   CHECK(ends([](MadeUpRun& run) {
           run[2].exited(5);
           run.board.slot(2).stage = ProgressSlot::Stage::running;
-        }).find("exited early with code 0 in step 'step 0'") != std::string::npos);
+        }) == "rank 2 exited early with code 5 in step 'step 2'");
 }
