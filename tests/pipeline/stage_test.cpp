@@ -3,6 +3,7 @@
 #include "src/pipeline/stage.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -123,6 +124,28 @@ std::string first_unplanned_of_all(const ModelCase& c, const std::vector<RankRes
 }
 
 }  // namespace
+
+TEST_CASE("stage: micro-batches are dealt out in whole subtrees, and one rank may have any number of them") {
+  for (int dp = 1; dp <= 9; ++dp)
+    for (int micro_batches = -1; micro_batches <= 40; ++micro_batches) {
+      CAPTURE(dp);
+      CAPTURE(micro_batches);
+      const std::set<int> shares = {dp, 2 * dp, 4 * dp, 8 * dp, 16 * dp, 32 * dp};
+      if (dp == 1 ? micro_batches >= 1 : shares.count(micro_batches) == 1) {
+        for (int rank = 0; rank < dp; ++rank) {
+          const Range own = own_micro_batches(micro_batches, dp, rank);
+          CHECK(own.begin == rank * (micro_batches / dp));
+          CHECK(own.end == (rank + 1) * (micro_batches / dp));
+        }
+      } else {
+        const std::string sentence = fmt::format(
+            "--micro-batches {} can't be dealt out to {} data-parallel ranks; each of them needs 1, 2, 4, 8, … of "
+            "them: try --micro-batches {} or {}",
+            micro_batches, dp, dp, 2 * dp);
+        CHECK_THROWS_WITH_AS(own_micro_batches(micro_batches, dp, 0), sentence.c_str(), UsageError);
+      }
+    }
+}
 
 TEST_CASE("stage: any grid, model and schedule: the gradients and losses of one process, and the plan call by call") {
   std::set<std::string> seen;
