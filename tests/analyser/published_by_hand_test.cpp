@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/analyser/published.hpp"
+#include "sim/analyser/reader.hpp"
+#include "tests/analyser/trace_writing.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;
@@ -57,4 +59,21 @@ TEST_CASE(
   CHECK(recounted(3, 0) == doctest::Approx(0.095));  // half of host and device together
   CHECK_FALSE(claims[0].figures[0].found_again());
   CHECK(found_again(claims).found == 0);
+}
+
+TEST_CASE("published, by hand: a name is found however it is spelled, and a part of it is enough") {
+  TraceWriting trace;
+  const std::vector<std::string> names = {"all_gather", "all-gather", "AllGather",  "ncclDevKernel_ALLGATHER_x",
+                                          "all.gather", "all gather", "gather_all", "allreduce"};
+  for (std::size_t i = 0; i < names.size(); ++i) trace.kernel(names[i], 10 * static_cast<int>(i), 1 << i);
+  const TraceFile file = read_trace_text("made up", trace.json());
+  for (const char* text : {"all_gather", "AllGather", "all-gather", "allgather"}) {
+    CAPTURE(text);
+    for (const NameMatch& match : {match_names(file, text), match_names(file, text, 0)}) {
+      CHECK(match.all.events == 4);
+      CHECK(match.all.total_ns == 15 * 1000);
+    }
+  }
+  CHECK(match_names(file, "gather").all.events == 7);
+  CHECK(match_names(file, "all_gather", 1).all.events == 0);
 }

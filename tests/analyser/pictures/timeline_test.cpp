@@ -105,6 +105,7 @@ TimelineRow random_row(std::mt19937& random, std::size_t events) {
     slice.duration_ns = slice.busy_ns = static_cast<std::int64_t>(random() % (random() % 10 == 0 ? 1000 : 40));
     slice.name = static_cast<std::int32_t>(random() % 2);
     slice.message_bytes = random() % 20 == 0 ? -1 : 8;
+    slice.sent_bytes = random() % 20 == 0 ? -1 : static_cast<std::int64_t>(random() % 100);
     at = slice.end_ns();
     row.push_back(slice);
   }
@@ -127,17 +128,19 @@ void check_merged(const TimelineRow& before, const TimelineRow& after, std::int6
   for (const TimelineSlice& slice : after) {
     // It is made from the next events, whole: begin, end, and what they say together.
     const std::size_t first = at;
-    std::int64_t busy = 0, bytes = 0;
+    std::int64_t busy = 0, bytes = 0, sent = 0;
     bool one_name = true;
     for (std::int64_t i = 0; i < slice.events; ++i, ++at) {
       busy += before.at(at).busy_ns;
       bytes = bytes < 0 || before[at].message_bytes < 0 ? -1 : bytes + before[at].message_bytes;
+      sent = sent < 0 || before[at].sent_bytes < 0 ? -1 : sent + before[at].sent_bytes;
       one_name = one_name && before[at].name == before[first].name;
     }
     CHECK(slice.begin_ns == before[first].begin_ns);
     CHECK(slice.end_ns() == before[at - 1].end_ns());
     CHECK(slice.busy_ns == busy);
     CHECK(slice.message_bytes == bytes);
+    CHECK(slice.sent_bytes == sent);
     CHECK(slice.name == (one_name ? before[first].name : -1));
     if (slice.events > 1) CHECK(slice.duration_ns < resolution);
   }
