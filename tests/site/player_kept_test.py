@@ -67,6 +67,9 @@ class Kept(PlayerPage):
         return text
 
     def test_every_frame(self):
+        # Whatever other tests have done to the window, this page has the focus.
+        self.browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setFocusEmulationEnabled", {"enabled": False})
         text = []
         for name, recording in (("a bucket", gathered_bucket()), ("sums", sums()), ("slices", slices())):
             text += self.shown(name, recording)
