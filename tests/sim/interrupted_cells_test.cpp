@@ -13,6 +13,7 @@
 #include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "tests/sim/in_memory.hpp"
 #include "tests/sim/printed.hpp"
 
 using namespace muonwalk;
@@ -33,10 +34,7 @@ LessonInfo test_info() {
 }
 
 Options in_kernel(const Grid& grid) {
-  Options options;
-  options.grid = grid;
-  options.world = WorldKind::threads;
-  options.transport = TransportKind::memory;
+  Options options = muonwalk::testing::in_memory(grid);
   options.verbose = 0;
   options.timeout_seconds = 600;  // longer than the test may take: nothing but the interrupt ends the waits below
   return options;

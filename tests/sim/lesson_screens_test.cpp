@@ -18,6 +18,7 @@
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/golden/golden_text.hpp"
+#include "tests/sim/in_memory.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -42,12 +43,8 @@ LessonInfo screen_info() {
 }
 
 Options in_memory(const Grid& grid, int verbose) {
-  Options options;
-  options.grid = grid;
-  options.world = WorldKind::threads;
-  options.transport = TransportKind::memory;
+  Options options = muonwalk::testing::in_memory(grid);
   options.verbose = verbose;
-  options.timeout_seconds = 20;
   options.threads = 1;
   return options;
 }

@@ -15,6 +15,7 @@
 #include "sim/world/stop_board.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "tests/sim/in_memory.hpp"
 #include "tests/sim/printed.hpp"
 
 using namespace muonwalk;
@@ -40,12 +41,8 @@ LessonInfo test_info() {
 }
 
 Options threads(const Grid& grid, int verbose = 1) {
-  Options options;
-  options.grid = grid;
-  options.world = WorldKind::threads;
-  options.transport = TransportKind::memory;
+  Options options = muonwalk::testing::in_memory(grid);
   options.verbose = verbose;
-  options.timeout_seconds = 20;
   return options;
 }
 

@@ -17,6 +17,7 @@
 #include "src/errors.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/pictures/well_formed_xml.hpp"
+#include "tests/sim/in_memory.hpp"
 #include "tests/sim/printed.hpp"
 #include "tests/sim/told.hpp"
 
@@ -43,11 +44,7 @@ LessonInfo info() {
 }
 
 Options threads(const Grid& grid, bool recorded) {
-  Options options;
-  options.grid = grid;
-  options.world = WorldKind::threads;
-  options.transport = TransportKind::memory;
-  options.timeout_seconds = 20;
+  Options options = muonwalk::testing::in_memory(grid);
   options.recorded = recorded;
   return options;
 }

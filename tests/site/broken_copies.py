@@ -18,6 +18,17 @@ def copy_with(site, folder, pattern, change):
     (folder / name).write_text(changed, encoding="utf-8")
 
 
+def looking(browser, make):
+    """Asks a check of what `make(folder)` gives to look at a copy with."""
+    def look(folder, check):
+        looks = make(folder)
+        check(looks)
+        browser.get("about:blank")
+        return looks.faults
+
+    return look
+
+
 def not_noticed(site, broken, look):
     """A sentence for each of [(what, file, change, check, what is said), …] that is not noticed. `look(folder, check)` asks a check
     of a folder, and returns the faults that it found."""

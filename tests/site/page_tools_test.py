@@ -21,7 +21,7 @@ import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
-from search_index import API, LESSON, PAGE, kind_of, sections_of  # noqa: E402
+from search_index import API, LESSON, PAGE, kind_of, plain, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments, toy_arguments  # noqa: E402
 
@@ -117,6 +117,9 @@ class SearchIndex(unittest.TestCase):
         contents = ('<p>A <a href="x">buck</a>et &amp; more.</p><div class="fragment">code</div><!-- fragment -->'
                     '<h1><a class="anchor" id="idea"></a>\nThe idea</h1><pre>out</pre><p>Words<svg><text>no</text></svg></p>')
         self.assertEqual(sections_of(LESSON, contents), [("", "", "A bucket & more."), ("idea", "The idea", "Words")])
+
+    def test_a_name_is_one_word_where_a_page_may_break_it(self):
+        self.assertEqual(plain("<b>all&#8203;_gather</b>\n &amp; <br/>dist\u200b_meta"), "all_gather & dist_meta")
 
     def test_entries_of_the_api(self):
         member = ('<a id="a{0}" name="a{0}"></a>\n<h2 class="memtitle"><span class="permalink"><a>*</a></span>f{0}()</h2>'

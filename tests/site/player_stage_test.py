@@ -251,6 +251,15 @@ class Spans(PlayerPage):
         shown = self.fills('.player-lane[data-rank="1"] :is(.player-span, .player-padding)')
         self.assertEqual([part[:2] + part[3:] for part in shown], [["player-padding", None, 50, 67], ["player-span", 1, 67, 100]])
 
+    def test_a_bucket_that_ends_with_padding_shows_it(self):
+        ends = [[block("bucket", 1, 0, 12, 12, spans=[[0, 0, 9, 0]])], [block("bucket", 1, 6, 12, 12, spans=[[0, 0, 3, 6]])]]
+        player = self.open(by_hand([([], ends)], tensors=(("a", 0), ("bucket", None))))[0]
+        self.go(player, 1, "holds")
+        for rank, begins in ((0, 0), (1, 50)):
+            shown = self.fills(f'.player-lane[data-rank="{rank}"] :is(.player-span, .player-padding)')
+            self.assertEqual([part[:2] + part[3:] for part in shown], [["player-span", 0, begins, 75], ["player-padding", None, 75, 100]])
+        self.assertIn("padding", [item.text for item in self.all(".player-legend li", player)])
+
     def test_a_parameter_has_one_colour_everywhere(self):
         player = self.open(gathered_bucket())[0]
         seen = {}

@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from broken_copies import not_noticed
+from broken_copies import looking, not_noticed
 from contrast import low_contrast
 from headless_browser import headless_browser, set_media, set_size
 
@@ -120,14 +120,7 @@ def main(site):
         reading.width([page for page in PAGES if page.startswith("lesson")])
         reading.phone(["index"] + sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
         faults = reading.faults
-
-        def look(folder, check):
-            copy = Reading(browser, folder)
-            check(copy)
-            browser.get("about:blank")
-            return copy.faults
-
-        faults += not_noticed(site, BROKEN, look)
+        faults += not_noticed(site, BROKEN, looking(browser, lambda folder: Reading(browser, folder)))
     for sentence in faults:
         print(sentence)
     print(f"{len(PAGES)} pages, {len(BROKEN)} broken copies: {len(faults)} faults")

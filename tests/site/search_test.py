@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from broken_copies import not_noticed
+from broken_copies import looking, not_noticed
 from contrast import low_contrast
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 
@@ -158,14 +158,7 @@ def main(site):
         search.looks()
         search.console()
         faults = search.faults
-
-        def look(folder, check):
-            copy = Search(browser, folder)
-            check(copy)
-            browser.get("about:blank")
-            return copy.faults
-
-        faults += not_noticed(site, BROKEN, look)
+        faults += not_noticed(site, BROKEN, looking(browser, lambda folder: Search(browser, folder)))
     for sentence in faults:
         print(sentence)
     print(f"{len(QUERIES)} queries, {len(BROKEN)} broken indexes: {len(faults)} faults")
