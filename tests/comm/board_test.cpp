@@ -257,10 +257,10 @@ TEST_CASE("board: whoever waits sleeps, and costs no processor time") {
   sim::Board board(4, 8);
   timespec began{}, ended{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
-  CHECK_THROWS_AS(board.get("never", milliseconds(300)), TimeoutError);
+  CHECK_THROWS_AS(board.get("never", milliseconds(500)), TimeoutError);
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
   const auto used_ns = (ended.tv_sec - began.tv_sec) * 1000000000LL + ended.tv_nsec - began.tv_nsec;
-  CHECK(used_ns < 100000000);
+  CHECK(used_ns < 15000000);  // of 500 ms; also on a machine that gives a busy thread little
 }
 
 TEST_CASE("board: a value of its full size goes in and comes out, and the neighbours' values stay") {
