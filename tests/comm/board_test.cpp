@@ -211,7 +211,7 @@ TEST_CASE("board: processes that are killed while they write leave it usable") {
   CHECK(board.get("rank 3 899", milliseconds(0)) == bytes("value"));
 }
 
-TEST_CASE("board: its secret is made with it, is no other board's, and is the same for all who share it") {
+TEST_CASE("board: its secret is made with it, differs from every other board's, and is the same for all who share it") {
   sim::Board board(1, 8), other(1, 8);
   const sim::Secret secret = board.secret(), nothing{};
   CHECK((secret != nothing));

@@ -521,11 +521,6 @@ TEST_CASE("a process that Gloo ends while its ranks connect says why, in its own
 }
 
 TEST_CASE("a process that ends so when no rank connects any more ends as any other does") {
-  // Before the first connection, after one that came about, and after one that failed.
-  const auto handler = [] {
-    std::fprintf(stderr, "as usual\n");
-    _exit(23);
-  };
   const auto connect_pair = [](milliseconds timeout, int ranks) {
     sim::Board board = board_of(2);
     std::vector<std::thread> threads;
@@ -538,20 +533,14 @@ TEST_CASE("a process that ends so when no rank connects any more ends as any oth
       });
     for (std::thread& thread : threads) thread.join();
   };
-  for (const int ranks : {0, 1, 2}) {
+  // After a connection that failed, because its other rank never came, and after one that came about.
+  for (const int ranks : {1, 2}) {
     const LastWords words = end_of_child([&] {
-      std::set_terminate(handler);
       connect_pair(ranks == 1 ? milliseconds(50) : patient, ranks);
       std::terminate();
     });
     CAPTURE(ranks);
-    CHECK(words.error_output == "as usual\n");
-    CHECK(words.code == 23);
+    CHECK(words.signal == SIGABRT);
+    CHECK(words.error_output.find("terminate called without an active exception") == 0);  // the library's own words
   }
-  const LastWords aborted = end_of_child([&] {
-    std::set_terminate(nullptr);
-    connect_pair(milliseconds(50), 1);
-    std::terminate();
-  });
-  CHECK(aborted.signal == SIGABRT);
 }

@@ -75,7 +75,7 @@ TEST_CASE("a secret is 16 bytes of text or 32 hex digits, whatever white space i
   CHECK_NOTHROW(secret_from_text("sixteen letters!", "test"));
   for (const char* weak : {"", " \n", "fifteen letters", "0123456789abcdef", "0123456789abcdef0123456789abcde"})
     expect_refused([&] { secret_from_text(weak, "MUONWALK_SECRET"); }, {"MUONWALK_SECRET", "16 bytes", "urandom"});
-  // Hex digits are digits however they are written, and one letter that is none makes text of them.
+  // Hex digits are digits however they are written, and one other letter makes text of them.
   CHECK_NOTHROW(secret_from_text("0123456789ABCDEFabcdef0123456789", "X"));
   expect_refused(
       [&] { secret_from_text("ABCDEF0123456789", "X"); },
