@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -208,4 +209,66 @@ TEST_CASE("board: processes that are killed while they write leave it usable") {
   board.set("afterwards", bytes("fine"));
   CHECK(board.get("afterwards", milliseconds(0)) == bytes("fine"));
   CHECK(board.get("rank 3 899", milliseconds(0)) == bytes("value"));
+}
+
+TEST_CASE("board: its secret is made with it, differs from every other board's, and is the same for all who share it") {
+  sim::Board board(1, 8), other(1, 8);
+  const sim::Secret secret = board.secret(), nothing{};
+  CHECK((secret != nothing));
+  CHECK((secret != other.secret()));
+  sim::Secret given;
+  given.fill(9);
+  other.set_secret(given);
+  CHECK((other.secret() == given));
+  CHECK((board.secret() == secret));
+  CHECK(joined(on_processes(2, [&](int) -> std::string {
+          return board.secret() == secret && other.secret() == given ? "" : "another secret";
+        })) == "");
+}
+
+TEST_CASE("board: a reason for giving up is cut at 200 bytes") {
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{199}, std::size_t{200}, std::size_t{201}, std::size_t{5000}}) {
+    std::string reason;
+    for (std::size_t i = 0; i < length; ++i) reason += static_cast<char>('a' + i % 26);
+    sim::Board board(4, 8);
+    board.give_up(reason);
+    CHECK_THROWS_WITH_AS(board.get("never", milliseconds(20000)), reason.substr(0, 200).c_str(), PeerLostError);
+  }
+}
+
+TEST_CASE("board: keys that are alike, and a board that is full to its last entry, are told apart and found again") {
+  const int count = 300;
+  sim::Board board(count, 4);
+  const auto key = [](int k) { return "key " + std::to_string(k); };
+  for (int k = 0; k < count; ++k) board.set(key(k), bytes(std::to_string(k)));
+  for (int k = 0; k < count; ++k) CHECK(board.get(key(k), milliseconds(0)) == bytes(std::to_string(k)));
+  for (const std::string& alike : {std::string("key"), std::string("key 1 "), std::string("key 01"), std::string("")})
+    CHECK_THROWS_AS(board.get(alike, milliseconds(0)), TimeoutError);
+  CHECK_THROWS_AS(board.set("one more", {}), RunError);
+  CHECK_THROWS_AS(board.set(key(7), {}), RunError);
+  // Full or not, whoever waits for what is not there hears that the run was given up.
+  board.give_up("rank 2 failed");
+  CHECK_THROWS_AS(board.get(std::string(119, 'k'), milliseconds(0)), TimeoutError);  // no key of this board
+  CHECK(board.get(key(count - 1), milliseconds(0)) == bytes(std::to_string(count - 1)));
+}
+
+TEST_CASE("board: whoever waits sleeps, and costs no processor time") {
+  sim::Board board(4, 8);
+  timespec began{}, ended{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+  CHECK_THROWS_AS(board.get("never", milliseconds(500)), TimeoutError);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+  const auto used_ns = (ended.tv_sec - began.tv_sec) * 1000000000LL + ended.tv_nsec - began.tv_nsec;
+  CHECK(used_ns < 15000000);  // of 500 ms; also on a machine that gives a busy thread little
+}
+
+TEST_CASE("board: a value of its full size goes in and comes out, and the neighbours' values stay") {
+  sim::Board board(3, 5);
+  board.set("a", bytes("first"));
+  board.set("b", bytes("other"));
+  board.set("c", bytes("third"));
+  CHECK(board.get("a", milliseconds(0)) == bytes("first"));
+  CHECK(board.get("b", milliseconds(0)) == bytes("other"));
+  CHECK(board.get("c", milliseconds(0)) == bytes("third"));
 }

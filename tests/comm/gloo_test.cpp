@@ -205,6 +205,23 @@ TEST_CASE("a proof holds for its secret, group, ranks and challenges, and for no
   }
 }
 
+TEST_CASE("a proof is HMAC-SHA-512-256 of the group, both ranks and both challenges, in this order") {
+  sim::Secret secret;
+  sim::Challenge theirs, own;
+  for (std::size_t i = 0; i < secret.size(); ++i) {
+    secret[i] = static_cast<unsigned char>(i);
+    theirs[i] = static_cast<unsigned char>(100 + i);
+    own[i] = static_cast<unsigned char>(200 + i);
+  }
+  const sim::Proof proof = sim::proof_of(secret, "dp 1", 2, 3, theirs, own);
+  std::string digits;
+  for (const unsigned char byte : proof) {
+    digits += "0123456789abcdef"[byte >> 4];
+    digits += "0123456789abcdef"[byte & 15];
+  }
+  CHECK(digits == "e2712e977b2e6516025674fb087a167fada53807a9ea364d6403350098f08b3a");
+}
+
 TEST_CASE("a rank that leaves right after its send takes nothing with it, however late its receiver reads") {
   for (const Index count : {Index{1}, Index{1000}, Index{200000}}) {
     sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));

@@ -233,9 +233,9 @@ TEST_CASE("a timeout over memory: whoever comes later is told of it, and does no
         recv{CollectiveKind::recv, ElementType::float32, 0, 0};
     const auto waiting = sends ? zero->post_send(send, 1, &number, 4) : zero->post_receive(recv, 1, &number, 4);
     const std::string first = text([&] { waiting->wait(nobody_cares); });
-    CHECK(first.find("rank 0 of group memory waited 20 ms in ") == 0);
-    CHECK(first.find(sends ? "in send, but rank 1 did not fetch a message;"
-                           : "in recv, but no message came from rank 1;") != std::string::npos);
+    CHECK(first == std::string("rank 0 of group memory waited 20 ms in ") +
+                       (sends ? "send, but rank 1 did not fetch a message" : "recv, but no message came from rank 1") +
+                       "; a rank has stopped or makes other calls, or the timeout is too short");
     CHECK(text([&] { one->post_receive(recv, 0, &number, 4); }) == first);
     CHECK(text([&] { two->post_send(send, 1, &number, 4); }) == first);
   }
@@ -284,4 +284,26 @@ TEST_CASE("two sends that cross: both ranks wait, and that is what they are told
       },
       std::chrono::milliseconds(100));
   CHECK(timeouts == 2);
+}
+
+TEST_CASE("memory: a group of no rank, or a rank that it does not have, is refused; a group has a name of its own") {
+  CHECK_THROWS_WITH_AS(sim::MemoryGroup(0, patient), "a group of 0 ranks was asked for; it takes at least 1",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::MemoryGroup(-3, patient), "a group of -3 ranks was asked for; it takes at least 1",
+                       std::invalid_argument);
+  sim::MemoryGroup group(2, std::chrono::milliseconds(20));
+  for (const int rank : {-1, 2, 9}) {
+    const std::string sentence = "rank " + std::to_string(rank) + " does not exist in a group of 2 ranks";
+    CHECK_THROWS_WITH_AS(group.backend(rank), sentence.c_str(), std::invalid_argument);
+  }
+  const auto one = group.backend(1);
+  CHECK_FALSE(one->kernel_traffic().known);
+  CHECK(one->header_bytes_sent() == 0);
+  float number = 0;
+  const auto waiting = one->post_receive({CollectiveKind::all_gather, ElementType::float32, 0, 0}, 0, &number, 4);
+  CHECK_THROWS_WITH_AS(
+      waiting->wait([](int) {}),
+      "rank 1 of group threads waited 20 ms in all_gather, but no message came from rank 0; a rank has "
+      "stopped or makes other calls, or the timeout is too short",
+      TimeoutError);
 }

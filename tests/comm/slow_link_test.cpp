@@ -4,8 +4,12 @@
 #include <doctest/doctest.h>
 #include <time.h>
 
+#include <atomic>
 #include <chrono>
 #include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "src/errors.hpp"
 #include "tests/comm/random_calls.hpp"
@@ -28,6 +32,10 @@ struct Forwarding : Backend {
                                               std::int64_t bytes) override {
     return inner.post_receive(envelope, peer, data, bytes);
   }
+  bool has_native(CollectiveKind kind, ElementType type) const override {
+    return kind == CollectiveKind::all_reduce && type == ElementType::bfloat16;
+  }
+  Traffic run_native(const NativeCall& call) override { return {call.root, 5, 6, 7}; }
   KernelTraffic kernel_traffic() const override { return {true, 7, 8}; }
   std::int64_t header_bytes_sent() const override { return 9; }
   void close(const std::string& reason) override { inner.close(reason); }
@@ -99,6 +107,99 @@ TEST_CASE("a direction of a link: messages leave one after the other, and latenc
   CHECK(times(9000, 100) == std::make_pair<std::int64_t, std::int64_t>(9100, 14100));
 }
 
+TEST_CASE("a direction of a link: times are rounded to whole nanoseconds, each message's and the latency apart") {
+  LinkDirection link({2.5, 0.0016});  // 2 ns, rounded from 1.6
+  const auto times = [&](std::int64_t now, std::int64_t bytes) {
+    const LinkDirection::Times put = link.put(now, bytes);
+    return std::make_pair(put.left_ns, put.arrived_ns);
+  };
+  CHECK(times(10, 4) == std::make_pair<std::int64_t, std::int64_t>(12, 14));  // 1.6 ns
+  CHECK(times(10, 6) == std::make_pair<std::int64_t, std::int64_t>(14, 16));  // 2.4 ns
+  CHECK(times(14, 5) == std::make_pair<std::int64_t, std::int64_t>(16, 18));
+}
+
+TEST_CASE("over a slow link: what a rank sends and what it receives go different ways, and all its groups share them") {
+  // 10⁻⁴ GB/s: 30 MB keep a direction busy for 300 s, longer than this test may take.
+  const std::int64_t busy = 30000000;
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  for (const bool out_is_busy : {true, false}) {
+    std::vector<std::shared_ptr<RankLink>> links;
+    for (int rank = 0; rank < 2; ++rank) {
+      links.push_back(std::make_shared<RankLink>(LinkSpeed{1e-4, 0}));
+      LinkDirection& direction = (rank == 0) == out_is_busy ? links.back()->out : links.back()->in;
+      direction.put(now(), busy);
+    }
+    const auto wrapper = [&](int rank, Backend& inner) {
+      return over_slow_link(std::make_unique<Forwarding>(inner), links[static_cast<std::size_t>(rank)]);
+    };
+    // Where rank 0's way out and rank 1's way in are busy, rank 1 can still send to rank 0, and the other way round.
+    const int sender = out_is_busy ? 1 : 0;
+    CHECK(joined(on_memory_threads(
+              2,
+              [&](Communicator& c) {
+                float number = 5;
+                return error_of(
+                    [&] { c.rank() == sender ? c.send(&number, 1, 1 - sender) : c.recv(&number, 1, sender); });
+              },
+              patient, wrapper)) == "");
+    // Two groups: what goes over one is behind what went over the other.
+    const std::int64_t began = now();
+    CHECK(joined(on_memory_threads(
+              2,
+              [&](Communicator& c) {
+                float number = 5;
+                return error_of(
+                    [&] { c.rank() == sender ? c.send(&number, 1, 1 - sender) : c.recv(&number, 1, sender); });
+              },
+              patient, wrapper)) == "");
+    // 2 messages of 4 bytes, 40 µs each.
+    for (int rank = 0; rank < 2; ++rank) {
+      LinkDirection& direction =
+          rank == sender ? links[static_cast<std::size_t>(rank)]->out : links[static_cast<std::size_t>(rank)]->in;
+      CHECK(direction.put(0, 0).left_ns >= began);
+    }
+  }
+}
+
+TEST_CASE(
+    "over a slow link: a sender is done when its message has left, whatever the latency; who waits says for whom") {
+  bool early = false;
+  for (int attempt = 0; attempt < 5 && !early; ++attempt) {  // a busy machine may be slower than the link
+    double passed_ms = 0;
+    std::atomic<bool> receives{false};
+    const auto wrapper = [](int rank, Backend& inner) -> std::unique_ptr<Backend> {
+      const LinkSpeed link{rank == 0 ? 1e-3 : 1e6, rank == 0 ? 700000.0 : 0.0};  // 0.7 s
+      return over_slow_link(std::make_unique<Forwarding>(inner), std::make_shared<RankLink>(link));
+    };
+    const auto run = [&](Communicator& c) -> std::string {
+      std::vector<float> numbers(5000, 5);  // 20,000 bytes: 20 ms
+      const Envelope send{CollectiveKind::send, ElementType::float32, 0, 0},
+          recv{CollectiveKind::recv, ElementType::float32, 0, 0};
+      if (c.rank() == 1) {
+        const auto message = c.backend().post_receive(recv, 0, numbers.data(), 20000);
+        receives = true;
+        message->wait([](int) {});
+        return "";
+      }
+      // Once the receive is posted there is nothing to wait for but the link.
+      while (!receives) std::this_thread::yield();
+      std::vector<int> told;
+      const auto began = std::chrono::steady_clock::now();
+      const auto message = c.backend().post_send(send, 1, numbers.data(), 20000);
+      message->wait([&](int peer) { told.push_back(peer); });
+      passed_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+      if (passed_ms < 20) return "it left too early";
+      return told != std::vector<int>{1} ? "it does not say for whom it waits" : "";
+    };
+    CHECK(joined(on_memory_threads(2, run, patient, wrapper)) == "");
+    early = passed_ms < 700;
+  }
+  CHECK(early);
+}
+
 TEST_CASE(
     "over a slow link: transfers and collectives equal the serial oracle, and what is asked goes to the backend") {
   for (int size = 1; size <= 4; ++size) {
@@ -112,8 +213,18 @@ TEST_CASE(
           "");
   }
   const auto asked = [](Communicator& c) -> std::string {
-    if (!c.backend().kernel_traffic().known || c.backend().kernel_traffic().bytes_received != 8) return "no traffic";
-    return c.backend().header_bytes_sent() == 9 ? "" : "no headers";
+    const KernelTraffic kernel = c.backend().kernel_traffic();
+    if (!kernel.known || kernel.bytes_sent != 7 || kernel.bytes_received != 8) return "no traffic";
+    if (c.backend().header_bytes_sent() != 9) return "no headers";
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::broadcast})
+      for (const ElementType type : {ElementType::bfloat16, ElementType::float32})
+        if (c.backend().has_native(kind, type) != (kind == CollectiveKind::all_reduce && type == ElementType::bfloat16))
+          return "other native calls";
+    NativeCall call;
+    call.root = 4;
+    if (c.backend().run_native(call) != Traffic{4, 5, 6, 7}) return "another native call";
+    c.backend().close("it has been closed");
+    return error_of([&] { c.barrier(); }) == "it has been closed" ? "" : "it was not closed";
   };
   CHECK(joined(on_memory_threads(2, asked, patient, over({1, 1}))) == "");
 }

@@ -1,6 +1,7 @@
 #include "sim/launch/frames.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <random>
@@ -258,5 +260,72 @@ TEST_CASE("a connection is watched by the kernel for the time that was asked for
   CHECK(value(IPPROTO_TCP, TCP_USER_TIMEOUT) == 8000);
   CHECK(value(IPPROTO_TCP, TCP_KEEPIDLE) == 2);
   CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 2);
+  CHECK(value(IPPROTO_TCP, TCP_KEEPCNT) == 3);
+  // A short time is probed every second, a long one every minute.
+  end_when_host_is_silent(socket, milliseconds(700));
+  CHECK(value(IPPROTO_TCP, TCP_USER_TIMEOUT) == 700);
+  CHECK(value(IPPROTO_TCP, TCP_KEEPIDLE) == 1);
+  CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 1);
+  end_when_host_is_silent(socket, std::chrono::hours(1));
+  CHECK(value(IPPROTO_TCP, TCP_USER_TIMEOUT) == 3600000);
+  CHECK(value(IPPROTO_TCP, TCP_KEEPIDLE) == 60);
+  CHECK(value(IPPROTO_TCP, TCP_KEEPINTVL) == 60);
 #endif
+}
+
+TEST_CASE("a socket is one descriptor: it goes with its owner, closes once, and what it was moved from has none") {
+  const auto is_open = [](int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; };
+  int first = -1, second = -1;
+  {
+    auto [one, other] = pair_of_sockets();
+    first = one.descriptor();
+    second = other.descriptor();
+    CHECK(is_open(first));
+    Socket moved = std::move(one);
+    CHECK(!one);
+    CHECK(one.descriptor() == -1);
+    CHECK(moved.descriptor() == first);
+    CHECK(is_open(first));
+    moved = std::move(other);  // closes what it had
+    CHECK(!is_open(first));
+    CHECK(is_open(second));
+    CHECK(moved.descriptor() == second);
+    Socket& itself = moved;
+    moved = std::move(itself);
+    CHECK(is_open(second));
+    moved.close();
+    CHECK(!moved);
+    CHECK(!is_open(second));
+    const int reused = dup(STDERR_FILENO);
+    moved.close();
+    CHECK(is_open(reused));
+    close(reused);
+  }
+  {
+    auto [one, other] = pair_of_sockets();
+    first = one.descriptor();
+  }
+  CHECK(!is_open(first));
+}
+
+TEST_CASE("a connection waits no longer than it is told, and a frame that comes meanwhile ends the wait") {
+  auto [raw, end] = pair_of_sockets();
+  FramedConnection connection(std::move(end));
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(!connection.receive_within(milliseconds(60)));
+  CHECK(std::chrono::steady_clock::now() - began >= milliseconds(60));
+  CHECK(!connection.ended());
+  CHECK(connection.reason().empty());
+  CHECK(connection.events() == POLLIN);
+  CHECK(connection.flush_within(milliseconds(0)));  // there is nothing to be sent
+  std::thread late([&, &to = raw] {
+    std::this_thread::sleep_for(milliseconds(30));
+    write_whole(to, on_the_wire(200, "late"));
+  });
+  const std::optional<Frame> frame = connection.receive_within(milliseconds(60000));
+  late.join();
+  REQUIRE(frame);
+  CHECK(frame->type == 200);
+  CHECK(text_of(*frame) == "late");
+  CHECK(std::chrono::steady_clock::now() - began < milliseconds(30000));
 }

@@ -1,17 +1,22 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "sim/launch/launch.hpp"
+#include "sim/launch/listener.hpp"
 #include "sim/launch/rendezvous.hpp"
+#include "src/errors.hpp"
 #include "tests/launch/refusal.hpp"
 
 using namespace muonwalk;
@@ -70,6 +75,15 @@ TEST_CASE("a secret is 16 bytes of text or 32 hex digits, whatever white space i
   CHECK_NOTHROW(secret_from_text("sixteen letters!", "test"));
   for (const char* weak : {"", " \n", "fifteen letters", "0123456789abcdef", "0123456789abcdef0123456789abcde"})
     expect_refused([&] { secret_from_text(weak, "MUONWALK_SECRET"); }, {"MUONWALK_SECRET", "16 bytes", "urandom"});
+  // Hex digits are digits however they are written, and one other letter makes text of them.
+  CHECK_NOTHROW(secret_from_text("0123456789ABCDEFabcdef0123456789", "X"));
+  expect_refused(
+      [&] { secret_from_text("ABCDEF0123456789", "X"); },
+      {"the secret in X is too short to be one; it takes at least 16 bytes, or 32 hex digits; make one with: "
+       "(umask 077; head -c 32 /dev/urandom | base64 > secret)"});
+  CHECK_NOTHROW(secret_from_text("ABCDEF012345678g", "X"));
+  CHECK((secret_from_text("a secret of words", "X") == secret_from_text("\t\ra secret of words \n\n", "Y")));
+  CHECK((secret_from_text("a secret of words", "X") != secret_from_text("a secret  of words", "X")));
   // A run's own secret comes from the launch's and its number, and is neither.
   Challenge one = {}, two = {};
   two[31] = 1;
@@ -90,6 +104,13 @@ TEST_CASE("a secret file that somebody else could read, write or put there is re
   refused(folder.file("short", "fifteen letters"), "too short");
   refused(folder.file("empty", ""), "too short");
   refused(folder.file("long", std::string(5000, 'x')), "longer than 4096 bytes");
+  refused(folder.file("long", std::string(4097, 'x')), "longer than 4096 bytes");
+  CHECK((secret_from_file(folder.file("longest", std::string(4096, 'x'))) ==
+         secret_from_text(std::string(4096, 'x'), "test")));
+  expect_refused(
+      [&] { secret_from_file(folder.file("open", kText, 0640)); },
+      {"/open can't be the run's secret: others may read or write it (mode 640); it takes a file of yours that "
+       "nobody else may read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > secret)"});
   refused(folder.path + "/missing", "No such file");
   refused(folder.path, "not a file");
   fs::create_symlink(good, folder.path + "/link");
@@ -169,4 +190,76 @@ TEST_CASE("a launcher's folder that others may enter, a link, and a file that is
   chmod(folder.path.c_str(), 0700);
   fs::create_directory_symlink(folder.path, folder.path + "/door");
   expect_refused([&] { Rendezvous meeting(in_session(folder.path + "/door/muonwalk-1", 0)); }, {"Open MPI"});
+}
+
+TEST_CASE("rank 0's word goes with rank 0, and not with a process that it has forked") {
+  const Folder folder;
+  const std::string file = folder.path + "/muonwalk-1";
+  {
+    Rendezvous meeting(in_session(file, 0));
+    std::string word;
+    std::getline(std::ifstream(file), word);
+    CHECK(word.rfind("muonwalk " + std::to_string(meeting.listener().port()) + " ", 0) == 0);
+    CHECK(word.size() == ("muonwalk " + std::to_string(meeting.listener().port()) + " ").size() + 64);
+    const pid_t child = fork();
+    if (child == 0) {
+      meeting.close();
+      _exit(0);
+    }
+    int status = 1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(fs::exists(file));
+    CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+    meeting.close();
+    CHECK(!fs::exists(file));
+    // A later run's word is no longer this one's to take away.
+    folder.file("muonwalk-1", "another run");
+    meeting.close();
+    CHECK(fs::exists(file));
+  }
+  CHECK(fs::exists(file));
+}
+
+TEST_CASE("where rank 0 never leaves word, or left it and is gone, the others say so when their time is over") {
+  const Folder folder;
+  const std::string file = folder.path + "/muonwalk-1";
+  const auto said = [&](int rank) -> std::string {
+    try {
+      join_rendezvous(in_session(file, rank), std::chrono::milliseconds(30));
+    } catch (const RunError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(said(7) ==
+        "rank 7 found no word of rank 0 in \"" + file + "\": No such file or directory; see that rank 0 was started");
+  int port = 0;
+  {
+    const Listener gone("127.0.0.1", 0, random_bytes());
+    port = gone.port();
+  }
+  folder.file("muonwalk-1", "muonwalk " + std::to_string(port) + " " + std::string(64, 'a') + "\n");
+  const std::string left = said(2);
+  CAPTURE(left);
+  CHECK(left.find("rank 2 found no word of rank 0 in \"" + file +
+                  "\": rank 0 was not found at 127.0.0.1:" + std::to_string(port) +
+                  ": Connection refused; see that it runs there, that every rank has the same "
+                  "secret, and that nothing between the hosts keeps them apart; see that rank 0 was started") == 0);
+  Launch without = in_session("", 1);
+  CHECK_THROWS_AS(join_rendezvous(without, std::chrono::milliseconds(30)), std::logic_error);
+}
+
+TEST_CASE("an address or a port that rank 0 can't listen at: a sentence that says which, and what else to give") {
+  const Listener first("127.0.0.1", 0, random_bytes());
+  const std::string port = std::to_string(first.port());
+  const auto refused = [](const std::string& address, int number, const std::string& reason) {
+    expect_refused([&] { Listener(address, number, random_bytes()); },
+                   {"rank 0 can't listen at " + address + " port " + std::to_string(number) + " for the other ranks: " +
+                    reason + "; choose another port with --rendezvous HOST:PORT, or another address with --interface"});
+  };
+  refused("127.0.0.1", first.port(), "Address already in use");
+  refused("192.0.2.77", 0, "Cannot assign requested address");
+  expect_refused([] { Listener("no address", 0, random_bytes()); },
+                 {"rank 0 can't listen at", "no address", "port 0 for the other ranks: "});
 }
