@@ -29,7 +29,7 @@ const state = () => {
   lines.push(`the page: ${[...page.classList].sort().join(" ")}${data}`);
   const named = active && ["id", "class", "data-key", "data-place", "data-value", "href"].filter((name) => active.getAttribute(name))
     .map((name) => ` ${name}="${active.getAttribute(name)}"`).join("");
-  lines.push(active && active !== document.body ? `the focus: ${active.tagName.toLowerCase()}${named}` : "the focus: none");
+  lines.push(active && active !== document.body && active.checkVisibility() ? `the focus: ${active.tagName.toLowerCase()}${named}` : "the focus: none");
   try { for (const name of Object.keys(localStorage).sort()) lines.push(`kept: ${name} = ${localStorage[name]}`); } catch (error) { /* nothing is kept */ }
   for (const word of window.became || []) lines.push(`became: ${word}`);
   window.became = [];
