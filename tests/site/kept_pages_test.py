@@ -95,7 +95,7 @@ class KeptPages(unittest.TestCase):
 
     def lines(self, page):
         lines = self.browser.execute_script(
-            LINES + "add(arguments[0] ? new DOMParser().parseFromString(arguments[0], 'text/html').body : document.body, 0); state(); return lines", page)
+            LINES + "add(arguments[0] ? new DOMParser().parseFromString(arguments[0], 'text/html').body : document.body, 0); if (!arguments[0]) state(); return lines", page)
         return [re.sub(" · .*", '"', line) if line.strip().startswith('"On this page · ') else line for line in lines]  # where it has scrolled
 
     def settle(self):

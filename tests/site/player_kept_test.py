@@ -101,6 +101,9 @@ ELEMENTS = """
   const elements = new mw.Elements(recording), all = recording.ranks.map((_, rank) => rank);
   recording.steps.forEach((step) => step.holds.forEach((blocks, rank) => blocks.forEach((block) => {
     said.push(`step ${step.number}, rank ${rank}, ${block.name}`);
+    // What lies in each cell of its map, row by row, and beyond each edge.
+    const whole = mw.wholeOf(block), middles = (count) => [-1, ...Array(count).keys(), count].map((at) => (at + 0.5) / count);
+    said.push(...middles(whole.rows).map((down) => `  map: ${middles(whole.cols).map((across) => mw.positionAt(block, across, down)).join(" ")}`));
     for (let place = 0; place < block.rows * block.cols; ++place) {
       const element = elements.at(rank, block, place);
       if (!element) { said.push(`  ${place}: padding`); continue; }
