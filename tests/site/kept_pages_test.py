@@ -13,7 +13,8 @@ import unittest
 from pathlib import Path
 
 from headless_browser import console_faults, headless_browser, set_media, set_size
-from page_lines import DO, LINES, changed, expect_kept
+from page_lines import DO, LINES, MEMORY, changed, expect_kept
+from page_looks import looks_of
 import stand_in_site
 from make_pages import make_pages
 
@@ -74,8 +75,8 @@ PAGES = {
         "press('.mw-menu')", "press('.mw-forget')", AGAIN,
         *(deed for progress in ("{'lesson_05_tp_gather': {words: 'x'}}", "{'lesson_05_tp_gather': {output: true}, 'lesson_06_newton_schulz': {answer: true}}",
                                 "{'lesson_06_newton_schulz': {output: true, answer: true}}", "{'lesson_09_full_step': {output: true, answer: true}}", "null", "'text'", "7")
-          for deed in (f"localStorage['muonwalk.progress'] = JSON.stringify({progress})", AGAIN)),
-        "localStorage['muonwalk.progress'] = '{'", AGAIN]}
+          for deed in (f"localStorage.setItem('muonwalk.progress', JSON.stringify({progress}))", AGAIN)),
+        "localStorage.setItem('muonwalk.progress', '{')", AGAIN]}
 # A page for each kind of place of a word: [page, title, kind], and sections [page, anchor, heading, text].
 INDEX = {"pages": [["lesson_05_x.html", "Gather", 0], ["lesson_06_y.html", "Rows", 0], ["md_docs_z.html", "Design of zebra", 1], ["api.html", "API", 2],
                    ["steps_8hpp.html", "steps.hpp", 2], ["lesson_07_q.html", "Quilt", 0]],
@@ -87,8 +88,15 @@ QUERIES = ["zebra", "ZEBRA", "zeb", "ze", "okapi", "tapir", "crossing", "zebra_c
            "quilte", "kuilted", "café", "c++", "zebra quagga", "zebra tapir", "stripes about", "zebra the", "nowhere", "okap1", "."]
 
 
+def open_with(browser, page, kept):
+    memory = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": MEMORY.replace("KEPT", json.dumps(kept))})
+    browser.get(page.as_uri())
+    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", memory)
+
+
 class KeptPages(unittest.TestCase):
     def setUp(self):
+        self.kept = {}
         self.browser = PLACE["browser"]
         set_size(self.browser, 1280, 900)
         set_media(self.browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
@@ -110,8 +118,9 @@ class KeptPages(unittest.TestCase):
           look();""")
 
     def load(self, name):
+        """Opens a page in a browser that keeps what this test has made it keep."""
         page = PLACE["site"] / f"{name}.html"
-        self.browser.get(page.as_uri())
+        open_with(self.browser, page, self.kept)
         self.settle()
         return self.lines(page.read_text(encoding="utf-8"))
 
@@ -129,6 +138,7 @@ class KeptPages(unittest.TestCase):
                 elif deed in deeds:
                     self.do(deed)
                 now = self.lines("")
+                self.kept = self.browser.execute_script("return localStorage.all()")
                 text += [f"--- {name}: {deed}", *changed(before, now)]
                 before = now
             self.assertEqual(console_faults(self.browser), [])
@@ -149,6 +159,10 @@ class KeptPages(unittest.TestCase):
               const list = document.querySelector("#mw-search-results"), status = document.querySelector("#mw-search-status");
               return [list.hidden ? [] : [...list.children].map((link) => `${link.getAttribute("href")} | ${shown(link)}`), `${status.className}: ${status.textContent}`]""")
             text += [f"--- {query}", *found, said]
+        below = self.browser.execute_script("""
+          return [document.querySelector("#mw-search-results").style.getPropertyValue("--mw-search-below"),
+                  `${Math.ceil(document.querySelector("#mw-search-field").getBoundingClientRect().bottom) + 3}px`]""")
+        self.assertEqual(*below)
         expect_kept(self, "search.txt", text)
 
     def test_a_search_that_can_not_begin_says_what_is_missing(self):
@@ -171,7 +185,7 @@ class KeptPages(unittest.TestCase):
         nothing = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
           Object.defineProperty(window, "localStorage", { get() { throw new Error("nothing is kept"); } });"""})
         self.addCleanup(self.browser.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", nothing)
-        self.load("lesson_05_tp_gather")
+        self.browser.get((PLACE["site"] / "lesson_05_tp_gather.html").as_uri())
         for deed in ("press('.mw-plain-switch')", "enter('[data-guess=bytes]', '1234')", "press('#lesson_05_tp_gather_reveal_output summary')",
                      "press('#lesson_05_tp_gather_reveal_answer summary')"):
             self.do(deed)
@@ -217,6 +231,20 @@ class KeptPages(unittest.TestCase):
         self.assertEqual(seen, [[what, [anchor] * 2 if anchor else [], f"On this page · {names[anchor]}" if anchor else "On this page", True]
                                 for what, anchor in wanted])
 
+    def test_the_navigation_begins_where_the_page_is_in_view(self):
+        narrow = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
+          const sheet = new CSSStyleSheet();
+          sheet.replaceSync("#mw-side { position: fixed; top: 100px; height: 120px; overflow-y: scroll; } #mw-side li { padding: 20px; }");
+          document.adoptedStyleSheets = [sheet];"""})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", narrow)
+        for name in ("lesson_09_full_step", "api"):
+            self.load(name)
+            here, room, scrolled = self.browser.execute_script("""
+              const side = document.getElementById("mw-side"), link = side.querySelector("[aria-current=page]");
+              return [link.getBoundingClientRect().toJSON(), side.getBoundingClientRect().toJSON(), side.scrollTop];""")
+            self.assertGreater(scrolled, 0)
+            self.assertTrue(room["top"] <= here["top"] and here["bottom"] <= room["bottom"], (name, here, room))
+
     def test_what_a_word_means_stands_below_it_or_above_where_there_is_no_room_and_never_past_the_sides(self):
         self.load("lesson_05_tp_gather")
         self.browser.execute_async_script("""
@@ -237,6 +265,53 @@ class KeptPages(unittest.TestCase):
                 self.assertAlmostEqual(tip["top"] if where == "below" else tip["bottom"], word["bottom"] + 6 if where == "below" else word["top"] - 6, delta=0.6)
                 self.assertGreaterEqual(tip["left"], 7)
                 self.assertLessEqual(tip["right"], wide - 7)
+
+
+class KeptLooks(unittest.TestCase):
+    """How the project's own style sheets make the pages look: wide and narrow, in the light, in the dark, and on paper."""
+
+    SHEETS = ("theme/doxygen-awesome", "theme/muonwalk", "shell/shell", "shell/lesson", "player/player", "player/stage", "search/search", "figures/figures")
+
+    def open(self, name, kept):
+        browser = PLACE["browser"]
+        set_media(browser, prefers_color_scheme="light", prefers_reduced_motion="reduce")
+        set_size(browser, 1280, 900)
+        open_with(browser, PLACE["site"] / f"{name}.html", kept)
+        browser.execute_async_script("""
+          const [sheets, done] = arguments;
+          document.head.insertAdjacentHTML("beforeend", '<meta name="viewport" content="width=device-width, initial-scale=1"/>');
+          Promise.all(sheets.map((href) => new Promise((loaded) => {
+            const sheet = document.createElement("link");
+            [sheet.rel, sheet.href, sheet.onload] = ["stylesheet", href, loaded];
+            document.head.append(sheet);
+          }))).then(() => requestAnimationFrame(() => requestAnimationFrame(done)));""", [(ROOT / "docs" / f"{sheet}.css").as_uri() for sheet in self.SHEETS])
+
+    def test_each_kind_of_element(self):
+        browser = PLACE["browser"]
+        unfold = "document.querySelectorAll('details').forEach((fold) => fold.open = true);"
+        
+        def do(deed, size=None, **media):
+            def done():
+                if size:
+                    set_size(browser, *size)
+                if media:
+                    set_media(browser, prefers_reduced_motion="reduce", **media)
+                browser.execute_script(unfold + DO.replace("ROOT", "document") + deed)
+                browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+            return done
+
+        phone = (390, 844)
+        situations = [("wide", do("")), ("narrow", do("", phone)), ("dark", do("", prefers_color_scheme="dark")), ("on paper", do("", medium="print"))]
+        busy = [("the menu, on a phone", do("press('.mw-menu')", phone)), ("a word", do("focus('a.mw-word')")),
+                ("plain", do("press('.mw-plain-switch'); press('.mw-left-out')")), ("enlarged", do("press('.mw-enlarge')", phone)), ("without scripts", do("document.documentElement.className = ''"))]
+        text = []
+        for name, more in (("index", []), ("lesson_05_tp_gather", busy), ("lesson_06_newton_schulz", [("a step", do("focus('button[data-step]', 1)"))]),
+                           ("lesson_09_full_step", [("a grid that is refused", do("enter('#figure-09-dp', 0); enter('#figure-09-tp', 0); enter('#figure-09-model', 1)"))]),
+                           ("api", []), ("function_gather", [])):
+            text += [f"##### {name}", *looks_of(browser, lambda name=name: self.open(name, {}), situations + more)]
+        set_media(browser)
+        set_size(browser, 1280, 900)
+        expect_kept(self, "looks.txt", text)
 
 
 if __name__ == "__main__":

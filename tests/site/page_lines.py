@@ -30,10 +30,19 @@ const state = () => {
   const named = active && ["id", "class", "data-key", "data-place", "data-value", "href"].filter((name) => active.getAttribute(name))
     .map((name) => ` ${name}="${active.getAttribute(name)}"`).join("");
   lines.push(active && active !== document.body && active.checkVisibility() ? `the focus: ${active.tagName.toLowerCase()}${named}` : "the focus: none");
-  try { for (const name of Object.keys(localStorage).sort()) lines.push(`kept: ${name} = ${localStorage[name]}`); } catch (error) { /* nothing is kept */ }
+  for (const [name, value] of Object.entries(localStorage.all()).sort()) lines.push(`kept: ${name} = ${value}`);
   for (const word of window.became || []) lines.push(`became: ${word}`);
   window.became = [];
 };
+"""
+# In the place of the browser's memory, of which the next page may learn late: KEPT is what it begins with.
+MEMORY = """
+(() => {
+  const kept = new Map(Object.entries(KEPT));
+  const value = { getItem: (name) => kept.has(name) ? kept.get(name) : null, setItem: (name, text) => { kept.set(name, String(text)); },
+                  removeItem: (name) => { kept.delete(name); }, clear: () => kept.clear(), all: () => Object.fromEntries(kept) };
+  Object.defineProperty(window, "localStorage", { configurable: true, value });
+})();
 """
 # What a reader does, within ROOT. Of each event it is told whether the page has stopped what the browser does by itself; links lead nowhere.
 DO = """

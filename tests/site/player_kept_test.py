@@ -2,7 +2,9 @@
 
 import re
 
-from page_lines import DO, LINES, changed, expect_kept
+from headless_browser import set_media, set_size
+from page_lines import DO, LINES, MEMORY, changed, expect_kept
+from page_looks import looks_of
 from player_page import PlayerPage, block, by_hand, gathered_bucket, matrix, message
 
 PLAYER = 'const player = document.querySelector(".muonwalk-player");'
@@ -128,6 +130,7 @@ class Kept(PlayerPage):
 
     def play(self, recording):
         self.open({"lesson": {"number": "77", "title": "Stand-in"}, **recording, "before": ["Lesson 77", "", "", "about"], "after": ["OK"]},
+                  head=f"<script>{MEMORY.replace('KEPT', '{}')}</script>",
                   body='<div style="height:3000px"></div><p data-mw-steps="1">one</p><p data-mw-steps="2 3">two</p><p data-mw-steps=""></p>')
         self.settle()
 
@@ -145,13 +148,11 @@ class Kept(PlayerPage):
         return text
 
     def test_every_frame(self):
-        # Whatever other tests have done to the window, this page has the focus; and the browser remembers nothing of them.
+        # Whatever other tests have done to the window, this page has the focus.
         self.browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setFocusEmulationEnabled", {"enabled": False})
         text = []
         for name, recording, once in (("a bucket", gathered_bucket(), ONCE), ("sums", sums(), ()), ("slices", slices(), ()), ("a grid", grid(), ())):
-            self.play(recording)
-            self.script("localStorage.clear()")
             text += self.shown(name, recording, once)
         expect_kept(self, "player.txt", text)
 
@@ -164,3 +165,28 @@ class Kept(PlayerPage):
             self.open(recording)
             text += [f"=== {name}", *self.script(ELEMENTS)]
         expect_kept(self, "elements.txt", text)
+
+    def test_how_each_part_looks(self):
+        many = by_hand([([message(0, 1, 6, "reduce_scatter")], [[block("a", 0, 0, 6, 6)]] * 8)], dp=8)
+        text = []
+        for name, recording, frame, deed in (("a bucket", gathered_bucket(), 1, f"point('{STAGE} .player-map', 0.4, 0.1)"), ("sums", sums(), 1, "press('.player-badge', 1)"),
+                                             ("slices", slices(), 2, "press('.player-tab', 2)"), ("eight ranks", many, 0, "press('.player-tab', 1)"), ("broken", "null", 0, "")):
+            def bring(size=None, recording=recording, frame=frame, deed=deed, **media):
+                if size:
+                    set_size(self.browser, *size)
+                if media:
+                    set_media(self.browser, prefers_reduced_motion="reduce", **media)
+                if recording != "null":
+                    self.script(PLAYER + f"for (let at = 0; at < {frame}; ++at) player.querySelector('.player-forward').click();" + DO.replace("ROOT", "player") + deed)
+                    self.script("document.querySelector('.player-dock-body').hidden = false; document.querySelectorAll('details').forEach((fold) => fold.open = true)")
+                self.settle()
+
+            def set_up(recording=recording):
+                self.setUp()
+                self.open(recording, head=f"<script>{MEMORY.replace('KEPT', '{}')}</script>",
+                          body='<p data-mw-steps="1">one</p><figure class="mw-of-step">a picture</figure><p class="mw-in-player">a link</p>')
+
+            text += [f"##### {name}", *looks_of(self.browser, set_up, [("wide", bring), ("narrow", lambda bring=bring: bring((390, 844))),
+                                                                       ("dark", lambda bring=bring: bring(prefers_color_scheme="dark")), ("on paper", lambda bring=bring: bring(medium="print"))])]
+        set_media(self.browser)
+        expect_kept(self, "player_looks.txt", text)
