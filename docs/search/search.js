@@ -139,7 +139,7 @@
     list.dataset.query = query;
     open(results.length > 0);
     status.className = results.length ? "mw-search-heard" : "";
-    status.textContent = results.length ? `${results.length} results` : `Nothing was found for “${query}”.`;
+    status.textContent = results.length ? `${results.length} result${results.length > 1 ? "s" : ""}` : `Nothing was found for “${query}”.`;
     choose(results.length ? 0 : -1);
   }
 

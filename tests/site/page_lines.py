@@ -22,25 +22,75 @@ const add = (node, depth) => {
   lines.push(`${space}<${node.tagName.toLowerCase()}${shown.map(([name, value]) => ` ${name}="${value}"`).join("")}${state.join("")}>`);
   node.childNodes.forEach((child) => add(child, depth + 1));
 };
+// What is not in the elements: the classes and data of the page, where the focus is, what the browser keeps, and what became of the last deed.
+const state = () => {
+  const page = document.documentElement, active = document.activeElement;
+  const data = Object.entries(page.dataset).map(([name, value]) => ` data-${name}=${value}`).join("");
+  lines.push(`the page: ${[...page.classList].sort().join(" ")}${data}`);
+  const named = active && ["id", "class", "data-key", "data-place", "data-value", "href"].filter((name) => active.getAttribute(name))
+    .map((name) => ` ${name}="${active.getAttribute(name)}"`).join("");
+  lines.push(active && active !== document.body && active.checkVisibility() ? `the focus: ${active.tagName.toLowerCase()}${named}` : "the focus: none");
+  for (const [name, value] of Object.entries(localStorage.all()).sort()) lines.push(`kept: ${name} = ${value}`);
+  for (const word of window.became || []) lines.push(`became: ${word}`);
+  window.became = [];
+};
 """
-# What a reader does, within ROOT.
+# In the place of the browser's memory, of which the next page may learn late: KEPT is what it begins with.
+MEMORY = """
+(() => {
+  const kept = new Map(Object.entries(KEPT));
+  const value = { getItem: (name) => kept.has(name) ? kept.get(name) : null, setItem: (name, text) => { kept.set(name, String(text)); },
+                  removeItem: (name) => { kept.delete(name); }, clear: () => kept.clear(), all: () => Object.fromEntries(kept) };
+  Object.defineProperty(window, "localStorage", { configurable: true, value });
+})();
+"""
+# What a reader does, within ROOT. Of each event it is told whether the page has stopped what the browser does by itself; links lead nowhere.
 DO = """
+window.became = [];
 const at = (selector, place = 0) => ROOT.querySelectorAll(selector)[place];
-const key = (name, node = ROOT) => node.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+const dispatch = (node, event) => {
+  const after = (late) => {
+    if (late.defaultPrevented) window.became.push(`${late.type} stopped`);
+    else if (late.type === "click" && late.target.closest("a")) window.became.push(`to ${late.target.closest("a").getAttribute("href")}`);
+    if (late.type === "click" && late.target.closest("a")) late.preventDefault();
+  };
+  const types = ["click", event.type].filter((type, i, all) => all.indexOf(type) === i);
+  types.forEach((type) => addEventListener(type, after));
+  node.dispatchEvent(event);
+  types.forEach((type) => removeEventListener(type, after));
+};
+const key = (name, node = ROOT, held = {}) => dispatch(node, new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...held }));
 const press = (selector, place = 0) => at(selector, place)?.click();
 const focus = (selector, place = 0) => at(selector, place)?.focus();
-const enter = (selector, value, place = 0) => {
+const enter = (selector, value, place = 0, type = "input") => {
   const field = at(selector, place);
   if (field.tagName === "SELECT") field.selectedIndex = value; else field.value = value;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.dispatchEvent(new Event(type, { bubbles: true }));
 };
-const hover = (selector, type, place = 0) => at(selector, place).dispatchEvent(new PointerEvent(type, { pointerType: "mouse", bubbles: true }));
-const point = (selector, across, down) => {
+const hover = (selector, type, place = 0, pointerType = "mouse") =>
+  dispatch(at(selector, place), new PointerEvent(type, { pointerType, bubbles: !/enter|leave/.test(type), cancelable: true }));
+const touch = (selector, type, place = 0) => hover(selector, type, place, "touch");
+const point = (selector, across, down, type = "pointermove", pointerType = "mouse", detail = 0) => {
   const map = at(selector);
   if (!map) return;
   const box = map.getBoundingClientRect();
-  map.dispatchEvent(new PointerEvent("pointermove", { pointerType: "mouse", bubbles: true, clientX: box.left + across * box.width,
-                                                      clientY: box.top + down * box.height }));
+  dispatch(map, new PointerEvent(type, { pointerType, detail, bubbles: true, clientX: box.left + across * box.width,
+                                         clientY: box.top + down * box.height }));
+};
+// Does it while the clock stands; then all that waits comes in its turn, fifty times at most.
+const hurried = (deed, most = 50) => {
+  const own = [window.setTimeout, window.clearTimeout], waiting = new Map();
+  let last = 0;
+  window.setTimeout = (call, time) => { waiting.set(++last, [call, time]); return last; };
+  window.clearTimeout = (which) => waiting.delete(which);
+  deed();
+  for (let left = most; left && waiting.size; --left) {
+    const [which, [call, time]] = waiting.entries().next().value;
+    waiting.delete(which);
+    window.became.push(`after ${time} ms`);
+    call();
+  }
+  [window.setTimeout, window.clearTimeout] = own;
 };
 """
 

@@ -42,7 +42,7 @@ void start(Rank& rank, Local& local) {{
 }}
 
 void again(Rank& rank, Local& local) {{
-  rank.say("less < more");
+  rank.say(plan_layout("less < more"));{more}
 }}
 
 // ## The reference
@@ -121,6 +121,8 @@ def _of_lesson(lesson):
             shown = "".join(f'<div class="line">{html.escape(line, quote=False)}</div>\n' for line in lines)
             shown = shown.replace("gather_plan", '<a class="code hl_function" href="namespacemuonwalk.html#a00000000000000000000000000000003">gather_plan</a>')
             shown = shown.replace("gather(1)", '<a class="code hl_function" href="namespacemuonwalk.html#a00000000000000000000000000000001">gather</a>(1)')
+            for name, space, anchor in (("plan_layout", "", 5), ("tp_gather", "", 8), ("run", "_1_1sim", 7)):
+                shown = re.sub(rf"\b{name}(?=\()", f'<a class="code hl_function" href="namespacemuonwalk{space}.html#a{anchor:032}">{name}</a>', shown)
             parts.append(f'<div class="fragment">{shown}</div><!-- fragment -->')
         else:
             parts.append(_prose(line.replace("/** ", "").replace(" */", "") for line in lines if "\\page" not in line))
@@ -135,7 +137,8 @@ def _write(path, text):
 def _lessons(root):
     _write(root / "lessons/CMakeLists.txt", "".join(f"add_lesson({name})\n" for name, *_ in _LESSONS) + "add_exercise(lesson_05_tp_gather join_rows)\n")
     for name, title, needs in _LESSONS:
-        words = {"number": name[7:9], "title": title, "needs": needs, "section": "Redundant work" if name[7:9] == "09" else "The cost"}
+        words = {"number": name[7:9], "title": title, "needs": needs, "section": "Redundant work" if name[7:9] == "09" else "The cost",
+                 "more": "\n  run(tp_gather(rank.tp(), 1));" if name[7:9] == "09" else ""}
         _write(root / "lessons" / name / f"{name}.cpp", _LESSON.format(**words))
         _write(root / "lessons" / name / f"{name}.expected", _EXPECTED.format(**words))
         _write(root / "lessons" / name / f"{name}.bugs.expected", _BUGS)
@@ -176,8 +179,8 @@ def _material(material):
          "states": [[[[at, 2], ["", str(at)]], [[at, 0, 3], ["", "<"]]] if at != 1 else "it can't be; try <less>" for at in range(8)]}))
 
 
-def _member(kind, name, anchor):
-    return (f'<member kind="{kind}"><name>{name}</name><anchorfile>namespacemuonwalk.html</anchorfile>'
+def _member(kind, name, anchor, space=""):
+    return (f'<member kind="{kind}"><name>{name}</name><anchorfile>namespacemuonwalk{space}.html</anchorfile>'
             f"<anchor>a{anchor:032}</anchor></member>")
 
 
@@ -191,9 +194,16 @@ def _doxygen(root, out, tags):
                 f'<tr class="memdesc:a{anchor:032}"><td class="x">&#160;</td><td>{says}<br /></td></tr>\n')
 
     members = _member("function", "gather", 1) + _member("function", "gather", 2) + _member("typedef", "Kind", 4) + _member("function", "gather_plan", 3)
+    members += _member("function", "tp_gather", 8)
+    planned = _member("function", "plan_layout", 5) + _member("enumeration", "Cut", 6)
+    ran = _member("function", "run", 7, "_1_1sim")
     _write(tags, f'''<tagfile>
+      <compound kind="file"><name>plan.hpp</name><path>{root.resolve()}/src/layout/</path><filename>plan_8hpp.html</filename>{planned}</compound>
+      <compound kind="file"><name>run.hpp</name><path>{root.resolve()}/sim/world/</path><filename>run_8hpp.html</filename>{ran}{planned}</compound>
+      <compound kind="file"><name>run.cpp</name><path>{root.resolve()}/sim/world/</path><filename>run_8cpp.html</filename>{ran}</compound>
+      <compound kind="namespace"><name>muonwalk::sim</name><filename>namespacemuonwalk_1_1sim.html</filename>{ran}</compound>
       <compound kind="file"><name>steps.hpp</name><path>{root.resolve()}/src/optim/</path><filename>steps_8hpp.html</filename>{members}</compound>
-      <compound kind="namespace"><name>muonwalk</name><filename>namespacemuonwalk.html</filename>{members}</compound>
+      <compound kind="namespace"><name>muonwalk</name><filename>namespacemuonwalk.html</filename>{members}{planned}</compound>
       <compound kind="class"><name>muonwalk::Rank</name><filename>classmuonwalk_1_1Rank.html</filename>
         <member kind="function"><name>show</name><anchorfile>classmuonwalk_1_1Rank.html</anchorfile><anchor>b1</anchor></member></compound></tagfile>''')
     pages = {
@@ -201,12 +211,17 @@ def _doxygen(root, out, tags):
             f"<!-- site: {mark} -->\n" for mark in ("start", "journey", "muon", "torch", "lessons", "graph")) + "</div>"),
         "md_docs_glossary.html": ("Glossary", "Glossary", '<div class="textblock"><ul><li><b>rank</b>: a copy</li>\n<li><b>TP slice</b>: rows</li></ul></div>'),
         "namespacemuonwalk.html": ("muonwalk", "muonwalk Namespace Reference", '<div class="textblock"><p>All of it.</p></div>' + item("gather", 1) +
-                                   item("Kind", 4)),
+                                   item("Kind", 4) + item("Cut", 6) + item("tp_gather", 8)),
+        "namespacemuonwalk_1_1sim.html": ("sim", "muonwalk::sim Namespace Reference", '<h2 class="groupheader">Functions</h2>' + item("run", 7)),
+        "plan_8hpp.html": ("src/layout/plan.hpp File Reference", "plan.hpp File Reference", '<div class="textblock"><p>The plan.</p></div><table>' +
+                           row("plan_layout", 5, "Plans the layout: as it is.") + row("Cut", 6, "") + "</table>"),
+        "run_8hpp.html": ("sim/world/run.hpp File Reference", "run.hpp File Reference", "<table>" + row("run", 7, "Runs it. Twice.") + "</table>"),
         "steps_8hpp.html": ("src/optim/steps.hpp File Reference", "steps.hpp File Reference",
                             '<div class="textblock"><p>The steps.</p></div><a href="dir_1.html">src</a><table>' + row("gather", 1, "Does gather.") +
                             row("muonwalk::gather", 2, "Also by its name: at once. Twice.") + row("Kind", 4, "A kind.") + row("gather_plan", 3, "Plans.") + "</table>"),
         "classmuonwalk_1_1Rank.html": ("Rank", "muonwalk::Rank Class Reference", '<div class="textblock"><p>One rank.</p></div><a href="namespacemuonwalk.html#'
-                                       f'a{4:032}">Kind</a><a class="el" href="classmuonwalk_1_1Rank-members.html">List</a>'
+                                       f'a{4:032}">Kind</a><a href="namespacemuonwalk.html#a{6:032}a{1:032}">kCut</a><a href="namespacemuonwalk.html#gone">gone</a>'
+                                       '<a href="hierarchy.html">all</a><a class="el" href="classmuonwalk_1_1Rank-members.html">List</a>'
                                        '<a id="b1" name="b1"></a>\n<h2 class="memtitle">show()</h2><div class="memdoc"><p>Shows.</p></div><hr/>x'),
     }
     for lesson in lessons_in_order(root):
@@ -215,7 +230,9 @@ def _doxygen(root, out, tags):
         text = text if name != "index.html" and not name.startswith(("lesson", "md_")) else text.removesuffix("</div>") + "</div>"
         page = _PAGE.format(title=html.escape(title), heading=html.escape(heading), text=text)
         _write(out / name, page)
-    for name in ("files.html", "dir_1.html", "menu.js", "shell.js", "classmuonwalk_1_1Rank-members.html", "doxygen.css"):
+    for name in ("files.html", "dir_1.html", "menu.js", "shell.js", "classmuonwalk_1_1Rank-members.html", "doxygen.css", "tabs.css", "a.md5", "b.map", "dir_2.html",
+                 "functions.html", "functions_g.html", "namespacemembers_x.html", "globals.html", "hierarchy.html", "annotated.html", "classes.html", "pages.html",
+                 "namespaces.html", "search.js", "words.js", "lesson.js", "drawings.js", "bars.js", "curves.js", "memory.js", "picture.svg"):
         _write(out / name, f"/* {name} */\n")
 
 
@@ -228,6 +245,8 @@ def make(folder):
     _write(root / "docs/glossary.md", "# Glossary\n\n- **rank**: a copy\n  of `it`.\n- **TP slice**: some \"rows\".\n")
     _write(root / "src/optim/steps.hpp", _HEADER)
     _write(root / "src/optim/steps.cpp", _SOURCE)
+    _write(root / "src/optim/gather.cpp", "template <class T>\nT tp_gather(Group tp, T n) {\n  return n;\n}\n")
+    _write(root / "src/layout/plan.hpp", "/// Plans the layout.\ninline Layout plan_layout(const char* name) { return {}; }\n")
     _write(root / "src/optim/plans.cpp", "int gather_plan(int n) {\n  return gather(n);\n}\n")
     _lessons(root)
     _material(material)
