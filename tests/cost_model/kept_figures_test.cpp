@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "sim/cost_model/cluster_file.hpp"
+#include "sim/cost_model/found_layouts_output.hpp"
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/machine_costs.hpp"
 #include "sim/cost_model/plan_time.hpp"
@@ -16,6 +18,7 @@
 #include "sim/cost_model/stage_times.hpp"
 #include "sim/cost_model/step_comparison.hpp"
 #include "sim/cost_model/sweet_spot_map.hpp"
+#include "sim/cost_model/sweet_spot_output.hpp"
 #include "sim/cost_model/training_memory.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
@@ -125,6 +128,19 @@ std::string cost_line(const MuonCost& cost) {
   return fmt::format("  flops {}, mean {}, sent {}, kept {}, transient {}\n", n(cost.flops), n(cost.mean_flops),
                      n(cost.bytes_sent), n(cost.kept_bytes), n(cost.transient_bytes));
 }
+
+// A document with its numbers to nine digits.
+nlohmann::ordered_json to_nine_digits(nlohmann::ordered_json json) {
+  if (json.is_number_float()) return n(json.get<double>());
+  if (json.is_structured())
+    for (auto& each : json) each = to_nine_digits(each);
+  return json;
+}
+std::string document(const std::string& text) {
+  return to_nine_digits(nlohmann::ordered_json::parse(text)).dump(1) + "\n";
+}
+
+std::string joined(const std::vector<std::string>& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
 
 }  // namespace
 
@@ -238,7 +254,8 @@ TEST_CASE("what Muon costs on three levels: every strategy, with and without ove
 }
 
 TEST_CASE("comparisons on three levels: the cells of two maps, and the line between, as they are kept") {
-  const Cluster cluster = three_levels();
+  Cluster cluster = three_levels();
+  cluster.levels[1].accelerators = 32;  // groups of powers of two lie evenly
   std::string text;
   for (const std::string& model : model_shape_names())
     for (const std::string& name : cluster_names())
@@ -378,4 +395,30 @@ TEST_CASE("the trace of a predicted step on three levels: every span of every st
     }
   }
   muonwalk::testing::expect_golden("cost_traces.txt", text);
+}
+
+TEST_CASE("maps, searches and explanations on three levels: text, JSON, CSV and picture, as they are kept") {
+  Cluster cluster = three_levels();
+  cluster.levels[1].accelerators = 32;
+  std::string text;
+  for (const auto& [columns, software, most] : {std::tuple{MapColumns::links, "nanotron", 101},
+                                                {MapColumns::grid, "", 26},
+                                                {MapColumns::grid, "megatron", 8}}) {
+    const bool steps = *software != '\0';
+    const SweetSpotMap map =
+        sweet_spot_map({model_shape("3B"), cluster, steps ? &software_of(software) : nullptr, columns, 0, most});
+    if (most > 8)
+      text += joined(sweet_spot_text(map)) + sweet_spot_csv(map) + sweet_spot_svg(map);
+    else
+      text += document(sweet_spot_json(map));
+  }
+  const LayoutSearch search{model_shape("3B"), cluster, software_of("nanotron"), 8, 0, true};
+  const FoundLayouts found = find_layouts(search, 2);
+  text += joined(layouts_text(search, found)) + layouts_csv(found) + document(layouts_json(search, found));
+  const Case each = cases()[12];
+  const StepQuestion question{model_shape(each.model), cluster, software_of(each.software), each.layout};
+  for (const StepPrediction& prediction : {predict_muon(question, MuonWay()), predict_adamw(question)})
+    text += joined(explanation_text(question, prediction)) + explanation_csv(prediction) +
+            document(explanation_json(question, prediction));
+  muonwalk::testing::expect_golden("cost_outputs.txt", text);
 }

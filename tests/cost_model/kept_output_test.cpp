@@ -12,6 +12,7 @@
 
 TEST_CASE("muonwalk-scale: what it says of made-up questions is, word by word, what is kept") {
   const char* questions[] = {
+      "--help", "plan --help", "explain --help", "map --help", "predict --help", "validate --help", "measure --help",
       "list", "plan --gpus 64", "plan --gpus 32 --model qwen3-30b --most 2 --csv",
       "plan --gpus 16 --model 1B --optimizer adamw --software megatron --cluster a100-selene",
       "plan --gpus 8 --model gpt2 --sequences 64 --cluster rtx4090-100gbe --most 3",
