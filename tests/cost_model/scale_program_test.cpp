@@ -159,6 +159,8 @@ TEST_CASE("muonwalk-scale explain: one layout, and its trace") {
   const std::string csv = output(words);
   CHECK(csv.rfind("of,term,amount,unit", 0) == 0);
   CHECK(csv.find("Newton–Schulz") == std::string::npos);
+  // As many chunks as there are layers.
+  output({"explain", "--pp", "8", "--accumulation", "8", "--chunks", "4"});
   // What is hidden behind Newton–Schulz is not in the step.
   words = explain;
   words.insert(words.end(), {"--strategy", "a", "--csv"});
