@@ -64,7 +64,10 @@ TEST_CASE("clusters and steps on this machine: their texts are, word by word, wh
     step.predicted_bytes = step.counted_bytes = 1'234'567LL << i;
     steps.push_back(step);
   }
-  text += here_table(steps) + "\n" + here_table({steps[1]}) + "\n";
+  text += here_table(steps) + "\n" + here_table({steps[1]}) + "\n" + here_table({steps[0]}) + "\n";
+  StepHere quiet = steps[0];
+  quiet.measured_seconds = 0.02;
+  text += here_table({steps[0], quiet, steps[1]}) + "\n" + here_table({steps[2], quiet}) + "\n";
   steps[0].counted_bytes += 1;
   steps[2].difference = "rank 3: dp all_gather of float32: 1 byte more";
   text += here_table(steps) + "\n";

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/golden/golden_text.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/sim/run_program.hpp"
 
 namespace {
@@ -60,4 +61,30 @@ TEST_CASE("lessons 14 to 22 on other grids and of other models: their screens ar
        "19_pipeline_3d --schedule gpipe --dp 1 --tp 1 --pp 3 --micro-batches 5",
        "19_pipeline_3d --dp 2 --tp 1 --pp 2 --verbose 2", "21_scale_out --dp 3 --tp 2",
        "21_scale_out --dp 2 --tp 2 --precision bf16", "22_nccl --dp 3 --tp 1"});
+}
+
+TEST_CASE("pictures that lessons draw from plans: every shape and word is what is kept") {
+  std::string text;
+  const std::pair<const char*, const char*> pictures[] = {
+      {"01_grid --dp 3 --pp 2 --tp 2", "grid"},
+      {"03_virtual_buffer --dp 2 --tp 2 --mark 1", "buffer"},
+      {"12_matched_rms", "rms"},
+      {"14_memory --dp 3 --tp 1", "memory"},
+      {"15_sharding_layouts --dp 3", "layouts"},
+      {"16_strategies --dp 2 --tp 2", "costs"},
+      {"17_overlap --dp 3", "schedules"},
+      {"19_pipeline_3d --dp 1 --tp 1 --pp 3 --micro-batches 4", "schedules"}};
+  for (const auto& [question, name] : pictures) {
+    const TemporaryFolder folder;
+    std::istringstream words(question);
+    std::string word;
+    words >> word;
+    std::vector<std::string> command = {std::string(MUONWALK_LESSONS) + "/lesson_" + word};
+    while (words >> word) command.push_back(word);
+    command.insert(command.end(), {"--world", "threads", "--svg", folder.path() + "/"});
+    const muonwalk::testing::Outcome outcome = muonwalk::testing::run_program(command, 120);
+    CHECK_MESSAGE(outcome.exit_code == 0, question << ": " << outcome.err);
+    text += std::string("$ lesson_") + question + "\n" + read_text(folder.file(std::string(name) + ".svg"));
+  }
+  muonwalk::testing::expect_golden("other_pictures.txt", text);
 }
