@@ -317,6 +317,61 @@ TEST_CASE("levels have to nest, and a share of the peak is at most 1") {
   CHECK(holds(sentence("h100-efa", "/levels/1/all_reduce/points/3/units", 2), "not above that of the point before"));
 }
 
+TEST_CASE("limits of a file hold to the last one") {
+  const TemporaryFolder folder;
+  const json good = json::parse(cluster_json(cluster_of("a100-selene")));
+  const auto sentence = [&](const std::string& place, const json& value) {
+    json changed = good;
+    changed[json::json_pointer(place)] = value;
+    write_text(folder.file("it.json"), changed.dump());
+    return refusal([&] { cluster_of(folder.file("it.json")); });
+  };
+  const std::string speed = "/accelerator/peak_tflop_per_s", name = "/accelerator/name";
+  for (const double number : {1e-12, 1e15}) CHECK(sentence(speed, number) == "");
+  for (const double number : {0.99e-12, 1.01e15})
+    CHECK(holds(sentence(speed, number), "takes a number above 0, from 1e-12 to 1e+15"));
+  CHECK(sentence(name, std::string(1000, 'x')) == "");
+  CHECK(holds(sentence(name, std::string(1001, 'x')), "has 1001 bytes; a text has from 1 to 1000"));
+  CHECK(holds(sentence(name, ""), "has 0 bytes; a text has from 1 to 1000"));
+  CHECK(sentence("/levels/1/accelerators_joined", 1'000'000'000) == "");
+  CHECK(holds(sentence("/levels/1/accelerators_joined", 1'000'000'008), "is not a whole number from 1 to 1000000000"));
+  CHECK(sentence("/accelerator/product_efficiency/points/2/share_of_peak", 1) == "");
+  json levels = json::array();
+  for (int i = 0; i < 65; ++i) {
+    levels.push_back(good["levels"][0]);
+    if (i < 27) levels.back()["accelerators_joined"] = 8 << i;
+  }
+  CHECK(holds(sentence("/levels", levels), "is not a list of 1 to 64 objects"));
+  levels.erase(levels.begin() + 64);
+  CHECK(holds(sentence("/levels", levels), "which is not a multiple of the"));  // as many may be there
+  CHECK(holds(sentence("/levels", json::array()), "is not a list of 1 to 64 objects"));
+  // "all" is for the outermost level alone.
+  json three = json::array({good["levels"][0], good["levels"][1], good["levels"][1]});
+  CHECK(holds(sentence("/levels", three), "accelerators_joined\" is not a whole number from 1"));
+  three[1]["accelerators_joined"] = 32;
+  CHECK(sentence("/levels", three) == "");
+  // Of a megabyte, spaces count too.
+  const std::string text = good.dump();
+  write_text(folder.file("it.json"), text + std::string((1 << 20) - text.size(), ' '));
+  CHECK(refusal([&] { cluster_of(folder.file("it.json")); }) == "");
+  write_text(folder.file("it.json"), text + std::string((1 << 20) - text.size() + 1, ' '));
+  CHECK(holds(refusal([&] { cluster_of(folder.file("it.json")); }), "it is larger than 1 MiB"));
+  // Ten levels of brackets are read, and found to be no cluster; eleven are not.
+  for (const int depth : {10, 11}) {
+    write_text(folder.file("it.json"), "{\"name\": " + std::string(static_cast<std::size_t>(depth) - 1, '[') + "1" +
+                                           std::string(static_cast<std::size_t>(depth) - 1, ']') + "}");
+    const std::string said = refusal([&] { cluster_of(folder.file("it.json")); });
+    CHECK_MESSAGE(holds(said, depth == 10 ? "\"name\" is not a text" : "it has more than 10 levels"), said);
+  }
+  // Numbers of ranks rise.
+  json machine = json::parse(machine_costs_json(made_up_machine()));
+  for (const int ranks : {2, 1}) {
+    machine["transports"]["gloo"][1]["ranks"] = ranks;
+    write_text(folder.file("it.json"), machine.dump());
+    CHECK(holds(refusal([&] { cluster_of(folder.file("it.json")); }), "is not above that of the entry before"));
+  }
+}
+
 TEST_CASE("the page about these files has an example that is read, and names every field") {
   const std::string page = read_text(std::string(MUONWALK_ROOT) + "/docs/cost-model.md");
   const std::size_t begin = page.find("```json\n") + 8, end = page.find("```", begin);

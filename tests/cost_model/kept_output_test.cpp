@@ -12,6 +12,7 @@
 
 TEST_CASE("muonwalk-scale: what it says of made-up questions is, word by word, what is kept") {
   const char* questions[] = {
+      "--help", "plan --help", "explain --help", "map --help", "predict --help", "validate --help", "measure --help",
       "list", "plan --gpus 64", "plan --gpus 32 --model qwen3-30b --most 2 --csv",
       "plan --gpus 16 --model 1B --optimizer adamw --software megatron --cluster a100-selene",
       "plan --gpus 8 --model gpt2 --sequences 64 --cluster rtx4090-100gbe --most 3",
@@ -63,7 +64,10 @@ TEST_CASE("clusters and steps on this machine: their texts are, word by word, wh
     step.predicted_bytes = step.counted_bytes = 1'234'567LL << i;
     steps.push_back(step);
   }
-  text += here_table(steps) + "\n" + here_table({steps[1]}) + "\n";
+  text += here_table(steps) + "\n" + here_table({steps[1]}) + "\n" + here_table({steps[0]}) + "\n";
+  StepHere quiet = steps[0];
+  quiet.measured_seconds = 0.02;
+  text += here_table({steps[0], quiet, steps[1]}) + "\n" + here_table({steps[2], quiet}) + "\n";
   steps[0].counted_bytes += 1;
   steps[2].difference = "rank 3: dp all_gather of float32: 1 byte more";
   text += here_table(steps) + "\n";

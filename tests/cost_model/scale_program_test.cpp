@@ -159,6 +159,14 @@ TEST_CASE("muonwalk-scale explain: one layout, and its trace") {
   const std::string csv = output(words);
   CHECK(csv.rfind("of,term,amount,unit", 0) == 0);
   CHECK(csv.find("Newton–Schulz") == std::string::npos);
+  // As many chunks as there are layers.
+  output({"explain", "--pp", "8", "--accumulation", "8", "--chunks", "4"});
+  // What is hidden behind Newton–Schulz is not in the step.
+  words = explain;
+  words.insert(words.end(), {"--strategy", "a", "--csv"});
+  const std::string in_turn = output(words);
+  words.emplace_back("--overlap");
+  CHECK(output(words) != in_turn);
   // Another strategy is another step.
   words = explain;
   words.insert(words.end(), {"--strategy", "a"});
@@ -174,6 +182,11 @@ TEST_CASE("muonwalk-scale map: text, data, a picture and a page") {
   CHECK(read_text(folder.file("m.svg")).find("<svg") != std::string::npos);
   CHECK(read_text(folder.file("m.html")).find("<html") != std::string::npos);
   expect_columns(output({"map", "--gpus", "64"}));
+  // The picture is of the map that was asked for, also where a page has the other one as well.
+  output({"map", "--gpus", "64", "--over", "grid", "--csv", "--svg", folder.file("alone.svg")});
+  CHECK(read_text(folder.file("alone.svg")) == read_text(folder.file("m.svg")));
+  output({"map", "--gpus", "64", "--svg", folder.file("links.svg")});
+  CHECK(read_text(folder.file("links.svg")) != read_text(folder.file("m.svg")));
   CHECK(nlohmann::json::parse(output({"map", "--gpus", "16", "--json"})).is_object());
 }
 
@@ -429,6 +442,7 @@ TEST_CASE("muonwalk-scale: files that are written are told apart from each other
   refused({"map", "--gpus", "16", "--cluster", cluster, "--svg", cluster}, "--cluster");
   refused({"map", "--gpus", "16", "--cluster", cluster, "--html", cluster}, "--cluster");
   refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", cluster}, "--cluster");
+  refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", folder.path() + "/./mine.json"}, "--cluster");
   for (const std::string& place : {folder.file("none/x"), folder.path()}) {
     refused({"map", "--gpus", "16", "--svg", place}, "can't write");
     refused({"map", "--gpus", "16", "--html", place}, "can't write");

@@ -145,6 +145,22 @@ test_install_as_root() {
   expect_no_call sudo
 }
 
+test_install_what_was_removed() {
+  : "a package that was removed and left its settings behind is missing, and so is one that is half installed"
+  stub id 'echo 0'
+  stub apt-cache
+  # Of the rest, whatever is asked for is installed.
+  # shellcheck disable=SC2016
+  stub dpkg-query '[[ $2 == *"{Package} "*"{db:Status-Status}"* ]] || exit 1
+for package in "${@:3}"; do
+  case $package in cmake) echo "cmake config-files" ;; ninja-build) echo "ninja-build half-installed" ;; *) echo "$package installed" ;; esac
+done'
+  stub apt-get 'exit 100'
+  walk 05
+  expect_status 3
+  expect_call "$apt_install cmake ninja-build"
+}
+
 test_install_with_empty_lists() {
   : "where apt knows none of the packages, its lists are updated first"
   echo cmake >"$absent"
@@ -265,6 +281,17 @@ test_packages_for_a_purpose() {
   expect_call "$apt_install cmake clang-tools-19"
   walk test
   expect_call "$apt_install cmake clang-tools-19 doxygen chromium"
+  : >"$calls"
+  walk test soak
+  expect_call "$apt_install cmake chromium"
+  local word
+  for word in "" bench "notebooks --library" "notebooks --jupyter" "try 05"; do
+    : >"$calls"
+    # shellcheck disable=SC2086
+    walk $word
+    expect_status 3
+    expect_call "$apt_install cmake"
+  done
 }
 
 # --- building and running ---------------------------------------------------------------------------------------------
@@ -584,6 +611,34 @@ add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmak
   walk test --repeat nonsense  # the counts of the last run are not this one's
   expect_status 3
   expect_err "ctest ended without results; its own words are above"
+}
+
+test_presets() {
+  : "test takes a preset and hands the rest to ctest, and each preset has a folder of its own"
+  # shellcheck disable=SC2016
+  stub ctest 'for word in "$@"; do case $word in *.xml) echo "<testsuite" >"$word" && echo "	tests=\"0\"" >>"$word" ;; esac; done; exit 5'
+  local preset folder jobs
+  jobs=$(getconf _NPROCESSORS_ONLN)
+  for preset in "" release debug asan; do
+    folder=$project/build
+    case $preset in debug | asan) folder=$folder/$preset ;; esac
+    # shellcheck disable=SC2086
+    walk test $preset -R "some tests" --verbose
+    expect_status 1
+    expect_call "ctest --preset ${preset:-release} -j $jobs --output-junit $folder/test_results.xml -R some tests --verbose"
+    expect_last_line "0 passed, 1 failed"
+    [[ -x $folder/bin/bench_talk ]] || fail "everything should have been built in $folder"
+  done
+}
+
+test_build_folder_that_takes_nothing() {
+  : "a build folder that can't be written to is named, exit 3"
+  rm -rf "$project/build"
+  ln -s "$scratch/nowhere/at all" "$project/build"
+  walk 05
+  rm "$project/build"
+  expect_status 3
+  expect_words "$project/build can't be written to, and the build goes there; make it writable for you"
 }
 
 test_soak() {

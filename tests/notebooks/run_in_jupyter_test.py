@@ -63,6 +63,33 @@ class RunInJupyter(unittest.TestCase):
         done = self.run_with()
         self.assertEqual((done.returncode, done.stdout), (0, "lesson_05_tp_gather: ran from top to bottom\n1 passed, 0 failed\n"))
 
+    def test_what_jupyter_is_asked_and_what_it_finds(self):
+        """The limit of a cell, the library, and each notebook in its own folder; a count at the end."""
+        with TemporaryDirectory() as folder:
+            program, asked = Path(folder) / "jupyter", Path(folder) / "asked"
+            program.write_text(STAND_IN.format(python=sys.executable, kernels=["xcpp17"], nbconvert=0, code=0, outputs=[], root=str(ROOT))
+                               .replace("    assert Path", f"    open({str(asked)!r}, 'a').write(json.dumps([words, os.getcwd(),"
+                                        " os.environ.get('MUONWALK_LIBRARY'), os.environ['MUONWALK_ASIDES_APART'],"
+                                        " os.environ['CPLUS_INCLUDE_PATH']]) + '\\n')\n    sys.exit(1) if '_07_' in words[-1] else None\n"
+                                        "    assert Path"), encoding="utf-8")
+            program.chmod(0o755)
+            notebooks = [NOTEBOOK, ROOT / "notebooks" / "lesson_07_tp_shard.ipynb", ROOT / "notebooks" / "lesson_04_dp_gather.ipynb"]
+            environment = {**os.environ, "PATH": folder, "CPLUS_INCLUDE_PATH": "/before"}
+            environment.pop("MUONWALK_LIBRARY", None)
+            given = ["--limit", "7.5", "--library", "some/lib.so"]
+            for options, limit, library in (([], "120", None), (given, "7.5", f"{os.getcwd()}/some/lib.so")):
+                asked.write_text("", encoding="utf-8")
+                done = subprocess.run([sys.executable, RUN, *options, *notebooks], capture_output=True, text=True, timeout=60, check=False,
+                                      env=environment)
+                self.assertEqual((done.returncode, done.stdout), (
+                    1, "lesson_05_tp_gather: ran from top to bottom\n\nlesson_07_tp_shard: FAILED\n"
+                       "lesson_04_dp_gather: ran from top to bottom\n2 passed, 1 failed\n"), done.stderr)
+                lines = [json.loads(line) for line in asked.read_text(encoding="utf-8").splitlines()]
+                self.assertEqual([words[-1] for words, *_ in lines], [str(path) for path in notebooks])
+                for words, where, *found in lines:
+                    self.assertIn(f"--ExecutePreprocessor.timeout={limit}", words)
+                    self.assertEqual((where, found), (str(ROOT / "notebooks"), [library, "1", f"{ROOT}:/before"]))
+
     def test_a_notebook_that_fails_is_told_with_what_nbconvert_said(self):
         done = self.run_with(code=1)
         self.assertEqual(done.returncode, 1)

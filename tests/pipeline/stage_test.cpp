@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "src/errors.hpp"
@@ -34,7 +36,7 @@ struct RankResult {
   StageGradients step;
   std::vector<Call> calls;
   Ledger counted;
-  Index most_held = 0;  // activations, in elements, between two moves
+  std::vector<PipelineMove> told;  // each move twice: as its work begins, and as it ends
 };
 
 StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
@@ -50,6 +52,8 @@ StageGradients run_on(const ModelCase& c, TestRank& rank, RankResult& result) {
   for (const auto& group : rank.groups) group.second->observe(list);
   StageContext context{c.config, c.grid, rank.place, rank.tp, rank.group("pp")};
   if (rank.groups.count("first and last stage") > 0) context.ends = &rank.group("first and last stage");
+  context.begins = [&result](PipelineMove move) { result.told.push_back(move); };
+  context.ended = context.begins;
   rank.ledger.clear();
   StageGradients gradients = run_stage(context, tensors, c.schedule, batches, c.scale());
   result.calls = std::move(list.calls);
@@ -123,7 +127,115 @@ std::string first_unplanned_of_all(const ModelCase& c, const std::vector<RankRes
   return "";
 }
 
+// Every move is told twice, one after the other, in the order of the schedule.
+bool told_in_order(const ModelCase& c, int stage, const std::vector<PipelineMove>& told) {
+  const std::vector<PipelineMove> moves = pipeline_moves(c.schedule, c.grid.pp(), stage, c.micro_batches / c.grid.dp());
+  if (told.size() != 2 * moves.size()) return false;
+  for (std::size_t i = 0; i < told.size(); ++i)
+    if (!(told[i] == moves[i / 2])) return false;
+  return true;
+}
+
+// Operations of all matrices that a token goes through in a forward pass of the layers: two per element, and a share
+// of the experts; and the same of the output layer.
+double weight_flops(const GptConfig& config, const ModelPart& part) {
+  double sum = 0;
+  for (const Parameter& parameter : part_parameters(config, {part.layers, false, false})) {
+    if (parameter.dims == 1) continue;
+    const bool of_expert = parameter.name.find(".experts.") != std::string::npos;
+    const double share = of_expert ? static_cast<double>(config.chosen) / static_cast<double>(config.experts) : 1.0;
+    sum += share * 2 * static_cast<double>(parameter.shape.size());
+  }
+  return sum + (part.last ? 2 * static_cast<double>(config.vocabulary * config.width) : 0);
+}
+
 }  // namespace
+
+TEST_CASE("stage_plan: the operations of each move are those of its matrices and of the scores, shared by TP ranks") {
+  for (std::uint32_t seed = 1; seed <= 80; ++seed) {
+    const ModelCase c = random_model(seed);
+    INFO(c.text());
+    const double rows = static_cast<double>(c.rows()), tokens = static_cast<double>(c.config.tokens);
+    const int micro_batches = c.micro_batches / c.grid.dp();
+    for (int stage = 0; stage < c.grid.pp(); ++stage) {
+      const ModelPart part = stage_part(c.config, c.grid.pp(), stage);
+      // Of each head's scores, and of what they mix: as many channels as the model has, and half of the square.
+      const double scores = 2 * 2 * rows * (tokens + 1) / 2 * static_cast<double>(c.config.width * part.layers.size());
+      const double all = rows * weight_flops(c.config, part) + scores;
+      double forward = 0, backward = 0;
+      int forwards = 0, backwards = 0, tied = 0;
+      for (int tp = 0; tp < c.grid.tp(); ++tp) {
+        const Plan plan =
+            stage_plan(c.config, c.grid, c.grid.place(c.grid.rank(0, tp, stage)), c.schedule, micro_batches, c.rows());
+        for (const Operation& operation : plan.operations)
+          if (const Work* work = std::get_if<Work>(&operation)) {
+            const bool is_tied = work->phase == phases::tied_embedding, goes_on = work->phase == phases::forward;
+            tied += is_tied ? 1 : 0;
+            if (is_tied) {
+              CHECK(work->shape == Shape{c.config.vocabulary / c.grid.tp(), c.config.width});
+              CHECK(work->flops == 0);
+              continue;
+            }
+            CHECK(work->shape == Shape{c.rows(), c.config.width});
+            (goes_on ? forward : backward) += work->flops;
+            ++(goes_on ? forwards : backwards);
+          }
+      }
+      CHECK(forwards == micro_batches * c.grid.tp());
+      CHECK(backwards == forwards);
+      CHECK(tied == (c.config.tied && c.grid.pp() > 1 && (part.first || part.last) ? c.grid.tp() : 0));
+      CHECK(backward == doctest::Approx(2 * forward));
+      // What is not shared, every TP rank does: keys and values of fewer heads than ranks, and the router.
+      const double tp = c.grid.tp(), width = static_cast<double>(c.config.width),
+                   layers = static_cast<double>(part.layers.size());
+      const double kv_heads = static_cast<double>(c.config.kv_heads), head = static_cast<double>(c.config.head_width());
+      const double again = rows * layers * width * 2 *
+                           (2 * std::max(0.0, tp - kv_heads) * head + (tp - 1) * static_cast<double>(c.config.experts));
+      CHECK(forward / micro_batches == doctest::Approx(all + again));
+    }
+  }
+}
+
+TEST_CASE("activation_elements: by hand, of one layer on one rank and on two; experts are refused") {
+  GptConfig config;
+  config.vocabulary = 24;
+  config.width = 16;
+  config.layers = 5;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.hidden = 44;
+  config.tokens = 7;
+  // Four times the width, two roots, queries and what is mixed, keys and values, scores, and three times the inner
+  // width.
+  CHECK(activation_elements(config, {{0, 1}, true, false}, 1, 14) == 14 * (64 + 2 + 32 + 16 + 28 + 132));
+  CHECK(activation_elements(config, {{1, 4}, false, false}, 2, 7) == 7 * 3 * (64 + 2 + 16 + 8 + 14 + 66));
+  // The end: what came in, what the output layer saw, a root, logits, most and sum, and the loss.
+  CHECK(activation_elements(config, {{4, 4}, false, true}, 2, 7) == 7 * (32 + 1 + 12 + 3));
+  config.experts = 4;
+  CHECK_THROWS_WITH_AS(activation_elements(config, whole_model(config), 1, 7),
+                       "how many rows an expert sees depends on the router, so its activations can't be counted",
+                       std::invalid_argument);
+}
+
+TEST_CASE("stage: a tied embedding on two stages needs the group of both") {
+  ModelCase c;
+  for (c = random_model(1); !(c.config.tied && c.grid.pp() > 1);
+       c = random_model(static_cast<std::uint32_t>(c.seed) + 1))
+    ;
+  std::set<std::string> said;
+  std::mutex one;
+  run_ranks(c.grid, [&](TestRank& rank) {
+    if (rank.place.pp != 0) return;
+    StageContext context{c.config, c.grid, rank.place, rank.tp, rank.group("pp")};
+    try {
+      run_stage(context, PartTensors(), c.schedule, {}, 1);
+    } catch (const std::invalid_argument& error) {
+      const std::lock_guard<std::mutex> lock(one);
+      said.insert(error.what());
+    }
+  });
+  CHECK(said == std::set<std::string>{"a tied embedding on two stages needs the group of first and last stage"});
+}
 
 TEST_CASE("stage: micro-batches are dealt out in whole subtrees, and one rank may have any number of them") {
   for (int dp = 1; dp <= 9; ++dp)
@@ -155,6 +267,8 @@ TEST_CASE("stage: any grid, model and schedule: the gradients and losses of one 
     const std::vector<RankResult> results = run_case(c);
     REQUIRE(first_difference(c, results) == "");
     REQUIRE(first_unplanned_of_all(c, results) == "");
+    for (int rank = 0; rank < c.grid.size(); ++rank)
+      REQUIRE(told_in_order(c, c.grid.place(rank).pp, results[static_cast<std::size_t>(rank)].told));
     if (c.config.tied && c.grid.pp() > 1) seen.insert("tied over stages");
     if (c.config.kv_heads < c.grid.tp()) seen.insert("fewer kv heads than tp");
     if (c.config.experts > 0 && c.grid.tp() > 1) seen.insert("experts over tp");

@@ -5,13 +5,14 @@ The first argument is the folder of the tools."""
 import contextlib
 import io
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-TOOLS = sys.argv.pop(1)
+TOOLS = os.path.abspath(sys.argv.pop(1))
 sys.path.insert(0, TOOLS)
 import judging  # noqa: E402
 from exercises import Broken, Refused  # noqa: E402
@@ -99,6 +100,52 @@ class Exercises(unittest.TestCase):
         for number, words, end in ((1, "The first one.", more), (2, "The second.", more), (3, "The third.", last), (3, "The third.", last)):
             self.assertEqual(self.ask("07", "--hint"), (0, f"Hint {number} of 3 for exercise 07, Add up:\n\n  {words}\n\n{end}"))
 
+    def test_hints_after_a_new_beginning(self):
+        self.ask("07", "--hint")
+        self.ask("07", "--hint")
+        self.assertTrue(self.ask("05.2", "--hint")[1].startswith("Hint 1 of 3 for exercise 05.2, Cut:"))
+        self.ask("07", "--reset")
+        self.assertTrue(self.ask("07", "--hint")[1].startswith("Hint 1 of 3 for exercise 07, Add up:"))
+        self.assertTrue(self.ask("05.2", "--hint")[1].startswith("Hint 2 of 3"))  # that one was not reset
+        self.write(f"{self.at}/hints.txt", f"{'A-long-word ' * 20}\n\n\nAnd {'x' * 120} as well.\n")
+        lines = self.ask("07", "--hint")[1].split("\n")
+        self.assertEqual(lines[0], "Hint 2 of 2 for exercise 07, Add up:")
+        self.assertEqual(lines[2:5], ["  And", "  " + "x" * 120, "  as well."])
+        self.ask("07", "--reset")
+        words = self.ask("07", "--hint")[1].split("\n")[2:5]
+        self.assertEqual(words, ["  " + " ".join(["A-long-word"] * 8), "  " + " ".join(["A-long-word"] * 8), "  " + " ".join(["A-long-word"] * 4)])
+
+    def test_what_was_put_aside_stays(self):
+        self.folder.mkdir()
+        mine = self.folder / "lesson_05.cpp"
+        for number in (1, 2, 3):
+            mine.write_text(f"attempt {number}", encoding="utf-8")
+            self.assertIn(f"What you had is now try/lesson_05.{number}.cpp.\n", self.ask("05", "--reset")[1])
+        for number in (1, 2, 3):
+            self.assertEqual((self.folder / f"lesson_05.{number}.cpp").read_text(encoding="utf-8"), f"attempt {number}")
+        self.assertEqual(self.ask("05"), (10, ""))  # it is there, and nothing is said of it
+        self.assertEqual(self.ask("07", "--reset"), (0, "try/lesson_07.cpp is as it was at the beginning.\n"))
+        self.assertEqual(self.ask()[1].split("\n")[:3], ["05    Join columns", "05.2  Cut", "07    Add up"])
+
+    def test_what_is_solved_is_forgotten_with_a_new_beginning(self):
+        for number in ("05", "07"):
+            self.ask(number)
+            self.judged('echo solved >"$3"', number)
+        self.assertIn("next: ./walk try 05.2\n", self.judged('echo solved >"$3"', "07")[1])
+        self.ask("05", "--reset")
+        self.assertEqual(self.ask()[1], "05    Join columns\n05.2  Cut\n07    Add up         solved ✔\n\n"
+                                        "1 of 3 solved. ./walk try 05 puts a file of your own in place and judges it.\n")
+        # A verdict of another time is not this one's.
+        self.assertEqual(self.judged("exit 4", "07")[0], 1)
+
+    def test_forty_lines_of_the_compiler(self):
+        self.ask("05")
+        Path(f"{self.compiler}-c").write_text("x\n")
+        Path(f"{self.compiler}-fsyntax-only").write_text("".join(f"line {n}\n" for n in range(40)))
+        said = self.judged("exit 9")[1]
+        self.assertIn("line 38\nline 39\nNot solved yet", said)
+        self.assertNotIn("lines more", said)
+
     def test_what_can_not_be(self):
         form = "; try ./walk try, or ./walk try 05 with --hint, --solution or --reset after it"
         there = "; there are: 05 05.2 07"
@@ -126,6 +173,39 @@ class Exercises(unittest.TestCase):
                 self.ask(*words)
             self.assertEqual(str(broken.exception), sentence)
             self.write(f"{self.at}/{file}", before)
+
+    def test_ends_of_the_program(self):
+        """Exit codes, and sentences on standard error."""
+        def ran(*words, out=subprocess.PIPE):
+            folders = ["--folder", str(self.folder), "--build", str(self.build), "--root", str(self.root)]
+            return subprocess.run([sys.executable, str(Path(TOOLS) / "try_exercise.py"), *words, *folders], stdout=out,
+                                  stderr=subprocess.PIPE, encoding="utf-8", check=False, cwd=self.top)
+        listed = ran()
+        self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+        self.assertIn("0 of 3 solved.", listed.stdout)
+        self.assertEqual(ran("05").returncode, 10)
+        refused = ran("8")
+        self.assertEqual((refused.returncode, refused.stdout, refused.stderr), (2, "", 'walk: there is no exercise "8"; there are: 05 05.2 07\n'))
+        (self.top / self.at / "hints.txt").unlink()
+        broken = ran("07", "--hint")
+        self.assertEqual((broken.returncode, broken.stdout, broken.stderr), (3, "", "walk: lesson_07_x/add_up has no hints.txt: No such file or directory\n"))
+        (self.root / "lessons/CMakeLists.txt").unlink()
+        unread = ran()
+        self.assertEqual((unread.returncode, unread.stdout, unread.stderr),
+                         (3, "", f"walk: {self.root}/lessons/CMakeLists.txt can't be read or written: No such file or directory\n"))
+        helped = ran("--help")
+        self.assertEqual((helped.returncode, helped.stderr), (0, ""))
+        for word in ("./walk try 05", "--hint", "--solution", "--reset"):
+            self.assertIn(word, helped.stdout)
+
+    def test_output_that_nobody_reads(self):
+        """Whoever closes the pipe gets no trace of Python's."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run([sys.executable, str(Path(TOOLS) / "try_exercise.py"), "--folder", str(self.folder), "--root", str(self.root)],
+                              stdout=writing, stderr=subprocess.PIPE, encoding="utf-8", check=False, cwd=self.top)
+        os.close(writing)
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
 
     def test_a_folder_that_takes_nothing(self):
         self.write("try", "a file")

@@ -61,6 +61,36 @@ class WholeFile(unittest.TestCase):
             self.assertEqual(self.path.read_text(), "before")
             self.assertEqual(os.listdir(self.folder.name), ["file"])
 
+    def test_what_a_killed_process_left(self):
+        """A provisional file of a process that had the same number is written over, and goes."""
+        for _ in self.both_ways():
+            for before in (None, "before"):
+                left = Path(self.folder.name) / f".muonwalk-{os.getpid()}-0.partial"
+                left.write_text("left")
+                if before is not None:
+                    self.path.write_text(before)
+                write_whole(self.path, "whole")
+                self.assertEqual(self.path.read_text(), "whole")
+                if left.exists():  # nobody needed the name
+                    self.assertIsNone(before)
+                    left.unlink()
+                self.assertEqual(os.listdir(self.folder.name), ["file"])
+
+    def test_a_place_that_can_not_be_written(self):
+        """The error names what is wrong, and no file stays open."""
+        before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+        for _ in self.both_ways():
+            self.path.write_text("before")
+            with self.assertRaises(OSError):
+                write_whole(Path(self.folder.name) / "none" / "file", "text")
+            with self.assertRaises(OSError):
+                write_whole(self.folder.name, "text")
+            self.assertEqual(os.listdir(self.folder.name), ["file"])
+            write_whole(self.path, "after")
+            self.assertEqual(self.path.read_text(), "after")
+        if before is not None:
+            self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
     def test_killed(self):
         """However it is killed while it writes, the old file stays, and nothing else where there are unnamed files."""
         self.path.write_text("before")
