@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "site"))
 from headless_browser import (console_faults, headless_browser, request_faults, set_media, set_size,  # noqa: E402
                               too_wide)
+from drawn_page import DrawnPage, NASTY, kernel, ms_text  # noqa: E402
 try:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
@@ -27,13 +28,7 @@ except ImportError:
     pass  # headless_browser says what is missing, and skips
 
 PROGRAM, PUBLISHED = sys.argv[1], Path(sys.argv[2])
-NASTY = "gemm </script><b>bold</b> {{data}} ×"
 PARTS = ["computation alone", "overlap", "communication alone", "copies alone", "idle"]
-
-
-def kernel(name, begin, duration, **arguments):
-    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": duration,
-            "args": arguments}
 
 
 def all_reduce(begin, duration):
@@ -59,11 +54,7 @@ def parts_ms(rank):
             rank["communication_ms"] - rank["overlap_ms"], rank["span_ms"] - rank["idle_ms"] - both, rank["idle_ms"]]
 
 
-def ms_text(ms):
-    return f"{ms:.4f}" if round(ms * 1e6) != 0 and abs(ms) < 0.1 else f"{ms:.2f}"
-
-
-class PageTest(unittest.TestCase):
+class PageTest(DrawnPage, unittest.TestCase):
     browser = None
     folder = None
 
