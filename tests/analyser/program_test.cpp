@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <functional>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -175,4 +176,30 @@ TEST_CASE("reading files: of a large one, plain or packed, all is read, and wher
   write_text(folder.file("damaged.json.gz"), damaged);
   CHECK(refusal(folder.file("damaged.json.gz")).find(" can't be read as a trace: its gzip data are damaged after ") ==
         0);
+}
+
+TEST_CASE("reading files: whatever comes of it, no file stays open") {
+  const TemporaryFolder folder;
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  TraceWriting().kernel("gemm", 0, 1).write(folder.file("good.json"));
+  TraceWriting().kernel("gemm", 0, 1).write(folder.file("good.json.gz"));
+  write_text(folder.file("empty"), "");
+  write_text(folder.file("prose"), "no trace");
+  REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+  const auto before = open_files();
+  for (const std::string& path : {folder.path(), folder.file("empty"), folder.file("prose"), folder.file("pipe"),
+                                  folder.file("nowhere"), folder.file("good.json"), folder.file("good.json.gz")}) {
+    CAPTURE(path);
+    try {
+      read_trace(path);
+      CHECK(path.find("good") != std::string::npos);
+    } catch (const muonwalk::UsageError&) {
+      CHECK(path.find("good") == std::string::npos);
+    }
+    CHECK(open_files() == before);
+  }
+  CHECK(summarize({}).ranks.empty());
 }
