@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analyser/comparison.hpp"
 #include "sim/analyser/pictures/timeline.hpp"
 #include "sim/analyser/reader.hpp"
 #include "sim/analyser/summary.hpp"
@@ -327,4 +328,22 @@ TEST_CASE("reading: runs whose files differ: the first file speaks for all of th
   CHECK(summary.ranks[0].rank == 0);
   CHECK(summary.ranks[0].computation_ns == 5000);
   CHECK(summary.paths[0] == "1");
+}
+
+TEST_CASE("summary: where the times of one rank are not known, whichever it is, there is no sum of all, and no mean") {
+  for (const int without : {0, 1, 2}) {
+    CAPTURE(without);
+    std::vector<TraceFile> files;
+    for (int rank = 0; rank < 3; ++rank) {
+      TraceWriting trace(rank, 3);
+      trace.event("cpu_op", "aten::mm", 0, 5);
+      if (rank != without) trace.kernel("gemm", 0, 10);
+      files.push_back(read_trace_text("made up", trace.json()));
+    }
+    const Summary summary = summarize(files);
+    CHECK((summary.together.basis == TimeBasis::none));
+    CHECK((summary.ranks[static_cast<std::size_t>((without + 1) % 3)].basis == TimeBasis::device));
+    for (const Figure& figure : figures_of(summary.together, summary.ranks.size()))
+      if (figure.name == "computation" || figure.name == "span") CHECK_FALSE(figure.value.has_value());
+  }
 }
