@@ -277,9 +277,9 @@ class DrawnPage:
         self.assertEqual(len(handles), 2)
         self.point_at("timeline", handles[0], self.box("timeline").size["height"] - 21)
         ActionChains(self.browser).click_and_hold().move_by_offset(200, 0).release().perform()
-        begin, end = self.view()
         left, right, _, _ = self.scale()
-        self.assertAlmostEqual(begin, 200 / (right - left) * 4.0125, delta=0.02)
+        WebDriverWait(self.browser, 10).until(lambda _: abs(self.view()[0] - 200 / (right - left) * 4.0125) < 0.02)
+        begin, end = self.view()
         self.assertAlmostEqual(end, 4.0125, places=3)
         self.assertEqual(self.box("view").text, f"{ms_text(begin)} to {ms_text(end)} ms of 4.01 ms")
 
