@@ -260,6 +260,36 @@ class PageTest(DrawnPage, unittest.TestCase):
         set_size(self.browser, 1200, 900)  # and back: the pictures follow
         WebDriverWait(self.browser, 10).until(lambda _: self.script("return chart('timeline').getWidth();") > 1000)
 
+    def test_long_names_are_broken_on_a_phone(self):
+        trace = {"traceEvents": [kernel("k" * 75, 0, 100), kernel("k" * 75, 200, 100)]}
+        (self.folder / "long.json").write_text(json.dumps(trace), encoding="utf-8")
+        self.open_summary(self.folder / "long.json", width=360, height=740)
+        self.press("ArrowRight")
+        self.assertIn("k" * 75, self.box("selected").text)
+        self.script("for (const details of document.querySelectorAll('details')) details.open = true;")
+        self.assertEqual(too_wide(self.browser), [])
+        self.assertEqual(self.script("""
+          const style = getComputedStyle(document.querySelector("#lanes td:last-child"));
+          return [style.textAlign, style.whiteSpace, getComputedStyle(document.getElementById("timeline")).touchAction];"""),
+                         ["left", "normal", "pan-y"])
+
+    def test_the_buttons_stay_in_sight_over_a_timeline_of_many_ranks(self):
+        files = []
+        for rank in range(12):
+            files.append(self.folder / f"many_{rank}.json")
+            files[-1].write_text(json.dumps({**rank_trace(rank, 0), "distributedInfo": {
+                "backend": "nccl", "rank": rank, "world_size": 12}}), encoding="utf-8")
+        self.open_summary(*files, height=600)
+        self.assertEqual(self.box("timeline").size["height"], 30 + 46 + 12 * 5 * 20)
+        self.script("arguments[0].scrollIntoView({block: 'end'});", self.box("timeline"))
+        begin = self.view()
+        self.assertEqual(self.script("""
+          const button = document.getElementById("zoom-in"), box = button.getBoundingClientRect();
+          return [document.querySelector(".tools").getBoundingClientRect().top,
+            document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === button];"""), [0, True])
+        self.box("zoom-in").click()
+        self.assertLess(self.view()[1], begin[1])
+
     def test_dark_pages_are_dark(self):
         self.open_summary(*self.ranks)
         corner = ("const canvas = document.querySelector('#timeline canvas');"
