@@ -130,6 +130,15 @@ TEST_CASE("budget: ranks and threads pay for their names once more when they are
   }
 }
 
+TEST_CASE("budget: each rank pays for what is made of it, however short its name is") {
+  std::string text = "{\"muonwalk\": {}, \"traceEvents\": [";
+  for (int i = 0; i < 250'000; ++i)
+    text += R"({"ph":"M","name":"process_name","pid":)" + std::to_string(i) + R"(,"args":{"name":"rank )" +
+            std::to_string(i) + "\"}},";
+  CHECK(refused(text + R"({"ph":"X","cat":"computation","name":"x","ts":1,"dur":1,"pid":5}]})").find("1280 MiB") !=
+        std::string::npos);
+}
+
 TEST_CASE("budget: what is left pays for the last byte, and not for one more; a text may be as long as is said") {
   TraceBudget budget("made up");
   budget.take(kAll - 1);

@@ -347,3 +347,69 @@ TEST_CASE("summary: where the times of one rank are not known, whichever it is, 
       if (figure.name == "computation" || figure.name == "span") CHECK_FALSE(figure.value.has_value());
   }
 }
+
+TEST_CASE("summary: the host's time is from its first range or operator to its last, whichever of them these are") {
+  const auto host_time = [](double first, double last) {
+    return summarize({read_trace_text("made up", TraceWriting()
+                                                     .kernel("gemm", 0, 900)
+                                                     .event("gpu_user_annotation", "Optimizer.step#A", 1, 800)
+                                                     .event("cuda_runtime", "cudaLaunchKernel", 2, 700)
+                                                     .event("user_annotation", "Optimizer.step#A", 50, 10)
+                                                     .event("cpu_op", "aten::mm", first, 5)
+                                                     .event("cpu_op", "aten::add", last, 7)
+                                                     .json())})
+        .together.optimizer_host;
+  };
+  CHECK(host_time(20, 300).of_ns == 287'000);
+  CHECK(host_time(52, 53).of_ns == 10'000);
+  CHECK(host_time(20, 300).time_ns == 10'000);
+  CHECK(host_time(20, 300).share() == doctest::Approx(10.0 / 287));
+}
+
+TEST_CASE("summary: a call without a duration, or of nothing, has no bandwidth") {
+  const auto line = [](double duration, long elements) {
+    return summarize({read_trace_text(
+                         "made up",
+                         TraceWriting().collective("allreduce", 0, duration, elements, "Float", "[0, 1]", 2).json())})
+        .together.collectives.at(0);
+  };
+  CHECK_FALSE(line(0, 8).algorithm_bandwidth().has_value());
+  CHECK_FALSE(line(0, 8).bus_bandwidth().has_value());
+  CHECK_FALSE(line(5, 0).algorithm_bandwidth().has_value());
+  CHECK(line(5, 0).message_bytes == 0);
+  CHECK(line(4, 8).algorithm_bandwidth().value() == doctest::Approx(0.008));
+}
+
+TEST_CASE("summary: groups of the same ranks with different names are different groups, in whatever order they talk") {
+  std::vector<TraceFile> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceWriting trace(rank, 2);
+    for (int call = 0; call < 2; ++call) {
+      const bool first = call == rank;
+      trace.event(
+          "kernel", "ncclDevKernel_AllReduce", 100 * call, first ? 10 : 30,
+          fmt::format(R"("Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float", "Group size": 2,)"
+                      R"( "Process Group Name": "{}", "Process Group Ranks": "[0, 1]")",
+                      first ? "first" : "second"));
+    }
+    files.push_back(read_trace_text("made up", trace.json()));
+  }
+  const Summary summary = summarize(files);
+  CHECK(summary.together.waiting.matched_calls == 4);
+  CHECK(summary.together.waiting.waiting_ns == 0);
+  CHECK(summary.together.waiting.transfer_ns == 80'000);
+}
+
+TEST_CASE("nccl: a rank or a peer that is higher than any can be names no more ranks than there can be") {
+  const auto named = [](const std::string& who) {
+    return read_trace_text("made up", R"([{"name": "Send", "cat": "P2P", "ph": "b", "id": 1, "ts": 1, "args": {)" +
+                                          who +
+                                          R"(}}, {"name": "Send", "cat": "P2P", "ph": "e", "id": 1, "ts": 3}, {}])")
+        .ranks_named;
+  };
+  CHECK(named(R"("Rank": 3, "Peer": 1)") == 4);
+  CHECK(named(R"("Rank": 1, "Peer": 3)") == 4);
+  CHECK(named(R"("Rank": 2147483647)") == (1 << 20) + 1);
+  CHECK(named(R"("Rank": 0, "Peer": 9000000000)") == (1 << 20) + 1);
+  CHECK(named(R"("Rank": -7)") == 0);
+}
