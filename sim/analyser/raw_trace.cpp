@@ -127,8 +127,9 @@ class TraceListener : public nlohmann::json_sax<Json> {
   }
   bool number_integer(number_integer_t value) override { return integer(value); }
   bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<number_unsigned_t>(INT64_MAX)) return scalar({});
-    return integer(static_cast<std::int64_t>(value));
+    if (value <= static_cast<number_unsigned_t>(INT64_MAX)) return integer(static_cast<std::int64_t>(value));
+    const std::string digits = std::to_string(value);  // half of NCCL's communicators have such a number
+    return scalar({JsonScalar::Kind::decimal, &digits, 0});
   }
   bool number_float(number_float_t, const string_t& digits) override {
     return scalar({JsonScalar::Kind::decimal, &digits, 0});

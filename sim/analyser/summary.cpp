@@ -351,6 +351,9 @@ Summary summarize(const std::vector<TraceFile>& files) {
             [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
   for (const RankSummary& rank : summary.ranks) add_rank(summary.together, rank);
   summary.together.label = "all ranks";
+  // Without the times of one of them, there is no sum of all.
+  for (const RankSummary& rank : summary.ranks)
+    if (rank.basis == TimeBasis::none) summary.together.basis = TimeBasis::none;
   add_notes(summary);
   return summary;
 }

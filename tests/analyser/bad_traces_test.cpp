@@ -175,20 +175,45 @@ TEST_CASE(
 }
 
 TEST_CASE("bad traces: what is asked in a wrong way is refused with a sentence") {
+  TemporaryFolder folder;
+  Refusals refusals(folder);
   const std::string commands = "muonwalk-trace takes summary, compare, published, and muonwalk-trace --help says";
-  expect_refusal({}, {"a command is missing; " + commands});
-  expect_refusal({"summary", ""}, {"FILE '' is empty"});
-  expect_refusal({"summary", "x", "--html", ""}, {"--html '' is empty"});
-  expect_refusal({"summary", "--svg=", "x", "y"}, {"--svg= has an empty value"});
-  expect_refusal({"compare", "x", ""}, {"B '' is empty"});
-  expect_refusal({"published", "a", "b", "--async", "c", ""}, {"--async '' is empty"});
-  expect_refusal({"sumary", "x"}, {"sumary is not a command; " + commands});
-  expect_refusal({"summary"}, {"FILE"});
-  expect_refusal({"summary", "x", "--json", "--csv"}, {"--csv"});
-  expect_refusal({"compare", "x"}, {"B"});
-  expect_refusal({"published", "a", "b", "--async", "c"}, {"--async"});
-  CHECK(trace_program({"--help"}).exit_code == 0);
-  CHECK(trace_program({"summary", "--help"}).out.find("FILE") != std::string::npos);
+  refusals.add({}, {"a command is missing; " + commands});
+  refusals.add({"summary", ""}, {"FILE '' is empty"});
+  refusals.add({"summary", "x", "--html", ""}, {"--html '' is empty"});
+  refusals.add({"summary", "--svg=", "x", "y"}, {"--svg= has an empty value"});
+  refusals.add({"compare", "x", ""}, {"B '' is empty"});
+  refusals.add({"published", "a", "b", "--async", "c", ""}, {"--async '' is empty"});
+  refusals.add({"sumary", "x"}, {"sumary is not a command; " + commands});
+  refusals.add({"summary"}, {"FILE"});
+  refusals.add({"summary", "x", "--json", "--csv"}, {"--csv"});
+  refusals.add({"compare", "x"}, {"B"});
+  refusals.add({"published", "a", "b", "--async", "c"}, {"--async"});
+  refusals.add({"compare", "x", "y", "z"}, {"z"});
+  refusals.add({"published", "a"}, {"FILE_ADAMW"});
+  refusals.add({"published", "a", "b", "--async", "c", "d", "e"}, {"e"});
+  refusals.add({"published", "a", "b", "--html", "c"}, {"--html"});
+  refusals.add({"summary", "x", "--async", "a", "b"}, {"--async"});
+  refusals.add({"summary", "x", "--xml"}, {"--xml"});
+  refusals.add({"summary", folder.file("none"), "--html", folder.file("nowhere/a"), "--svg", folder.file("b")},
+               {"nowhere"});
+  refusals.add({"summary", folder.file("none"), "--html", folder.file("a"), "--svg", folder.file("nowhere/b")},
+               {"nowhere"});
+  refusals.add(
+      {"compare", folder.file("none"), folder.file("x"), "--html", folder.file("a"), "--svg", folder.file("a")}, {"a"});
+  refusals.expect_kept("trace_refusals_asked.txt");
+}
+
+TEST_CASE("bad traces: the help of the program and of each of its commands is what is kept") {
+  std::string help;
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--help"}, {"summary", "--help"}, {"compare", "--help"}, {"published", "-h"}}) {
+    const Outcome outcome = trace_program(words);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err == "");
+    help += outcome.out + "\n";
+  }
+  expect_golden("trace_help.txt", help);
 }
 
 TEST_CASE("bad traces: a picture never takes the place of a trace, whichever of them it is") {

@@ -77,3 +77,47 @@ TEST_CASE("published, by hand: a name is found however it is spelled, and a part
   CHECK(match_names(file, "gather").all.events == 7);
   CHECK(match_names(file, "all_gather", 1).all.events == 0);
 }
+
+TEST_CASE("published, by hand: of traces without steps, figures per step are those of all, and what is missing is 0") {
+  const std::vector<PublishedClaim> claims = published_claims({muon_async(), adamw_async()});
+  expect_near(claims[1], {0.120, 0.045});
+  CHECK(claims[1].differs == "The table's figures are the sum of 1 steps, and not one step.");
+  expect_near(claims[2], {0, 0.200, 0, 0, 0.100, 0});
+  CHECK(claims[2].figures[2].recounted == 0);
+  CHECK(claims[2].differs.find("Muon's range on the device holds none, AdamW's none.") != std::string::npos);
+  expect_near(claims[3], {0, 0});
+  const TraceFile nothing = read_by_hand(TraceWriting(0, 4).kernel("gemm", 0, 10));
+  const std::vector<PublishedClaim> none = published_claims({nothing, nothing, nothing, nothing});
+  expect_near(none[0], {0, 0, 0, 0, 0});
+  expect_near(none[4], {0, 0, 0, 0, 0.010, 0.010, 1, 1, 0, 0});
+  CHECK(none[0].differs.find("the ratio compares unknown with unknown, ") != std::string::npos);
+  CHECK(none[0].evidence[1] == "AdamW: 0 events, 0.00 ms");
+}
+
+TEST_CASE("published, by hand: the element types that are compared are all there are, each once") {
+  const auto with = [](const std::vector<const char*>& types) {
+    TraceWriting trace(0, 4);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      trace.collective("allreduce", 10 * static_cast<int>(i), 5, 8, types[i], "[0, 1]", 2);
+    return read_by_hand(trace);
+  };
+  const std::vector<PublishedClaim> claims =
+      published_claims({with({"Float", "BFloat16", "Float", ""}), with({"Half", "Half"})});
+  CHECK(claims[0].differs.find("the ratio compares float32, bfloat16 with float16, gathers") != std::string::npos);
+}
+
+TEST_CASE(
+    "published, by hand: a figure is found again when it is the published one in the digits that were published") {
+  const auto found = [](std::optional<double> published, std::optional<double> recounted, int decimals) {
+    return PublishedFigure{"", "", published, recounted, decimals, 0, 0}.found_again();
+  };
+  CHECK(found(139.53, 139.5344, 2));
+  CHECK(found(139.53, 139.5256, 2));
+  CHECK_FALSE(found(139.53, 139.5356, 2));
+  CHECK_FALSE(found(139.53, 139.5244, 2));
+  CHECK(found(271, 271.4, 0));
+  CHECK_FALSE(found(271, 271.6, 0));
+  CHECK_FALSE(found(1.1, std::nullopt, 1));
+  CHECK(found(std::nullopt, 4, 1));
+  CHECK(found(std::nullopt, std::nullopt, 1));
+}

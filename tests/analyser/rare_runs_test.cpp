@@ -5,6 +5,7 @@
 
 #include "sim/analyser/comparison.hpp"
 #include "sim/analyser/output.hpp"
+#include "sim/analyser/pictures/picture.hpp"
 #include "sim/analyser/reader.hpp"
 #include "src/errors.hpp"
 #include "tests/analyser/trace_writing.hpp"
@@ -134,6 +135,32 @@ TEST_CASE("rare runs: what is counted, what is left out and why, what is noted, 
   for (std::size_t at; (at = text.find(folder.path())) != std::string::npos;)
     text.replace(at, folder.path().size(), "");
   expect_golden("analyser_rare.txt", text);
+}
+
+TEST_CASE("rare runs: what is drawn of them, as a picture and as a page") {
+  const auto run = [](const std::vector<std::string>& texts) {
+    std::vector<TraceFile> files;
+    for (const std::string& text : texts)
+      files.push_back(read_trace_text(fmt::format("/some/folder/{}.json", files.size()), text));
+    return picture_run(files, summarize(files));
+  };
+  const std::string none = TraceWriting(1, 2).event("cpu_op", "aten::mm", 0, 1).json();
+  const std::vector<TracePicture> pictures = {{{run({on_the_host()})}, {}},
+                                              {{run({without_words(0, 2), without_words(1, 3)})}, {}},
+                                              {{run({of_a_lesson()}), run({of_nccl(0, true), of_nccl(1, false)})}, {}},
+                                              {{run({on_the_host(), none}), run({none})}, {"One", "<Two>"}}};
+  std::string drawn;
+  for (const TracePicture& picture : pictures) {
+    const std::string svg = trace_svg(picture), page = trace_page(picture);
+    const auto part = [&page](const std::string& from, const std::string& to) {
+      const std::size_t begin = page.find(from);
+      REQUIRE(begin != std::string::npos);
+      return page.substr(begin, page.find(to, begin) - begin);
+    };
+    drawn += svg.substr(0, svg.find("<style>")) + svg.substr(svg.find(drawn.empty() ? "<style>" : "</style>")) +
+             part("<h1>", "<!-- ") + part("id=\"data\">", "</script>") + "\n";
+  }
+  expect_golden("analyser_rare_pictures.txt", drawn);
 }
 
 TEST_CASE("rare runs: limits are those that are said, to the last one") {

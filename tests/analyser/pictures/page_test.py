@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "site"))
 from headless_browser import (console_faults, headless_browser, request_faults, set_media, set_size,  # noqa: E402
                               too_wide)
+from drawn_page import DrawnPage, NASTY, kernel, ms_text  # noqa: E402
 try:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
@@ -27,13 +28,7 @@ except ImportError:
     pass  # headless_browser says what is missing, and skips
 
 PROGRAM, PUBLISHED = sys.argv[1], Path(sys.argv[2])
-NASTY = "gemm </script><b>bold</b> {{data}} ×"
 PARTS = ["computation alone", "overlap", "communication alone", "copies alone", "idle"]
-
-
-def kernel(name, begin, duration, **arguments):
-    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": duration,
-            "args": arguments}
 
 
 def all_reduce(begin, duration):
@@ -59,11 +54,7 @@ def parts_ms(rank):
             rank["communication_ms"] - rank["overlap_ms"], rank["span_ms"] - rank["idle_ms"] - both, rank["idle_ms"]]
 
 
-def ms_text(ms):
-    return f"{ms:.4f}" if round(ms * 1e6) != 0 and abs(ms) < 0.1 else f"{ms:.2f}"
-
-
-class PageTest(unittest.TestCase):
+class PageTest(DrawnPage, unittest.TestCase):
     browser = None
     folder = None
 
@@ -268,6 +259,36 @@ class PageTest(unittest.TestCase):
         self.assertLessEqual(self.box("timeline").size["width"], 360)
         set_size(self.browser, 1200, 900)  # and back: the pictures follow
         WebDriverWait(self.browser, 10).until(lambda _: self.script("return chart('timeline').getWidth();") > 1000)
+
+    def test_long_names_are_broken_on_a_phone(self):
+        trace = {"traceEvents": [kernel("k" * 75, 0, 100), kernel("k" * 75, 200, 100)]}
+        (self.folder / "long.json").write_text(json.dumps(trace), encoding="utf-8")
+        self.open_summary(self.folder / "long.json", width=360, height=740)
+        self.press("ArrowRight")
+        self.assertIn("k" * 75, self.box("selected").text)
+        self.script("for (const details of document.querySelectorAll('details')) details.open = true;")
+        self.assertEqual(too_wide(self.browser), [])
+        self.assertEqual(self.script("""
+          const style = getComputedStyle(document.querySelector("#lanes td:last-child"));
+          return [style.textAlign, style.whiteSpace, getComputedStyle(document.getElementById("timeline")).touchAction];"""),
+                         ["left", "normal", "pan-y"])
+
+    def test_the_buttons_stay_in_sight_over_a_timeline_of_many_ranks(self):
+        files = []
+        for rank in range(12):
+            files.append(self.folder / f"many_{rank}.json")
+            files[-1].write_text(json.dumps({**rank_trace(rank, 0), "distributedInfo": {
+                "backend": "nccl", "rank": rank, "world_size": 12}}), encoding="utf-8")
+        self.open_summary(*files, height=600)
+        self.assertEqual(self.box("timeline").size["height"], 30 + 46 + 12 * 5 * 20)
+        self.script("arguments[0].scrollIntoView({block: 'end'});", self.box("timeline"))
+        begin = self.view()
+        self.assertEqual(self.script("""
+          const button = document.getElementById("zoom-in"), box = button.getBoundingClientRect();
+          return [document.querySelector(".tools").getBoundingClientRect().top,
+            document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === button];"""), [0, True])
+        self.box("zoom-in").click()
+        self.assertLess(self.view()[1], begin[1])
 
     def test_dark_pages_are_dark(self):
         self.open_summary(*self.ranks)

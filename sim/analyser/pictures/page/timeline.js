@@ -146,7 +146,8 @@ class TimelineChart {
     const { startValue, endValue } = this.chart.getOption().dataZoom[0];
     this.view = [startValue, endValue];
     document.getElementById("view").textContent =
-      `${msText(startValue * 1e6)} to ${msText(endValue * 1e6)} ms of ${msText(this.data.span_ns)} ms`;
+      `${msText(Math.round(startValue * 1e6))} to ${msText(Math.round(endValue * 1e6))} ms of ` +
+      `${msText(this.data.span_ns)} ms`;
   }
 
   // Shows [begin, end), moved to lie inside of the span.

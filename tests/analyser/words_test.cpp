@@ -1,0 +1,181 @@
+// The words of the dialects: categories and why they are left out, names of the optimizer, numbers as texts.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/analyser/event.hpp"
+#include "sim/analyser/trace_input.hpp"
+
+using namespace muonwalk::sim;
+
+TEST_CASE("words: why a category is left out is said in the words of its dialect") {
+  using D = TraceDialect;
+  const std::string unknown = ": no class of events that is known", started = ": what the host did to start a call",
+                    network = ": threads that serve the network",
+                    runtime = ": calls that start work, which is there as kernels and copies";
+  const struct {
+    D dialect;
+    std::string category, why;
+  } rows[] = {{D::pytorch, "cuda_runtime", "cuda_runtime" + runtime},
+              {D::pytorch, "cuda_driver", "cuda_driver" + runtime},
+              {D::pytorch, "overhead", "overhead: the profiler's own"},
+              {D::pytorch, "Trace", "Trace: the profiler's own"},
+              {D::pytorch, "python_function", "python_function: lines of the program, around the operators"},
+              {D::pytorch, "GPU", "GPU" + unknown},
+              {D::pytorch, "PROXY", "PROXY" + unknown},
+              {D::pytorch, "a\nb", "a\\nb" + unknown},
+              {D::pytorch, "", "no category" + unknown},
+              {D::muonwalk, "cuda_runtime", "cuda_runtime" + unknown},
+              {D::muonwalk, "overhead", "overhead" + unknown},
+              {D::muonwalk, "python_function", "python_function" + unknown},
+              {D::muonwalk, "COLL_API", "COLL_API" + unknown},
+              {D::muonwalk, "", "no category" + unknown},
+              {D::nccl, "GPU", "GPU: channels of kernels, from which calls have their times"},
+              {D::nccl, "PROXY", "PROXY" + network},
+              {D::nccl, "NET", "NET" + network},
+              {D::nccl, "NET_IB", "NET_IB" + network},
+              {D::nccl, "GROUP_API", "GROUP_API" + started},
+              {D::nccl, "COLL_API", "COLL_API" + started},
+              {D::nccl, "P2P_API", "P2P_API" + started},
+              {D::nccl, "KERNEL_LAUNCH", "KERNEL_LAUNCH" + started},
+              {D::nccl, "GROUP", "GROUP" + started},
+              {D::nccl, "cuda_runtime", "cuda_runtime" + unknown},
+              {D::nccl, "", "no category" + unknown}};
+  for (const auto& row : rows) {
+    CAPTURE(row.category);
+    CAPTURE(dialect_name(row.dialect));
+    CHECK(why_left_out(row.dialect, row.category) == row.why);
+  }
+}
+
+TEST_CASE("words: the categories that NCCL writes, and no others, make a trace one of NCCL's") {
+  for (const char* of_nccl : {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU",
+                              "PROXY", "NET", "NET_IB", "NETWORK"}) {
+    CAPTURE(of_nccl);
+    CHECK(is_nccl_category(of_nccl));
+  }
+  for (const char* other : {"", "kernel", "coll", "COLLECTIVE", "GPU_", "XNET", "gpu_memcpy", "communication"}) {
+    CAPTURE(other);
+    CHECK_FALSE(is_nccl_category(other));
+  }
+  for (const auto& [category, counted] : {std::pair{"COLL", true},
+                                          {"P2P", true},
+                                          {"GPU", false},
+                                          {"COLL_API", false},
+                                          {"kernel", false},
+                                          {"communication", false},
+                                          {"", false}}) {
+    CAPTURE(category);
+    CHECK(
+        (classify(TraceDialect::nccl, category, "ncclX") == (counted ? EventClass::communication : EventClass::other)));
+  }
+}
+
+TEST_CASE("words: what names the optimizer, in each dialect, at the beginning of a name") {
+  for (const auto& [name, pytorch, lesson] : {std::tuple{"Optimizer.step#Muon.step", true, false},
+                                              {"Optimizer.step#", true, false},
+                                              {"Optimizer.step", false, false},
+                                              {"Optimizer.zero_grad#Muon", false, false},
+                                              {"optimizer: gather", false, true},
+                                              {"optimizer step 1", false, true},
+                                              {"optimize", false, false},
+                                              {"the optimizer", false, false},
+                                              {"an Optimizer.step#", false, false},
+                                              {"", false, false}}) {
+    CAPTURE(name);
+    CHECK(names_optimizer(TraceDialect::pytorch, name) == pytorch);
+    CHECK(names_optimizer(TraceDialect::muonwalk, name) == lesson);
+  }
+}
+
+TEST_CASE("words: the categories of each dialect are those of no other") {
+  const std::vector<const char*> of_pytorch = {"kernel",          "gpu_memcpy", "gpu_memset", "gpu_user_annotation",
+                                               "user_annotation", "cpu_op"};
+  const std::vector<const char*> of_lessons = {"computation", "communication", "step", "transfer", "phase"};
+  for (const char* category : of_pytorch) {
+    CAPTURE(category);
+    CHECK((classify(TraceDialect::pytorch, category, "x") != EventClass::other));
+    CHECK((classify(TraceDialect::muonwalk, category, "x") == EventClass::other));
+  }
+  for (const char* category : of_lessons) {
+    CAPTURE(category);
+    CHECK((classify(TraceDialect::muonwalk, category, "nccl") != EventClass::other));
+    CHECK((classify(TraceDialect::pytorch, category, "x") == EventClass::other));
+  }
+  CHECK((classify(TraceDialect::muonwalk, "transfer", "x") == EventClass::transfer));
+  // Only what begins with the library's name talks.
+  for (const char* computing : {"my_nccl", "gemm_gloo", "NCCL", "all_reduce", ""}) {
+    CAPTURE(computing);
+    CHECK((classify(TraceDialect::pytorch, "kernel", computing) == EventClass::computation));
+  }
+  for (const char* other : {"gloo", "a gloo:all_reduce", "nccl:all_reduce"}) {
+    CAPTURE(other);
+    CHECK((classify(TraceDialect::pytorch, "user_annotation", other) == EventClass::host_range));
+    CHECK((classify(TraceDialect::pytorch, "cpu_op", other) == EventClass::host_operator));
+  }
+}
+
+TEST_CASE("words: a table of texts gives the same text the same number, and begins anew when they are taken") {
+  NameTable table;
+  CHECK(table.number("a") == 0);
+  CHECK(table.number("") == 1);
+  CHECK(table.number("a") == 0);
+  for (int i = 0; i < 1000; ++i) CHECK(table.number("text " + std::to_string(i)) == 2 + i);
+  CHECK(table.text(0) == "a");
+  CHECK(table.size() == 1002);
+  const std::vector<std::string> texts = table.take();
+  REQUIRE(texts.size() == 1002);
+  CHECK(texts[1] == "");
+  CHECK(texts[1001] == "text 999");
+  CHECK(table.size() == 0);
+  CHECK(table.number("text 999") == 0);
+  CHECK(table.number("a") == 1);
+  CHECK(table.text(1) == "a");
+}
+
+TEST_CASE("words: numbers that stand as texts, times of every form, and labels") {
+  using Kind = JsonScalar::Kind;
+  const auto scalar = [](Kind kind, const std::string& text, std::int64_t integer = 0) {
+    JsonScalar value;
+    value.kind = kind;
+    value.text = &text;
+    value.integer = integer;
+    return std::make_tuple(value.as_integer(), value.as_label(), value.as_text(), value.microseconds_as_ns());
+  };
+  using Nothing = std::optional<std::int64_t>;
+  CHECK(
+      (scalar(Kind::text, "-12") == std::make_tuple(Nothing(-12), std::string("-12"), std::string("-12"), Nothing())));
+  CHECK((scalar(Kind::integer, "", -12) ==
+         std::make_tuple(Nothing(-12), std::string("-12"), std::string(), Nothing(-12000))));
+  CHECK(
+      (scalar(Kind::decimal, "1.25") == std::make_tuple(Nothing(), std::string("1.25"), std::string(), Nothing(1250))));
+  CHECK((scalar(Kind::nothing, "7", 7) == std::make_tuple(Nothing(), std::string(), std::string(), Nothing())));
+  for (const char* text : {"", " 4", "4 ", "4x", "+4", "4.0", "0x4", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(std::get<0>(scalar(Kind::text, text)).has_value());
+  }
+  const std::pair<const char*, std::int64_t> times[] = {{"-0.0005", -1},
+                                                        {"-0.00049", 0},
+                                                        {"-7.0015", -7002},
+                                                        {"0.9995", 1000},
+                                                        {"12.", 12000},
+                                                        {"3.1", 3100},
+                                                        {"3.14", 3140},
+                                                        {"3.14159265", 3142},
+                                                        {"25e-1", 2500},
+                                                        {"-1.5E3", -1500000},
+                                                        {"4000000000000000.0", 4000000000000000000},
+                                                        {"-4000000000000000.0", -4000000000000000000},
+                                                        {"4e15", 4000000000000000000}};
+  for (const auto& [digits, ns] : times) {
+    CAPTURE(digits);
+    CHECK(std::get<3>(scalar(Kind::decimal, digits)) == ns);
+  }
+  for (const char* digits : {"4000000000000001.0", "-4000000000000001.0", "4.1e15", "-1e16", "1e400"}) {
+    CAPTURE(digits);
+    CHECK_FALSE(std::get<3>(scalar(Kind::decimal, digits)).has_value());
+  }
+}
