@@ -284,3 +284,32 @@ TEST_CASE(
   CHECK(alone.lines.empty());
   CHECK(alone.ledger.lines().empty());
 }
+
+TEST_CASE(
+    "a transfer that is waited for again, or that was handed on, is refused in a sentence, and nothing is broken") {
+  Alone alone(1, 3);
+  Communicator& c = alone.communicator;
+  float* at = alone.memory.data();
+  const auto refusal = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const std::logic_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string sentence = "a transfer was to be waited for that is not under way; each is waited for once";
+  Transfer sent = c.isend(at, 2, 0), first = c.irecv(at + 4, 3, 2);
+  Transfer received = std::move(first);
+  CHECK(refusal([&] { first.wait(); }) == sentence);
+  received.wait();
+  sent.wait();
+  CHECK(refusal([&] { received.wait(); }) == sentence);
+  CHECK(refusal([&] { sent.wait(); }) == sentence);
+  c.require_whole();
+  CHECK(alone.ledger.total() == Traffic{8, 12, 1, 1});
+  { const Transfer dropped = c.irecv(at + 4, 3, 2); }
+  CHECK(alone.lines.back() ==
+        "close: rank 1 of group dp 2 dropped a posted transfer (dp 2 recv of float32, 0 in, 3 out, peer 2) without "
+        "waiting for it; call wait() on every isend and irecv");
+}

@@ -38,8 +38,10 @@ TEST_CASE("adamw: touches as many elements as it is told to, and no element behi
 }
 
 TEST_CASE("momentum: a mean goes from the nearer of two numbers, and at one half from the further one, as torch.lerp") {
-  // Numbers of very different sizes, so that the two roundings differ.
-  const float from = 1.0f, to = 0x1.000002p-20f + 3.3e-9f;
+  // Half way between these, the two roundings differ.
+  const float from = 0.303185940f, to = 0.00110430911f, other = -0.731271505f, further = 0.135902002f;
+  CHECK(from + 0.5f * (to - from) != to - (to - from) * 0.5f);
+  CHECK(other + 0.5f * (further - other) != further - (further - other) * 0.5f);
   for (const float mu : {0.25f, 0.5f, 0.75f, 0.9f}) {
     const auto lerp = [](float start, float end, float weight) {
       const float near_start = start + weight * (end - start), near_end = end - (end - start) * (1 - weight);
@@ -49,7 +51,7 @@ TEST_CASE("momentum: a mean goes from the nearer of two numbers, and at one half
     settings.lerp = true;
     settings.momentum = mu;
     for (const bool nesterov : {false, true})
-      for (const auto& [m0, g] : {std::pair<float, float>(from, to), {to, from}, {-0.3f, 0.7000001f}}) {
+      for (const auto& [m0, g] : {std::pair<float, float>(from, to), {to, from}, {other, further}, {further, other}}) {
         settings.nesterov = nesterov;
         float m = m0, update = 0;
         momentum(&g, &m, 1, settings, &update);

@@ -273,3 +273,70 @@ TEST_CASE("scale_learning_rates: an optimizer without a rate that changes says i
   CHECK(scaled_rate(3.0f, 0.0f) == 0.0f);
   CHECK(scaled_rate(0.1f, 0.7f) == 0.1f * 0.7f);
 }
+
+TEST_CASE("resume: the second of two things, of two buffers and of two buckets is looked at as the first is") {
+  const Grid grid = Grid().dp(2);
+  const Layout layout = plan_layout({{"a", {6, 4}}, {"b", {4, 2}}, {"c", {3, 2}, SplitDim::none, 1}}, grid,
+                                    {24, 1, 1, Ownership::buckets, {}});
+  const Place place = grid.place(1);
+  Zero1AdamW saver{AdamWSettings()};
+  saver.start(layout, place, zero_buckets(layout));
+  const SavedState right = saver.save();
+  const auto after = [&](const std::function<void(SavedState&)>& change) {
+    SavedState changed = right;
+    change(changed);
+    return refused_by([&] { Zero1AdamW(AdamWSettings()).resume(layout, place, changed); });
+  };
+  const std::string remedy = "; resume with the layout, and on the rank, that it was saved with.";
+  CHECK(after([](SavedState&) {}) == "");
+  CHECK(after([](SavedState& s) { s.weights[1][0].resize(7); }) ==
+        "resume was given weights of 7 elements for bucket 0 of buffer 1, but the layout says 6" + remedy);
+  CHECK(after([](SavedState& s) { s.weights[1].resize(2); }) ==
+        "resume was given weights for 2 buckets of buffer 1, but the layout has 1" + remedy);
+  CHECK(after([](SavedState& s) { std::swap(s.kept[0], s.kept[1]); }) ==
+        "resume was given \"second moments\" where \"first moments\" are kept" + remedy);
+  CHECK(after([](SavedState& s) { s.kept[1].name = "momentum"; }) ==
+        "resume was given \"momentum\" where \"second moments\" are kept" + remedy);
+  CHECK(after([](SavedState& s) { s.kept[1].buckets[0][1].resize(5); }) ==
+        "resume was given second moments of 5 elements for bucket 1, but the rank keeps 4" + remedy);
+  CHECK(after([](SavedState& s) { s.kept[1].buckets[1].clear(); }) ==
+        "resume was given second moments for 0 buckets, but the rank keeps them for 1" + remedy);
+  CHECK(after([](SavedState& s) { s.kept[1].buckets.pop_back(); }) ==
+        "resume was given second moments for 1 buffers, but the rank keeps them for 2" + remedy);
+  CHECK(after([](SavedState& s) { s.kept.push_back(s.kept[0]); }) ==
+        "resume was given 3 things that are kept, but \"ZeRO-1 AdamW\" keeps 2" + remedy);
+}
+
+TEST_CASE(
+    "gather_from_owners: who owns all of a slice keeps its bits; who shares it gets all, rounded where bf16 travels") {
+  const Grid grid = Grid().dp(2);
+  const Layout layout =
+      plan_layout({{"a", {3, 3}}, {"b", {3, 3}}, {"c", {2, 2}}}, grid, {0, 1, 1, Ownership::buckets, {}});
+  Matrix a(3, 3), b(3, 3), c(2, 2);
+  float next = 0.1f;
+  for (Matrix* each : {&a, &b, &c})
+    for (float& value : each->flat()) value = (next *= 1.37f);
+  const Flat whole = pack_buckets(layout, {&a, &b, &c}, 0)[0][0];
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    std::vector<Matrix> alone(2), shared(2);
+    std::vector<Traffic> moved(2);
+    run_ranks(grid, [&](TestRank& rank) {
+      const std::size_t r = static_cast<std::size_t>(rank.place.dp);
+      const Flat shard(whole.begin() + 11 * rank.place.dp, whole.begin() + 11 * rank.place.dp + 11);
+      alone[r] = gather_from_owners(rank.dp, shard, layout, layout.meta(r == 0 ? "a" : "c"), precision);
+      if (!rank.ledger.lines().empty()) throw std::logic_error("something travelled");
+      shared[r] = gather_from_owners(rank.dp, shard, layout, layout.meta("b"), precision);
+      moved[r] = rank.ledger.total();
+    });
+    CHECK(same_bits(alone[0], a));
+    CHECK(same_bits(alone[1], c));
+    Matrix rounded = b;
+    if (precision == Precision::bf16) round_to_bf16(rounded.data(), rounded.size());
+    const Index bytes = precision == Precision::bf16 ? 2 : 4;
+    for (const std::size_t r : {0, 1}) {
+      CHECK(same_bits(shared[r], rounded));
+      const Index own = r == 0 ? 2 : 7;
+      CHECK(moved[r] == Traffic{own * bytes, (9 - own) * bytes, 1, 1});
+    }
+  }
+}

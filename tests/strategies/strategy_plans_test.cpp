@@ -203,3 +203,38 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE("block-wise: its plan, its reference and a second start go on from the steps that it has taken") {
+  Case c;
+  c.seed = 8;
+  c.parameters = {{"up", {12, 10}, SplitDim::rows}, {"down", {6, 16}, SplitDim::columns}};
+  c.grid = Grid().tp(2);
+  c.steps = 1;
+  const Layout layout = c.layout();
+  const TpCuts cuts(layout);
+  const auto made_after = [&](int steps) { return BlockWise(c.settings, cuts, 3, steps); };
+  const auto plan_after = [&](int steps) { return listing_of(made_after(steps).plan(layout, c.grid.place(1))); };
+  CHECK(plan_after(0) != plan_after(1));
+  CHECK(plan_after(1) == plan_after(2));
+  CHECK(plan_after(3) == plan_after(0));
+  std::vector<std::string> plans(6);
+  std::vector<Matrix> stepped(5);
+  run_ranks(c.grid, [&](TestRank& rank) {
+    BlockWise optimizer = made_after(2);
+    for (int step = 0; step < 5; ++step) {
+      if (step == 4) optimizer.start(layout, rank.place, zero_buckets(layout));
+      if (step == 0) optimizer.start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
+      if (rank.place.rank == 1) {
+        plans[static_cast<std::size_t>(step)] = listing_of(optimizer.plan(layout, rank.place));
+        stepped[static_cast<std::size_t>(step)] = reference_steps(c, optimizer)[0][0].matrix;
+      }
+      optimizer.step({layout, rank.place, rank.dp, rank.tp}, handed_gradients(c, layout, rank, 0, optimizer));
+    }
+  });
+  for (const std::size_t step : {0, 1, 2, 3, 4}) {
+    CAPTURE(step);
+    const int counted = step == 4 ? 2 : 2 + static_cast<int>(step);
+    CHECK(plans[step] == plan_after(counted));
+    CHECK(same_bits(stepped[step], reference_steps(c, made_after(counted))[0][0].matrix));
+  }
+}
