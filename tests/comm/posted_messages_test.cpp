@@ -1,0 +1,315 @@
+// What a communicator asks of its backend, and what it tells its observers, message by message: one rank alone, with a
+// backend that writes down what is posted and has every message arrive when it is waited for.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "src/comm/communicator.hpp"
+#include "src/errors.hpp"
+#include "tests/golden/golden_text.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// Fails at the post or the wait that is `failing`, counted from 1 over all of them.
+class NotingBackend : public Backend {
+ public:
+  explicit NotingBackend(Lines& lines) : lines_(lines) {}
+
+  std::unique_ptr<PostedMessage> post_send(const Envelope& envelope, int peer, const void* data,
+                                           std::int64_t bytes) override {
+    note("post a message to " + std::to_string(peer) + ", " + text_of(envelope, bytes) + place_of(data, bytes));
+    return message(peer, bytes);
+  }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope& envelope, int peer, void* data,
+                                              std::int64_t bytes) override {
+    note("post room for one from " + std::to_string(peer) + ", " + text_of(envelope, bytes) + place_of(data, bytes));
+    return message(peer, bytes);
+  }
+  bool has_native(CollectiveKind kind, ElementType type) const override {
+    return kind == CollectiveKind::all_gather && type == ElementType::bytes && has_all_gather;
+  }
+  Traffic run_native(const NativeCall& call) override {
+    note("do all of " + std::string(collective_name(call.kind)));
+    call.moved(true, 3, 5);
+    call.moved(false, 2, 6);
+    call.moved(true, 3, 7);
+    return {50, 60, 7, 8};
+  }
+  void close(const std::string& reason) override { lines_.push_back("close: " + reason); }
+
+  const float* memory = nullptr;  // of the caller: where data lies is written as a place in it
+  bool has_all_gather = false;
+  int failing = 0;
+
+ private:
+  struct Message : PostedMessage {
+    void wait(const WaitsFor& waits_for) override {
+      waits_for(peer);
+      backend->note("the backend waits");
+    }
+    NotingBackend* backend = nullptr;
+    int peer = 0;
+  };
+
+  void note(const std::string& line) {
+    lines_.push_back(line);
+    if (++done_ == failing) throw RunError("the cable was cut");
+  }
+  std::unique_ptr<PostedMessage> message(int peer, std::int64_t) {
+    auto posted = std::make_unique<Message>();
+    posted->backend = this;
+    posted->peer = peer;
+    return posted;
+  }
+  static std::string text_of(const Envelope& envelope, std::int64_t bytes) {
+    return std::string(collective_name(envelope.kind)) + " number " + std::to_string(envelope.number) + " of " +
+           element_name(envelope.type) + ", root " + std::to_string(envelope.root) + ", " + std::to_string(bytes) +
+           " bytes";
+  }
+  std::string place_of(const void* data, std::int64_t bytes) const {
+    if (bytes == 0) return "";
+    const auto at = static_cast<const std::byte*>(data) - reinterpret_cast<const std::byte*>(memory);
+    return at >= 0 && at < 400 ? " at " + std::to_string(at) : " of its own";
+  }
+
+  Lines& lines_;
+  int done_ = 0;
+};
+
+class NotingObserver : public CallObserver {
+ public:
+  explicit NotingObserver(Lines& lines) : lines_(lines) {}
+  void begins(const Call& call) override { lines_.push_back("begins: " + text(call)); }
+  void ended(const Call& call) override { lines_.push_back("ended: " + text(call)); }
+  void waits(CollectiveKind kind, int peer) override {
+    lines_.push_back("waits in " + std::string(collective_name(kind)) + " for " + std::to_string(peer));
+  }
+  void goes_on() override { lines_.push_back("goes on"); }
+  void moved(const Call& call, const Message& message) override {
+    lines_.push_back(std::string("moved in ") + collective_name(call.kind) + (message.sent ? ": to " : ": from ") +
+                     std::to_string(message.peer) + ", " + std::to_string(message.bytes) + " bytes, number " +
+                     std::to_string(message.number) + (message.from_rank_to_rank ? " from rank to rank" : "") +
+                     (message.began_ns > 0 ? "" : ", at no time"));
+  }
+
+ private:
+  Lines& lines_;
+};
+
+// One rank of a group, and all that it needs.
+struct Alone {
+  Alone(int rank, int size) : communicator("dp 2", rank, size, backend, ledger) {
+    backend.memory = memory.data();
+    communicator.observe(observer);
+  }
+  std::string text() const {
+    std::string all;
+    for (const std::string& line : lines) all += line + "\n";
+    for (const LedgerLine& line : ledger.lines())
+      all += "ledger: " + line.group + " " + collective_name(line.kind) + " of " + element_name(line.type) + ", " +
+             std::to_string(line.calls) + " calls, bytes " + std::to_string(line.traffic.bytes_sent) + " out, " +
+             std::to_string(line.traffic.bytes_received) + " in, messages " +
+             std::to_string(line.traffic.messages_sent) + " out, " + std::to_string(line.traffic.messages_received) +
+             " in\n";
+    return all;
+  }
+
+  Lines lines;
+  std::vector<float> memory = std::vector<float>(100);
+  NotingBackend backend{lines};
+  NotingObserver observer{lines};
+  Ledger ledger;
+  Communicator communicator;
+};
+
+// Every kind of call, with counts that are all different, and twice where numbers go on.
+std::string every_call(int rank, int size) {
+  Alone alone(rank, size);
+  Communicator& c = alone.communicator;
+  float* at = alone.memory.data();
+  std::vector<Index> counts, others;
+  for (int r = 0; r < size; ++r) {
+    counts.push_back(r + 2);
+    others.push_back(r == rank ? r + 2 : 7 - r);
+  }
+  c.barrier();
+  c.all_gather(at, 3, at + 10);
+  c.all_gather_v(at, counts, at + 10);
+  c.reduce_scatter(at + 10, 2, at);
+  c.reduce_scatter_v(at + 10, counts, at);
+  c.all_reduce(at + 10, 10);
+  c.all_to_all_v(at, counts, at + 50, others);
+  c.broadcast(at + 5, 9, size - 1);
+  c.broadcast(at + 6, 8, rank);
+  c.barrier();
+  if (size == 1) return alone.text();
+  const int left = (rank + size - 1) % size, right = (rank + 1) % size;
+  c.send(at + 1, 4, right);
+  c.recv(at + 2, 5, left);
+  Transfer out = c.isend(at + 3, 6, right), in = c.irecv(at + 4, 7, left), more = c.irecv(at + 40, 0, right);
+  c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
+  in.wait();
+  more.wait();
+  out.wait();
+  return alone.text();
+}
+
+std::string error_in(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("posted messages: of every call: to whom, from where, in which order, and what observers are told of it") {
+  std::string all;
+  for (const auto& [rank, size] : std::vector<std::pair<int, int>>{{0, 1}, {1, 4}, {4, 5}})
+    all += "Rank " + std::to_string(rank) + " of " + std::to_string(size) + "\n" + every_call(rank, size) + "\n";
+  testing::expect_golden("posted_messages.txt", all);
+}
+
+TEST_CASE(
+    "posted messages: whatever fails first, the backend is closed once with the reason, and every later call says it") {
+  using Calls = std::function<void(Communicator&, float*)>;
+  const std::vector<Calls> calls = {
+      [](Communicator& c, float* at) { c.all_gather(at, 3, at + 10); },
+      [](Communicator& c, float* at) { c.send(at, 3, 2); },
+      [](Communicator& c, float* at) { c.recv(at, 3, 2); },
+      [](Communicator& c, float* at) { c.isend(at, 3, 2).wait(); },
+      [](Communicator& c, float* at) { c.irecv(at, 3, 2).wait(); },
+      [](Communicator& c, float* at) {
+        c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
+      },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    for (int failing = 1; failing <= 12; ++failing) {
+      CAPTURE(i);
+      CAPTURE(failing);
+      Alone alone(1, 4);
+      alone.backend.has_all_gather = true;
+      alone.backend.failing = failing;
+      Communicator& c = alone.communicator;
+      float* at = alone.memory.data();
+      const std::string first = error_in([&] { calls[i](c, at); });
+      const int steps = i == 0 ? 12 : i == 5 ? 1 : 2;  // six posts and six waits, one native call, a post and a wait
+      if (failing > steps) {
+        CHECK(first == "");
+        continue;
+      }
+      CHECK(first == "the cable was cut");
+      CHECK(alone.lines.back() == "close: the cable was cut");
+      for (const std::string& line : alone.lines) CHECK(line.find("moved in all_gather") == std::string::npos);
+      const std::size_t before = alone.lines.size(), calls_before = alone.ledger.lines().size();
+      alone.backend.failing = 0;
+      for (const Calls& call : calls) CHECK(error_in([&] { call(c, at); }) == "the cable was cut");
+      CHECK(error_in([&] { c.barrier(); }) == "the cable was cut");
+      CHECK(error_in([&] { c.require_whole(); }) == "the cable was cut");
+      CHECK(alone.lines.size() == before);  // nothing is posted, told or closed any more
+      CHECK(alone.ledger.lines().size() == calls_before);
+    }
+}
+
+TEST_CASE("a native collective of one type: that type alone is left to it, and told as it came, with its own traffic") {
+  Alone alone(1, 4);
+  alone.backend.has_all_gather = true;
+  Communicator& c = alone.communicator;
+  float* at = alone.memory.data();
+  c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
+  c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
+  CHECK(alone.text() ==
+        "begins: dp 2 all_gather of bytes, 3 in, 12 out\nwaits in all_gather for -1\ndo all of all_gather\ngoes on\n"
+        "moved in all_gather: to 3, 5 bytes, number 0\nmoved in all_gather: from 2, 6 bytes, number 0\n"
+        "moved in all_gather: to 3, 7 bytes, number 1\nended: dp 2 all_gather of bytes, 3 in, 12 out\n"
+        "begins: dp 2 all_gather of bytes, 3 in, 12 out\nwaits in all_gather for -1\ndo all of all_gather\ngoes on\n"
+        "moved in all_gather: to 3, 5 bytes, number 2\nmoved in all_gather: from 2, 6 bytes, number 1\n"
+        "moved in all_gather: to 3, 7 bytes, number 3\nended: dp 2 all_gather of bytes, 3 in, 12 out\n"
+        "ledger: dp 2 all_gather of bytes, 2 calls, bytes 100 out, 120 in, messages 14 out, 16 in\n");
+  alone.lines.clear();
+  c.all_gather(at, 3, at + 10);
+  REQUIRE(alone.lines.size() > 2);
+  CHECK(alone.lines[1] == "post room for one from 0, all_gather number 0 of float32, root 0, 12 bytes at 40");
+}
+
+TEST_CASE(
+    "limits of counts: as many bytes as a 64-bit number can count are looked at further, and one more is refused") {
+  Alone alone(1, 2);
+  Communicator& c = alone.communicator;
+  const Index most = std::numeric_limits<Index>::max();
+  const auto refusal = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string begin = "rank 1 of group dp 2 asked for ", null = " is null; it takes ";
+  float* none = nullptr;
+  std::byte* no_bytes = nullptr;
+  bfloat16* no_halves = nullptr;
+  CHECK(refusal([&] { c.broadcast(none, most / 4, 0); }) ==
+        begin + "broadcast of float32, but the memory to broadcast" + null + std::to_string(most / 4 * 4) + " bytes");
+  CHECK(refusal([&] { c.broadcast(none, most / 4 + 1, 0); }) ==
+        begin + "broadcast of float32, but " + std::to_string(most / 4 + 1) +
+            " elements are more bytes than a 64-bit number can count");
+  CHECK(refusal([&] { c.broadcast(no_halves, most / 2, 0); }).find(null) != std::string::npos);
+  CHECK(refusal([&] { c.broadcast(no_halves, most / 2 + 1, 0); }).find("more bytes than") != std::string::npos);
+  CHECK(refusal([&] {
+          c.all_gather_v(no_bytes, {most - 5, 5}, no_bytes);
+        }) == begin + "all_gather of bytes, but the memory of the shard" + null + "5 bytes");
+  CHECK(refusal([&] {
+          c.all_gather_v(no_bytes, {most - 5, 6}, no_bytes);
+        }) == begin + "all_gather of bytes, but the shard counts add up to more bytes than a 64-bit number can count");
+  CHECK(refusal([&] {
+          c.reduce_scatter_v(none, {most / 4, 1}, none);
+        }) ==
+        begin + "reduce_scatter of float32, but the piece counts add up to more bytes than a 64-bit number can count");
+  CHECK(refusal([&] { c.send(none, 1, 2); }) ==
+        begin + "send of float32, but peer 2 does not exist; ranks go from 0 to 1");
+  CHECK(alone.lines.empty());
+  CHECK(alone.ledger.lines().empty());
+}
+
+TEST_CASE(
+    "a transfer that is waited for again, or that was handed on, is refused in a sentence, and nothing is broken") {
+  Alone alone(1, 3);
+  Communicator& c = alone.communicator;
+  float* at = alone.memory.data();
+  const auto refusal = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const std::logic_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string sentence = "a transfer was to be waited for that is not under way; each is waited for once";
+  Transfer sent = c.isend(at, 2, 0), first = c.irecv(at + 4, 3, 2);
+  Transfer received = std::move(first);
+  CHECK(refusal([&] { first.wait(); }) == sentence);
+  received.wait();
+  sent.wait();
+  CHECK(refusal([&] { received.wait(); }) == sentence);
+  CHECK(refusal([&] { sent.wait(); }) == sentence);
+  c.require_whole();
+  CHECK(alone.ledger.total() == Traffic{8, 12, 1, 1});
+  { const Transfer dropped = c.irecv(at + 4, 3, 2); }
+  CHECK(alone.lines.back() ==
+        "close: rank 1 of group dp 2 dropped a posted transfer (dp 2 recv of float32, 0 in, 3 out, peer 2) without "
+        "waiting for it; call wait() on every isend and irecv");
+}

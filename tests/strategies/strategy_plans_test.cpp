@@ -1,0 +1,240 @@
+// What each strategy is called, how it lays parameters out, and what it plans, operation by operation, as it is kept in
+// tests/golden; what it refuses; and what a monitor sees of it.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "src/comm/predicted_traffic.hpp"
+#include "src/optim/overlapped_step.hpp"
+#include "src/optim/parameter_groups.hpp"
+#include "src/strategies/all_to_all.hpp"
+#include "src/strategies/block_wise.hpp"
+#include "src/strategies/distributed_gram.hpp"
+#include "src/strategies/strategy.hpp"
+#include "src/strategies/strategy_cost.hpp"
+#include "tests/golden/golden_text.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/optim/plan_listing.hpp"
+#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/recorded_step.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::test;
+
+namespace {
+
+// Tall and wide, cut into rows, columns and not at all.
+std::vector<Parameter> dealt_parameters() {
+  return {{"up", {12, 10}, SplitDim::rows},
+          {"down", {6, 16}, SplitDim::columns},
+          {"gate", {8, 18}, SplitDim::columns},
+          {"free", {9, 5}},
+          {"tall", {14, 4}, SplitDim::rows}};
+}
+
+std::string refusal_in(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+double root_mean_square(const Matrix& a, const Matrix& b) {
+  double squares = 0;
+  for (Index i = 0; i < a.size(); ++i) squares += std::pow(double(a.data()[i]) - double(b.data()[i]), 2);
+  return std::sqrt(squares / static_cast<double>(a.size()));
+}
+
+}  // namespace
+
+TEST_CASE("strategies: their names, layouts and plans, operation by operation, in each step of a period") {
+  const Grid grid = Grid().dp(3).tp(2);
+  MuonSettings settings;
+  settings.precision = Precision::bf16;
+  settings.ns_steps = 2;
+  std::string all;
+  for (const Strategy& each : strategies()) {
+    const Layout layout = each.lay_out(dealt_parameters(), grid, 110);
+    all += fmt::format("({}) {}, as in {}; the same every {}, {}\n{}", each.letter, each.name, each.used_by,
+                       each.period, each.is_muon ? "Muon" : "another optimizer", layout.text());
+    for (int step = 0; step < each.period; ++step)
+      for (const int rank : {3, 4}) {
+        const auto optimizer = each.optimizer(layout, settings, step);
+        all += fmt::format("{}, step {}, ", optimizer->name(), step) +
+               listing_of(optimizer->plan(layout, grid.place(rank)));
+      }
+  }
+  testing::expect_golden("strategy_plans.txt", all);
+}
+
+TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and gradients that are summed are refused") {
+  std::vector<Parameter> parameters = dealt_parameters();
+  parameters[1].group = parameters[3].group = 1;
+  const Layout layout = all_to_all().lay_out(parameters, Grid().dp(3).tp(2), 0);
+  AllToAllMuon optimizer(layout, MuonSettings());
+  // In the order of the buffers: up, gate, tall; down, free. By work: up, gate, down, free, tall.
+  const std::vector<Parameter> in_order = {parameters[0], parameters[2], parameters[4], parameters[1], parameters[3]};
+  const std::vector<int> dealt = balanced_owners(in_order, 3);
+  for (int i = 0; i < 5; ++i) CHECK(optimizer.worker(i / 3, i % 3) == dealt[static_cast<std::size_t>(i)]);
+
+  MuonSettings summed;
+  summed.summed_gradients = true;
+  const std::string own =
+      " was told that gradients are summed before it begins, but it sums them itself; leave summed_gradients off, or "
+      "take full_step and Zero1AdamW.";
+  const Layout alone = all_to_all().lay_out(parameters, Grid(), 0);
+  std::vector<std::string> said(4);
+  run_ranks(Grid(), [&](TestRank& rank) {
+    const StepContext context{alone, rank.place, rank.dp, rank.tp};
+    AllToAllMuon of_sums(alone, summed), started(alone, MuonSettings());
+    of_sums.start(alone, rank.place, zero_buckets(alone));
+    said[0] = refusal_in([&] { of_sums.plan(alone, rank.place); });
+    said[1] = refusal_in([&] { of_sums.step(context, zero_buckets(alone)); });
+    started.start(alone, rank.place, zero_buckets(alone));
+    said[2] = refusal_in([&] { started.step(context, Buckets{{Flat(3)}, {Flat(4)}}); });
+    Buckets weights = zero_buckets(alone);
+    weights[1][0].resize(7);
+    started.start(alone, rank.place, weights);
+    said[3] = refusal_in([&] { started.step(context, zero_buckets(alone)); });
+  });
+  CHECK(said[0] == "the plan of AllToAllMuon" + own);
+  CHECK(said[1] == "AllToAllMuon" + own);
+  CHECK(said[2] ==
+        "AllToAllMuon was given gradients of 3 elements for bucket 0 of buffer 0, but the layout says 320; pack them "
+        "with pack_buckets or initial_state.");
+  CHECK(
+      said[3] ==
+      "AllToAllMuon was given weights of 7 elements for bucket 0 of buffer 1, but the layout says 141; pack them with "
+      "pack_buckets or initial_state.");
+}
+
+TEST_CASE("strategy_cost: a grid with pipeline stages is refused, and says what to do") {
+  CHECK(refusal_in([] { strategy_cost(owner_by_work(), dealt_parameters(), Grid().tp(2).pp(3), 0, MuonSettings()); }) ==
+        "strategy_cost was given pp 3; call it for each pipeline stage, with the stage's own parameters");
+}
+
+TEST_CASE("TpCuts: pieces and their direction for every cut; without TP there is one") {
+  const Layout layout = plan_layout(dealt_parameters(), Grid().tp(2));
+  const TpCuts cuts(layout), whole(plan_layout(dealt_parameters(), Grid()));
+  CHECK(cuts.pieces("up") == 2);
+  CHECK(cuts.by_rows("up"));
+  CHECK(cuts.pieces("down") == 2);
+  CHECK_FALSE(cuts.by_rows("down"));
+  CHECK(cuts.pieces("free") == 1);
+  CHECK_FALSE(cuts.by_rows("free"));
+  CHECK(whole.pieces("up") == 1);
+  const std::string end = " is not known; it is not in the layout that the optimizer was made for";
+  CHECK(refusal_in([&] { cuts.pieces("other"); }) == "how TP cuts parameter \"other\"" + end);
+  CHECK(refusal_in([&] { cuts.by_rows("another"); }) == "how TP cuts parameter \"another\"" + end);
+  CHECK(slice_name(layout.meta("down"), 3) == "down, TP slice 3");
+  CHECK(usage_error([] { BlockWise(MuonSettings(), TpCuts(plan_layout({}, Grid())), -2); }) ==
+        "a full step in every -2 steps makes no sense for block-wise Muon; it takes at least 1");
+}
+
+TEST_CASE(
+    "a monitor: of every strategy, and of what overlaps or is one of several, sees weights and updates, for one "
+    "all-reduce") {
+  Case c;
+  c.seed = 21;
+  c.parameters = dealt_parameters();
+  c.grid = Grid().dp(2).tp(2);
+  c.options.bucket_capacity = 110;
+  c.steps = 1;
+  c.settings.weight_decay = 0;
+  Case decays = c;
+  decays.settings.weight_decay = 0.5f;
+  struct Watched {
+    std::string name;
+    Case c;
+    std::function<std::unique_ptr<Optimizer>(const MuonSettings&)> make;
+  };
+  std::vector<Watched> all;
+  for (const Strategy& each : strategies()) {
+    const Layout layout = each.lay_out(c.parameters, c.grid, 110);
+    Case of = c;
+    of.options = layout.options;
+    for (int step = 0; step < each.period; ++step)
+      all.push_back({each.name, of, [each, layout, step](const MuonSettings& settings) {
+                       return each.optimizer(layout, settings, step);
+                     }});
+  }
+  all.push_back({"overlaps", c, [](const MuonSettings& settings) {
+                   return std::make_unique<OverlappedMuon>(settings, Schedule::all_at_once);
+                 }});
+  Case grouped = c;
+  grouped.parameters[1].group = grouped.parameters[4].group = 1;
+  all.push_back({"groups", grouped, [grouped](const MuonSettings& settings) {
+                   const auto muon = [settings] { return std::make_unique<Muon>(settings); };
+                   return std::make_unique<GroupedOptimizer>(
+                       std::vector<ParameterGroup>{{"one", {}, muon}, {"two", {}, muon}}, grouped.parameters);
+                 }});
+  for (const Watched& each : all) {
+    CAPTURE(each.name);
+    const auto before = each.c.weights();
+    const auto undecayed = reference_steps(each.c, *each.make(c.settings))[0];
+    const auto after = reference_steps(each.c, *each.make(decays.settings))[0];
+    const Layout layout = each.c.layout();
+    std::vector<std::vector<ParameterRms>> seen(4);
+    std::vector<Traffic> moved(4);
+    run_ranks(each.c.grid, [&](TestRank& rank) {
+      const auto optimizer = each.make(decays.settings);
+      optimizer->start(layout, rank.place, pack_buckets(layout, pointers(before), rank.place.tp));
+      RmsMonitor monitor(each.c.parameters);
+      StepContext context{layout, rank.place, rank.dp, rank.tp};
+      context.monitor = &monitor;
+      optimizer->step(context, pack_buckets(layout, pointers(each.c.gradients(0, rank.place.dp)), rank.place.tp));
+      rank.ledger.clear();
+      const std::size_t r = static_cast<std::size_t>(rank.place.rank);
+      seen[r] = monitor.reduce(rank.world);
+      moved[r] = rank.ledger.total();
+    });
+    for (std::size_t r = 0; r < seen.size(); ++r) {
+      CHECK(moved[r] == all_reduce_traffic(static_cast<int>(r), 4, 2 * 5, ElementType::float32));
+      for (std::size_t p = 0; p < before.size(); ++p) {
+        const Matrix none(before[p].matrix.rows(), before[p].matrix.cols());
+        CHECK(seen[r][p].weights == doctest::Approx(root_mean_square(after[p].matrix, none)).epsilon(1e-5));
+        CHECK(seen[r][p].update ==
+              doctest::Approx(root_mean_square(undecayed[p].matrix, before[p].matrix)).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("block-wise: its plan, its reference and a second start go on from the steps that it has taken") {
+  Case c;
+  c.seed = 8;
+  c.parameters = {{"up", {12, 10}, SplitDim::rows}, {"down", {6, 16}, SplitDim::columns}};
+  c.grid = Grid().tp(2);
+  c.steps = 1;
+  const Layout layout = c.layout();
+  const TpCuts cuts(layout);
+  const auto made_after = [&](int steps) { return BlockWise(c.settings, cuts, 3, steps); };
+  const auto plan_after = [&](int steps) { return listing_of(made_after(steps).plan(layout, c.grid.place(1))); };
+  CHECK(plan_after(0) != plan_after(1));
+  CHECK(plan_after(1) == plan_after(2));
+  CHECK(plan_after(3) == plan_after(0));
+  std::vector<std::string> plans(6);
+  std::vector<Matrix> stepped(5);
+  run_ranks(c.grid, [&](TestRank& rank) {
+    BlockWise optimizer = made_after(2);
+    for (int step = 0; step < 5; ++step) {
+      if (step == 4) optimizer.start(layout, rank.place, zero_buckets(layout));
+      if (step == 0) optimizer.start(layout, rank.place, pack_buckets(layout, pointers(c.weights()), rank.place.tp));
+      if (rank.place.rank == 1) {
+        plans[static_cast<std::size_t>(step)] = listing_of(optimizer.plan(layout, rank.place));
+        stepped[static_cast<std::size_t>(step)] = reference_steps(c, optimizer)[0][0].matrix;
+      }
+      optimizer.step({layout, rank.place, rank.dp, rank.tp}, handed_gradients(c, layout, rank, 0, optimizer));
+    }
+  });
+  for (const std::size_t step : {0, 1, 2, 3, 4}) {
+    CAPTURE(step);
+    const int counted = step == 4 ? 2 : 2 + static_cast<int>(step);
+    CHECK(plans[step] == plan_after(counted));
+    CHECK(same_bits(stepped[step], reference_steps(c, made_after(counted))[0][0].matrix));
+  }
+}
