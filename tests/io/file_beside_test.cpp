@@ -47,6 +47,7 @@ TEST_CASE("FileBeside: what can't take its place at the end is not a success, an
       } catch (const UsageError& error) {
         sentence = error.what();
       }
+      CHECK(folder.names() == std::vector<std::string>{"x"});  // at once, and not only when the writer goes
     }
     CHECK(sentence == "can't write \"" + path + "\": Is a directory; choose another path");
     CHECK(folder.names() == std::vector<std::string>{"x"});
