@@ -376,3 +376,19 @@ TEST_CASE("SignalHold: all signals, or those that are named, and then those that
   }
   CHECK(held_signals().empty());
 }
+
+TEST_CASE("unfinished: a folder that may not be made is refused with the system's reason") {
+  const TemporaryFolder folder;
+  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+  REQUIRE(mkdir(folder.file("closed").c_str(), 0555) == 0);
+  const std::string path = folder.file("closed/below/deeper");
+  CHECK(in_child([&] {
+          if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+          _exit(usage_error([&] { make_folder("--trace-per-rank", path); }) ==
+                        "--trace-per-rank " + as_typed(path) +
+                            " can't be made a folder: Permission denied; choose another path"
+                    ? 42
+                    : 2);
+        }) == 42);
+  CHECK(std::filesystem::is_empty(folder.file("closed")));
+}

@@ -35,7 +35,7 @@ TEST_CASE("page parts: colours for light pages, and after them for dark ones, th
   CHECK(names == "paper ink quiet ground edge ");
 }
 
-TEST_CASE("page parts: no text in JSON ends the script that it stands in, and bytes that are no text are replaced") {
+TEST_CASE("page parts: no text in JSON ends the script that it stands in, and bytes that are not UTF-8 are replaced") {
   CHECK(script_json({{"a", "</script><!--<"}, {"b", {1, 2.5, true, nullptr}}}) ==
         "{\"a\":\"\\u003c/script>\\u003c!--\\u003c\",\"b\":[1,2.5,true,null]}");
   CHECK(script_json("<<") == "\"\\u003c\\u003c\"");
