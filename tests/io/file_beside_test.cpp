@@ -47,6 +47,7 @@ TEST_CASE("FileBeside: what can't take its place at the end is not a success, an
       } catch (const UsageError& error) {
         sentence = error.what();
       }
+      CHECK(folder.names() == std::vector<std::string>{"x"});  // at once, and not only when the writer goes
     }
     CHECK(sentence == "can't write \"" + path + "\": Is a directory; choose another path");
     CHECK(folder.names() == std::vector<std::string>{"x"});
@@ -166,4 +167,91 @@ TEST_CASE("FileBeside: a new file has the usual permissions; of an old one owner
   }
   unsetenv("MUONWALK_UNNAMED_FILES");
   umask(before);
+}
+
+TEST_CASE("FileBeside: what somebody else has written under its name meanwhile is replaced, and nothing else stays") {
+  for (const char* unnamed : {"on", "off"}) {
+    CAPTURE(unnamed);
+    setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+    const TemporaryFolder folder;
+    {
+      FileBeside file(folder.file("x"));
+      file.write("mi", 2);
+      file.write("ne", 2);
+      write_text(folder.file("x"), "somebody else's");
+      file.commit();
+    }
+    CHECK(read_text(folder.file("x")) == "mine");
+    CHECK(folder.names() == std::vector<std::string>{"x"});
+  }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE(
+    "FileBeside: where its folder goes away meanwhile, a sentence, for a new file and for one in place of another") {
+  for (const char* unnamed : {"on", "off"})
+    for (const bool replaces : {false, true}) {
+      CAPTURE(unnamed);
+      CAPTURE(replaces);
+      setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+      const TemporaryFolder folder;
+      std::filesystem::create_directory(folder.file("below"));
+      const std::string path = folder.file("below/x");
+      if (replaces) write_text(path, "old");
+      FileBeside file(path);
+      file.write("text", 4);
+      std::filesystem::remove_all(folder.file("below"));
+      CHECK(usage_error([&] { file.commit(); }) ==
+            "can't write \"" + path + "\": No such file or directory; create its folder first");
+      CHECK(folder.names().empty());
+    }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE("FileBeside: what is kept of an old file are the permissions of owner, group and all others, and no more") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  for (const unsigned mode : {0751u, 04755u, 02715u, 01704u}) {
+    write_text(path, "old");
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    write_text_file(path, "new");
+    struct stat status = {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777u) == (mode & 0777u));
+  }
+}
+
+TEST_CASE("FileBeside: no program that is started meanwhile gets the file that is being written") {
+  const TemporaryFolder folder;
+  for (const char* unnamed : {"on", "off"})
+    for (const char* name : {"new", "old"}) {
+      CAPTURE(unnamed);
+      setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
+      write_text(folder.file("old"), "x");
+      const int next = dup(2);
+      REQUIRE(next >= 0);
+      close(next);
+      const FileBeside file(folder.file(name));
+      const int flags = fcntl(next, F_GETFD);
+      REQUIRE(flags >= 0);  // it is that one
+      CHECK((flags & FD_CLOEXEC) != 0);
+    }
+  unsetenv("MUONWALK_UNNAMED_FILES");
+}
+
+TEST_CASE("FileBeside: only where the environment says off do files have names before they are whole") {
+  const TemporaryFolder folder;
+  unsetenv("MUONWALK_UNNAMED_FILES");
+  const auto names_meanwhile = [&] {
+    const FileBeside file(folder.file("x"));
+    return folder.names().size();
+  };
+  const std::size_t usual = names_meanwhile();
+  for (const char* value : {"on", "", "OFF", "offf"}) {
+    setenv("MUONWALK_UNNAMED_FILES", value, 1);
+    CHECK(names_meanwhile() == usual);
+  }
+  setenv("MUONWALK_UNNAMED_FILES", "off", 1);
+  CHECK(names_meanwhile() == 1);
+  unsetenv("MUONWALK_UNNAMED_FILES");
 }

@@ -157,3 +157,77 @@ TEST_CASE("identity: the file that standard output or error goes to is not anoth
     CHECK(WEXITSTATUS(status) == 42);
   }
 }
+
+TEST_CASE("identity: where large and small letters are the same, so are names that are not there yet, and only there") {
+  const TemporaryFolder folder;
+  REQUIRE(mkdir(folder.file("folds").c_str(), 0777) == 0);
+  REQUIRE(mkdir(folder.file("keeps").c_str(), 0777) == 0);
+  REQUIRE(mkdir(folder.file("numbers").c_str(), 0777) == 0);
+  for (const char* name : {"numbers/1", "numbers/2", "folds/3", "folds/kNown z", "keeps/Known", "keeps/kNOWN"})
+    write_text(folder.file(name), name);
+  // One file under both names, as a file system that tells no letters apart has it.
+  REQUIRE(link(folder.file("folds/kNown z").c_str(), folder.file("folds/KnOWN Z").c_str()) == 0);
+  for (const char* ends : {"new New", "a/Z.json A/z.json"}) {
+    const std::string both = ends;
+    const std::string one = both.substr(0, both.find(' ')), other = both.substr(both.find(' ') + 1);
+    expect_refused(folder.file("folds/" + one), kWrites, folder.file("folds/" + other), kWrites);
+    expect_refused(folder.file("folds/" + one), kWrites, folder.file("folds/" + other), kReads);
+    expect_allowed(folder.file("folds/" + one), kWrites, folder.file("folds/" + other + "x"), kWrites);
+    for (const char* in : {"keeps/", "numbers/", ""})
+      expect_allowed(folder.file(in + one), kWrites, folder.file(in + other), kWrites);
+  }
+  expect_allowed(folder.file("keeps/Known"), kWrites, folder.file("keeps/kNOWN"), kWrites);
+}
+
+TEST_CASE("identity: a name has both what it begins with and what it ends with, without sharing a letter of them") {
+  const TemporaryFolder folder;
+  const auto said = [&](const std::string& name) {
+    return usage_error([&] {
+      require_distinct_files(
+          {{"--into", folder.path(), kInto, "a.", ".b"}, {"--in", folder.file(name), kReads, "", ""}});
+    });
+  };
+  for (const char* other : {"a.b", "a.", ".b", "a.x", "x.b", "a.b.c"}) CHECK(said(other) == "(no UsageError)");
+  for (const char* name : {"a..b", "a.x.b"}) CHECK(said(name).find("--into ") == 0);
+}
+
+TEST_CASE("identity: of many paths, any two are compared, and each sentence names the two that it is about") {
+  const TemporaryFolder folder;
+  for (std::size_t first = 0; first < 4; ++first)
+    for (std::size_t second = first + 1; second < 4; ++second) {
+      std::vector<NamedPath> paths;
+      for (std::size_t i = 0; i < 4; ++i)
+        paths.push_back({"--" + std::to_string(i), folder.file(std::to_string(i == second ? first : i)),
+                         i == second ? kReads : kWrites, "", ""});
+      const auto word = [&](std::size_t i) { return paths[i].option + " " + as_typed(paths[i].path); };
+      CHECK(usage_error([&] { require_distinct_files(paths); }) == replaced(word(first), word(second)));
+    }
+}
+
+TEST_CASE("identity: what standard output goes to, below a folder or as no file at all") {
+  const TemporaryFolder folder;
+  REQUIRE(mkdir(folder.file("ranks").c_str(), 0777) == 0);
+  const auto outcome = [](const auto& action) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(action() ? 42 : 1);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WEXITSTATUS(status);
+  };
+  CHECK(outcome([&] {
+          dup2(open(folder.file("ranks/rank_0.json").c_str(), O_WRONLY | O_CREAT, 0666), 1);
+          const std::string name = folder.file("ranks/rank_0.json");
+          return refusal(folder.file("ranks"), kInto, "", kWrites) ==
+                     "--a " + as_typed(name) +
+                         " is the file that the standard output goes to; give each a file of its own" &&
+                 refusal(folder.file("ranks"), kFrom, "", kWrites) == "(no UsageError)" &&
+                 refusal(folder.file("ranks/rank_0.json/x"), kWrites, "", kWrites) == "(no UsageError)" &&
+                 refusal(folder.file("ranks/rank_1.json"), kWrites, "", kWrites) == "(no UsageError)";
+        }) == 42);
+  CHECK(outcome([&] {
+          dup2(open("/dev/null", O_WRONLY), 1);
+          dup2(1, 2);
+          return refusal("/dev/null", kWrites, "", kWrites) == "(no UsageError)";
+        }) == 42);
+}

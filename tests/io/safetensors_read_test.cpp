@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,10 +60,27 @@ TEST_CASE("read_safetensors: a path that is not a file") {
   // A pipe that nobody writes to must not make us wait.
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
   CHECK(contains(sentence(folder.file("pipe")), "it is not a regular file"));
-  if (geteuid() != 0) {  // root may read anything
-    REQUIRE(chmod(folder.file("plain").c_str(), 0) == 0);
-    CHECK(contains(sentence(folder.file("plain")), "permission denied"));
+  CHECK(sentence("/dev/null") == "can't read \"/dev/null\": it is not a regular file; name a .safetensors file");
+  CHECK(sentence(folder.file("plain/below")) ==
+        "can't read \"" + folder.file("plain/below") + "\": Not a directory; check the path");
+  const std::string left = folder.file(".muonwalk-4711-0.partial");
+  write_text(left, "x");
+  CHECK(sentence(left) ==
+        "can't read \"" + left + "\": a run that was killed left it unfinished; name the file that it was to be");
+  REQUIRE(chmod(folder.file("plain").c_str(), 0) == 0);
+  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+  const pid_t child = fork();  // root may read anything, so somebody else asks
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+    _exit(sentence(folder.file("plain")) ==
+                  "can't read \"" + folder.file("plain") + "\": permission denied; make it readable for you"
+              ? 42
+              : 2);
   }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 42);
 }
 
 TEST_CASE("read_safetensors: a file that is empty, cut short, or too long") {
@@ -292,3 +311,153 @@ TEST_CASE(
       }
   } while (std::next_permutation(order.begin(), order.end()));
 }
+
+TEST_CASE("read_safetensors: each thing that a header may have wrong is a sentence of its own, with what it is about") {
+  const std::string again = "; save or download it again";
+  const auto of = [](const std::string& header, std::size_t data = 0) { return refusal(whole(header, data)); };
+  const auto of_w = [&](const std::string& members) {
+    return of(
+        "{\"v\":{"
+        R"("dtype":"U8","shape":[],"data_offsets":[0,1])"
+        "},\"w\":{" +
+            members + "}}",
+        1);
+  };
+  CHECK(refusal("1") == "it ends after 1 byte, within the 8 of the header's length" + again);
+  CHECK(of("") == "its header does not begin with '{'" + again);
+  CHECK(of(" {}") == "its header does not begin with '{'" + again);
+  CHECK(of(std::string("{}\0", 3)) == "its header is not JSON, it has a byte of zero" + again);
+  CHECK(of("{\"w\":}") == "its header is not JSON, as byte 6 of it shows" + again);
+  CHECK(of("{\"w\":5}") == "its header has a value that does not belong under \"w\"" + again);
+  for (const char* value : {"-5", "5", "true", "null", "1.5", "\"a\"", "[1]"})
+    CHECK(of(std::string("{\"w\":") + value + "}") ==
+          "its header has a value that does not belong under \"w\"" + again);
+  CHECK(of("{\"w\":18446744073709551615}") ==
+        "its header has the number 18446744073709551615, which is too large for a size or an offset" + again);
+  CHECK(
+      of_w("\"shape\":[2,9223372036854775808]") ==
+      "its header has the number 9223372036854775808 in the shape of tensor \"w\", which is too large for a size or an "
+      "offset" +
+          again);
+  CHECK(of_w("\"data_offsets\":[0,9223372036854775809]") ==
+        "its header has the number 9223372036854775809 in the data_offsets of tensor \"w\", which is too large for a "
+        "size or an offset" +
+            again);
+  CHECK(of_w("\"dtype\":9223372036854775808") ==
+        "its header has the number 9223372036854775808 in tensor \"w\", which is too large for a size or an offset" +
+            again);
+  for (const char* value : {"true", "1.5", "null", "\"a\"", "[]", "{}"})
+    for (const char* list : {"shape", "data_offsets"})
+      CHECK(of_w(std::string("\"") + list + "\":[1," + value + "]") ==
+            std::string("its header has something other than an integer in the ") + list + " of tensor \"w\"" + again);
+  for (const char* value : {"3", "-3", "true", "1.5", "null", "\"a\"", "{}"})
+    for (const char* list : {"shape", "data_offsets"})
+      CHECK(of_w(std::string("\"") + list + "\":" + value) ==
+            std::string("its header has a value that does not belong under \"") + list + "\" in tensor \"w\"" + again);
+  for (const char* value : {"3", "-3", "true", "1.5", "null", "[]", "{}"})
+    CHECK(of_w(std::string("\"dtype\":") + value) ==
+          "its header has a value that does not belong under \"dtype\" in tensor \"w\"" + again);
+  for (const char* value : {"3", "-3", "true", "1.5", "null", "[]", "{}"})
+    CHECK(of(std::string("{\"__metadata__\":{\"a\":\"b\",\"c\":") + value + "}}") ==
+          "its __metadata__ holds something other than strings" + again);
+  CHECK(of_w("") == "its header gives tensor \"w\" no dtype, shape or data_offsets" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[],"data_offsets":[])") ==
+        "its header gives tensor \"w\" 0 data_offsets instead of 2" + again);
+  CHECK(of_w(R"("x":1,"x":2)") == "its header names \"x\" twice in tensor \"w\"" + again);
+  CHECK(of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}") == "its header names \"a\" twice" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[-1],"data_offsets":[1,1])") ==
+        "tensor \"w\" has a negative length in its shape, or more elements than can be" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[5],"data_offsets":[3,2])") ==
+        "the offsets of tensor \"w\", 3 and 2, are not a range" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[],"data_offsets":[1,2])") ==
+        "tensor \"w\" ends at byte 2 of the data, but the file has only 1" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[0],"data_offsets":[0,1])") ==
+        "the offsets of tensor \"w\" leave it 1 byte, but its shape and type take 0" + again);
+  CHECK(of_w(R"("dtype":"U8","shape":[],"data_offsets":[0,1])") == "tensor \"w\" overlaps the one before it" + again);
+  CHECK(refusal(whole("{}", 1)) == "1 byte follows its last tensor" + again);
+  CHECK(refusal(whole("{" + entry("w", "U8", "[1]", "[2,3]") + "}", 3)) ==
+        "a hole of 2 bytes lies before tensor \"w\"" + again);
+}
+
+TEST_CASE(
+    "read_safetensors: what a later version adds to a tensor is passed over, whatever it is; what is not, is not") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  std::vector<std::string> additions = {"null",
+                                        "true",
+                                        "-7",
+                                        "7",
+                                        "18446744073709551615",
+                                        "1.5e300",
+                                        "\"dtype\"",
+                                        "[]",
+                                        "{}",
+                                        "[[1,\"a\",null,true,-1,1.5,{}],{\"shape\":[]}]",
+                                        R"({"dtype":"F32","dtype":"F64","shape":{"shape":[7]},"data_offsets":[9]})"};
+  for (const std::string& value : additions) {
+    CAPTURE(value);
+    const std::string x = "\"x\":" + value, y = "\"y\":" + value;
+    write_text(path, whole("{\"__metadata__\":{\"dtype\":\"m\"},\"w\":{" + x + ",\"dtype\":\"U16\"," + y +
+                               ",\"shape\":[2,1],\"z\":" + value + ",\"data_offsets\":[1,5],\"a\":" + value +
+                               "},\"v\":{\"data_offsets\":[0,1],\"dtype\":\"I8\"," + x + ",\"shape\":[]}}",
+                           5));
+    const SafetensorsFile file = read_safetensors(path);
+    REQUIRE(file.tensors.size() == 2);
+    CHECK(file.tensors[0].name == "v");
+    CHECK(file.tensors[0].dtype == "I8");
+    CHECK(file.tensors[0].shape.empty());
+    CHECK(file.tensors[1].name == "w");
+    CHECK(file.tensors[1].dtype == "U16");
+    CHECK(file.tensors[1].shape == std::vector<std::int64_t>{2, 1});
+    CHECK(file.tensors[1].bytes.size() == 4);
+    REQUIRE(file.metadata.size() == 1);
+    CHECK(file.metadata[0] == std::pair<std::string, std::string>{"dtype", "m"});
+  }
+}
+
+TEST_CASE("read_safetensors: tensors come in the order of their data, those without any in that of the header") {
+  const TemporaryFolder folder;
+  std::string header = "{" + entry("last", "U8", "[2]", "[4,6]") + "," + entry("first", "F32", "[]", "[0,4]");
+  std::vector<std::string> expected;
+  for (int i = 0; i < 40; ++i) {  // at the data's beginning, and named against the alphabet
+    expected.push_back("empty " + std::to_string(99 - i));
+    header += "," + entry(expected.back(), "F64", "[0,3]", "[0,0]");
+  }
+  header += "," + entry("between", "U8", "[0]", "[4,4]") + "," + entry("end", "U8", "[0]", "[6,6]") + "}";
+  for (const char* name : {"first", "between", "last", "end"}) expected.emplace_back(name);
+  write_text(folder.file("x"), whole(header, 0) + "abcdef");
+  const SafetensorsFile file = read_safetensors(folder.file("x"));
+  REQUIRE(file.tensors.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(file.tensors[i].name == expected[i]);
+  CHECK(file.find("last")->bytes == std::vector<std::byte>{std::byte{'e'}, std::byte{'f'}});
+  CHECK(file.find("first")->bytes[0] == std::byte{'a'});
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which reserve terabytes for themselves
+TEST_CASE("read_safetensors: a file that is larger than all memory is a sentence") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("large");
+  const std::string header = "{" + entry("w", "U8", "[68719476736]", "[0,68719476736]") + "}";
+  write_text(path, whole(header, 0));
+  const off_t size = static_cast<off_t>(8 + header.size()) + 68719476736;
+  if (truncate(path.c_str(), size) != 0) {
+    MESSAGE("left out: this file system has no files of 64 GiB");
+    return;
+  }
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit limit{17179869184, 17179869184};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+    const std::string sentence = usage_error([&] { read_safetensors(path); });
+    _exit(sentence == "can't read \"" + path +
+                          "\": it takes more memory than there is; use a smaller file or a larger "
+                          "machine"
+              ? 42
+              : 2);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 42);
+}
+#endif

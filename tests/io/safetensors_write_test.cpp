@@ -231,3 +231,72 @@ TEST_CASE("write_safetensors: what is not a file of the format is refused before
         "can't write \"" + path + "\": \"\\xff\" is not UTF-8, as names have to be; rename it");
   CHECK(folder.names().empty());
 }
+
+TEST_CASE("write_safetensors: what is not a file of the format is told by the name of its tensor or key") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const auto said = [&](const auto& change) {
+    SafetensorsFile file = one_tensor(3);
+    file.tensors.insert(file.tensors.begin(), one_tensor(2).tensors[0]);
+    file.tensors[0].name = "first";
+    file.metadata = {{"key", "value"}, {"another", "value"}};
+    change(file);
+    try {
+      write_safetensors(path, file);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("(nothing)");
+  };
+  const auto tensor = [](SafetensorsFile& file) -> StoredTensor& { return file.tensors[1]; };
+  CHECK(said([&](SafetensorsFile& file) { tensor(file).name = "first"; }) ==
+        "tensor name \"first\" stands twice or is reserved");
+  CHECK(said([&](SafetensorsFile& file) { tensor(file).name = "__metadata__"; }) ==
+        "tensor name \"__metadata__\" stands twice or is reserved");
+  CHECK(said([&](SafetensorsFile& file) { tensor(file).dtype = "U9"; }) == "tensor \"w\" has an unknown type");
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{{4}, {2}, {-3}, {}})
+    CHECK(said([&](SafetensorsFile& file) { tensor(file).shape = shape; }) ==
+          "tensor \"w\" holds 3 bytes, which its shape and type do not take");
+  CHECK(said([&](SafetensorsFile& file) {
+          file.metadata.push_back({"key", "other"});
+        }) == "metadata \"key\" stands twice");
+  CHECK(folder.names().empty());
+  CHECK(said([](SafetensorsFile&) {}) == "(nothing)");
+  // Metadata is text as names are, key and value.
+  for (const bool value : {false, true}) {
+    SafetensorsFile file = one_tensor(1);
+    file.metadata = {{value ? "a" : "b\xff", value ? "c\xfe" : "d"}};
+    CHECK(usage_error([&] { write_safetensors(path, file); }) == "can't write \"" + path + "\": \"" +
+                                                                     (value ? "c\\xfe" : "b\\xff") +
+                                                                     "\" is not UTF-8, as names have to be; rename it");
+  }
+  CHECK(read_safetensors(path).tensors.size() == 2);
+}
+
+TEST_CASE("write_safetensors: a header of 100 MB is the longest; a longer one is refused before anything is touched") {
+  const TemporaryFolder folder;
+  SafetensorsFile file;
+  const std::string around = R"({"__metadata__":{"k":""}})";
+  file.metadata = {{"k", std::string(100'000'000 - around.size(), 'v')}};
+  const std::string path = folder.file("none/x");  // so that nothing has to be written
+  CHECK(contains(usage_error([&] { write_safetensors(path, file); }), "No such file or directory"));
+  file.metadata[0].second += 'v';
+  CHECK(usage_error([&] { write_safetensors(path, file); }) ==
+        "can't write \"" + path +
+            "\": its header would be 100000008 bytes long, more than the 100 MB that are allowed; "
+            "shorten names or metadata");
+}
+
+TEST_CASE("write_safetensors: the length of a header has as many bytes as it takes") {
+  const TemporaryFolder folder;
+  for (const std::size_t length : {300, 70'000, 17'000'000}) {
+    CAPTURE(length);
+    SafetensorsFile file = one_tensor(3);
+    file.metadata = {{"k", std::string(length, 'v')}};
+    write_safetensors(folder.file("x"), file);
+    const SafetensorsFile read = read_safetensors(folder.file("x"));
+    REQUIRE(read.metadata.size() == 1);
+    CHECK((read.metadata[0].second == file.metadata[0].second));
+    CHECK(read.tensors.at(0).bytes == file.tensors[0].bytes);
+  }
+}

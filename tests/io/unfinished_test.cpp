@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -249,11 +250,26 @@ TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not
                           "without links");
   }
   CHECK(usage_error([&] { make_folder("--svg", sticky + "/to folder/y"); }).find("somebody else") != std::string::npos);
+  CHECK(in_child([&] {  // the same for a name alone, where the program stands
+          if (chdir(sticky.c_str()) != 0) _exit(1);
+          const std::string sentence = usage_error([] { write_text_file("link", "stolen"); });
+          _exit(
+              sentence ==
+                      "can't write \"link\": it leads over the link \"link\", which somebody else put where everybody "
+                      "may put one; name the file that you mean, without links"
+                  ? 42
+                  : 2);
+        }) == 42);
+  REQUIRE(chmod(sticky.c_str(), 01757) == 0);  // its group may not write, but everybody else may
+  CHECK(usage_error([&] { write_text_file(link, "stolen"); }).find("somebody else") != std::string::npos);
+  CHECK(usage_error([&] { make_folder("--svg", link); }) ==
+        "--svg " + as_typed(link) + " can't be made a folder: it leads over the link \"" + link +
+            "\", which somebody else put where everybody may put one; name the file that you mean, without links");
   CHECK(read_text(folder.file("precious")) == "my own link is followed");
   CHECK(std::filesystem::is_empty(folder.file("folder")));
   // Where not everybody may put a link, or anybody may take it away, or the folder is its owner's, it was put on
   // purpose.
-  for (const mode_t mode : {0755u, 01755u, 0777u, 01777u}) {
+  for (const mode_t mode : {0755u, 01755u, 01775u, 0777u, 01777u}) {
     CAPTURE(mode);
     REQUIRE(chown(sticky.c_str(), mode == 01777u ? 12345 : 0, 0) == 0);
     REQUIRE(chmod(sticky.c_str(), mode) == 0);
@@ -267,4 +283,112 @@ TEST_CASE("unfinished: the name of an unfinished file, and others") {
   for (const char* name : {"", "x", ".muonwalk-1-0.json", ".muonwalk-1-0.partial.json", "x.muonwalk-1-0.partial",
                            "muonwalk-1-0.partial", ".muonwalk-1.partial/x"})
     CHECK_FALSE(is_unfinished_name(name));
+}
+
+TEST_CASE("unfinished: removing it leaves the last error of the system as it was, and what is gone already alone") {
+  const TemporaryFolder folder;
+  CHECK(in_child([&] {
+          make_folder("--svg", folder.file("kept"));
+          write_text(folder.file("kept/x"), "x");
+          remember_unfinished(folder.file("gone"), false);
+          remember_unfinished(folder.file("there"), false);
+          Unfinished* finished = remember_unfinished(folder.file("finished"), false);
+          write_text(folder.file("there"), "x");
+          write_text(folder.file("finished"), "x");
+          forget_unfinished(finished);
+          forget_unfinished(nullptr);
+          errno = 77;
+          remove_unfinished();
+          const int error = errno;
+          write_text(folder.file("there"), "somebody else's");
+          remove_unfinished();  // it has been removed once, and is not looked for again
+          _exit(error == 77 ? 42 : 2);
+        }) == 42);
+  CHECK(folder.names() == Names{"finished", "kept", "there"});
+}
+
+TEST_CASE("unfinished: the folders of a path, and paths of which the folder is the root or none is named") {
+  for (const auto& [path, above] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"x", "."}, {"/x", "/"}, {"a/x", "a"}, {"/a/x", "/a"}, {"a/b/x", "a/b"}, {"../x", ".."}, {"a/", "a"}})
+    CHECK(folder_of(path) == above);
+}
+
+TEST_CASE("unfinished: links are followed in every part of a path, also to the root; slashes at the end stay") {
+  const TemporaryFolder folder;
+  REQUIRE(mkdir(folder.file("real").c_str(), 0777) == 0);
+  REQUIRE(mkdir(folder.file("real/deep").c_str(), 0777) == 0);
+  write_text(folder.file("real/plain"), "x");
+  REQUIRE(symlink(folder.file("real").c_str(), folder.file("absolute").c_str()) == 0);
+  REQUIRE(symlink("deep", folder.file("real/relative").c_str()) == 0);
+  REQUIRE(symlink("/", folder.file("root").c_str()) == 0);
+  REQUIRE(symlink("real/plain", folder.file("to plain").c_str()) == 0);
+  const std::string here = std::filesystem::canonical(folder.path()).string();
+  const auto leads = [&](const std::string& path) {
+    const Destination destination = destination_of(path);
+    CHECK(destination.why.empty());
+    CHECK(destination.remedy.empty());
+    return destination.path;
+  };
+  CHECK(leads(here + "/absolute/relative/new") == here + "/real/deep/new");
+  CHECK(leads(here + "/absolute//relative//none/new/") == here + "/real/deep/none/new/");
+  CHECK(leads(here + "/absolute/") == here + "/real/");
+  CHECK(leads(here + "/absolute") == here + "/real");
+  CHECK(leads(here + "/root" + here + "/absolute") == here + "/real");
+  CHECK(leads("/") == "/");
+  CHECK(leads("//") == "/");
+  CHECK(leads("none/at/all") == "none/at/all");
+  for (const char* plain : {"real/plain/", "to plain/"})
+    CHECK(usage_error([&] { write_text_file(folder.file(plain), "x"); }) ==
+          "can't write \"" + folder.file(plain) + "\": Not a directory; create its folder first");
+  CHECK(read_text(folder.file("real/plain")) == "x");
+}
+
+namespace {
+
+// The signals that this thread does not get now.
+std::vector<int> held_signals() {
+  sigset_t now;
+  REQUIRE(pthread_sigmask(SIG_BLOCK, nullptr, &now) == 0);
+  std::vector<int> held;
+  for (const int one : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE, SIGCHLD})
+    if (sigismember(&now, one) == 1) held.push_back(one);
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("SignalHold: all signals, or those that are named, and then those that were held before") {
+  using Signals = std::vector<int>;
+  const Signals before = held_signals();
+  REQUIRE(before.empty());
+  {
+    const SignalHold two{SIGUSR1, SIGALRM};
+    CHECK(held_signals() == Signals{SIGUSR1, SIGALRM});
+    {
+      const SignalHold all;
+      CHECK(held_signals().size() == 8);
+      { const SignalHold one{SIGHUP}; }
+      CHECK(held_signals().size() == 8);
+    }
+    CHECK(held_signals() == Signals{SIGUSR1, SIGALRM});
+    { const SignalHold one{SIGHUP}; }
+    CHECK(held_signals() == Signals{SIGUSR1, SIGALRM});
+  }
+  CHECK(held_signals().empty());
+}
+
+TEST_CASE("unfinished: a folder that may not be made is refused with the system's reason") {
+  const TemporaryFolder folder;
+  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+  REQUIRE(mkdir(folder.file("closed").c_str(), 0555) == 0);
+  const std::string path = folder.file("closed/below/deeper");
+  CHECK(in_child([&] {
+          if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
+          _exit(usage_error([&] { make_folder("--trace-per-rank", path); }) ==
+                        "--trace-per-rank " + as_typed(path) +
+                            " can't be made a folder: Permission denied; choose another path"
+                    ? 42
+                    : 2);
+        }) == 42);
+  CHECK(std::filesystem::is_empty(folder.file("closed")));
 }

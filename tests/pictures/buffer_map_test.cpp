@@ -173,3 +173,21 @@ TEST_CASE("buffer_map_text: no parameters, and too few columns") {
   CHECK(buffer_map_text(plan_layout({}, Grid())) == "no parameters, so there is no buffer\n");
   CHECK_THROWS_AS(buffer_map_text(plan_layout({}, Grid()), 59), std::invalid_argument);
 }
+
+TEST_CASE("buffer_map_text: the first bars stand as far to the left as the longest label lets them") {
+  for (const int buckets : {1, 9, 10, 11, 100, 101}) {
+    CAPTURE(buckets);
+    std::vector<Parameter> parameters;
+    for (int i = 0; i < buckets; ++i) parameters.push_back({"w" + std::to_string(i), {2, 2}, SplitDim::none, 0});
+    const std::string map = buffer_map_text(plan_layout(parameters, Grid().dp(2), {4, 1, 1, Ownership::buckets, {}}));
+    const std::string longest = "bucket " + std::to_string(buckets - 1) + " |";
+    int rows = 0;
+    for (const std::string& line : lines_of(map)) {
+      if (line.find("bucket ") != 0) continue;
+      CHECK(line.find('|') == longest.size() - 1);
+      ++rows;
+    }
+    CHECK(rows == buckets);
+    CHECK(map.find("\n" + longest) != std::string::npos);
+  }
+}

@@ -121,3 +121,18 @@ TEST_CASE("sharding_map_svg: names with markup stay text; without a layout there
   CHECK(XmlReader(sharding_map_svg({{"nothing", plan_layout({}, Grid().dp(2))}})).complaint() == "");
   CHECK_THROWS_AS(sharding_map_svg({}), std::invalid_argument);
 }
+
+TEST_CASE("sharding_map_svg: up to 16 ranks have their numbers below their bars, and the legend has each colour once") {
+  for (const int dp : {1, 2, 7, 8, 9, 15, 16, 17, 40}) {
+    CAPTURE(dp);
+    const DrawnPage page(sharding_map_svg({{"one", plan_layout({{"w", {dp, 4}}}, Grid().dp(dp), {0, 1, 1, {}, {}})}}));
+    std::vector<int> numbers;
+    for (const Drawn& one : page.all)
+      if (one.css_class == "mw-middle mw-small mw-quiet") numbers.push_back(std::stoi(one.text));
+    REQUIRE(numbers.size() == (dp <= 16 ? static_cast<std::size_t>(dp) : 0));
+    for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(numbers[i] == static_cast<int>(i));
+    int in_legend = 0;
+    for (const Drawn& one : page.all) in_legend += one.tag == "text" && one.text.find("DP rank ") == 0 ? 1 : 0;
+    CHECK(in_legend == std::min(dp, kColours));
+  }
+}

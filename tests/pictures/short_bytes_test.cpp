@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "sim/pictures/strip_blocks.hpp"
 
@@ -27,4 +28,12 @@ TEST_CASE("short_bytes: to the byte while they are few, then rounded to the near
     const double step = unit == " B" ? 0 : unit == " kB" ? 1e3 : 1e5;
     CHECK(std::abs(number * factor - static_cast<double>(bytes)) <= step / 2 * (1 + 1e-9));
   }
+}
+
+TEST_CASE("short_bytes: letter for letter, at the ends of each unit") {
+  const std::pair<long long, const char*> texts[] = {
+      {0, "0 B"},           {999, "999 B"},        {1234, "1,234 B"},     {9999, "9,999 B"},
+      {10'000, "10 kB"},    {10'499, "10 kB"},     {10'500, "11 kB"},     {999'499, "999 kB"},
+      {999'999, "1000 kB"}, {1'000'000, "1.0 MB"}, {1'049'999, "1.0 MB"}, {12'345'678, "12.3 MB"}};
+  for (const auto& [bytes, text] : texts) CHECK(short_bytes(bytes) == text);
 }

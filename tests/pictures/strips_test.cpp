@@ -243,6 +243,80 @@ TEST_CASE("strips: what leaves a rank is said as many times one size only where 
   }
 }
 
+TEST_CASE("strips: ranks that all send to each other share a line, which says what each of them sends, and how often") {
+  Recording recording;
+  recording.title = "A line";
+  recording.grid = Grid().dp(3);
+  RecordedStep step;
+  step.title = "all to all";
+  step.holds.resize(3), step.says.resize(3);
+  for (int rank = 0; rank < 3; ++rank)
+    recording.ranks.push_back({fmt::format("rank {}", rank), recording.grid.place(rank)});
+  const auto send = [&](int from, int to, long long bytes) {
+    step.moves.push_back({from, to, "dp", "all_to_all", "float32", bytes / 4, bytes, 0});
+  };
+  send(0, 1, 8), send(0, 2, 4), send(0, 2, 4);  // the same bytes in one message and in two
+  send(1, 0, 1200), send(1, 0, 1200), send(1, 2, 1200), send(1, 2, 1200);
+  send(2, 0, 16), send(2, 1, 20);
+  recording.steps = {step};
+  const auto titles = [](const std::string& svg) {
+    std::vector<std::string> found;
+    for (std::size_t at = svg.find("<g><title>"); at != std::string::npos; at = svg.find("<g><title>", at + 1))
+      found.push_back(svg.substr(at + 10, svg.find('<', at + 10) - at - 10));
+    return found;
+  };
+  CHECK(titles(strip_svg(recording, 0)) ==
+        std::vector<std::string>{
+            "rank 0 sends 8 B to rank 1 in 1 message, 8 B to rank 2 in 2 messages", "rank 0 receives from ranks 1, 2",
+            "rank 1 sends 2,400 B in 2 messages to each of ranks 0, 2", "rank 1 receives from ranks 0, 2",
+            "rank 2 sends 16 B to rank 0 in 1 message, 20 B to rank 1 in 1 message",
+            "rank 2 receives from ranks 0, 1"});
+  // Where one of them does not send to another, each message is an arrow of its own.
+  recording.steps[0].moves.pop_back();
+  CHECK(titles(strip_svg(recording, 0)) == std::vector<std::string>{"rank 1 sends 2,400 B to rank 0 in 2 messages",
+                                                                    "rank 2 sends 16 B to rank 0 in 1 message",
+                                                                    "rank 0 sends 8 B to rank 1 in 1 message",
+                                                                    "rank 0 sends 8 B to rank 2 in 2 messages",
+                                                                    "rank 1 sends 2,400 B to rank 2 in 2 messages"});
+}
+
+TEST_CASE("strips: parts that were laid side by side are those of one whole, counted in one unit") {
+  Recording recording;
+  recording.grid = Grid().dp(2);
+  recording.tensors = {{"w", 0}};
+  RecordedStep parts, gathered;
+  for (int rank = 0; rank < 2; ++rank) {
+    recording.ranks.push_back({fmt::format("rank {}", rank), recording.grid.place(rank)});
+    RecordedBlock rows, elements, whole;
+    rows.name = "w", elements.name = "w, flat", whole.name = "w, gathered";
+    rows.rows = 1, whole.rows = 2;
+    rows.cols = elements.cols = whole.cols = 4;
+    rows.unit = "rows", rows.begin = rank, rows.end = rank + 1, rows.of = 2;
+    elements.flat = true;
+    elements.unit = "elements", elements.begin = 4 * rank, elements.end = 4 * (rank + 1), elements.of = 8;
+    parts.holds.push_back({rows, elements, whole});
+    gathered.holds.push_back({whole});
+    gathered.moves.push_back({rank, 1 - rank, "dp", "all_gather", "float32", 4, 16, 0});
+  }
+  parts.says.resize(2), gathered.says.resize(2);
+  recording.steps = {parts, gathered};
+  const Strip strip = strip_of(recording, 1);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const std::vector<StripSeam>& seams = strip.seams_of(recording.steps[1].holds[rank][0]);
+    REQUIRE(seams.size() == 2);
+    for (int from = 0; from < 2; ++from) {
+      const StripSeam& seam = seams[static_cast<std::size_t>(from)];
+      CHECK(seam.rank == from);
+      CHECK(seam.begin == from);
+      CHECK(seam.end == from + 1);
+      CHECK(seam.of == 2);
+      CHECK(seam.rows);
+    }
+  }
+  CHECK(strip.sums.empty());
+  CHECK(strip_of(recording, 0).seams_of(recording.steps[0].holds[0][0]).empty());
+}
+
 TEST_CASE("maps: of a grid and of a buffer, every shape and word is the one that is kept") {
   const std::vector<Parameter> parameters = {{"w_up", {6, 5}, SplitDim::rows, 0},
                                              {"w_down", {5, 6}, SplitDim::columns, 0},

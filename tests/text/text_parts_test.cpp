@@ -1,6 +1,7 @@
 // How wide texts are, where they are broken, and how numbers are written: random ones, against a plain count.
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <random>
 #include <string>
 #include <vector>
@@ -290,4 +291,34 @@ TEST_CASE("paragraph: the first line and those below it have indents of their ow
   std::vector<std::string> lines = {"a"};
   append(lines, {"b", "c"});
   CHECK(lines == std::vector<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("numbers_text: all of them where they fit, else as many from both ends, in turn, and one of each at least") {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    Maker make(seed);
+    std::vector<float> numbers;
+    for (int i = make.draw(0, 12); i > 0; --i) numbers.push_back(static_cast<float>(make.draw(-400, 4000)) / 4);
+    const int width = make.draw(0, 60);
+    std::vector<std::string> words;
+    for (const float number : numbers) {
+      char word[32];
+      std::snprintf(word, sizeof word, "%g", static_cast<double>(number));
+      words.push_back(word);
+    }
+    std::string expected = joined(words, " ");
+    const std::size_t count = words.size();
+    if (text_width(expected) > width && count >= 3) {
+      for (std::size_t shown = 2; shown < count; ++shown) {  // the first one, the last one, the second one, …
+        const std::size_t heads = (shown + 1) / 2, tails = shown / 2;
+        std::string text;
+        for (std::size_t i = 0; i < heads; ++i) text += words[i] + " ";
+        text += "…";
+        for (std::size_t i = count - tails; i < count; ++i) text += " " + words[i];
+        if (shown > 2 && text_width(text) > width) break;
+        expected = text;
+      }
+    }
+    CHECK(numbers_text(numbers, width) == expected);
+  }
 }
