@@ -106,6 +106,11 @@ TEST_CASE("plan_layout: a buffer of 2⁴⁸ elements can be counted, one of one 
           "the buffer of parameter group 3 has more elements than a layout can count; try smaller shapes or more "
           "groups");
   }
+  for (const Shape shape : {Shape{5, 0}, Shape{0, 1}, Shape{-2, 5}, Shape{1, -1}})
+    CHECK(usage_error([&] {
+            plan_layout({{"a", shape}}, Grid());
+          }) == "parameter \"a\" is " + shape_text(shape.rows, shape.cols) +
+                    ", but a matrix has at least 1 row and 1 column; leave it out or give it a shape");
   for (const Shape shape : {Shape{(Index{1} << 24) + 1, Index{1} << 24}, Shape{Index{1} << 24, (Index{1} << 24) + 1}})
     CHECK(usage_error([&] {
             plan_layout({{"a", shape}}, Grid());
