@@ -205,3 +205,57 @@ TEST_CASE("grid: a rank's label has the coordinates in which there are others") 
   CHECK(rank_label(Grid().dp(3).tp(2).pp(2), 9) == "rank 9  dp 1 tp 1 pp 1");
   CHECK(Grid().dp(3).pp(2).text() == "dp 3 × tp 1 × pp 2");
 }
+
+TEST_CASE("grid: each coordinate is held against its own size, at both ends") {
+  const Grid grid = Grid().dp(2).tp(3).pp(4);
+  CHECK(grid.rank(1, 2, 3) == 23);
+  CHECK_THROWS_WITH_AS(grid.rank(2, 0, 0), "dp 2 is not in 0..1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(-1, 0, 0), "dp -1 is not in 0..1", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, 3, 0), "tp 3 is not in 0..2", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, -1, 0), "tp -1 is not in 0..2", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, 0, 4), "pp 4 is not in 0..3", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.rank(0, 0, -1), "pp -1 is not in 0..3", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.place(24), "rank 24 is not in 0..23", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.group("dp", 24), "rank 24 is not in 0..23", std::out_of_range);
+  CHECK_THROWS_WITH_AS(grid.group("world", -1), "rank -1 is not in 0..23", std::out_of_range);
+  CHECK_THROWS_WITH_AS(rank_label(grid, 24), "rank 24 is not in 0..23", std::out_of_range);
+}
+
+TEST_CASE("grid: two are equal when all three sizes are") {
+  const Grid grid = Grid().dp(2).tp(3).pp(4);
+  CHECK(grid == Grid().pp(4).tp(3).dp(2));
+  CHECK_FALSE(grid == Grid().dp(3).tp(3).pp(4));
+  CHECK_FALSE(grid == Grid().dp(2).tp(4).pp(4));
+  CHECK_FALSE(grid == Grid().dp(2).tp(3).pp(5));
+}
+
+TEST_CASE("grid: as many ranks as an int can number, and not one more; what is refused changes nothing") {
+  CHECK(Grid().dp(2147483647).size() == 2147483647);
+  Grid grid = Grid().tp(32768).dp(65535);
+  CHECK(usage_error([&] { grid.dp(65536); }) ==
+        "--dp 65536 makes a grid of 2147483648 ranks, more than can be numbered; try a smaller one");
+  CHECK(usage_error([&] { grid.pp(2); }) ==
+        "--pp 2 makes a grid of 4294901760 ranks, more than can be numbered; try a smaller one");
+  CHECK(usage_error([&] { grid.tp(0); }) ==
+        "--tp 0 is less than 1, but a grid has at least one rank along every dimension; try --tp 1");
+  CHECK(grid == Grid().dp(65535).tp(32768));
+  CHECK(Grid().dp(5).size() == 5);
+  CHECK(Grid().dp(5).size("dp") == 5);
+  CHECK(Grid().dp(5).size("tp") == 1);
+  CHECK(Grid().dp(5).pp(3).size("dp × pp") == 15);
+}
+
+TEST_CASE("grid: ranks of a group by their number in it, in the middle and at the end, and none of another group") {
+  const Group group = Grid().dp(3).tp(4).group("dp", 6);
+  CHECK(group.ranks == std::vector<int>{2, 6, 10});
+  CHECK(group.size() == 3);
+  CHECK(group.number_of(2) == 0);
+  CHECK(group.number_of(6) == 1);
+  CHECK(group.number_of(10) == 2);
+  CHECK(group.number_of(5) == -1);
+  CHECK(group.number_of(11) == -1);
+  CHECK(Grid().pp(3).group("first and last stage", 1).size() == 0);
+  CHECK(Grid().pp(3).group("first and last stage", 1).number_of(1) == -1);
+  for (const std::string name : {"dp × ", " × dp", "dp × tp × ", "worlds", "dp tp", "first and last"})
+    CHECK(usage_error([&] { Grid().group(name, 0); }).find("a grid has no groups named \"" + name + "\"; ") == 0);
+}

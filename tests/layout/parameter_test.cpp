@@ -119,3 +119,55 @@ TEST_CASE("text_table: columns line up by characters, not by bytes, and long nam
   CHECK(count_text(1, "bucket") == "1 bucket");
   CHECK(count_text(0, "bucket") == "0 buckets");
 }
+
+TEST_CASE("tp_shape: of two divisors that are equally far from what was asked the smaller is named") {
+  // 5, 6 and 10 are nearest to 8; of 4 and 12, both four away, only one has room.
+  CHECK(usage_error([] {
+          tp_shape({"w", {60, 7}, SplitDim::rows}, 8);
+        }) == "--tp 8 does not divide the 60 rows of parameter \"w\"; try --tp 4, 5, 6 or 10");
+  CHECK(usage_error([] {
+          tp_shape({"w", {7, 130}, SplitDim::columns}, 64);
+        }) == "--tp 64 does not divide the 130 columns of parameter \"w\"; try --tp 5, 10, 13 or 26");
+  CHECK(usage_error([] {
+          tp_shape({"w", {3, 3}, SplitDim::none}, 0);
+        }) == "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
+  CHECK(usage_error([] {
+          tp_range({"w", {9, 10}, SplitDim::columns}, 4, 0);
+        }) == "--tp 4 does not divide the 10 columns of parameter \"w\"; try --tp 1, 2, 5 or 10");
+}
+
+TEST_CASE("split_name: these words and values, and no others") {
+  CHECK(std::string(split_name(SplitDim::none)) == "none");
+  CHECK(std::string(split_name(SplitDim::rows)) == "rows");
+  CHECK(std::string(split_name(SplitDim::columns)) == "columns");
+  CHECK(static_cast<int>(SplitDim::none) == -1);
+  CHECK(static_cast<int>(SplitDim::rows) == 0);
+  CHECK(static_cast<int>(SplitDim::columns) == 1);
+  CHECK(parse_split("none") == SplitDim::none);
+  CHECK(parse_split("rows") == SplitDim::rows);
+  CHECK(parse_split("columns") == SplitDim::columns);
+  CHECK_THROWS_WITH_AS(split_name(static_cast<SplitDim>(2)), "unknown split dimension", std::invalid_argument);
+}
+
+TEST_CASE("Range and Shape: equal when both numbers are; a range's size, and whether it is empty") {
+  CHECK(Range{2, 5} == Range{2, 5});
+  CHECK_FALSE(Range{2, 5} == Range{2, 6});
+  CHECK_FALSE(Range{2, 5} == Range{1, 5});
+  CHECK(Range{2, 5} != Range{2, 6});
+  CHECK(Range{2, 5} != Range{1, 5});
+  CHECK_FALSE(Range{2, 5} != Range{2, 5});
+  CHECK(Shape{2, 5} == Shape{2, 5});
+  CHECK_FALSE(Shape{2, 5} == Shape{2, 6});
+  CHECK_FALSE(Shape{2, 5} == Shape{1, 5});
+  CHECK(Shape{2, 5} != Shape{2, 6});
+  CHECK(Shape{2, 5} != Shape{1, 5});
+  CHECK_FALSE(Shape{2, 5} != Shape{2, 5});
+  CHECK(Shape{3, 7}.size() == 21);
+  CHECK(Range{2, 7}.size() == 5);
+  CHECK(Range{7, 2}.size() == -5);
+  CHECK_FALSE(Range{6, 7}.empty());
+  CHECK(Range{7, 7}.empty());
+  CHECK(Range{7, 2}.empty());
+  CHECK(Range().empty());
+  CHECK(range_text({3, 5}) == "3–4");
+}

@@ -117,3 +117,56 @@ TEST_CASE("slicing: what can't be cut or joined throws") {
   CHECK(same_bits(join_slices(std::vector<const Matrix*>{&x, nullptr}, SplitDim::none), x));
   CHECK(row_slice(x, {2, 2}).size() == 0);
 }
+
+TEST_CASE("join_slices: any number of matrices of their own, in their order; none at all is refused") {
+  for (const int tp : {1, 3, 4})
+    for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
+      CAPTURE(tp);
+      const Matrix whole = dim == SplitDim::rows ? numbered(tp * 2, 5) : numbered(5, tp * 2);
+      std::vector<Matrix> slices;
+      for (int rank = 0; rank < tp; ++rank) slices.push_back(tp_slice(whole, dim, tp, rank));
+      std::vector<const Matrix*> pointers;
+      for (const Matrix& slice : slices) pointers.push_back(&slice);
+      CHECK(same_bits(join_slices(pointers, dim), whole));
+      if (tp == 1) continue;
+      std::swap(pointers.front(), pointers.back());
+      CHECK_FALSE(same_bits(join_slices(pointers, dim), whole));
+    }
+  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns, SplitDim::none})
+    CHECK_THROWS_AS(join_slices(std::vector<const Matrix*>{}, dim), std::out_of_range);
+  const Matrix small = numbered(2, 3), large = numbered(2, 4);
+  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
+    CHECK_THROWS_WITH_AS(join_slices(std::vector<const Matrix*>{&small, &large}, dim),
+                         "14 elements are not 2 slices of 2 × 3", std::invalid_argument);
+    CHECK_THROWS_WITH_AS(join_slices(small.flat(), {2, 2}, dim, 1), "6 elements are not 1 slices of 2 × 2",
+                         std::invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(join_slices(small.flat(), {2, 3}, SplitDim::columns, 0), "can't join 0 slices along columns",
+                       std::invalid_argument);
+}
+
+TEST_CASE("slicing: rows and columns from anywhere are those of the matrix; both ends are held against its own size") {
+  const Matrix x = numbered(4, 7);
+  for (Index begin = 0; begin <= 4; ++begin)
+    for (Index end = begin; end <= 4; ++end) {
+      const Matrix rows = row_slice(x, {begin, end});
+      REQUIRE(rows.rows() == end - begin);
+      REQUIRE(rows.cols() == 7);
+      for (Index i = 0; i < rows.rows(); ++i)
+        for (Index j = 0; j < 7; ++j) CHECK(rows(i, j) == x(begin + i, j));
+    }
+  for (Index begin = 0; begin <= 7; ++begin)
+    for (Index end = begin; end <= 7; ++end) {
+      const Matrix columns = column_slice(x, {begin, end});
+      REQUIRE(columns.rows() == 4);
+      REQUIRE(columns.cols() == end - begin);
+      for (Index i = 0; i < 4; ++i)
+        for (Index j = 0; j < columns.cols(); ++j) CHECK(columns(i, j) == x(i, begin + j));
+    }
+  CHECK_THROWS_WITH_AS(row_slice(x, {0, 5}), "rows 0..5 (end excluded) do not lie in 0..4", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(row_slice(x, {3, 1}), "rows 3..1 (end excluded) do not lie in 0..4", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(column_slice(x, {-1, 2}), "columns -1..2 (end excluded) do not lie in 0..7",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(column_slice(x, {0, 8}), "columns 0..8 (end excluded) do not lie in 0..7",
+                       std::invalid_argument);
+}

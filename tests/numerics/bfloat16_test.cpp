@@ -6,7 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
+
+#include "src/numerics/element_type.hpp"
 
 using namespace muonwalk;
 
@@ -143,5 +146,36 @@ TEST_CASE("bfloat16: the array functions do what the single element does, at any
     CHECK(narrow.back().bits == 0);
     CHECK(wide.back() == 7.0f);
     CHECK(rounded.back() == 1.00390625f);
+  }
+}
+
+TEST_CASE("precision_name and element_name: these words; an element takes 4, 2 or 1 bytes") {
+  CHECK(std::string(precision_name(Precision::fp32)) == "fp32");
+  CHECK(std::string(precision_name(Precision::bf16)) == "bf16");
+  CHECK(std::string(element_name(ElementType::float32)) == "float32");
+  CHECK(std::string(element_name(ElementType::bfloat16)) == "bfloat16");
+  CHECK(std::string(element_name(ElementType::bytes)) == "bytes");
+  CHECK(element_size(ElementType::float32) == 4);
+  CHECK(element_size(ElementType::bfloat16) == 2);
+  CHECK(element_size(ElementType::bytes) == 1);
+  CHECK((ElementTypeOf<float>::value == ElementType::float32));
+  CHECK((ElementTypeOf<bfloat16>::value == ElementType::bfloat16));
+  CHECK((ElementTypeOf<std::byte>::value == ElementType::bytes));
+  CHECK(sizeof(bfloat16) == 2);
+  CHECK(bfloat16().bits == 0);
+}
+
+TEST_CASE("bfloat16: a NaN keeps its sign and its upper bits, by itself and in arrays") {
+  for (const std::uint32_t bits : {0x7f812345u, 0xffa5ffffu, 0x7fc00000u, 0xff800001u, 0x7fabcdefu}) {
+    CAPTURE(bits);
+    const float value = float_of(bits);
+    const std::uint32_t kept = bits >> 16 | 0x40;
+    CHECK(bfloat16(value).bits == kept);
+    float in_place = value;
+    round_to_bf16(&in_place, 1);
+    CHECK(bits_of(in_place) == kept << 16);
+    bfloat16 narrow;
+    to_bf16(&value, 1, &narrow);
+    CHECK(narrow.bits == kept);
   }
 }

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "src/numerics/philox.hpp"
@@ -157,4 +159,64 @@ TEST_CASE("metered_allocate: more than can be addressed is refused") {
   CHECK_THROWS_AS(metered_allocate(std::size_t{1} << 61, 4), std::bad_alloc);
   CHECK(meter.live() == 0);
   metered_free(nullptr, 0, 4);
+}
+
+TEST_CASE("Matrix: values are viewed as a shape that can be, and no other") {
+  CHECK_THROWS_WITH_AS(
+      Matrix(-2, -3, Flat(6)),
+      "a matrix of -2 × -3 was asked for, but a size cannot be negative; give zero or more rows and columns",
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      Matrix(0, -3, Flat()),
+      "a matrix of 0 × -3 was asked for, but a size cannot be negative; give zero or more rows and columns",
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Matrix(Index{1} << 32, Index{1} << 32, Flat()),
+                       "a matrix of 4294967296 × 4294967296 was asked for, but its bytes do not fit in 63 bits; give a "
+                       "smaller shape",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Matrix(4, 3, Flat(13)),
+                       "13 values cannot be viewed as 4 × 3, which needs 12; give a shape of that many elements",
+                       std::invalid_argument);
+  // The largest that bytes can count, of either orientation, is not refused for its shape, and one more is.
+  const Index most = std::numeric_limits<Index>::max() / 4;
+  for (const auto& [rows, cols] : {std::pair{most, Index{1}}, {Index{1}, most}, {most / 3, Index{3}}}) {
+    CHECK_THROWS_AS(Matrix(rows, cols), std::bad_alloc);
+    CHECK_THROWS_WITH_AS(Matrix(rows, cols, Flat(2)),
+                         ("2 values cannot be viewed as " + shape_text(rows, cols) + ", which needs " +
+                          std::to_string(rows * cols) + "; give a shape of that many elements")
+                             .c_str(),
+                         std::invalid_argument);
+  }
+  for (const auto& [rows, cols] : {std::pair{most + 1, Index{1}}, {Index{1}, most + 1}, {most / 3 + 1, Index{3}}})
+    CHECK_THROWS_WITH_AS(Matrix(rows, cols),
+                         ("a matrix of " + shape_text(rows, cols) +
+                          " was asked for, but its bytes do not fit in 63 bits; give a smaller shape")
+                             .c_str(),
+                         std::invalid_argument);
+  CHECK(Matrix(Index{1} << 62, 0).rows() == Index{1} << 62);
+  CHECK(Matrix(0, Index{1} << 62).cols() == Index{1} << 62);
+  CHECK(Matrix(7, 0).empty());
+  CHECK_FALSE(Matrix(1, 1).empty());
+  const Matrix x(2, 3, {1, 2, 3, 4, 5, 6});
+  CHECK(x(0, 2) == 3);
+  CHECK(x(1, 0) == 4);
+  CHECK(shape_text(12, 3) == "12 × 3");
+}
+
+TEST_CASE("same_bits: any one bit of any element makes a difference, and so do rows alone and columns alone") {
+  const Matrix x = random_matrix({4, 2}, 3, 5);
+  for (Index i = 0; i < x.size(); ++i)
+    for (int bit = 0; bit < 32; ++bit) {
+      Matrix y = x;
+      reinterpret_cast<unsigned char*>(y.data() + i)[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
+      CHECK_FALSE(same_bits(x, y));
+      CHECK_FALSE(same_bits(y, x));
+    }
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{2, 4}, {2, 2}, {1, 3}, {3, 3}, {3, 2}, {6, 1}}) {
+    CHECK_FALSE(same_bits(Matrix(2, 3), Matrix(rows, cols)));
+    CHECK_FALSE(same_bits(Matrix(rows, cols), Matrix(2, 3)));
+  }
+  CHECK_FALSE(same_bits(Matrix(0, 3), Matrix(0, 4)));
+  CHECK_FALSE(same_bits(Matrix(3, 0), Matrix(4, 0)));
+  CHECK(same_bits(Matrix(0, 3), Matrix(0, 3)));
 }

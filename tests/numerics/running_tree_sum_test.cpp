@@ -141,3 +141,52 @@ TEST_CASE("running tree sum: a leaf out of turn, or of another shape, is refused
                        std::invalid_argument);
   CHECK(tall.size() == 1);  // as it was
 }
+
+TEST_CASE("running tree sum: rows alone, columns alone, or a later array that differ are refused; a new sum is free") {
+  const auto matrices = [](std::vector<std::pair<Index, Index>> shapes) {
+    std::vector<Matrix> leaf;
+    for (const auto& [rows, cols] : shapes)
+      leaf.emplace_back(rows, cols, Flat(static_cast<std::size_t>(rows * cols), 1.0f));
+    return leaf;
+  };
+  RunningTreeSum<Matrix> running;
+  running.add(0, matrices({{2, 3}, {4, 5}}));
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{4, 6}, {4, 4}, {5, 5}, {3, 5}, {5, 4}, {2, 10}}) {
+    std::vector<Matrix> leaf = matrices({{2, 3}, {rows, cols}});
+    CHECK_THROWS_WITH_AS(running.add(1, std::move(leaf)), "a tree adds leaves with arrays of equal shapes",
+                         std::invalid_argument);
+    CHECK(leaf.size() == 2);
+    CHECK(running.leaves() == 1);
+    CHECK(running.sums() == 1);
+  }
+  running.add(1, matrices({{2, 3}, {4, 5}}));
+  running.add(2, matrices({{2, 3}, {4, 5}}));
+  CHECK(running.leaves() == 3);
+  CHECK(running.sums() == 2);
+  const std::vector<Matrix> sum = running.take();
+  REQUIRE(sum.size() == 2);
+  CHECK(same_bits(sum[0], Matrix(2, 3, Flat(6, 3.0f))));
+  CHECK(same_bits(sum[1], Matrix(4, 5, Flat(20, 3.0f))));
+  CHECK(running.leaves() == 0);
+  CHECK(running.sums() == 0);
+  CHECK_THROWS_WITH_AS(running.take(), "a running tree sum was asked for before its first leaf", std::logic_error);
+  running.add(0, matrices({{7, 1}}));
+  CHECK(same_bits(running.take()[0], Matrix(7, 1, Flat(7, 1.0f))));
+
+  RunningTreeSum<Flat> flats;
+  flats.add(0, {{1.0f}, {2.0f, 3.0f}, {4.0f}});
+  for (const std::vector<Flat>& leaf :
+       {std::vector<Flat>{{1.0f}, {2.0f}, {4.0f}}, {{1.0f}, {2.0f, 3.0f}, {}}, {{1.0f}, {2.0f, 3.0f}}}) {
+    CHECK_THROWS_WITH_AS(flats.add(1, std::vector<Flat>(leaf)), "a tree adds leaves with arrays of equal shapes",
+                         std::invalid_argument);
+    CHECK(flats.leaves() == 1);
+  }
+  flats.add(1, {{10.0f}, {20.0f, 30.0f}, {40.0f}});
+  const std::vector<Flat> flat_sum = flats.take();
+  REQUIRE(flat_sum.size() == 3);
+  CHECK(flat_sum[0] == Flat{11.0f});
+  CHECK(flat_sum[1] == Flat{22.0f, 33.0f});
+  CHECK(flat_sum[2] == Flat{44.0f});
+  CHECK(running_sums(Index{1} << 62) == 1);
+  CHECK(running_sums((Index{1} << 62) + 6) == 3);
+}

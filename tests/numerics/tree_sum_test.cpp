@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "src/numerics/philox.hpp"
@@ -222,4 +223,89 @@ TEST_CASE("add_onto: element by element, and matrices of one shape only") {
   for (Index i = 0; i < left.size(); ++i) CHECK(left.data()[i] == before.data()[i] + right.data()[i]);
   CHECK_THROWS_WITH_AS(add_onto(left, Matrix(3, 2)), "a matrix 3 × 2 can't be added onto one that is 2 × 3",
                        std::invalid_argument);
+}
+
+TEST_CASE("add_onto: rows alone, or columns alone, that differ are refused in a sentence, and nothing is added") {
+  Matrix left(2, 3, {1, 2, 3, 4, 5, 6});
+  const Matrix before = left;
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{2, 4}, {2, 2}, {3, 3}, {1, 3}, {1, 6}}) {
+    const std::string sentence = "a matrix " + shape_text(rows, cols) + " can't be added onto one that is 2 × 3";
+    CHECK_THROWS_WITH_AS(add_onto(left, Matrix(rows, cols)), sentence.c_str(), std::invalid_argument);
+    CHECK(same_bits(left, before));
+  }
+  float values[] = {1, 2, 3, 4};
+  const float added[] = {10, 20, 30, 40};
+  add_onto(values, added, 3);
+  CHECK(values[0] == 11);
+  CHECK(values[2] == 33);
+  CHECK(values[3] == 4);
+  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>{{1}, {2}, {3, 4}}), "a tree adds arrays of equal length",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>{{1, 2}, {3, 4}, {5}}), "a tree adds arrays of equal length",
+                       std::invalid_argument);
+  CHECK(tree_sum(std::vector<Flat>{{3, 4}}) == Flat{3, 4});
+  CHECK(tree_sum(std::vector<Flat>{{}, {}}).empty());
+}
+
+TEST_CASE("ring_sum: any number of ranks and any piece: from the rank behind it round to the piece's own") {
+  for (Index count = 1; count <= 9; ++count)
+    for (Index piece = 0; piece < count; ++piece) {
+      CAPTURE(count);
+      CAPTURE(piece);
+      const auto x = wild_values(11, static_cast<std::uint64_t>(count), count);
+      std::vector<float> in_turn;
+      for (Index rank = piece + 1; rank < count; ++rank) in_turn.push_back(x[static_cast<std::size_t>(rank)]);
+      for (Index rank = 0; rank <= piece; ++rank) in_turn.push_back(x[static_cast<std::size_t>(rank)]);
+      float expected = in_turn[0];
+      for (std::size_t i = 1; i < in_turn.size(); ++i) expected += in_turn[i];
+      CHECK(bits_of(ring_sum(x.data(), count, piece)) == bits_of(expected));
+    }
+}
+
+// Sixteen sums side by side over 1024 numbers each, halved until there is one; and over those the tree.
+TEST_CASE("pairwise_sum_of_squares: these additions in this order, bit for bit") {
+  int in_a_row_differs = 0;
+  for (const Index count : {1, 7, 15, 16, 17, 40, 1023, 1024, 1025, 1039, 2048, 3000, 5000, 9001}) {
+    CAPTURE(count);
+    const auto values = wild_values(12, static_cast<std::uint64_t>(count), count);
+    std::vector<double> leaves;
+    double in_a_row = 0;
+    for (std::size_t begin = 0; begin < values.size(); begin += 1024) {
+      std::vector<double> lanes(16);
+      for (std::size_t i = begin; i < std::min(values.size(), begin + 1024); ++i) {
+        const double square = static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        lanes[i % 16] += square;
+        in_a_row += square;
+      }
+      for (; lanes.size() > 1; lanes.resize(lanes.size() / 2))
+        for (std::size_t i = 0; i < lanes.size() / 2; ++i) lanes[i] += lanes[i + lanes.size() / 2];
+      leaves.push_back(lanes[0]);
+    }
+    const double expected = pair_neighbours(leaves);
+    CHECK(pairwise_sum_of_squares(values.data(), count) == expected);
+    CHECK(frobenius_norm(Matrix(1, count, Flat(values.begin(), values.end()))) == std::sqrt(expected));
+    in_a_row_differs += in_a_row != expected;
+  }
+  CHECK(in_a_row_differs > 4);
+}
+
+TEST_CASE("tree_sum: what it scribbles on is not counted as held; the sum that it returns is") {
+  const std::vector<float> part(1000, 1.0f);
+  const std::vector<bfloat16> narrow(1000, bfloat16(1.0f));
+  std::vector<float> out(1000);
+  std::vector<bfloat16> narrow_out(1000);
+  const std::vector<Flat> arrays(5, Flat(1000, 2.0f));
+  MemoryMeter meter;
+  const MeterScope scope(meter);
+  tree_sum({part.data(), part.data(), part.data()}, 1000, out.data());
+  tree_sum({narrow.data(), narrow.data(), narrow.data()}, 1000, narrow_out.data());
+  CHECK(meter.peak() == 0);
+  CHECK(out[999] == 3);
+  CHECK(static_cast<float>(narrow_out[999]) == 3);
+  CHECK(tree_sum(arrays) == Flat(1000, 10.0f));
+  CHECK(meter.peak() == 2000);  // the sum, and what it is compared with
+  // Of no leaves a sum is zero, whatever lay there.
+  tree_sum(std::vector<const bfloat16*>{}, 1000, narrow_out.data());
+  CHECK(narrow_out[0].bits == 0);
+  CHECK(narrow_out[999].bits == 0);
 }

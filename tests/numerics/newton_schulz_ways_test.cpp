@@ -1,0 +1,435 @@
+// The ways in which implementations of Newton–Schulz differ, one by one and together, and who computes it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/newton_schulz.hpp"
+#include "src/numerics/newton_schulz_steps.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/numerics/tree_sum.hpp"
+
+using namespace muonwalk;
+
+namespace {
+
+using Doubles = std::vector<std::vector<double>>;
+
+Doubles in_doubles(const Matrix& x) {
+  Doubles result(static_cast<std::size_t>(x.rows()), std::vector<double>(static_cast<std::size_t>(x.cols())));
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < x.cols(); ++j) result[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = x(i, j);
+  return result;
+}
+
+// left · right, as plain as can be.
+Doubles times(const Doubles& left, const Doubles& right) {
+  Doubles result(left.size(), std::vector<double>(right[0].size()));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for (std::size_t k = 0; k < right.size(); ++k)
+      for (std::size_t j = 0; j < right[0].size(); ++j) result[i][j] += left[i][k] * right[k][j];
+  return result;
+}
+
+Quintic quintic_of_step(const NewtonSchulzSettings& settings, int step) {
+  if (settings.schedule.empty()) return settings.quintic;
+  return settings
+      .schedule[static_cast<std::size_t>(std::min<int>(step, static_cast<int>(settings.schedule.size()))) - 1];
+}
+
+// The formula in double precision, of a tall matrix its transpose.
+Doubles formula(const Matrix& given, const NewtonSchulzSettings& settings) {
+  const Normalization& n = settings.normalization;
+  Doubles x = in_doubles(given.rows() > given.cols() ? given.transposed() : given);
+  const double cushioned = frobenius_norm(given) * n.cushion;
+  const double denominator = n.floor ? std::max(cushioned, n.epsilon) : cushioned + n.epsilon;
+  for (auto& row : x)
+    for (double& value : row) value /= denominator;
+  for (int step = 1; step <= settings.steps; ++step) {
+    const Quintic q = quintic_of_step(settings, step);
+    Doubles transposed(x[0].size(), std::vector<double>(x.size()));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t j = 0; j < x[0].size(); ++j) transposed[j][i] = x[i][j];
+    const Doubles a = times(x, transposed);
+    Doubles b = times(a, a);
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::size_t j = 0; j < a.size(); ++j) b[i][j] = q.b * a[i][j] + q.c * b[i][j];
+    const Doubles bx = times(b, x);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t j = 0; j < x[0].size(); ++j) x[i][j] = q.a * x[i][j] + bx[i][j];
+  }
+  return x;
+}
+
+double furthest(const Matrix& result, const Doubles& expected) {
+  const Matrix wide = result.rows() > result.cols() ? result.transposed() : result;
+  double most = 0;
+  for (Index i = 0; i < wide.rows(); ++i)
+    for (Index j = 0; j < wide.cols(); ++j)
+      most = std::max(most, std::fabs(wide(i, j) - expected[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)]));
+  return most;
+}
+
+// The same in bf16, rounded wherever the settings' way rounds, with the chain's order in sums: bit for bit what chains
+// compute.
+Matrix rounded_formula(const Matrix& given, const NewtonSchulzSettings& settings) {
+  const auto each = [](Matrix x, const auto& change) {
+    for (float& value : x.flat()) value = nearest_bf16(change(value));
+    return x;
+  };
+  const auto sum = [](const Matrix& left, Matrix right) {
+    for (Index i = 0; i < right.size(); ++i) right.data()[i] = nearest_bf16(left.data()[i] + right.data()[i]);
+    return right;
+  };
+  const auto product = [](const Matrix& left, const Matrix& right) {
+    Matrix out(left.rows(), right.cols());
+    for (Index i = 0; i < out.rows(); ++i)
+      for (Index j = 0; j < out.cols(); ++j) {
+        float total = 0;
+        for (Index k = 0; k < left.cols(); k += 2) {
+          if (k + 1 < left.cols()) total = std::fma(left(i, k + 1), right(k + 1, j), total);
+          total = std::fma(left(i, k), right(k, j), total);
+        }
+        out(i, j) = nearest_bf16(total);
+      }
+    return out;
+  };
+  const bool tall = given.rows() > given.cols();
+  Matrix x = tall ? given.transposed() : given;
+  const bool round_first = settings.normalization.round_first;
+  if (round_first) x = each(x, [](float value) { return value; });
+  const double denominator = newton_schulz_denominator(
+      frobenius_norm(x), round_first ? Precision::bf16 : Precision::fp32, settings.normalization);
+  x = each(x, [&](float value) { return static_cast<float>(value / denominator); });
+  for (int step = 1; step <= settings.steps; ++step) {
+    const Quintic q = quintic_of_step(settings, step);
+    const Matrix a = product(x, x.transposed());
+    const auto scaled = [&](float by, const Matrix& matrix) { return each(matrix, [by](float v) { return by * v; }); };
+    Matrix b = settings.product_first ? sum(scaled(q.b, a), scaled(q.c, product(a, a)))
+                                      : sum(scaled(q.b, a), product(scaled(q.c, a), a));
+    if (settings.from_the_right && tall) b = b.transposed();
+    x = sum(scaled(q.a, x), product(b, x));
+  }
+  return tall ? x.transposed() : x;
+}
+
+struct Way {
+  const char* what;
+  NewtonSchulzSettings settings;
+};
+
+std::vector<Way> ways() {
+  std::vector<Way> all(13);
+  all[0].what = "plain";
+  all[1].what = "epsilon", all[1].settings.normalization.epsilon = 3.7;
+  all[2].what = "floor below", all[2].settings.normalization.floor = true, all[2].settings.normalization.epsilon = 0.01;
+  all[3].what = "floor above", all[3].settings.normalization.floor = true, all[3].settings.normalization.epsilon = 77;
+  all[4].what = "cushion", all[4].settings.normalization.cushion = 1.3;
+  all[5].what = "rounded after", all[5].settings.normalization.round_first = false;
+  all[6].what = "schedule", all[6].settings.schedule = {{3.0f, -3.5f, 1.4f}, {}, {2.1f, -1.3f, 0.3f}};
+  all[7].what = "product first", all[7].settings.product_first = true;
+  all[8].what = "from the right", all[8].settings.from_the_right = true;
+  all[9].what = "product first, from the right";
+  all[9].settings.product_first = all[9].settings.from_the_right = true;
+  all[10].what = "quintic", all[10].settings.quintic = {3.0f, -3.2f, 1.2f};
+  all[11].what = "three steps", all[11].settings.steps = 3;
+  Way& last = all[12];
+  last.what = "all";
+  last.settings.schedule = {{3.1f, -3.6f, 1.5f}, {2.9f, -3.0f, 1.1f}};
+  last.settings.normalization = {0.05, true, 1.1, false};
+  last.settings.from_the_right = true;
+  last.settings.steps = 4;
+  return all;
+}
+
+const std::array<std::array<Index, 2>, 5> kShapes = {{{9, 5}, {5, 9}, {7, 7}, {70, 66}, {1, 6}}};
+
+NewtonSchulzSettings by_chains() {
+  NewtonSchulzSettings settings;
+  settings.products = Products::chain;
+  return settings;
+}
+
+std::string refused(const Matrix& x, const NewtonSchulzSettings& settings = {}) {
+  try {
+    newton_schulz(x, settings);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(nothing was refused)";
+}
+
+}  // namespace
+
+TEST_CASE("newton_schulz: in fp32 every way, tall, square and wide, by either engine: the formula in doubles") {
+  for (const Way& way : ways())
+    for (const auto& [rows, cols] : kShapes) {
+      const Matrix x = random_matrix({21, 1}, rows, cols);
+      const Doubles expected = formula(x, way.settings);
+      for (const Products products : {Products::eigen, Products::chain})
+        for (const int threads : {1, 2}) {
+          CAPTURE(std::string(way.what));
+          CAPTURE(shape_text(rows, cols));
+          CAPTURE(std::string(products_name(products)));
+          NewtonSchulzSettings settings = way.settings;
+          settings.products = products;
+          settings.threads = threads;
+          CHECK(furthest(newton_schulz(x, settings), expected) < 3e-5);
+        }
+    }
+}
+
+TEST_CASE(
+    "newton_schulz: in bf16 every way by chains: the rounded formula, bit for bit; in Eigen's words nearly always") {
+  int same = 0, all = 0;
+  for (const Way& way : ways()) {
+    int unlike_plain = 0;
+    for (const auto& [rows, cols] : kShapes)
+      for (std::uint64_t seed = 1; seed <= (rows > 50 ? 1 : 8); ++seed) {
+        CAPTURE(std::string(way.what));
+        CAPTURE(shape_text(rows, cols));
+        CAPTURE(seed);
+        const Matrix x = random_matrix({seed, 22}, rows, cols);
+        NewtonSchulzSettings settings = way.settings;
+        settings.precision = Precision::bf16;
+        const Matrix expected = rounded_formula(x, settings);
+        settings.products = Products::chain;
+        REQUIRE(same_bits(newton_schulz(x, settings), expected));
+        settings.products = Products::eigen;
+        const Matrix by_eigen = newton_schulz(x, settings);
+        ++all;
+        same += same_bits(by_eigen, expected);
+        NewtonSchulzSettings plain;
+        plain.precision = Precision::bf16;
+        unlike_plain += !same_bits(by_eigen, newton_schulz(x, plain));
+      }
+    // So each of them makes a difference, but for a floor far below the norm, which eight bits don't tell from ε.
+    CAPTURE(std::string(way.what));
+    const bool alike = std::string(way.what) == "plain" || std::string(way.what) == "floor below";
+    CHECK((unlike_plain == 0) == alike);
+  }
+  CHECK(same >= all * 95 / 100);
+}
+
+TEST_CASE("newton_schulz: in bf16 a step of sums of two terms has the same bits in Eigen's words and by chains") {
+  for (const Way& way : ways())
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      CAPTURE(std::string(way.what));
+      CAPTURE(seed);
+      // No row and no column has more than two numbers, and of the transpose no row has.
+      Matrix x = random_matrix({seed, 23}, 3, 2);
+      x(static_cast<Index>(seed % 3), static_cast<Index>(seed % 2)) = 0;
+      x(static_cast<Index>((seed + 1) % 3), static_cast<Index>((seed + 1) % 2)) = 0;
+      NewtonSchulzSettings settings = way.settings;
+      settings.precision = Precision::bf16;
+      settings.steps = 1;
+      const Matrix by_eigen = newton_schulz(x, settings);
+      settings.products = Products::chain;
+      CHECK(same_bits(newton_schulz(x, settings), by_eigen));
+    }
+}
+
+TEST_CASE("newton_schulz: from the right is another way for tall matrices alone") {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    for (const Products products : {Products::eigen, Products::chain})
+      for (std::uint64_t seed = 1; seed <= 10; ++seed)
+        for (const auto& [rows, cols] : {std::pair<Index, Index>{6, 11}, {8, 8}}) {
+          NewtonSchulzSettings settings;
+          settings.precision = precision;
+          settings.products = products;
+          const Matrix x = random_matrix({seed, 24}, rows, cols);
+          const Matrix plain = newton_schulz(x, settings);
+          settings.from_the_right = true;
+          CHECK(same_bits(newton_schulz(x, settings), plain));
+        }
+}
+
+TEST_CASE("newton_schulz: what it does where nobody says how") {
+  const NewtonSchulzSettings settings;
+  CHECK(settings.steps == 5);
+  CHECK(settings.precision == Precision::fp32);
+  CHECK(settings.products == Products::eigen);
+  CHECK(settings.threads == 1);
+  CHECK(settings.quintic.a == 3.4445f);
+  CHECK(settings.quintic.b == -4.775f);
+  CHECK(settings.quintic.c == 2.0315f);
+  CHECK(settings.schedule.empty());
+  CHECK(settings.normalization.epsilon == 1e-7);
+  CHECK_FALSE(settings.normalization.floor);
+  CHECK(settings.normalization.cushion == 1);
+  CHECK(settings.normalization.round_first);
+  CHECK_FALSE(settings.product_first);
+  CHECK_FALSE(settings.from_the_right);
+  CHECK(newton_schulz_denominator(2.5, Precision::fp32) == 2.5 + 1e-7);
+  CHECK(newton_schulz_flops_of_piece(3, 4) == 5 * (4 * 9 * 4 + 2 * 27));
+  CHECK(newton_schulz_flops_of_piece(4, 3) == 5 * (4 * 16 * 3 + 2 * 64));
+  CHECK(newton_schulz_flops_of_piece(4, 3, 2) == 2 * (4 * 16 * 3 + 2 * 64));
+  CHECK(newton_schulz_flops_by_halves(4, 3, Precision::bf16) == 5 * (3 * 9 * 4 + 2 * 27));
+  CHECK(newton_schulz_flops_by_halves(4, 3, Precision::fp32, 3) == 3 * (3 * 9 * 4 + 27));
+  CHECK(newton_schulz_flops(4, 3) == 5 * (4 * 9 * 4 + 2 * 27));
+}
+
+TEST_CASE("newton_schulz: of several numbers that are not finite the first is named, in the order of the wide matrix") {
+  const std::string rest = "; Newton–Schulz needs finite numbers, so check the gradients that were passed in";
+  Matrix x(6, 9);
+  x(3, 4) = std::numeric_limits<float>::infinity();
+  x(5, 2) = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refused(x) == "parameter \"x\" holds an infinity at row 3, column 4" + rest);
+  Matrix tall(9, 6);
+  tall(3, 4) = std::numeric_limits<float>::infinity();
+  tall(8, 2) = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refused(tall) == "parameter \"x\" holds a NaN at row 8, column 2" + rest);
+  NewtonSchulzSettings settings;
+  settings.precision = Precision::bf16;
+  for (const Products products : {Products::eigen, Products::chain}) {
+    settings.products = products;
+    Matrix large(7, 3);
+    large(6, 1) = -std::numeric_limits<float>::max();
+    large(2, 2) = std::numeric_limits<float>::max();
+    CHECK(refused(large, settings) ==
+          "parameter \"x\" holds a number that rounds to an infinity in bfloat16 at row 6, column 1" + rest);
+    large(5, 2) = -std::numeric_limits<float>::infinity();
+    CHECK(refused(large, settings) == "parameter \"x\" holds an infinity at row 5, column 2" + rest);
+    // Rounded after the division nothing is too large.
+    large(5, 2) = 0;
+    NewtonSchulzSettings after = settings;
+    after.normalization.round_first = false;
+    CHECK(refused(large, after) == "(nothing was refused)");
+  }
+}
+
+TEST_CASE("newton_schulz: what is shown after each step is what as many steps give, by either engine and every way") {
+  const Matrix x = random_matrix({25, 1}, 4, 7);
+  for (const Way& way : ways())
+    for (const Products products : {Products::eigen, Products::chain}) {
+      CAPTURE(std::string(way.what));
+      NewtonSchulzSettings settings = way.settings;
+      settings.products = products;
+      int expected_step = 0;
+      const auto compare = [&](int step, const Matrix& seen) {
+        CHECK(step == expected_step++);
+        NewtonSchulzSettings fewer = settings;
+        fewer.steps = step;
+        CHECK(same_bits(seen, newton_schulz(x, fewer)));
+      };
+      newton_schulz(x, settings, "x", compare);
+      CHECK(expected_step == settings.steps + 1);
+    }
+}
+
+TEST_CASE("transpose_in_place: every element is exchanged with its mirror image") {
+  for (const Index size : {0, 1, 2, 3, 8, 33}) {
+    Matrix x = random_matrix({26, 1}, size, size);
+    const Matrix expected = x.transposed();
+    transpose_in_place(x);
+    CHECK(same_bits(x, expected));
+  }
+}
+
+TEST_CASE("singular_values: in double precision, also of the smallest beside the largest") {
+  Matrix x(2, 2, {1, 1, 1, 1});
+  x(1, 1) = 1 + std::ldexp(1.0f, -20);
+  // Their squares are the roots of λ² − s λ + d², s being the sum of all squares and d the determinant, 2⁻²⁰.
+  const double s = 3 + static_cast<double>(x(1, 1)) * x(1, 1), d = std::ldexp(1.0, -20);
+  const double largest = std::sqrt((s + std::sqrt(s * s - 4 * d * d)) / 2);
+  const auto values = singular_values(x);
+  REQUIRE(values.size() == 2);
+  CHECK(values[0] == doctest::Approx(largest).epsilon(1e-14));
+  CHECK(values[1] == doctest::Approx(d / largest).epsilon(1e-8));
+  const Matrix random = random_matrix({27, 1}, 13, 29);
+  double squares = 0;
+  for (const double value : singular_values(random)) squares += value * value;
+  CHECK(squares == doctest::Approx(pairwise_sum_of_squares(random.data(), random.size())).epsilon(1e-13));
+  const auto transposed = singular_values(random.transposed()), same = singular_values(random);
+  REQUIRE(same.size() == 13);
+  for (std::size_t i = 0; i < same.size(); ++i) CHECK(transposed[i] == doctest::Approx(same[i]).epsilon(1e-12));
+  CHECK(std::is_sorted(same.rbegin(), same.rend()));
+  CHECK(singular_values(Matrix(3, 0)).empty());
+}
+
+TEST_CASE(
+    "ChainEngineScope: the plain formula by chains is left to the engine, with all it was asked for; nothing else") {
+  const Matrix x = random_matrix({28, 1}, 3, 4);
+  int calls = 0;
+  NewtonSchulzSettings given;
+  std::string name;
+  const ChainEngine engine = [&](const Matrix& matrix, const NewtonSchulzSettings& settings,
+                                 const std::string& parameter) {
+    ++calls;
+    given = settings;
+    name = parameter;
+    CHECK(same_bits(matrix, x));
+    return Matrix(1, 1, {42});
+  };
+  const ChainEngineScope scope(engine);
+  NewtonSchulzSettings settings = by_chains();
+  settings.steps = 3;
+  settings.precision = Precision::bf16;
+  settings.threads = 2;
+  settings.quintic = {2, 1, 0};
+  CHECK(same_bits(newton_schulz(x, settings, "w7"), Matrix(1, 1, {42})));
+  CHECK(calls == 1);
+  CHECK(name == "w7");
+  CHECK(given.steps == 3);
+  CHECK(given.precision == Precision::bf16);
+  CHECK(given.threads == 2);
+  CHECK(given.quintic.a == 2);
+  CHECK(given.products == Products::chain);
+  CHECK(same_bits(newton_schulz(x, by_chains()), Matrix(1, 1, {42})));
+  CHECK(name == "x");
+  CHECK(calls == 2);
+
+  CHECK(newton_schulz(x).rows() == 3);  // in Eigen's words
+  int shown = 0;
+  CHECK(newton_schulz(x, by_chains(), "x", [&](int, const Matrix&) { ++shown; }).rows() == 3);
+  CHECK(shown == 6);
+  std::vector<NewtonSchulzSettings> not_plain(7, by_chains());
+  not_plain[0].schedule = {{}};
+  not_plain[1].product_first = true;
+  not_plain[2].from_the_right = true;
+  not_plain[3].normalization.epsilon = 1e-8;
+  not_plain[4].normalization.floor = true;
+  not_plain[5].normalization.cushion = 1.01;
+  not_plain[6].normalization.round_first = false;
+  for (std::size_t i = 0; i < not_plain.size(); ++i) {
+    CAPTURE(i);
+    CHECK(newton_schulz(x, not_plain[i]).rows() == 3);
+  }
+  std::thread([&] { CHECK(newton_schulz(x, by_chains()).rows() == 3); }).join();
+  CHECK(calls == 2);
+}
+
+TEST_CASE("ChainEngineScope: scopes nest, and behind the last one chains are computed here") {
+  const Matrix x = random_matrix({28, 2}, 3, 4);
+  const auto marks = [](float mark) -> ChainEngine {
+    return [mark](const Matrix&, const NewtonSchulzSettings&, const std::string&) { return Matrix(1, 1, {mark}); };
+  };
+  const ChainEngine first = marks(1), second = marks(2), third = marks(3);
+  const auto now = [&] {
+    const Matrix result = newton_schulz(x, by_chains());
+    return result.size() == 1 ? result(0, 0) : 0.0f;
+  };
+  CHECK(now() == 0);
+  {
+    const ChainEngineScope outer(first);
+    CHECK(now() == 1);
+    {
+      const ChainEngineScope inner(second);
+      CHECK(now() == 2);
+      {
+        const ChainEngineScope innermost(third);
+        CHECK(now() == 3);
+      }
+      CHECK(now() == 2);
+    }
+    CHECK(now() == 1);
+  }
+  CHECK(now() == 0);
+}
