@@ -28,9 +28,9 @@ GptConfig model_of(bool small) {
   return model;
 }
 
-Corpus corpus_of(const std::string& path, const char* name, const std::string& shipped,
+Corpus corpus_of(const char* option, const std::string& path, const char* name, const std::string& shipped,
                  const Corpus::Options& options) {
-  if (!path.empty()) return Corpus::of_file(path, options);
+  if (!path.empty()) return Corpus::of_file(path, options, option);
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
 
@@ -172,6 +172,11 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const Seat&
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
   if (request.decay != "all" && request.decay != "matrices")
     throw UsageError(fmt::format("--decay takes matrices or all, and not {}.", in_quotes(request.decay)));
+  if (!(request.outer_lr >= 0))  // of AdamW's settings, which know it by another name
+    throw UsageError(
+        fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for "
+                    "example 0.02",
+                    request.outer_lr));
   require_together(request);
   const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
@@ -180,15 +185,16 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const Seat&
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
   if (!request.csv.empty()) require_writable(request.csv);
   const Index tokens = model_of(request.small).tokens;
-  Pretraining run{corpus_of(request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),
-                  corpus_of(request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),
-                  {},
-                  steps,
-                  std::max(1, steps / 24),
-                  steps / 2,
-                  {},
-                  request.save,
-                  request.save_every};
+  Pretraining run{
+      corpus_of("--text", request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),
+      corpus_of("--other-text", request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),
+      {},
+      steps,
+      std::max(1, steps / 24),
+      steps / 2,
+      {},
+      request.save,
+      request.save_every};
   run.rates = {std::max(1, steps / 10), steps, 0.1f};
   require_sensible(run.rates);
   for (const bool alone : {true, false})

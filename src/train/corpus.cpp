@@ -17,8 +17,8 @@
 namespace muonwalk {
 namespace {
 
-[[noreturn]] void refuse_text(const std::string& path, const char* why, const char* remedy) {
-  throw UsageError(fmt::format("--text {} can't be read: {}; {}", as_typed(path), why, remedy));
+[[noreturn]] void refuse_text(const char* option, const std::string& path, const char* why, const char* remedy) {
+  throw UsageError(fmt::format("{} {} can't be read: {}; {}", option, as_typed(path), why, remedy));
 }
 
 void require_long_enough(const std::string& name, const char* part, Index bytes, Index sequence) {
@@ -48,16 +48,17 @@ Corpus::Corpus(std::string name, std::vector<std::uint8_t> text, const Options& 
   digest_ = fmt::format("{:016x}", XXH3_64bits(text_.data(), text_.size()));
 }
 
-Corpus Corpus::of_file(const std::string& path, const Options& options) {
+Corpus Corpus::of_file(const std::string& path, const Options& options, const char* option) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) refuse_text(path, "there is no such file", "check the path");
-  if (std::filesystem::is_directory(status)) refuse_text(path, "it is a folder", "name a file");
-  if (!std::filesystem::is_regular_file(status)) refuse_text(path, "it is not a regular file", "name a file of text");
+  if (!std::filesystem::exists(status)) refuse_text(option, path, "there is no such file", "check the path");
+  if (std::filesystem::is_directory(status)) refuse_text(option, path, "it is a folder", "name a file");
+  if (!std::filesystem::is_regular_file(status))
+    refuse_text(option, path, "it is not a regular file", "name a file of text");
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse_text(path, "permission denied", "make it readable for you");
+  if (!file) refuse_text(option, path, "permission denied", "make it readable for you");
   std::vector<std::uint8_t> text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) refuse_text(path, "it could not be read to its end", "check the disk that it is on");
+  if (file.bad()) refuse_text(option, path, "it could not be read to its end", "check the disk that it is on");
   return Corpus(path, std::move(text), options);
 }
 

@@ -25,9 +25,9 @@ class Corpus {
   /// `name` is for sentences. Throws UsageError where the part to train on, or the one held out if there is to be one,
   /// is too short for a window, or where the options make no sense.
   Corpus(std::string name, std::vector<std::uint8_t> text, const Options& options);
-  /// The same of a file. Throws UsageError, one sentence that names --text, where there is none, or it is a folder or
-  /// can't be read.
-  static Corpus of_file(const std::string& path, const Options& options);
+  /// The same of a file, which `option` has asked for. Throws UsageError, one sentence that names this option, where
+  /// there is none, or it is a folder or can't be read.
+  static Corpus of_file(const std::string& path, const Options& options, const char* option = "--text");
 
   /// A window of the training text, sequence + 1 tokens: number `number` of the batch of step `step`, of the run with
   /// this seed. It depends on these three and the text alone, so ranks that share out a batch in any way see the same

@@ -56,7 +56,15 @@ TEST_CASE("distances: an RMS, a norm of a difference, and a relative distance in
   CHECK(rms_of(Matrix()) == 0);
   CHECK(distance(x, y) == 5);
   CHECK(distance(x, x) == 0);
-  CHECK_THROWS_AS(distance(x, Matrix(2, 2)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(distance(x, Matrix(2, 2)),
+                       "a matrix of 1 × 4 has no distance from one of 2 × 2; they need one shape",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(distance(x, Matrix(2, 4)),
+                       "a matrix of 1 × 4 has no distance from one of 2 × 4; they need one shape",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(distance(x, Matrix(1, 3)),
+                       "a matrix of 1 × 4 has no distance from one of 1 × 3; they need one shape",
+                       std::invalid_argument);
   CHECK(relative_text(0) == "same bits");
   CHECK(relative_text(9e-6) == "last bits");
   CHECK(relative_text(1e-5) == "0.001 %");
@@ -316,7 +324,7 @@ TEST_CASE("monitored: what a monitor should say, what is near, and what is not")
   CHECK(same_bits(near_as_equal({none}, {Matrix(1, 1)}, 1e-4)[0], none));
 
   CHECK(named_rows({"x"}, {wanted})[0].name == "x");
-  CHECK_THROWS_AS(named_rows({"x", "y"}, {wanted}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(named_rows({"x", "y"}, {wanted}), "1 rows can't have 2 names", std::invalid_argument);
   const std::string table = monitor_table({{{"x", wanted}}, {{"x", far}}}, matrices);
   CHECK(lines_in(table).size() == 2);
   CHECK(table.find("x                             100.0000 / 1.00") != std::string::npos);

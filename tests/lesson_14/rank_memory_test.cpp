@@ -95,5 +95,5 @@ TEST_CASE("as_matrices: a matrix of one element for each number, and none that a
   REQUIRE(matrices.size() == 2);  // and that of the hidden matrices
   CHECK(matrices[0].matrix.size() == 1);
   counted["Muon"].kept["weights"] += 1;
-  CHECK_THROWS_AS(as_matrices(counted), std::logic_error);
+  CHECK_THROWS_WITH_AS(as_matrices(counted), "16777217 bytes are more than a float32 counts exactly", std::logic_error);
 }

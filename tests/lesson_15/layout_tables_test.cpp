@@ -176,7 +176,7 @@ TEST_CASE("owners_table: a line per matrix, with its owners in each layout") {
         "a       4 × 4  none           16      2           0      2\n"
         "b       2 × 8  none           16      1           0      0\n"
         "c       8 × 8  none           64     15         1–2      1");
-  CHECK_THROWS_AS(owners_table({}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(owners_table({}), "a table of layouts needs at least one of them", std::invalid_argument);
 }
 
 TEST_CASE("sharding_table: the figures of three matrices, worked out by hand") {
@@ -197,7 +197,8 @@ TEST_CASE("sharding_table: the figures of three matrices, worked out by hand") {
   const Layout with_tp = plan_layout(kThree, Grid().dp(3).tp(2), {0, 1, 1, Ownership::buffer, {}});
   CHECK(lines_of(sharding_table({{"contiguous", with_tp}}, Precision::fp32))[2] ==
         lines_of(sharding_table({three("contiguous", Ownership::buffer)}, Precision::fp32))[2]);
-  CHECK_THROWS_AS(sharding_table({}, Precision::fp32), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sharding_table({}, Precision::fp32), "a table of layouts needs at least one of them",
+                       std::invalid_argument);
 }
 
 TEST_CASE("lay_out: each way has its ownership and its owners; layouts_of: all of them, by name") {

@@ -114,6 +114,8 @@ TEST_CASE("pipelines_svg: measured timelines have a scale of their own, and mill
 }
 
 TEST_CASE("pipelines_svg: nothing to draw is refused") {
-  CHECK_THROWS_AS(pipelines_svg("x", {}), std::invalid_argument);
-  CHECK_THROWS_AS(pipelines_svg("x", {{"empty", {}}}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(pipelines_svg("x", {}), "a picture of pipelines needs at least one of them",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(pipelines_svg("x", {{"empty", {}}}), "a pipeline without moves can't be drawn",
+                       std::invalid_argument);
 }

@@ -174,11 +174,13 @@ TEST_CASE("played pipelines: two stages, by hand") {
 
 TEST_CASE("played pipelines: times that can't be are refused; a timeline of nothing is empty") {
   const auto play = [](const PipelineTimes& times) { return play_pipeline(PipelineSchedule::gpipe, 2, times); };
-  CHECK_THROWS_AS(play({}), std::invalid_argument);
-  CHECK_THROWS_AS(play({{1, 1}, {1}, 0}), std::invalid_argument);
-  CHECK_THROWS_AS(play({{1, -1}, {1, 1}, 0}), std::invalid_argument);
-  CHECK_THROWS_AS(play({{1, 1}, {-1, 1}, 0}), std::invalid_argument);
-  CHECK_THROWS_AS(play({{1, 1}, {1, 1}, -1}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({}), "a pipeline needs a forward and a backward time for each stage",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {1}, 0}), "a pipeline needs a forward and a backward time for each stage",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, -1}, {1, 1}, 0}), "no move takes less than no time", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {-1, 1}, 0}), "no move takes less than no time", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {1, 1}, -1}), "no message takes less than no time", std::invalid_argument);
   CHECK_THROWS_AS(play_pipeline(PipelineSchedule::gpipe, 0, equal_times(2, 1, 1)), std::invalid_argument);
   PipelineTimeline nothing;
   nothing.stages.resize(1);

@@ -94,12 +94,14 @@ TEST_CASE("timeline_text: what is too long keeps its beginning and its end") {
 }
 
 TEST_CASE("timeline_text: what can't be drawn is refused") {
-  CHECK_THROWS_AS(timeline_text({}), std::invalid_argument);
-  CHECK_THROWS_AS(timeline_text(play_pipeline(PipelineSchedule::gpipe, 2, equal_times(2, 1, 0))),
-                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(timeline_text({}), "only a timeline that was played can be drawn as text",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(timeline_text(play_pipeline(PipelineSchedule::gpipe, 2, equal_times(2, 1, 0))),
+                       "a move of no time can't be drawn", std::invalid_argument);
   PipelineTimeline measured = play_pipeline(PipelineSchedule::gpipe, 2, equal_times(2, 1, 1));
   measured.clock = PipelineClock::nanoseconds;
-  CHECK_THROWS_AS(timeline_text(measured), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(timeline_text(measured), "only a timeline that was played can be drawn as text",
+                       std::invalid_argument);
 }
 
 TEST_CASE("bubble_text: one share where all stages have the same, else one for each") {

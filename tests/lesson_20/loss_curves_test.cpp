@@ -57,6 +57,11 @@ TEST_CASE("a loss that one of them never reaches has no lead") {
   CHECK(all[0].second);
   CHECK_FALSE(all[1].second);
   CHECK(lead_table(slow, fast).find("never") != std::string::npos);
+  CHECK(grid_line(Grid().dp(2), {slow, fast}, true)
+            .find("slow 5.5000, held out 5.5000 · fast 5.0000, held out 5.0000 · all bits ") != std::string::npos);
+  CHECK(grid_line(Grid().dp(2), {slow}, false).find("dp 2 × tp 1 · slow 5.5000, held out 5.5000 · other bits ") == 0);
+  CHECK(grid_line(Grid().dp(2), {slow}, false).find("✘") != std::string::npos);
+  CHECK(grid_line(Grid().dp(2), {slow}, true).find("✔") != std::string::npos);
 }
 
 TEST_CASE("the levels are those that both come to, and the lowest of all") {
@@ -89,10 +94,11 @@ TEST_CASE("CSV gives every loss back, bit for bit") {
       if (step > 0)
         CHECK(std::strtof(fields[2].c_str(), nullptr) == curve.training[static_cast<std::size_t>(step - 1)]);
       if (step % 10 == 0) {
+        CHECK(fields[4] == "7");
         CHECK(std::strtof(fields[3].c_str(), nullptr) == curve.validations[next].held_out);
         ++next;
       } else {
-        CHECK(fields[3].empty());
+        CHECK((fields[3].empty() && fields[4].empty()));
       }
     }
   }
@@ -110,6 +116,11 @@ TEST_CASE("tables fit on the screen, and the picture names what it shows") {
   CHECK(svg.find("Muon + AdamW, held-out text") != std::string::npos);
   CHECK(svg.find("prefers-color-scheme") != std::string::npos);
   CHECK(svg.find("nan") == std::string::npos);
-  CHECK_THROWS_AS(curves_svg("Losses", {}), std::invalid_argument);
-  CHECK_THROWS_AS(curves_svg("Losses", {LossCurve{"empty", {}, {}}}), std::invalid_argument);
+  LossCurve unvalidated = curves[0], untrained = curves[0];
+  unvalidated.validations.clear();
+  untrained.training.clear();
+  for (const std::vector<LossCurve>& wrong : {std::vector<LossCurve>{}, {unvalidated}, {untrained}})
+    CHECK_THROWS_WITH_AS(curves_svg("Losses", wrong),
+                         "a picture of losses needs at least one run with a step and a validation",
+                         std::invalid_argument);
 }

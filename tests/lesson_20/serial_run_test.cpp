@@ -42,7 +42,7 @@ TEST_CASE("the reference takes each step once, and says so where weights are gon
   const float third = serial.report(3).loss;
   CHECK(serial.report(3).loss == third);
   CHECK(serial.curve().training.size() == 3);
-  CHECK_THROWS_AS(serial.weights_after(2), std::logic_error);
+  CHECK_THROWS_WITH_AS(serial.weights_after(2), "the weights after step 2 are gone", std::logic_error);
   SerialRun other(run, run.ways[1]);
   for (int step = 1; step <= 3; ++step) other.report(step);
   const auto& a = serial.weights_after(4);

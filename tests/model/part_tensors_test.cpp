@@ -49,4 +49,8 @@ TEST_CASE("part_tensors: tensors of other shapes or another number are refused")
   other = tensors;
   other[1] = Matrix(64, 1);
   refuse(other, "model.layers.0.input_layernorm.weight is 64 × 1, not 1 × 64");
+  other[1] = Matrix(2, 64);
+  refuse(other, "model.layers.0.input_layernorm.weight is 2 × 64, not 1 × 64");
+  other[1] = Matrix(1, 63);
+  refuse(other, "model.layers.0.input_layernorm.weight is 1 × 63, not 1 × 64");
 }

@@ -63,6 +63,34 @@ TEST_CASE("lessons 14 to 22 on other grids and of other models: their screens ar
        "21_scale_out --dp 2 --tp 2 --precision bf16", "22_nccl --dp 3 --tp 1"});
 }
 
+TEST_CASE("lessons 11 to 23 with options that are rarely given: their screens are what is kept") {
+  expect_screens("other_screens_rare.txt",
+                 {"09_full_step --small --steps 2 --lr 0.3 --momentum 0.5 --weight-decay 0.2 --rms 0.7 --ns-steps 3 "
+                  "--verbose 2 --dp 2 --tp 1",
+                  "09_full_step --plan --model gpt2 --dp 3 --tp 2 --pp 2 --ownership buffer",
+                  "10_bug_hunt --dp 1 --tp 2 --verbose 2",
+                  "11_zero1_adamw --dp 2 --tp 1 --pp 2",
+                  "12_matched_rms --recipe emerging --steps 3 --verbose 2",
+                  "12_matched_rms --recipe dion --coefficients aol --scale none --steps 2",
+                  "12_matched_rms --recipe kellerjordan --coefficients polar_express --scale ratio --split-qkv none",
+                  "13_byte_ledger --dp 4 --tp 1 --verbose 2",
+                  "14_memory --model moonlight-16b --dp 8 --tp 4",
+                  "14_memory --dp 2 --tp 2 --verbose 2",
+                  "15_sharding_layouts --model qwen3-30b --dp 8 --tp 2",
+                  "15_sharding_layouts --dp 4 --tp 1 --verbose 2",
+                  "16_strategies --model moonlight-16b --dp 4 --tp 2 --precision bf16",
+                  "16_strategies --dp 3 --tp 2 --verbose 2",
+                  "17_overlap --way pipelined --link 0.02,200 --dp 2",
+                  "17_overlap --dp 4 --verbose 2",
+                  "18_read_a_trace --dp 2 --tp 1 --verbose 2",
+                  "19_pipeline_3d --dp 1 --tp 1 --pp 3 --micro-batches 7 --verbose 2",
+                  "21_scale_out --validate",
+                  "21_scale_out --dp 4 --tp 1 --verbose 2",
+                  "22_nccl --dp 2 --tp 4 --precision bf16 --verbose 2",
+                  "23_two_hosts --link 100mbit,2ms --placement tp-across --network shared",
+                  "23_two_hosts --dp 4 --tp 1 --network shared --verbose 2"});
+}
+
 TEST_CASE("pictures that lessons draw from plans: every shape and word is what is kept") {
   std::string text;
   const std::pair<const char*, const char*> pictures[] = {

@@ -314,7 +314,7 @@ TEST_CASE("clip_factor: what PyTorch multiplies by, rounded once; nonsense is re
 TEST_CASE("clip_shards: a NaN on one rank is found by all of them; what does not fit is refused in a sentence") {
   const Grid grid = Grid().dp(2).pp(2);
   const Layout layout = plan_layout({{"w", {4, 4}}}, grid);
-  std::vector<std::string> sentences(4), strangers(4), sizes(4);
+  std::vector<std::string> sentences(4), strangers(4), elsewhere(4), sizes(4), unsummed(4);
   run_ranks(grid, [&](TestRank& rank) {
     const StepContext context{layout, rank.place, rank.dp, rank.tp};
     Buckets shards = zero_shards(layout, rank.place.dp);
@@ -332,10 +332,21 @@ TEST_CASE("clip_shards: a NaN on one rank is found by all of them; what does not
     strangers[number] = sentence_of([&] { clip_shards(context, rank.dp, 1, {}, shards); });
     Buckets whole = zero_buckets(layout);
     sizes[number] = sentence_of([&] { clip_shards(context, rank.world, 1, {}, whole); });
+    unsummed[number] = sentence_of([&] { reduced_shards(context, shards); });
+    const Place next = grid.place((rank.place.rank + 1) % 4);
+    const StepContext of_next{layout, next, rank.dp, rank.tp};
+    elsewhere[number] = sentence_of([&] { clip_shards(of_next, rank.world, 1, {}, shards); });
   });
   for (const std::string& each : sentences) CHECK(each.find("the gradients hold a NaN or an infinity") == 0);
   CHECK(strangers[1] ==
         "clip_shards was given rank 1 of a group of 2, but it is rank 1 of 4; hand it the group of all ranks.");
+  CHECK(strangers[0] ==
+        "clip_shards was given rank 0 of a group of 2, but it is rank 0 of 4; hand it the group of all ranks.");
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    CHECK(elsewhere[rank] == "clip_shards was given rank " + std::to_string(rank) +
+                                 " of a group of 4, but it is rank " + std::to_string((rank + 1) % 4) +
+                                 " of 4; hand it the group of all ranks.");
+  for (const std::string& each : unsummed) CHECK(each.find("reduced_shards was given gradients of ") == 0);
   for (const std::string& each : sizes) CHECK(each.find("clip_shards was given summed gradients of ") == 0);
   CHECK_THROWS_AS(squares_of_shards(layout, grid.place(0), zero_shards(layout, 0), {"v"}), std::out_of_range);
 }

@@ -300,6 +300,9 @@ TEST_CASE(
         shorter.refused[rank].find("gather_checkpoint was given first moments that do not fit bucket 0 of buffer 1, of "
                                    "which rank " +
                                    std::to_string(rank) + " has ") == 0);
+  const auto fewer =
+      train(run, stages, nullptr, 1, [](SavedState& state, const Place&) { state.kept[1].buckets[0].pop_back(); });
+  for (const std::string& each : fewer.refused) CHECK(has(each, "was given first moments that do not fit bucket 0"));
   const auto none = train(run, stages, nullptr, 1, [](SavedState& state, const Place&) { state.weights.clear(); });
   for (const std::string& each : none.refused) CHECK(has(each, "was given weights that do not fit bucket 0"));
 
@@ -319,6 +322,12 @@ TEST_CASE(
   CHECK(refusal(run.parameters, {layout, layout}) ==
         "gather_checkpoint was given 2 layouts, for dp 1 × tp 1 and dp 1 × tp 1; it takes one for each stage of one "
         "grid.");
+  const Layout of_two = plan_layout(run.parameters, Grid().pp(2));
+  CHECK(refusal(run.parameters, {of_two, plan_layout(run.parameters, Grid().tp(2).pp(2))}) ==
+        "gather_checkpoint was given 2 layouts, for dp 1 × tp 1 × pp 2 and dp 1 × tp 2 × pp 2; it takes one for each "
+        "stage of one grid.");
+  CHECK(usage_error([] { refuse_checkpoint("", "it is empty", "save another one"); }) ==
+        "can't use what was gathered as a checkpoint: it is empty; save another one");
   std::vector<Parameter> other = run.parameters;
   other.push_back({"more", {2, 2}});
   CHECK(refusal(other, {layout}) == "gather_checkpoint was given layouts without \"more\", which is in the model.");
