@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "sim/cost_model/cluster_file.hpp"
 #include "sim/cost_model/found_layouts_output.hpp"
 #include "sim/cost_model/layout_search.hpp"
 #include "sim/cost_model/machine_costs.hpp"
+#include "sim/cost_model/page_texts.hpp"
 #include "sim/cost_model/plan_time.hpp"
 #include "sim/cost_model/predicted_trace.hpp"
 #include "sim/cost_model/published_runs.hpp"
@@ -20,8 +22,10 @@
 #include "sim/cost_model/sweet_spot_map.hpp"
 #include "sim/cost_model/sweet_spot_output.hpp"
 #include "sim/cost_model/training_memory.hpp"
+#include "sim/pictures/page_texts.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
+#include "tests/cost_model/made_up_maps.hpp"
 #include "tests/golden/golden_text.hpp"
 
 using namespace muonwalk;
@@ -421,4 +425,34 @@ TEST_CASE("maps, searches and explanations on three levels: text, JSON, CSV and 
     text += joined(explanation_text(question, prediction)) + explanation_csv(prediction) +
             document(explanation_json(question, prediction));
   muonwalk::testing::expect_golden("cost_outputs.txt", text);
+}
+
+TEST_CASE("the page of two maps: what it says, its tables and what its script draws, as they are kept") {
+  Cluster cluster = three_levels();
+  cluster.levels[1].accelerators = 32;
+  std::vector<SweetSpotMap> maps = sweet_spot_maps({model_shape("3B"), cluster, nullptr, MapColumns::links, 0, 70});
+  REQUIRE(maps.size() == 2);
+  std::string page;
+  for (const bool steps : {true, false}) {
+    if (steps)
+      for (SweetSpotMap& map : maps) {
+        make_up_steps(map, 3);
+        double seconds = 0.2371;
+        for (auto& row : map.cells)
+          for (SweetSpotCell& cell : row)
+            if (cell.step) cell.step->muon_seconds = seconds += 0.0017;
+      }
+    else
+      maps = {sweet_spot_map({model_shape("gpt2"), cluster, nullptr, MapColumns::grid, 0, 8})};
+    std::string text = sweet_spot_page(maps);
+    for (const char* carried : {page_texts::echarts_js, page_texts::echarts_notice, page_texts::map_js,
+                                page_texts::map_css, page_texts::page_css, page_texts::tooltip_js}) {
+      const std::size_t at = text.find(carried);
+      REQUIRE(at != std::string::npos);
+      text.erase(at, std::string_view(carried).size());
+    }
+    for (std::size_t at = 0; (at = text.find("},{", at)) != std::string::npos; at += 4) text.insert(at + 2, "\n");
+    page += std::regex_replace(text, std::regex("([0-9]\\.[0-9]{6})[0-9]+"), "$1");
+  }
+  muonwalk::testing::expect_golden("cost_page.txt", page);
 }

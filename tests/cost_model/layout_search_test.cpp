@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "sim/cost_model/cluster_file.hpp"
 #include "sim/cost_model/training_memory.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -201,6 +202,42 @@ TEST_CASE("find_layouts: the fastest of all that is tried, one per grid, in orde
       MuonWay way;
       way.strategy = *each.strategy;
       CHECK(seconds == predict_muon(question, way).step_seconds());
+    }
+  }
+}
+
+TEST_CASE("find_layouts: in order also where another strategy makes one layout overtake another") {
+  // Slow links, and products that take about as long: of two layouts that are nearly as fast with matrices dealt out by
+  // work, one gains more with boundary matrices gathered.
+  Cluster cluster;
+  cluster.name = "slow links";
+  cluster.accelerator = {"unit", 376.325e12, 200 * kGibibyte, 3.35e12, {}, "made up"};
+  cluster.accelerator.product_efficiency = efficiency_curve({{1e9, 0.4}, {1e11, 0.75}}, "made up");
+  cluster.levels = {{"node", 16, 4.7 * kGigabyte, 2.9e-6, {}, {}, "made up"},
+                    {"all", 0, 0.5 * kGigabyte, 589.6e-6, {}, {}, "made up"}};
+  const LayoutSearch search = search_of("1B", cluster, 128, 128);
+  const FoundLayouts found = find_layouts(search, 1000);
+  bool overtaken = false;
+  double before = 0, before_by_work = 0;
+  for (const FoundLayout& each : found.best) {
+    const StepQuestion question{search.model, cluster, search.software, each.layout};
+    const double seconds = each.prediction.step_seconds();
+    const double by_work = predict_muon(question, MuonWay()).step_seconds();
+    CAPTURE(text(each.layout));
+    CHECK(seconds >= before);
+    CHECK(seconds <= by_work);
+    overtaken = overtaken || by_work < before_by_work;
+    before = seconds;
+    before_by_work = by_work;
+  }
+  CHECK(overtaken);
+  // As many as are asked for are the first ones of this order, also where it ends between the two.
+  for (const int most : {7, 8}) {
+    const FoundLayouts few = find_layouts(search, most);
+    REQUIRE(few.best.size() == static_cast<std::size_t>(most));
+    for (std::size_t i = 0; i < few.best.size(); ++i) {
+      CHECK((grid_of(few.best[i].layout) == grid_of(found.best[i].layout)));
+      CHECK(few.best[i].strategy->letter == found.best[i].strategy->letter);
     }
   }
 }

@@ -215,6 +215,259 @@ class MapPageTest(unittest.TestCase):
         self.check_facts(self.tip(), self.cell(0, 3, 6))
         self.assertEqual(too_wide(self.browser), [])
 
+    # ── what is drawn, shape by shape ──
+
+    def data(self):
+        return json.loads(self.script("return document.getElementById('data').textContent;"))
+
+    def shapes(self):
+        """Rectangles, lines, letters and polygons of the map as they are drawn, in order; the axes' own letters are not among them."""
+        return self.script("""
+          const all = [];
+          const visit = (one) => {
+            const { text, x, y, font, fill, stroke, lineWidth, opacity } = one.style ?? {};
+            const silent = one.silent || one.parent?.silent;
+            if (["rect", "line", "polygon"].includes(one.type))
+              all.push({ type: one.type, ...one.shape, fill, stroke, lineWidth, opacity, silent });
+            else if (one.type === "text" && typeof font === "string" && x !== undefined)
+              all.push({ type: "text", text, x, y, font, fill, stroke, lineWidth, silent });
+            (one.children ? one.children() : []).forEach(visit);
+          };
+          chart.getZr().storage.getRoots().forEach(visit);
+          return all;""")
+
+    def check_shapes(self, which, quantity, selected=-1, theme="light"):
+        """All that the map has to draw, worked out from its data and the size of its box."""
+        data, shapes = self.data(), self.shapes()
+        of = data["maps"][which]
+        size = self.box("map").size
+        rows, columns = len(of["rows"]), len(of["columns"])
+        self.assertEqual(size["height"], 64 + 8 + 34 * rows)
+        self.assertEqual(self.box("map").get_attribute("aria-label"), of["label"])
+        self.assertEqual(self.script("return [chart.getWidth(), chart.getHeight()];"), [size["width"], size["height"]])
+        option = self.script("""const of = chart.getOption();
+          return [of.title[0].text, of.title[0].textStyle.width, of.xAxis[0].data, of.yAxis[0].data, of.yAxis[0].name,
+                  of.backgroundColor, of.tooltip[0].backgroundColor];""")
+        shade = {name: colour[theme] for name, colour in data["colours"].items()}
+        self.assertEqual(option, [of["heading"], size["width"] - 70, of["columns"], of["rows"], "GPUs", shade["paper"],
+                                  shade["paper"]])
+        width = (size["width"] - 64 - 6) / columns
+
+        def x(column):
+            return 64 + width * column
+
+        def y(row):
+            return 64 + 34 * row
+
+        def in_order(shapes):
+            """By the cell in which their middle lies, row by row; as they were drawn within one."""
+            def cell_of(shape):
+                if shape["type"] == "line":
+                    at = (shape["x1"] + shape["x2"]) / 2, (shape["y1"] + shape["y2"]) / 2
+                else:
+                    at = shape["x"] + shape.get("width", 0) / 2, shape["y"] + shape.get("height", 0) / 2
+                return int((at[1] - 64) // 34), int((at[0] - 64) // width)
+            return sorted(shapes, key=cell_of)
+
+        expected = {"rect": [], "text": []}
+        for i, cell in enumerate(of["cells"]):
+            figure = cell[quantity]
+            box = (x(cell["column"]) + 1, y(cell["row"]) + 1, width - 2, 32)
+            word = figure["band"] is None
+            expected["rect"].append((*box, shade["ground" if word else "paper"], None))
+            if not word:
+                expected["rect"].append((*box, data["band_colours"][figure["band"]][theme],
+                                         data["band_opacities"][figure["band"]]))
+            expected["rect"].append((*box, "transparent", 3 if i == selected else 0))
+            middle = (x(cell["column"] + 0.5), y(cell["row"] + 0.5))
+            if word:
+                expected["text"].append((figure["text"], *middle, f"{9 if width < 46 else 11}px", shade["quiet"]))
+                continue
+            large = f"{12 if width < 40 else 13}px"
+            letter = figure.get("letter")
+            expected["text"].append((figure["text"], middle[0], middle[1] - (6 if letter else 0), large, shade["ink"]))
+            if letter:
+                expected["text"].append((letter, middle[0], middle[1] + 8, "11px", shade["ink"]))
+        rectangles = in_order(each for each in shapes if each["type"] == "rect" and not each["silent"])
+        self.assertEqual(len(rectangles), len(expected["rect"]))
+        for each, (left, top, wide, high, fill, more) in zip(rectangles, expected["rect"]):
+            for name, value in (("x", left), ("y", top), ("width", wide), ("height", high)):
+                self.assertAlmostEqual(each[name], value, places=3)
+            self.assertEqual(each["fill"], fill)
+            if fill == "transparent":
+                self.assertEqual((each["lineWidth"], each["stroke"]), (more, shade["ink"]))
+            elif more is not None:
+                self.assertEqual(each["opacity"], more)
+        texts = in_order(each for each in shapes if each["type"] == "text")
+        self.assertEqual([each["text"] for each in texts], [text for text, *_ in expected["text"]])
+        for each, (text, left, top, font, fill) in zip(texts, expected["text"]):
+            self.assertAlmostEqual(each["x"], left, places=3)
+            self.assertAlmostEqual(each["y"], top, places=3)
+            self.assertIn(font + " system-ui", each["font"])
+            self.assertEqual(each["font"].startswith("600 "), font in ("12px", "13px"))
+            self.assertEqual(each["fill"], fill)
+            self.assertTrue(each["silent"])
+            self.assertEqual((each["stroke"], each["lineWidth"]) == (shade["paper"], 3), fill == shade["ink"])
+        # The line, with a broader one of the paper's colour behind it.
+        lines = [each for each in shapes if each["type"] == "line"]
+        for wide, colour in ((7, "paper"), (3.5, "ink")):
+            drawn = [each for each in lines if each["lineWidth"] == wide]
+            self.assertEqual(len(drawn), len(of["line"]))
+            for each, (x1, y1, x2, y2) in zip(drawn, of["line"]):
+                self.assertEqual(each["stroke"], shade[colour])
+                for name, value in (("x1", x(x1)), ("y1", y(y1)), ("x2", x(x2)), ("y2", y(y2))):
+                    self.assertAlmostEqual(each[name], value, places=3)
+        # Slanted lines, 8 pixels apart along the upper and the right edge: they begin and end on the edges of their cell.
+        hatching = in_order(each for each in lines if each["lineWidth"] == 1.2)
+        outside = [cell for cell in of["cells"] if cell[quantity]["extrapolated"]]
+        each_has = len([at for at in range(4, 10_000, 8) if at < width - 2 + 32])
+        self.assertEqual(len(hatching), each_has * len(outside))
+        for i, each in enumerate(hatching):
+            cell, at = outside[i // each_has], 4 + 8 * (i % each_has)
+            left, top, wide = x(cell["column"]) + 1, y(cell["row"]) + 1, width - 2
+            ends = {"x1": left + max(0, at - 32), "y1": top + min(at, 32), "x2": left + min(wide, at),
+                    "y2": top + max(0, at - wide)}
+            for name, value in ends.items():
+                self.assertAlmostEqual(each[name], value, places=3)
+            self.assertEqual((each["stroke"], each["opacity"]), (shade["ink"], 0.28))
+        marks = [each for each in shapes if each["type"] == "polygon"]
+        self.assertEqual(len(marks), 0 if of["own"] is None else 1)
+        for mark in marks:
+            self.assertEqual(mark["fill"], shade["ink"])
+            own = x(of["own"])
+            for point, to in zip(mark["points"], ([own - 6, 52], [own + 6, 52], [own, 61])):
+                self.assertAlmostEqual(point[0], to[0], places=3)
+                self.assertAlmostEqual(point[1], to[1], places=3)
+
+    def test_each_map_draws_its_cells_words_line_and_mark_where_they_belong(self):
+        for width in (1400, 390):
+            self.open(width=width)
+            for which in (0, 1):
+                self.choose_map(which)
+                for quantity in ("communication", "step"):
+                    Select(self.box("quantity")).select_by_value(quantity)
+                    self.check_shapes(which, quantity)
+                    self.assertEqual(self.box("own-link").is_displayed(), which == 0)
+
+    def test_the_map_follows_the_page_when_it_turns_narrow_and_wide_again_and_dark(self):
+        self.open()
+        wide = self.box("map").size["width"]
+        for width in (390, 1400, 420):
+            set_size(self.browser, width, 1000)
+            WebDriverWait(self.browser, 10).until(
+                lambda _: self.script("return chart.getWidth() === document.getElementById('map').clientWidth;"))
+            self.assertEqual(self.box("map").size["width"] == wide, width == 1400)
+            self.check_shapes(0, "communication")
+        paper = "return chart.getOption().backgroundColor;"
+        self.addCleanup(set_media, self.browser, prefers_color_scheme="light")
+        for theme in ("dark", "light", "dark"):
+            colour = self.data()["colours"]["paper"][theme]
+            set_media(self.browser, prefers_color_scheme=theme)
+            WebDriverWait(self.browser, 10).until(lambda _, colour=colour: self.script(paper) == colour)
+            self.check_shapes(0, "communication", theme=theme)
+        self.choose_map(1)  # and it stays dark
+        Select(self.box("quantity")).select_by_value("step")
+        self.check_shapes(1, "step", theme="dark")
+
+    # ── which cell is chosen ──
+
+    def nothing_chosen(self):
+        return self.details()[0].startswith("Point at a cell")
+
+    def test_a_chosen_cell_stays_with_another_ratio_and_not_with_another_map(self):
+        self.open()
+        chart = self.box("map")
+        for key in (RIGHT, RIGHT, DOWN, DOWN):
+            chart.send_keys(key)
+        chosen = 2 * len(self.maps[0]["cells"]) // len(self.maps[0]["gpus"]) + 1
+        self.check_shapes(0, "communication", chosen)
+        Select(self.box("quantity")).select_by_value("step")
+        self.check_facts(self.details(), self.cell(0, 1, 2))
+        self.check_shapes(0, "step", chosen)
+        self.choose_map(1)
+        self.assertTrue(self.nothing_chosen())
+        self.check_shapes(1, "step")
+        self.choose_map(0)  # nor when one comes back
+        self.assertTrue(self.nothing_chosen())
+        self.check_shapes(0, "step")
+        chart.send_keys(UP)  # any key chooses the first one then
+        self.check_facts(self.details(), self.cell(0, 0, 0))
+        self.check_shapes(0, "step", 0)
+
+    def test_keys_go_over_the_rows_and_columns_of_the_map_that_is_shown(self):
+        self.open()
+        self.choose_map(1)
+        chart = self.box("map")
+        facts = [cell["facts"] for cell in self.data()["maps"][1]["cells"]]
+        rows, columns = len(self.maps[1]["gpus"]), len(self.maps[1]["tp"])
+        self.assertNotEqual(columns, len(self.maps[0]["links_bytes_per_second"]))
+        for key, (column, row) in ((END, (0, 0)), (END, (columns - 1, 0)), (PAGE_DOWN, (columns - 1, rows - 1)),
+                                   (UP, (columns - 1, rows - 2)), (LEFT, (columns - 2, rows - 2)),
+                                   (HOME, (0, rows - 2)), (PAGE_UP, (0, 0)), (DOWN, (0, 1)), (RIGHT, (1, 1))):
+            chart.send_keys(key)
+            self.assertEqual(self.details(), facts[row * columns + column])
+            self.assertEqual(self.tip(), facts[row * columns + column])
+        self.check_shapes(1, "communication", columns + 1)
+        chart.send_keys(ESCAPE)
+        self.assertTrue(self.nothing_chosen())
+        self.check_shapes(1, "communication")
+
+    def test_keys_of_the_map_do_not_scroll_the_page_and_others_are_left_to_the_browser(self):
+        self.open()
+        press = """
+          const event = new KeyboardEvent("keydown", { key: arguments[0], cancelable: true, ...arguments[1] });
+          return !document.getElementById("map").dispatchEvent(event);"""
+        for key in ("ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End", "PageUp", "PageDown", "Escape"):
+            for modifier in ("ctrlKey", "metaKey", "altKey"):
+                self.assertFalse(self.script(press, key, {modifier: True}), (modifier, key))
+                self.assertTrue(self.nothing_chosen())
+            self.assertTrue(self.script(press, key, {}), key)
+            self.assertEqual(self.nothing_chosen(), key == "Escape")
+            self.script(press, "Escape", {})
+        for key in ("Tab", "a", "Enter", " ", "F5"):
+            self.assertFalse(self.script(press, key, {}), key)
+            self.assertTrue(self.nothing_chosen())
+
+    def test_a_click_chooses_and_the_details_come_back_to_the_chosen_cell(self):
+        self.open()
+        columns = len(self.maps[0]["cells"]) // len(self.maps[0]["gpus"])
+        for column, row in ((3, 2), (6, 9)):
+            self.point_at(column, row)
+            ActionChains(self.browser, duration=0).click().perform()
+            self.point_at(1, 4)
+            self.check_facts(self.details(), self.cell(0, 1, 4))
+            self.check_facts(self.tip(), self.cell(0, 1, 4))
+            thin = [each for each in self.shapes() if each["type"] == "rect" and each["lineWidth"] == 1.5]
+            self.assertEqual(len(thin), 1)
+            ActionChains(self.browser, duration=0).move_to_element(self.box("quantity")).perform()
+            facts = self.data()["maps"][0]["cells"][row * columns + column]["facts"]
+            WebDriverWait(self.browser, 10).until(lambda _, facts=facts: self.details() == facts)
+            self.check_shapes(0, "communication", row * columns + column)
+        self.box("map").send_keys(LEFT)  # goes on from there
+        self.check_facts(self.details(), self.cell(0, 5, 9))
+        self.box("map").send_keys(TAB)
+        WebDriverWait(self.browser, 10).until(lambda _: self.tip() == [])
+        self.check_facts(self.details(), self.cell(0, 5, 9))
+        self.box("map").send_keys(ESCAPE)
+        self.point_at(2, 2)
+        ActionChains(self.browser, duration=0).move_to_element(self.box("quantity")).perform()
+        WebDriverWait(self.browser, 10).until(lambda _: self.nothing_chosen())
+
+    def test_a_page_that_comes_with_other_choices_shows_them(self):
+        page = (self.folder / "maps.html").read_text(encoding="utf-8")
+        for old, new in (('value="0" checked>', 'value="0">'), ('name="map" value="1">', 'name="map" value="1" checked>'),
+                         ('<option value="step">', '<option value="step" selected>')):
+            self.assertEqual(page.count(old), 1)
+            page = page.replace(old, new)
+        (self.folder / "others.html").write_text(page, encoding="utf-8")
+        self.open("others")
+        self.check_shapes(1, "step")
+        for name, shown in (("legend-communication", False), ("legend-step", True), ("own-link", False)):
+            self.assertEqual(self.box(name).is_displayed(), shown)
+        self.choose_map(0)
+        self.check_shapes(0, "step")
+        self.assertTrue(self.box("own-link").is_displayed())
+
     # ── where it is read ──
 
     def test_nothing_scrolls_sideways(self):
