@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 
 #include "sim/cost_model/cluster.hpp"
 #include "sim/cost_model/model_shape.hpp"
@@ -362,6 +363,32 @@ TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, g
     expect_refused({"plan", "--gpus", "8", "--most", number}, "--most");
   expect_refused({"plan", "--gpus", "12"}, "--gpus 12 is not a whole number of nodes of 8; try 8");
   expect_refused({"plan", "--gpus", "8", "--model", "80B"}, "take more GPUs");
+}
+
+TEST_CASE("muonwalk-scale: both ends of what an option takes are taken, and one past them is not") {
+  const auto rows_of = [](const std::string& question) {
+    Words words = {"plan", "--model", "gpt2", "--csv"};
+    std::istringstream split(question);
+    for (std::string word; split >> word;) words.push_back(word);
+    return lines_of(output(words));
+  };
+  CHECK(rows_of("--gpus 1 --most 1000")[1].rfind("1,1,1,1,1,1,8,32,", 0) == 0);
+  CHECK(rows_of("--gpus 8 --most 1 --sequences 16777216")[1].rfind("1,8,1,1,1,1,8,262144,", 0) == 0);
+  CHECK(rows_of("--gpus 8 --most 1 --sequences 1")[1].rfind("1,1,4,2,1,1,1,1,", 0) == 0);
+  CHECK(rows_of("--gpus 1048576 --most 1").size() == 2);
+  expect_refused({"plan", "--gpus", "1048577"}, "--gpus");
+  expect_refused({"plan", "--gpus", "8", "--sequences", "16777217"}, "not in range 1 to 16777216");
+  CHECK(
+      output({"map", "--gpus", "2", "--over", "grid", "--model", "gpt2", "--csv"}).find("gpt2,h100-efa,grid,2,2,1,") !=
+      std::string::npos);
+  expect_refused({"map", "--gpus", "1", "--over", "grid"}, "--gpus");
+  expect_refused({"map", "--gpus", "1048577", "--over", "grid"}, "--gpus");
+  for (const char* letter : {"dd", "i", "D", " d"})
+    expect_refused({"explain", "--strategy", letter}, "is not known; it is a letter from a to h");
+  for (const char* word : {"Muon", "AdamW", "muonadamw"}) {
+    expect_refused({"explain", "--optimizer", word}, "is not known; it is muon or adamw");
+    expect_refused({"plan", "--gpus", "8", "--optimizer", word}, "is not known; it is muon or adamw");
+  }
 }
 
 TEST_CASE("muonwalk-scale explain: layouts that can't be name what is wrong, whatever the optimizer") {
