@@ -139,6 +139,7 @@ TEST_CASE("bad traces: files that don't belong together are refused") {
   const auto path = [&](const std::string& name) { return folder.file(name); };
   TraceWriting(0, 2).kernel("gemm", 0, 10).write(path("rank0"));
   TraceWriting(0, 2).kernel("gemm", 5, 10).write(path("again0"));
+  TraceWriting(1, 2).kernel("gemm", 0, 10).write(path("rank1"));
   TraceWriting(1, 4).kernel("gemm", 5, 10).write(path("of4"));
   TraceWriting(1, 2).kernel("gemm", 1e9, 10).write(path("later"));
   TraceWriting(2, 2).kernel("gemm", 5, 10).write(path("outside"));
@@ -146,6 +147,8 @@ TEST_CASE("bad traces: files that don't belong together are refused") {
   write_text(path("gloo"), R"({"distributedInfo": {"backend": "gloo", "rank": 1, "world_size": 2},
       "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 1}]})");
   refusals.add({"summary", path("rank0"), path("again0")}, {"are both of rank 0", "different ranks of one run"});
+  refusals.add({"summary", path("rank1"), path("rank0"), path("again0")},
+               {"rank0\" and \"", "again0\" are both of rank 0"});
   refusals.add({"summary", path("rank0"), path("of4")}, {"don't belong together", "2 and 4 ranks"});
   refusals.add({"summary", path("rank0"), path("outside")}, {"rank 2 of 2 ranks"});
   refusals.add({"summary", path("rank0"), path("later")}, {"one ended before the other began"});

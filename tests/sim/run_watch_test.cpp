@@ -57,7 +57,9 @@ class MadeUpRank : public WatchedRank {
  public:
   MadeUpRank() { ended_ = false; }
   int file() const override { return -1; }
-  void take_news() override {}
+  void take_news() override {
+    if (at_look) at_look(++looks_);
+  }
   void end() override { ++times_ended; }
   void leave_to_parent() override {}
   bool wait_for_end(double) override { return ended_; }
@@ -82,7 +84,8 @@ class MadeUpRank : public WatchedRank {
   }
 
   std::string lost_sight;
-  double uses = 0;  // seconds of processor time between two looks
+  std::function<void(int look)> at_look;  // what happens before each look at it; there are 20 ms between two
+  double uses = 0;                        // seconds of processor time between two looks
   int times_ended = 0;
 
  private:
@@ -94,6 +97,7 @@ class MadeUpRank : public WatchedRank {
     return *this;
   }
   mutable double used = 0;
+  int looks_ = 0;
 };
 
 // Three ranks in their second run, each in a step of its own.
@@ -250,6 +254,17 @@ TEST_CASE(
   for (MadeUpRank* rank : well.ranks) rank->done(2);
   well[1].exited(1);  // when it had done all that was asked for
   CHECK(well.said() == "nothing");
+}
+
+TEST_CASE("a rank that is stopped twice for a moment is not given up, however far apart the moments are") {
+  MadeUpRun run(1.1);  // a look counts for 1 s at most
+  for (MadeUpRank* rank : run.ranks) rank->uses = 0.1;
+  run[1].at_look = [&](int look) {
+    run[1].stopped_by(look == 1 || look == 60 ? SIGSTOP : 0);
+    if (look == 61)
+      for (MadeUpRank* rank : run.ranks) rank->done(2);
+  };
+  CHECK(run.said() == "nothing");
 }
 
 TEST_CASE(
