@@ -21,3 +21,9 @@ if(MUONWALK_CUDA)
   target_compile_definitions(muonwalk_cuda_headers INTERFACE MUONWALK_WITH_CUDA=1)
   target_link_libraries(muonwalk_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 endif()
+
+# add_skipped_test(name reason): stands in ctest's list for a test that can't be built here, and says why.
+function(add_skipped_test name reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
+endfunction()

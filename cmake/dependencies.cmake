@@ -1,4 +1,4 @@
-# Everything Muonwalk builds on. On Debian all of it comes from the packages that tools/packages.txt lists; that path is
+# Everything Muonwalk builds on. On Debian all of it comes from the packages that cmake/packages.txt lists; that path is
 # the tested one. What find_package does not find (macOS, other systems) is fetched from its project's own repository, at
 # the version that Debian 12 packages.
 option(MUONWALK_FETCH "Fetch a library that is not installed, instead of stopping" ON)
@@ -16,7 +16,7 @@ set(FETCHCONTENT_QUIET OFF)  # A download shows its progress.
 function(fetch_library name repository tag)
   if(NOT MUONWALK_FETCH)
     message(FATAL_ERROR "${name} is not installed, and MUONWALK_FETCH is OFF: "
-      "install the packages that tools/packages.txt lists (./walk does), or configure with -DMUONWALK_FETCH=ON.")
+      "install the packages that cmake/packages.txt lists (./walk does), or configure with -DMUONWALK_FETCH=ON.")
   endif()
   message(NOTICE "${name} is not installed: fetching ${tag} from ${repository}")
   FetchContent_Declare(${name} GIT_REPOSITORY ${repository} GIT_TAG ${tag} ${ARGN})
@@ -114,3 +114,8 @@ if(MUONWALK_BENCH)
     FetchContent_MakeAvailable(benchmark)
   endif()
 endif()
+
+# The one Python of the build and of the tests. What a test imports from a package of Debian's (selenium, jupyter_client) is
+# only there for Debian's own Python, and on many machines another one stands first on PATH.
+find_program(MUONWALK_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(MUONWALK_PYTHON python3)

@@ -1,6 +1,6 @@
 # add_exercise(lesson_NN_topic function_name): an exercise of a lesson, in the folder lessons/lesson_NN_topic/try_function_name/
-# (docs/writing-a-lesson.md says what has to be in it). Its judge becomes a part of the program muonwalk-try, which ./walk try
-# calls, and of the library that notebooks load.
+# (docs/writing-a-lesson.md says what has to be in it). The judges of lesson NN become a library of their own, muonwalk_judge_NN,
+# which the program muonwalk-try opens, and so does the lesson's notebook.
 #
 # A judge uses the lesson's own reference, steps and plan. They stand in the lesson's source, which is a program; so the judge
 # includes build/exercises/lesson_NN_topic.hpp, made here: the lesson's own #include lines, and then all of the lesson inside of
@@ -27,24 +27,29 @@ namespace @namespace@ {
   list(TRANSFORM judges REPLACE "(.+)" "#include \"\\1\"" OUTPUT_VARIABLE together)
   list(JOIN together "\n" together)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/${lesson}.cpp @ONLY CONTENT "// Made by cmake/exercises.cmake.\n@together@\n")
-  get_property(lessons GLOBAL PROPERTY MUONWALK_JUDGED_LESSONS)
-  if(NOT lesson IN_LIST lessons)
-    set_property(GLOBAL APPEND PROPERTY MUONWALK_JUDGED_LESSONS ${lesson})
-    target_sources(muonwalk_judges PRIVATE ${CMAKE_BINARY_DIR}/exercises/${lesson}.cpp)
+  string(REPLACE "lesson_" "muonwalk_judge_" library ${namespace})
+  if(NOT TARGET ${library})
+    add_library(${library} SHARED ${CMAKE_BINARY_DIR}/exercises/${lesson}.cpp)
+    target_include_directories(${library} PRIVATE ${CMAKE_BINARY_DIR}/exercises)
+    get_target_property(libraries ${lesson} MUONWALK_LESSON_LIBRARIES)
+    target_link_libraries(${library} PRIVATE ${libraries})
+    set_property(GLOBAL APPEND PROPERTY MUONWALK_JUDGES ${library})
   endif()
   set_property(GLOBAL APPEND PROPERTY MUONWALK_EXERCISES ${lesson}/${function})
 endfunction()
 
-# finish_exercises(): the program and the library, when all exercises have been added; and, for tools/judging.py, how the
+# finish_exercises(): the program that judges, when all exercises have been added; and, for sim/classroom/judging.py, how the
 # reader's file is compiled and linked: a word of the compiler's command line per line.
 function(finish_exercises)
-  add_executable(muonwalk-try ${CMAKE_SOURCE_DIR}/sim/exercise/muonwalk_try.cpp)
-  target_link_libraries(muonwalk-try PRIVATE muonwalk muonwalk_judges ${CMAKE_DL_LIBS})
-  add_library(muonwalk_exercises SHARED $<TARGET_OBJECTS:muonwalk_judges>)
-  target_link_libraries(muonwalk_exercises PRIVATE muonwalk)
+  add_executable(muonwalk-try ${CMAKE_SOURCE_DIR}/sim/classroom/muonwalk_try.cpp)
+  target_link_libraries(muonwalk-try PRIVATE muonwalk ${CMAKE_DL_LIBS})
+  get_property(judges GLOBAL PROPERTY MUONWALK_JUDGES)
   if(MUONWALK_SANITIZE)  # no reader has these builds, and no test of theirs needs the judges
-    set_target_properties(muonwalk_judges muonwalk-try muonwalk_exercises PROPERTIES EXCLUDE_FROM_ALL ON)
+    set_target_properties(muonwalk-try ${judges} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
+  # All that notebooks load.
+  get_property(libraries GLOBAL PROPERTY MUONWALK_NOTEBOOK_LIBRARIES)
+  add_custom_target(notebook_libraries DEPENDS muonwalk ${libraries} ${judges})
   set(compile ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fno-fast-math
     -I${CMAKE_SOURCE_DIR} -fPIC)
   if(MUONWALK_NATIVE)

@@ -2,8 +2,8 @@
 # that the calling CMakeLists.txt lies in, as the target muonwalk_FOLDER.
 #
 # A file is included by its path from the root, "src/layout/grid.hpp". But no room gets the root as an include path. Each has
-# a window of its own, a folder in which a link shows that one room, and is given its own window and those of the rooms that
-# it uses (and of those that they use). An include against the arrows finds no file, so it does not build.
+# a window of its own, a folder in which links show the headers of that one room (not of a room within it), and is given its own
+# window and those of the rooms that it uses (and of those that they use). An include against the arrows finds no file, so it does not build.
 #
 # With MUONWALK_UNITY the files of a room are compiled together, which takes a fraction of the time; not those of a room that
 # is APART, because they have helpers of the same names, or flags of their own.
@@ -11,9 +11,15 @@ function(add_room name)
   cmake_parse_arguments(ROOM "APART" "" "SOURCES;USES;LINKS" ${ARGN})
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(window ${CMAKE_BINARY_DIR}/windows/${name})
-  get_filename_component(outer ${window}/${folder} DIRECTORY)
-  file(MAKE_DIRECTORY ${outer})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${window}/${folder} SYMBOLIC)
+  if(IS_SYMLINK ${window}/${folder})  # as a folder of an earlier build may have it: links would be made in the room itself
+    file(REMOVE ${window}/${folder})
+  endif()
+  file(MAKE_DIRECTORY ${window}/${folder})
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.hpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/*.inc)
+  foreach(file ${files})
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${window}/${folder}/${file} SYMBOLIC)
+  endforeach()
 
   set(target muonwalk_${name})
   add_library(${target} OBJECT ${ROOM_SOURCES})
@@ -24,5 +30,4 @@ function(add_room name)
   target_include_directories(${target} PUBLIC ${window})
   list(TRANSFORM ROOM_USES PREPEND muonwalk_)
   target_link_libraries(${target} PUBLIC muonwalk_compile_options muonwalk_errors ${ROOM_USES} ${ROOM_LINKS})
-  set_property(GLOBAL APPEND PROPERTY MUONWALK_ROOMS ${target})
 endfunction()

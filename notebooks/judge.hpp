@@ -4,24 +4,23 @@
 #pragma once
 
 #include "setup.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace nb {
 
-/// Loads the judges, which lie beside the library that the first cell has loaded.
-inline void* load_judges() {
-  void* judges = dlopen(library_path("libmuonwalk_exercises").c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (judges == nullptr)
+/// Loads the judges of a lesson, which lie beside the library that the first cell has loaded. `exercise` is named as in
+/// "lesson_05_tp_gather/join_columns".
+inline void load_judges(const std::string& exercise) {
+  if (dlopen(library_path("libmuonwalk_judge_" + exercise.substr(0, 9).substr(7)).c_str(), RTLD_NOW | RTLD_GLOBAL) ==
+      nullptr)
     throw std::runtime_error(std::string("the judges can't be loaded: ") + dlerror() +
                              "; build them with ./walk notebooks --library, and restart the kernel");
-  return judges;
 }
-
-void* const judges = load_judges();
 
 /// Judges your function and prints what there is to say. True when the exercise is solved.
 template <class Function>
 bool judge(const std::string& exercise, Function* yours) {
+  load_judges(exercise);
   muonwalk::sim::JudgeOptions options;
   options.world = muonwalk::sim::WorldKind::threads;
   options.timeout_seconds = 5;  // a thread that waits can't tell a deadlock from a machine that is busy

@@ -12,7 +12,7 @@
 #endif
 
 // Looked for before anything is included: clang 19 crashes at a header that is missing after a standard one.
-#if !__has_include("sim/cluster/lesson.hpp")
+#if !__has_include("sim/classroom/lesson.hpp")
 #error "no headers of Muonwalk on the include path: open notebooks with ./walk jupyter, and restart the kernel"
 #elif !__has_include(<fmt/format.h>)
 #error "no headers of fmt on the include path: open notebooks with ./walk jupyter, and restart the kernel"
@@ -39,10 +39,9 @@
 #endif
 #endif
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/numerics/matrix.hpp"
-#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 namespace nb {
@@ -73,9 +72,12 @@ inline void* load_library() {
                              "and restart the kernel");
   // From here on Jupyter's button Interrupt ends what the ranks do, and not the kernel.
   if (void* prepare = dlsym(library, "muonwalk_let_work_be_interrupted")) reinterpret_cast<void (*)()>(prepare)();
-  // What reads traces and what predicts lie beside it, in libraries of their own, which lessons 18 and 21 alone need.
-  dlopen(library_path("libmuonwalk_analyser").c_str(), RTLD_NOW | RTLD_GLOBAL);
-  dlopen(library_path("libmuonwalk_scale").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  // The libraries of the tools and of lessons that have one lie beside it.
+  for (const std::string name : {"libmuonwalk_training", "libmuonwalk_trace", "libmuonwalk_scale"})
+    dlopen(library_path(name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  for (int lesson = 0; lesson < 100; ++lesson)
+    dlopen(library_path("libmuonwalk_lesson_" + std::string(lesson < 10 ? "0" : "") + std::to_string(lesson)).c_str(),
+           RTLD_NOW | RTLD_GLOBAL);
   return library;
 }
 
@@ -127,7 +129,8 @@ inline void print(const char* text) {
 }
 
 /// A line of what is measured, which differs from run to run. Jupyter paints standard error red, as if something had
-/// failed, so the line goes where all others go; tools/run_notebook.py, which compares outputs, asks for it apart.
+/// failed, so the line goes where all others go; notebooks/make/run_notebook.py, which compares outputs, asks for it
+/// apart.
 inline void print_aside(const char* line) {
   const bool apart = std::getenv("MUONWALK_ASIDES_APART") != nullptr;
   (apart ? std::cerr : std::cout) << line << std::endl;
@@ -197,7 +200,7 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   for (std::string& word : words) pointers.push_back(&word[0]);
   Options result;
   result.grid = grid;
-  result.recorded = true;  // for the pictures of the steps
+  result.recorded = true;  // for show_phases
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
   require_transport(info, result);
@@ -279,9 +282,10 @@ inline void show_svg(const std::string& svg) {
   show(Picture{svg, title + (title.empty() || description.empty() ? "" : ": ") + description});
 }
 
-/// Shows the steps since the last pictures: what each rank held before it, what moved, and what each holds after it.
-inline void show_pictures(muonwalk::sim::LessonCore& lesson) {
-  for (const auto& picture : lesson.take_pictures()) show(Picture{picture.svg, picture.words});
+/// Shows what quiet steps have done since the last time, phase by phase: what moved, and what rank 0 held then.
+inline void show_phases(muonwalk::sim::LessonCore& lesson) {
+  const std::string phases = lesson.take_phases();
+  if (!phases.empty()) print(phases.substr(0, phases.size() - 1).c_str());
 }
 
 /// Shows what a rank holds, row by row.

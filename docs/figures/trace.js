@@ -1,4 +1,4 @@
-// The timeline on a lesson's page. tools/site/figures.py puts this behind what draws it on the page of a trace.
+// The timeline on a lesson's page. docs/make/figures.py puts this behind what draws it on the page of a trace.
 
 document.documentElement.classList.add("mwf-scripts");
 const data = JSON.parse(document.getElementById("figure-18-data").textContent);

@@ -10,7 +10,7 @@
 
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/pictures/grid_map.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/replay/grid_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/text/text.hpp"
 
@@ -218,6 +218,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_01_grid";
   info.title = "The grid";
+  info.draws = true;
   info.fp32_only = true;
   info.question = "what does the number of a rank say about its work, and with whom does it share it?";
   info.bugs = {{"dp_fastest", "a rank's coordinates are worked out as if dp varied fastest"},

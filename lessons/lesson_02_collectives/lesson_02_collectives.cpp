@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/cluster/comparison.hpp"
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/comparison.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/text.hpp"

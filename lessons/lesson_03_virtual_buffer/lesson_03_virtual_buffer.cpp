@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/pictures/buffer_map.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/replay/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/ownership_table.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/text/text.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -234,6 +234,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_03_virtual_buffer";
   info.title = "The virtual buffer";
+  info.draws = true;
   info.fp32_only = true;
   info.question = "where does every element lie, and how does each rank know it without asking?";
   info.bugs = {{"forgotten_padding", "parameters are laid without alignment"},

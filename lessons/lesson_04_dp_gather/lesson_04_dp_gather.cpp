@@ -12,12 +12,12 @@
 #include <string>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/pictures/buffer_map.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/replay/buffer_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -7,11 +7,11 @@
 // You need to know what an all-gather does (\ref lesson_02_collectives) and how the DP gather left each rank with its
 // whole TP slices (\ref lesson_04_dp_gather).
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/slicing.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/text/text.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -9,11 +9,11 @@
 
 #include <cmath>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/layout/slicing.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/optim/steps.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

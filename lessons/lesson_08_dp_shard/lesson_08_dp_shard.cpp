@@ -12,11 +12,11 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/comm/predicted_traffic.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/train/small_layer.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

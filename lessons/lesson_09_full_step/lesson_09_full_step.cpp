@@ -10,12 +10,12 @@
 
 #include <map>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/cluster/shown_phases.hpp"
-#include "sim/lesson_09/full_step_request.hpp"
-#include "sim/lesson_09/step_table.hpp"
-#include "sim/lesson_09/work_table.hpp"
-#include "sim/lesson_09/written_weights.hpp"
+#include "lessons/lesson_09_full_step/full_step_request.hpp"
+#include "lessons/lesson_09_full_step/step_table.hpp"
+#include "lessons/lesson_09_full_step/work_table.hpp"
+#include "lessons/lesson_09_full_step/written_weights.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/classroom/shown_phases.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;

@@ -13,12 +13,16 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_10/diary.hpp"
-#include "sim/lesson_10/hunted_training.hpp"
-#include "sim/lesson_10/notebook_kernel.hpp"
+#include <map>
+#include <stdexcept>
+
+#include "lessons/lesson_10_bug_hunt/hunt.hpp"
+#include "lessons/lesson_10_bug_hunt/notebook_kernel.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw.hpp"
 #include "src/optim/full_step.hpp"
@@ -42,8 +46,100 @@ const std::vector<Parameter> kParameters = {{"w_query", {8, 8}, SplitDim::rows, 
                                             {"w_router", {6, 8}, SplitDim::none, 1}};
 constexpr int kGroups = 2, kSteps = 3;
 
-// The loss is the distance from a target, and the learning rate so large that three steps are enough to see it fall.
-ToyTraining training(const Seat& seat) { return ToyTraining(kParameters, kSteps, seat.seed); }
+// ### A loss that falls
+//
+// All weights are to come near a target, random numbers of its own, and the loss is the mean squared distance from it.
+// The gradient is the way there, seen through noise, which is another on each DP rank. The bias learns from noise
+// alone. Targets, bias and noise are tensors with different numbers, so that they have nothing to do with each other.
+constexpr Index kBias = 8;
+constexpr std::uint64_t kFirstTarget = std::uint64_t{1} << 61, kFirstBias = std::uint64_t{1} << 62;
+
+struct ToyTraining : RandomTraining {
+  explicit ToyTraining(std::uint64_t of) : RandomTraining(kParameters, kSteps, of), seed(of) {}
+
+  // The elements of the target that belong to these weights, of a whole matrix or of a slice.
+  Matrix target(const NamedMatrix& weights) const {
+    const int p = parameter_number(weights.name);
+    Matrix part(weights.matrix.rows(), weights.matrix.cols());
+    for (Index i = 0; i < part.rows(); ++i)
+      random_values({seed, kFirstTarget + p}, (weights.first_row + i) * kParameters[p].shape.cols + weights.first_col,
+                    part.cols(), part.data() + i * part.cols());
+    return part;
+  }
+
+  std::vector<Matrix> gradients(int step, int leaf, const std::vector<NamedMatrix>& weights) const override {
+    std::vector<Matrix> parts = RandomTraining::gradients(step, leaf, weights);  // noise
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const Matrix goal = target(weights[i]);
+      for (Index at = 0; at < goal.size(); ++at) {
+        const float distance = weights[i].matrix.data()[at] - goal.data()[at];
+        const float noise = 0.25f * parts[i].data()[at];
+        parts[i].data()[at] = distance + noise;
+      }
+    }
+    return parts;
+  }
+
+  // held[rank] are the slices of all parameters, and of the bias.
+  double loss(const Grid& grid, const std::vector<std::vector<NamedMatrix>>& held) const {
+    double sum = 0;
+    Index elements = 0;
+    std::size_t p = 0;
+    for (const Matrix& matrix : join_held_slices(kParameters, grid, held)) {
+      const Matrix goal = target({kParameters[p++].name, matrix});
+      for (Index at = 0; at < goal.size(); ++at) {
+        const double distance = double(matrix.data()[at]) - double(goal.data()[at]);
+        sum += distance * distance;
+      }
+      elements += goal.size();
+    }
+    return elements == 0 ? 0 : sum / double(elements);
+  }
+
+  AdamWState first_bias() const { return initial_adamw_state(random_matrix({seed, kFirstBias}, 1, kBias).flat()); }
+  Flat bias_gradient(int step, int dp_rank) const {
+    return random_matrix({seed, kFirstBias + 1 + step * kMostRanks + dp_rank}, 1, kBias).flat();
+  }
+
+  std::uint64_t seed;  // decides all values
+};
+NamedMatrix named_bias(const AdamWState& bias) { return {"bias", Matrix(1, kBias, bias.weights), 0, 0}; }
+
+// The learning rate is so large that three steps are enough to see the loss fall.
+MuonSettings settings_of(const Seat& seat) {
+  MuonSettings settings = muon_settings(seat.precision, seat.threads, seat.products);
+  settings.lr = 0.5f;
+  return settings;
+}
+
+// ### A diary
+//
+// Each rank notes what a hunter may ask for: its last words, if the program ends or waits forever; how often it called
+// Newton–Schulz, and with which shapes; and what it sent.
+struct ProgramEnds : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct Diary {
+  std::string last_words;
+  std::map<std::string, int> newton_schulz;  // calls, by call_name
+  Ledger sent;
+
+  bool ended() const { return !last_words.empty(); }
+  // The program ends here, and the rank takes no further step.
+  void end(Rank& rank, const std::string& words) {
+    last_words = words;
+    rank.say("last words: " + words);
+  }
+  StepObserver observer() {
+    return [this](Phase phase, const DistMeta* meta) {
+      if (phase != phases::orthogonalize) return;
+      const Shape shape = meta->tp_split_dim == SplitDim::none ? meta->shape : meta->full_shape;
+      if (shape.rows == 1)
+        throw ProgramEnds(fmt::format("Newton–Schulz got {} as {} numbers in one dimension", meta->name, shape.cols));
+      ++newton_schulz[call_name(meta->name, shape)];
+    };
+  }
+};
 
 // What one parameter group holds on one rank.
 struct ParameterGroup {
@@ -70,8 +166,8 @@ Matrix working_stage(const Seat& seat) { return Matrix(1, 3, Flat{static_cast<fl
 // One process: three steps of serial Muon for the matrices (\ref SerialMuon) and three of AdamW for the bias, without a
 // pause. The gradients of the DP ranks are added as a tree, as a collective of these lessons adds them.
 std::vector<NamedMatrix> trained(const Seat& seat) {
-  const ToyTraining data = training(seat);
-  ReferenceRun run(data, std::make_unique<Muon>(toy_settings(seat)));
+  const ToyTraining data(seat.seed);
+  ReferenceRun run(data, std::make_unique<Muon>(settings_of(seat)));
   std::vector<NamedMatrix> expected = run.slices_after(kSteps, seat.grid, seat.place);
 
   AdamWState bias = data.first_bias();
@@ -80,7 +176,7 @@ std::vector<NamedMatrix> trained(const Seat& seat) {
     for (int r = 0; r < seat.grid.dp(); ++r) gradients.push_back(data.bias_gradient(step, r));
     adamw(bias, tree_sum(gradients), step + 1, AdamWSettings());
   }
-  expected.push_back(data.named_bias(bias));
+  expected.push_back(named_bias(bias));
   return expected;
 }
 
@@ -114,7 +210,8 @@ void place_shards(Rank& rank, Local& local) {
 
 // Start a worker. A notebook kernel is a process with threads of its own, which hold locks. A process that is forked
 // from it has a copy of the locks but not of the threads, so a lock that was held is held forever. A worker that is a
-// thread waits until the lock is free; Muonwalk's notebooks do it like that (sim/lesson_10/notebook_kernel.cpp).
+// thread waits until the lock is free; Muonwalk's notebooks do it like that
+// (lessons/lesson_10_bug_hunt/notebook_kernel.cpp).
 //
 // The planted bug `spawn_in_notebook` forks the worker. In Python it shows as a worker that can't find `__main__`,
 // because a notebook is not a file, or as one that never answers. Here it gives up after 50 ms.
@@ -138,7 +235,7 @@ void start_worker(Rank& rank, Local& local) {
 // gathered numbers as `dist_meta.shape`, so that they come to Newton–Schulz in one dimension.
 void collect_dist_metas(Rank& rank, Local& local) {
   if (local.diary.ended()) return;
-  const ToyTraining data = training(rank);
+  const ToyTraining data(rank.seed);
   for (int g = 0; g < kGroups; ++g) {
     ParameterGroup group;
     group.layout = plan_layout({kParameters[2 * g], kParameters[2 * g + 1]}, rank.grid);
@@ -167,7 +264,7 @@ void collect_dist_metas(Rank& rank, Local& local) {
 // it is handed a row of numbers, and the program ends, as it did with `flat_matrix`.
 void take_step(Rank& rank, Local& local) try {
   if (local.diary.ended()) return;
-  const ToyTraining data = training(rank);
+  const ToyTraining data(rank.seed);
   int updated = 0;
   for (int g = 0; g < kGroups; ++g) {
     ParameterGroup& group = local.groups[rank.bug("stale_parameter_list") ? kGroups - 1 : g];
@@ -175,7 +272,7 @@ void take_step(Rank& rank, Local& local) try {
     const Layout& metas = rank.bug("stale_parameter_list") ? local.dist_metas[kGroups - 1] : local.dist_metas[g];
     const auto held = unpack_buckets(group.layout, group.state.weights, rank.place.tp);
     const auto own = data.own_gradients(local.step, rank.grid.dp(), rank.place.dp, held);
-    full_step({metas, rank.place, rank.dp(), rank.tp(), local.diary.observer()}, toy_settings(rank),
+    full_step({metas, rank.place, rank.dp(), rank.tp(), local.diary.observer()}, settings_of(rank),
               pack_slices(group.layout, own), group.state);
     ++updated;
   }
@@ -207,7 +304,7 @@ std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
   for (const ParameterGroup& group : local.groups)
     for (NamedMatrix& slice : unpack_buckets(group.layout, group.state.weights, seat.place.tp))
       all.push_back(std::move(slice));
-  if (!local.groups.empty()) all.push_back(training(seat).named_bias(local.bias));
+  if (!local.groups.empty()) all.push_back(named_bias(local.bias));
   return all;
 }
 
@@ -216,7 +313,7 @@ std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
 // One number per rank at the start, then three full steps in both groups and three all-reduces of the bias. This table
 // is a check of its own: three of the four silent bugs make the ranks send something other than the plan says.
 Plan planned(const Seat& seat) {  // of Muon; both groups at once, each with a buffer of its own
-  return muon_plan(plan_layout(kParameters, seat.grid), seat.place, toy_settings(seat));
+  return muon_plan(plan_layout(kParameters, seat.grid), seat.place, settings_of(seat));
 }
 Prediction predict(const Seat& seat) {
   Prediction prediction;
@@ -224,7 +321,7 @@ Prediction predict(const Seat& seat) {
   const auto type = ElementType::float32;
   ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(seat.grid.dp(), 1, type));
   ledger.add(ledger_of(planned(seat)), kSteps);
-  const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kToyBias, type);
+  const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kBias, type);
   for (int i = 0; i < kSteps; ++i) ledger.add("dp", CollectiveKind::all_reduce, type, 1, reduce);
   return prediction;
 }
@@ -238,17 +335,78 @@ void plan(const Seat& seat) {
 
 // ## The hunt
 //
-// With `--mystery` all of this is done with a bug and without a word, once with the pause and once without it. Then
-// these functions are asked what there is, and what there should be. (sim/lesson_10/hunt.cpp does it, and names the
-// culprits.)
+// With `--mystery` all of this is done with a bug and without a word, once with the pause and once without it. What the
+// ranks held and noted is set beside what they should have, and shown as far as it was asked for
+// (lessons/lesson_10_bug_hunt/hunt.cpp writes it down, and names the culprits).
 Hunt hunt;
-std::vector<NamedMatrix> told(const Seat&, const Local& local) { return local.diary.told(); }
 void write_diary(Rank& rank, Local& local) { local.diary.sent = rank.ledger(); }
-HuntedTraining<Local> hunted() {
-  return {{reach_everybody, place_shards, start_worker, collect_dist_metas},  // before training
-          {take_step, save_and_resume, write_diary},                          // each step, the pause, and the end
-          {held, told, trained, predict, planned, training},                  // what there is, and what there should be
-          kSteps};
+
+// What a rank tells of its diary, as matrices with names: last words; calls of Newton–Schulz; calls and bytes sent.
+std::vector<NamedMatrix> told(const Seat&, const Local& local) {
+  std::vector<NamedMatrix> all = {{local.diary.last_words, Matrix()}};
+  for (const auto& [call, times] : local.diary.newton_schulz) all.push_back({call, Matrix(1, 1, Flat{float(times)})});
+  for (const LedgerLine& line : local.diary.sent.lines())
+    all.push_back({line_name(line), Matrix(1, 2, Flat{float(line.calls), float(line.traffic.bytes_sent)})});
+  return all;
+}
+
+// Adds the loss of what the ranks hold now, in the parent, unless they hold nothing yet, or have ended.
+void note_loss(Lesson<Local>& lesson, std::vector<double>& losses) {
+  const auto weights = lesson.collect(held), diaries = lesson.collect(told);
+  lesson.in_parent([&] {
+    const bool ended = !diaries[0][0].name.empty();
+    if (!weights[0].empty() && !ended)
+      losses.push_back(ToyTraining(lesson.seat().seed).loss(lesson.options().grid, weights));
+  });
+}
+
+// Trains with a bug and without a word.
+Observed observe(const LessonInfo& info, Options options, const std::string& bug, bool with_pause) {
+  options.verbose = 0;
+  options.bug = bug;
+  Lesson<Local> quiet(info, options);
+  Observed observed;
+  for (const auto step : {reach_everybody, place_shards, start_worker, collect_dist_metas})
+    quiet.quiet_step("prepare", step);
+  note_loss(quiet, observed.losses);
+  observed.first = quiet.collect(held);
+  for (int step = 1; step <= kSteps; ++step) {
+    if (with_pause && step == kSteps) quiet.quiet_step("checkpoint and resume", save_and_resume);
+    quiet.quiet_step("train", take_step);
+    note_loss(quiet, observed.losses);
+  }
+  quiet.quiet_step("write the diary", write_diary);
+  observed.last = quiet.collect(held);
+  observed.diaries = quiet.collect(told);
+  quiet.answer("");  // a rank that is a process ends here
+  return observed;
+}
+
+// Trains twice, and sets it beside what should have been.
+Findings investigate(const LessonInfo& info, const Options& options, const std::string& bug) {
+  HeldMatrices expected;
+  Amounts should;
+  for (int rank = 0; rank < options.grid.size(); ++rank) {
+    const Seat seat = options.seat(rank);
+    expected.push_back(trained(seat));
+    should.add(predict(seat).ledger);
+    should.add(planned(seat), kParameters, kSteps);
+  }
+  return findings_of(observe(info, options, bug, true), observe(info, options, bug, false), expected, should);
+}
+
+// In place of the lesson, where a mystery was asked for. A wrong suspect's bug is tried as well, to say what it would
+// have looked like.
+void go_hunting(const LessonInfo& info, Lesson<Local>& lesson) {
+  const Options& options = lesson.options();
+  lesson.require([&](const Seat&) { hunt.require_sensible(info, options); });
+  if (!hunt.on()) return;
+  lesson.instead("--mystery", [&] {
+    const Findings findings = investigate(info, options, hunt.bug());
+    const Findings of_suspect = hunt.right() ? Findings() : investigate(info, options, hunt.suspect);
+    for (const std::string& line : hunt.report(info, options, findings, of_suspect)) print_line(line);
+    return hunt.right() ? 0 : 1;
+  });
 }
 
 int main(int argc, char** argv) {
@@ -270,7 +428,7 @@ int main(int argc, char** argv) {
 
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
-  go_hunting(hunt, info, lesson, hunted());  // in place of what follows, where a mystery was asked for
+  go_hunting(info, lesson);  // in place of what follows, where a mystery was asked for
 
   // Without a mystery, the training without a bug. Before it: three steps on which the stage depends.
   std::vector<double> losses;
@@ -279,14 +437,14 @@ int main(int argc, char** argv) {
   lesson.step("start a worker", start_worker);
   // Training, with a pause between the second and the third step.
   lesson.step("collect the dist_metas of both groups", collect_dist_metas);
-  note_loss(lesson, hunted(), losses);
+  note_loss(lesson, losses);
   lesson.step("optimizer step 1", take_step);
-  note_loss(lesson, hunted(), losses);
+  note_loss(lesson, losses);
   lesson.step("optimizer step 2", take_step);
-  note_loss(lesson, hunted(), losses);
+  note_loss(lesson, losses);
   lesson.step("checkpoint and resume", save_and_resume);
   lesson.step("optimizer step 3", take_step);
-  note_loss(lesson, hunted(), losses);
+  note_loss(lesson, losses);
   lesson.say(loss_text(losses));
   lesson.check("the stage", &Local::stage, working_stage);
   lesson.check("weights after step 3", held, trained);

@@ -9,14 +9,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_11/epsilon_table.hpp"
-#include "sim/lesson_11/routing_table.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/optim/zero1_adamw.hpp"
+#include "src/text/names.hpp"
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
 
@@ -58,6 +63,42 @@ std::vector<ParameterGroup> groups_of(const Seat& seat) {
   return {{"hidden matrices", {2, {}, tables}, [muon = muon_of(seat)] { return std::make_unique<Muon>(muon); }},
           {"tables", {2, tables, {}}, adamw(kTables)},
           {"gains", {1, {}, {}}, adamw(kGains)}};
+}
+
+// ### Who steps what
+//
+// `route` asks all groups about each parameter, and exactly one has to claim it. What it says where none does, or two,
+// stands below the table of parameters.
+std::string refusal(const std::string& what, const std::vector<ParameterGroup>& groups) {
+  std::string sentence = "nothing is refused";
+  try {
+    route(kParameters, groups);
+  } catch (const UsageError& error) {
+    sentence = error.what();
+  }
+  std::string text;
+  for (const std::string& line : paragraph(what + ": " + sentence, 0, 2)) text += line + "\n";
+  return text;
+}
+std::string routing_table(const Seat& seat) {
+  const std::vector<ParameterGroup> groups = groups_of(seat);
+  const MuonSettings muon = muon_of(seat);
+  Table table({{"parameter"}, {"shape"}, {"group"}, {"optimizer"}, {"lr, decay, momentum or betas"}});
+  for (const Parameter& each : route(kParameters, groups)) {
+    const AdamWSettings& adamw = kAdamW[each.group];
+    const std::string knobs =
+        each.group == kHidden
+            ? fmt::format("{:g}, {:g}, {:g}", muon.lr, muon.weight_decay, muon.momentum)
+            : fmt::format("{:g}, {:g}, {:g} and {:g}", adamw.lr, adamw.weight_decay, adamw.beta1, adamw.beta2);
+    table.row({visible_name(each.name),
+               each.dims == 1 ? number_text(each.shape.size()) : shape_text(each.shape.rows, each.shape.cols),
+               groups[each.group].name, groups[each.group].make()->name(), knobs});
+  }
+  std::vector<ParameterGroup> fewer = groups, twice = groups;
+  fewer.pop_back();
+  twice.front().claim.except.clear();
+  return table.text() + "\n" + refusal("without the last group", fewer) +
+         refusal("without the exceptions of the first", twice);
 }
 
 // The layout has a buffer per group, of one bucket and without padding. TP cuts a table by its rows, so that each TP
@@ -255,6 +296,57 @@ void take_steps(Lesson<Local>& lesson) {
   lesson.sum_up_checks(fmt::format("all weights after steps 1–{}", kSteps));
 }
 
+// ## Where ε stands
+//
+// Two programs that both say AdamW may differ in one line. The proof of concept has √v + ε, with the corrections in
+// the size of the step; `torch.optim.AdamW` corrects first: √(v / (1 − β₂ᵗ)) + ε. So in the first one ε counts
+// 1 / √(1 − β₂ᵗ) times as much. How far do two sets of 64 weights get apart that way, at most, that begin at 0 and are
+// fed the same random gradients, times `size`? In learning rates: 1 is as far as AdamW goes in a step.
+double largest_difference(const Flat& a, const Flat& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double(a[i]) - double(b[i])));
+  return most;
+}
+
+std::vector<double> forms_apart(const AdamWSettings& settings, float size, const std::vector<int>& steps,
+                                std::uint64_t seed) {
+  AdamWSettings forms[] = {settings, settings};
+  forms[0].epsilon_stands = Epsilon::on_uncorrected_root;
+  forms[1].epsilon_stands = Epsilon::outside_corrected_root;
+  AdamWState states[] = {initial_adamw_state(Flat(64)), initial_adamw_state(Flat(64))};
+  std::vector<double> apart;
+  int step = 0;
+  for (const int last : steps) {
+    while (step < last) {
+      Flat gradient = random_matrix({seed, std::uint64_t(++step)}, 1, 64).flat();
+      for (float& each : gradient) each *= size;
+      for (int form = 0; form < 2; ++form) adamw(states[form], gradient, step, forms[form]);
+    }
+    apart.push_back(largest_difference(states[0].weights, states[1].weights) / double(settings.lr));
+  }
+  return apart;
+}
+
+// That is the last table, and its last line what ε counts in each step. Look where gradients are about as small as ε.
+std::string epsilon_table(const AdamWSettings& settings, const std::vector<float>& sizes, const std::vector<int>& steps,
+                          std::uint64_t seed) {
+  Table table({{"ε       gradients of about, and how far apart after"}});
+  for (const int step : steps) table.column({count_text(step, "step"), Digits{6}});
+  for (const float size : sizes) {
+    std::vector<Cell> row = {fmt::format("        {:g}", size)};
+    for (const double apart : forms_apart(settings, size, steps, seed)) row.emplace_back(apart);
+    table.row(row);
+  }
+  std::vector<Cell> counts = {"        what ε counts, times its size"};
+  for (const int step : steps) {
+    double power = 1;
+    for (int i = 0; i < step; ++i) power *= double(settings.beta2);
+    counts.emplace_back(fixed_text(1 / std::sqrt(1 - power), 2));
+  }
+  table.row(counts);
+  return table.text();
+}
+
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_11_zero1_adamw";
@@ -267,11 +359,8 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);  // before any rank is started
 
-  // `route` asks all groups about each parameter, and exactly one has to claim it. Below the table you see what it says
-  // where none does, because the last group is missing, and where two do, because the first one takes all matrices.
-  lesson.say(
-      routing_text(kParameters, groups_of(lesson.seat()),
-                   {knobs_text(muon_of(lesson.seat())), knobs_text(kAdamW[kTables]), knobs_text(kAdamW[kGains])}));
+  lesson.say(routing_table(lesson.seat()));
+
   // A step of AdamW by hand; then steps of the whole model, with both optimizers.
   lesson.step("start from the tables, with gradients of my own", start);
   lesson.step("reduce-scatter of gradients over dp", reduce_scatter);
@@ -283,12 +372,6 @@ int main(int argc, char** argv) {
   lesson.check("calls of Newton–Schulz, as planned", calls, planned_calls);
   lesson.cost(predict);  // of all steps together
 
-  // ## Where ε stands
-  //
-  // Two programs that both say AdamW may differ in one line. The proof of concept has √v + ε, with the corrections in
-  // the size of the step; `torch.optim.AdamW` corrects first: √(v / (1 − β₂ᵗ)) + ε. So in the first one ε counts
-  // 1 / √(1 − β₂ᵗ) times as much. The last table says how far two sets of weights get apart that way, at most, in
-  // learning rates: 1 is as far as AdamW goes in a step. Look where gradients are about as small as ε.
   lesson.say(epsilon_table(kAdamW[kGains], {1, 1e-4f, 1e-6f, 1e-8f, 1e-10f}, {1, 10, 100, 1000}, lesson.seat().seed));
 
   // ## Exercises

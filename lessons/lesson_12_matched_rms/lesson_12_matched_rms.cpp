@@ -10,16 +10,20 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_12/coefficient_tables.hpp"
-#include "sim/lesson_12/monitored.hpp"
-#include "sim/lesson_12/recipe_request.hpp"
-#include "sim/lesson_12/recipe_tables.hpp"
-#include "sim/lesson_12/split_table.hpp"
-#include "sim/lesson_12/update_rms.hpp"
-#include "sim/lesson_12/weight_rms.hpp"
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "lessons/lesson_12_matched_rms/tables.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "src/errors.hpp"
+#include "src/optim/adamw.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
+#include "src/optim/recipes.hpp"
+#include "src/optim/rms_monitor.hpp"
+#include "src/optim/serial_recipe.hpp"
+#include "src/optim/steps.hpp"
 #include "src/optim/zero1_adamw.hpp"
 #include "src/train/reference_run.hpp"
 
@@ -37,7 +41,87 @@ using namespace muonwalk::sim;
 // The first table shows it for random gradients, and so does the picture. Read it down: a scale matches AdamW where its
 // column does not depend on the shape. (It stays below 0.2, because five steps of Newton–Schulz leave singular values
 // around 1, and most of them below.)
+//
+// Gradients are random numbers without a mean here (`noise`, in lessons/lesson_12_matched_rms). An update is what one
+// step takes from a matrix for a learning rate of 1, without decay: AdamW's, and Muon's orthogonal matrix, which the
+// table scales.
+UpdateRms update_rms(Shape shape, int steps, std::uint64_t seed) {
+  AdamWSettings adamw_settings;
+  adamw_settings.lr = 1;
+  adamw_settings.weight_decay = 0;
+  AdamWState state = initial_adamw_state(Flat(static_cast<std::size_t>(shape.size())));
 
+  const MuonSettings muon = for_tables({});
+  Matrix buffer(shape.rows, shape.cols), update(shape.rows, shape.cols);
+  for (int step = 0; step < steps; ++step) {
+    const Matrix gradient = noise(shape, seed, step);
+    std::fill(state.weights.begin(), state.weights.end(), 0.0f);  // so that they are the last update, with its sign
+    adamw(state, gradient.flat(), step + 1, adamw_settings);
+    momentum(gradient.data(), buffer.data(), gradient.size(), muon, update.data());
+  }
+  return {shape, rms_of(Matrix(shape.rows, shape.cols, state.weights)), rms_of(orthogonalize(update, muon, "table"))};
+}
+std::vector<UpdateRms> update_rms_of_shapes(std::uint64_t seed) {
+  std::vector<UpdateRms> all;
+  for (const Shape shape : {Shape{64, 64}, {16, 64}, {64, 16}, {64, 256}, {256, 64}})
+    all.push_back(update_rms(shape, 50, seed));
+  return all;
+}
+
+// What AdamW's update comes to on such gradients, however large they are: its first moment is a mean of gradients with
+// weights (1 − β₁) β₁ᵏ, whose squares add up to (1 − β₁) / (1 + β₁), and its second moment divides by the root mean
+// square of one gradient.
+double adamw_rms_on_noise(double beta1) { return std::sqrt((1 - beta1) / (1 + beta1)); }
+
+// ### What weights come to
+//
+// The second table follows the weights themselves through 400 such steps: a matrix of 32 × 32 that Muon trains, and 256
+// gains that AdamW trains with the same learning rate, each with weight decay and without.
+constexpr Shape kTrained{32, 32}, kManyGains{1, 256};
+
+// Takes `step` as often as the last of kRmsSteps says, and the root mean square of `weights` after each of them.
+std::vector<double> follow(const Matrix& weights, const std::function<void(int step)>& step) {
+  std::vector<double> rms;
+  const int* next = std::begin(kRmsSteps);
+  for (int taken = 0;; ++taken) {
+    if (taken == *next) {
+      rms.push_back(rms_of(weights));
+      if (++next == std::end(kRmsSteps)) return rms;
+    }
+    step(taken);
+  }
+}
+
+WeightRms of_matrix(const MuonSettings& muon, std::uint64_t seed) {
+  Matrix w = noise(kTrained, seed + 1, 0), m(kTrained.rows, kTrained.cols);
+  return {"matrix, by Muon", muon.weight_decay > 0,
+          follow(w, [&](int step) { recipe_step(w, m, noise(kTrained, seed, step), for_tables(muon), "matrix"); })};
+}
+
+WeightRms of_gains(const AdamWSettings& settings, std::uint64_t seed) {
+  const Index count = kManyGains.size();
+  Matrix gains(kManyGains.rows, kManyGains.cols);
+  std::fill(gains.flat().begin(), gains.flat().end(), 1.0f);
+  Flat first(count), second(first.size());
+  return {"gains, by AdamW", settings.weight_decay > 0, follow(gains, [&](int step) {
+            const Matrix gradient = noise(kManyGains, seed, step);
+            adamw(gains.data(), gradient.data(), first.data(), second.data(), count, step + 1, settings);
+          })};
+}
+
+std::vector<WeightRms> weight_rms(const MuonSettings& muon, std::uint64_t seed) {
+  MuonSettings plain_muon = muon;
+  plain_muon.weight_decay = 0;
+  AdamWSettings adamw;
+  adamw.lr = muon.lr;
+  adamw.weight_decay = muon.weight_decay;
+  AdamWSettings plain_adamw = adamw;
+  plain_adamw.weight_decay = 0;
+  return {of_matrix(muon, seed), of_matrix(plain_muon, seed), of_gains(adamw, seed), of_gains(plain_adamw, seed)};
+}
+
+// ### Matrices that are several
+//
 // Some matrices are several matrices. The projections q, k and v of an attention are kept as one, with their rows below
 // each other, and so are the gate and the way up of an MLP. Orthogonalized as one, each is changed by the others: a
 // small gradient drowns beside a large one. So they are split into pieces, and each piece is orthogonalized, and
@@ -62,7 +146,14 @@ const std::vector<Parameter> kLayer = {{"qkv", {20, 16}, SplitDim::rows},
 const std::vector<Parameter> kMatrices(kLayer.begin(), kLayer.end() - 1);  // those of Muon
 
 // What you asked for, and what follows from it before any rank is started.
-RecipeRequest request;
+struct Request {
+  std::string recipe = "all";       // or one of them
+  std::string scale, coefficients;  // in place of the recipe's; empty: the recipe's
+  std::string split_qkv = "three";  // how the fused matrix of an attention is split
+  int steps = 10;                   // optimizer steps of each recipe
+  bool more_tables = false;
+};
+Request request;
 std::vector<std::string> running;  // the recipes, in the order in which they run
 std::unique_ptr<Training> data;    // random weights and gradients for the layer
 
@@ -82,7 +173,13 @@ struct Local {
 // multiplications, each of which rounds? The options put something else in place of one choice: `--scale`,
 // `--coefficients`, `--split-qkv`.
 MuonSettings settings_of(const std::string& name, const Seat& seat) {
-  return request.settings(name, seat, kAttention, kLayer[2].shape.rows);
+  MuonSettings settings = with_recipe(name, muon_settings(seat.precision, seat.threads, seat.products));
+  if (!request.scale.empty()) settings.scale = parse_scale(request.scale);
+  if (!request.coefficients.empty()) take_coefficients(settings, request.coefficients);
+  const std::vector<muonwalk::Piece> pieces = qkv_pieces(kAttention, parse_qkv_split(request.split_qkv));
+  if (!pieces.empty()) settings.fused["qkv"] = pieces;
+  settings.fused["gate_up"] = gate_and_up(kLayer[2].shape.rows);
+  return settings;
 }
 
 // Muon for the matrices and AdamW for the gains, with the same learning rate. Weight decay is for all of them: gains
@@ -117,19 +214,47 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
   return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
 }
 
-// The root mean squares of the reference's last step, from its weights before and after it.
+// What a monitor says of matrices, as one row of numbers: of each, the RMS of its weights and of its update. And what
+// it should say, from the reference's weights before and after its last step: the update is what is missing after
+// decay.
+Matrix row_of(const std::vector<ParameterRms>& all) {
+  Matrix row(1, 2 * Index(all.size()));
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    row.flat()[2 * p] = float(all[p].weights);
+    row.flat()[2 * p + 1] = float(all[p].update);
+  }
+  return row;
+}
+Matrix expected_row(const std::vector<NamedMatrix>& before, const std::vector<NamedMatrix>& after, double keep) {
+  std::vector<ParameterRms> all;
+  for (std::size_t p = 0; p < kMatrices.size(); ++p) {
+    const Matrix &old = before[p].matrix, &now = after[p].matrix;
+    double squares = 0;
+    for (Index i = 0; i < now.size(); ++i) {
+      const double update = keep * double(old.data()[i]) - double(now.data()[i]);
+      squares += update * update;
+    }
+    all.push_back({rms_of(now), std::sqrt(squares / double(now.size()))});
+  }
+  return row_of(all);
+}
 Matrix rms_of_last_step(ReferenceRun& run, const Seat& seat, const MuonSettings& settings) {
   const int dp = seat.grid.dp(), last = request.steps;
   const std::vector<NamedMatrix> before = last > 1 ? run.after(last - 1, dp) : data->first_weights();
-  return expected_row(kMatrices, before, run.after(last, dp), 1 - settings.lr * settings.weight_decay);
+  return expected_row(before, run.after(last, dp), 1 - settings.lr * settings.weight_decay);
 }
 
 // Before any rank is started: refuse what can't work, and let the references run, so that every rank knows what a
 // monitor should say.
 void prepare(const Seat& seat) {
-  request.require_sensible(seat);
+  if (seat.grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {} has no second stage here: this is one layer; try lesson 09", seat.grid.pp()));
+  if (request.steps < 1 || request.steps > 100)
+    throw UsageError(fmt::format("--steps {} is too few or too many; it takes 1 to 100", request.steps));
   layout_of(seat);
-  running = request.running();
+  running.clear();
+  for (const Recipe& each : recipes()) running.push_back(each.name);
+  if (request.recipe != "all") running = {request.recipe};  // settings_of refuses one that is not known
   data = std::make_unique<RandomTraining>(kLayer, request.steps, seat.seed);
   for (const std::string& name : running) {
     const MuonSettings settings = settings_of(name, seat);
@@ -193,16 +318,33 @@ void optimizer_step(Rank& rank, Local& local) {
   if (++local.step == request.steps) local.monitored.push_back(row);
 }
 
-// Ranks add their squares in a different order from one process, so here near is enough: what is within a
-// ten-thousandth counts as equal.
-std::vector<NamedMatrix> held_rms(const Seat&, const Local& local) {
-  return named_rows(running, near_as_equal(local.monitored, expected_rms, 1e-4));
+// Ranks add their squares in a different order from one process, so here near is enough: what is within `tolerance` of
+// what is wanted counts as equal, and takes its place.
+std::vector<Matrix> near_as_equal(const std::vector<Matrix>& held, const std::vector<Matrix>& wanted,
+                                  double tolerance) {
+  std::vector<Matrix> compared = held;
+  for (std::size_t row = 0; row < std::min(held.size(), wanted.size()); ++row) {
+    if (held[row].rows() != wanted[row].rows() || held[row].cols() != wanted[row].cols()) continue;
+    for (Index i = 0; i < held[row].size(); ++i) {
+      const double is = double(held[row].data()[i]), want = double(wanted[row].data()[i]);
+      if (std::fabs(is - want) <= tolerance * std::fabs(want)) compared[row].data()[i] = wanted[row].data()[i];
+    }
+  }
+  return compared;
 }
-std::vector<NamedMatrix> wanted_rms(const Seat&) { return named_rows(running, expected_rms); }
+std::vector<NamedMatrix> by_recipe(const std::vector<Matrix>& rows) {
+  std::vector<NamedMatrix> named;
+  for (std::size_t r = 0; r < rows.size(); ++r) named.push_back({running.at(r), rows[r]});
+  return named;
+}
+std::vector<NamedMatrix> held_rms(const Seat&, const Local& local) {
+  return by_recipe(near_as_equal(local.monitored, expected_rms, 1e-4));
+}
+std::vector<NamedMatrix> wanted_rms(const Seat&) { return by_recipe(expected_rms); }
 
 // What a rank has learnt is printed of rank 0, and any other knows it too. Look along a line: only with a scale that
 // matches do all matrices move alike. Look down a column: one learning rate is a different step in each recipe.
-std::vector<NamedMatrix> told_rms(const Seat&, const Local& local) { return named_rows(running, local.monitored); }
+std::vector<NamedMatrix> told_rms(const Seat&, const Local& local) { return by_recipe(local.monitored); }
 
 // One recipe, all steps, each with its check.
 void run_recipe(Lesson<Local>& lesson, int number) {
@@ -246,6 +388,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_12_matched_rms";
   info.title = "Matched RMS";
+  info.draws = true;
   info.question = "how large is a step of Muon, and which line of which implementation decides that?";
   info.bugs = {{"local_rows", "q, k and v are told apart by the rows of the TP slice: one call in place of three"},
                {"missing_factor", "the update is scaled by √max(rows, cols) without 0.2"},
@@ -254,7 +397,13 @@ int main(int argc, char** argv) {
                {"partial_rms", "the squares are added up over dp, and not over tp"}};
   info.also_try = {"--recipe torch", "--split-qkv heads --tp 4", "--more-tables"};
   info.groups = {{"world", {}}};
-  info.options = request.options();
+  info.options = {{"--recipe", "moonshot, kellerjordan, torch, emerging, dion or all (default)", &request.recipe},
+                  {"--scale", "matched, largest, tall, ratio or none, in place of the recipe's", &request.scale},
+                  {"--coefficients", "simple, quintic, polar_express, aol or deepseekv4, in place of\nthe recipe's",
+                   &request.coefficients},
+                  {"--split-qkv", "none, three (default) or heads: the pieces of qkv", &request.split_qkv},
+                  {"--steps", "optimizer steps of each recipe (default 10)", &request.steps},
+                  {"--more-tables", "how far recipes are apart, and what coefficients do", &request.more_tables}};
 
   // One process: how large steps are, and which line, split or norm changes them.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
@@ -262,7 +411,7 @@ int main(int argc, char** argv) {
   lesson.trains(kLayer);
   const std::vector<UpdateRms> updates = update_rms_of_shapes(lesson.seat().seed);
   lesson.picture("rms", update_rms_picture(updates));
-  lesson.say(update_rms_table(updates));
+  lesson.say(update_rms_table(updates, adamw_rms_on_noise(double(AdamWSettings().beta1))));
   lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.seat()), lesson.seat().seed)));
   lesson.say(line_table(running[0], lesson.seat().seed));
   lesson.say(split_table({8, 2, 16}, 128, lesson.seat().seed));

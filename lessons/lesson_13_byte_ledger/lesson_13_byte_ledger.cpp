@@ -9,14 +9,15 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_13/contenders.hpp"
-#include "sim/lesson_13/ledger_tables.hpp"
-#include "sim/lesson_13/sent_bytes.hpp"
+#include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
+#include "lessons/lesson_13_byte_ledger/published_ledgers.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/steps.hpp"
+#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
+#include "src/train/sent_bytes.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -33,7 +34,7 @@ using namespace muonwalk::sim;
 // Where Newton–Schulz computes in bf16 it begins by rounding its input, so the update may as well travel in two bytes.
 // TP adds a move that AdamW does not have at all: the gather of TP slices.
 //
-// These are the contenders (sim/lesson_13/contenders.hpp). They take a step one after the other, from the same weights
+// These are the contenders (src/train/contenders.hpp). They take a step one after the other, from the same weights
 // and with the same gradients.
 
 // What you asked for: the sizes of the published run. By default each side of a matrix is a sixteenth of that.
@@ -122,9 +123,9 @@ void take_steps(Lesson<Local>& lesson, bool quiet) {
 
 // ## The cost
 //
-// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes` (sim/lesson_13) adds them
-// up by what they are for. What every rank has counted is compared with that, number by number: how many bytes for
-// gradients, for the DP gather, for TP gathers, and for weights.
+// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes`
+// (lessons/lesson_13_byte_ledger) adds them up by what they are for. What every rank has counted is compared with that,
+// number by number: how many bytes for gradients, for the DP gather, for TP gathers, and for weights.
 std::vector<NamedMatrix> counted(const Seat&, const Local& local) { return named(matrix_of(local.sent)); }
 
 Matrix planned_by_rank(const Seat& seat) {
@@ -149,7 +150,7 @@ Prediction predict(const Seat& seat) {
 // The TP gather is Muon's alone as well, and larger than any other column: the largest matrix goes to everybody who
 // owns an element of it. With dp 4 that column is empty, and what is left is the ratio of the idea above.
 //
-// Only the process that prints has these numbers of other ranks; a rank knows its own.
+// Only the parent has these numbers of other ranks; a rank knows its own.
 std::string counted_table(const std::vector<SentBytes>& sent) {
   std::vector<LedgerRow> rows;
   for (const SentBytes& of : sent) rows.push_back({contenders()[rows.size()].name, of});

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_14/memory_report.hpp"
-#include "sim/lesson_14/model_memory.hpp"
+#include "lessons/lesson_14_memory/memory_report.hpp"
+#include "lessons/lesson_14_memory/model_memory.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/zero1_adamw.hpp"
 #include "src/train/reference_run.hpp"
@@ -269,6 +269,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_14_memory";
   info.title = "Memory";
+  info.draws = true;
   info.question = "how much memory does Muon save, and when does it need more than AdamW?";
   info.bugs = {{"second_moment", "a rank keeps a second moment for Muon's matrices too"},
                {"whole_state", "Muon's momentum is kept for whole buckets, not for the rank's shards"},

@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_15/layout_tables.hpp"
-#include "sim/pictures/sharding_map.hpp"
+#include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/replay/sharding_map.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
@@ -263,6 +263,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_15_sharding_layouts";
   info.title = "Sharding layouts";
+  info.draws = true;
   info.question = "why does Muon lose throughput where every bucket is cut, and which ranks should own what instead?";
   info.bugs = {{"ties", "DP rank 1 deals two equally large matrices the other way round"},
                {"own_part", "an owner of a cut matrix orthogonalizes its own part, with zeros for the rest"},

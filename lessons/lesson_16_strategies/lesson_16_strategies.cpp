@@ -13,18 +13,20 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_16/distances.hpp"
-#include "sim/lesson_16/gate.hpp"
-#include "sim/lesson_16/side_by_side.hpp"
-#include "sim/lesson_16/step_counts.hpp"
-#include "sim/lesson_16/strategy_table.hpp"
+#include "lessons/lesson_16_strategies/strategy_tables.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "src/layout/slicing.hpp"
+#include "src/numerics/newton_schulz.hpp"
+#include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/strategies/strategy.hpp"
+#include "src/optim/plan_memory.hpp"
+#include "src/optim/strategies/strategy.hpp"
 #include "src/train/models.hpp"
+#include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -45,7 +47,25 @@ using namespace muonwalk::sim;
 //     (g) distributed Gram      X Xᵀ is a sum over columns: each rank adds its part, and no slice travels
 //     (h) block-wise            each rank takes its slice for a whole matrix, and gathers in every second step only
 //
-// First we do these by hand, with one matrix. TP cuts `gate`, 6 × 4, by rows, and dp cuts what is left.
+// First we do these by hand, with one matrix. TP cuts `gate`, 6 × 4, by rows, and dp cuts what is left, as FSDP does:
+// ⌈rows / dp⌉ for each rank, as long as there are some. The last ranks may get fewer, or none.
+const Parameter kGate = {"gate", {6, 4}, SplitDim::rows};
+
+// The rows of its TP slice that a DP rank holds, and the elements of all DP ranks.
+Range rows_of_rank(const Grid& grid, int dp_rank) {
+  const Index rows = tp_shape(kGate, grid.tp()).rows, chunk = (rows + grid.dp() - 1) / grid.dp();
+  return {std::min(rows, dp_rank * chunk), std::min(rows, (dp_rank + 1) * chunk)};
+}
+std::vector<Index> parts_of_slice(const Grid& grid) {
+  std::vector<Index> counts;
+  for (int rank = 0; rank < grid.dp(); ++rank) counts.push_back(rows_of_rank(grid, rank).size() * kGate.shape.cols);
+  return counts;
+}
+
+// Its gradient, as one DP rank computes it: random numbers, of a tensor that the model below does not have.
+Matrix gate_gradient(std::uint64_t seed, int dp_rank) {
+  return random_matrix({seed, (std::uint64_t{1} << 40) + dp_rank}, kGate.shape.rows, kGate.shape.cols);
+}
 
 // What one rank holds.
 struct Local {
@@ -54,7 +74,7 @@ struct Local {
   Matrix owned;                          // all of my slice of the summed gradient, where I own it; else nothing
   Matrix summed;                         // my slice of the orthogonal matrix, from a Gram matrix in pieces
   std::vector<NamedMatrix> new_weights;  // my TP slices after each step of each strategy
-  std::vector<NamedMatrix> counted;      // what I sent, did and held in each strategy: StepCounts, 1 × 5
+  std::vector<NamedMatrix> counted;      // what I sent, did and held in each strategy: Counts, 1 × 5
 };
 
 // By hand, float32 will do.
@@ -65,17 +85,59 @@ constexpr int kWorker = 0;
 
 // ## The reference
 //
-// One process that adds all gradients, and orthogonalizes the whole matrix. What a rank takes from the weights, apart
-// from the learning rate, are its rows of 0.2 · √max(6, 4) · O.
+// One process that adds all gradients, in the tree in which ranks add them, and orthogonalizes the whole matrix. What a
+// rank takes from the weights, apart from the learning rate, are its rows of 0.2 · √max(6, 4) · O.
+Matrix summed_gate(std::uint64_t seed, int dp) {
+  std::vector<Flat> leaves;
+  for (int rank = 0; rank < dp; ++rank) leaves.push_back(gate_gradient(seed, rank).flat());
+  return Matrix(kGate.shape.rows, kGate.shape.cols, tree_sum(leaves));
+}
+void scale(Matrix& matrix, float factor) {
+  for (float& value : matrix.flat()) value *= factor;
+}
 Matrix expected_rows(const Seat& seat) {
   Matrix update = newton_schulz(summed_gate(seat.seed, seat.grid.dp()), of_newton_schulz(by_hand(seat)), "gate");
   scale(update, 0.2f * std::sqrt(6.0f));
-  return row_slice(tp_slice(update, gate().tp_split_dim, seat.grid.tp(), seat.place.tp),
+  return row_slice(tp_slice(update, kGate.tp_split_dim, seat.grid.tp(), seat.place.tp),
                    rows_of_rank(seat.grid, seat.place.dp));
 }
 
-// The Gram matrix in pieces cannot have these bits: it is another order of additions. So its reference adds the same
-// pieces in the same tree (`gram_in_pieces`). It has all of them, and knows nothing of ranks.
+// One step of Newton–Schulz on a piece of a wide matrix whose columns lie in several pieces: X ← a X + B X with
+// B = b A + c (A A), where `gram` is A = X Xᵀ of the whole.
+Matrix next_piece(const Matrix& piece, const Matrix& gram) {
+  const Quintic q;
+  Matrix polynomial, next;
+  multiply(gram, gram, polynomial);
+  for (Index i = 0; i < gram.size(); ++i) polynomial.data()[i] = q.b * gram.data()[i] + q.c * polynomial.data()[i];
+  multiply(polynomial, piece, next);
+  for (Index i = 0; i < piece.size(); ++i) next.data()[i] = q.a * piece.data()[i] + next.data()[i];
+  return next;
+}
+
+// The Gram matrix in pieces cannot have the bits of the whole: it is another order of additions. So its reference adds
+// the same pieces in the same tree. It has all of them, and knows nothing of ranks.
+std::vector<Matrix> gram_in_pieces(const Matrix& sum, int tp) {
+  std::vector<Matrix> pieces;  // 4 × 6 / tp: the side that TP does not cut comes first
+  std::vector<float> squares;
+  for (int t = 0; t < tp; ++t) {
+    pieces.push_back(tp_slice(sum, kGate.tp_split_dim, tp, t).transposed());
+    squares.push_back(float(pairwise_sum_of_squares(pieces.back().data(), pieces.back().size())));
+  }
+  const float norm = std::sqrt(tree_sum(squares.data(), Index(squares.size())));
+  for (Matrix& piece : pieces) scale(piece, 1 / norm);
+  for (int step = 0; step < 5; ++step) {
+    std::vector<Flat> products;
+    for (const Matrix& piece : pieces) {
+      Matrix product;
+      symmetric_product(piece, piece, product);
+      products.push_back(product.flat());
+    }
+    const Matrix gram(4, 4, tree_sum(products));
+    for (Matrix& piece : pieces) piece = next_piece(piece, gram);
+  }
+  for (Matrix& piece : pieces) piece = piece.transposed();
+  return pieces;
+}
 Matrix expected_pieces(const Seat& seat) {
   if (seat.place.dp != kWorker) return {};
   return gram_in_pieces(summed_gate(seat.seed, seat.grid.dp()), seat.grid.tp())[seat.place.tp];
@@ -85,8 +147,7 @@ Matrix expected_pieces(const Seat& seat) {
 //
 // A gradient of my own, of my TP slice.
 void my_gradient(Rank& rank, Local& local) {
-  local.gradient =
-      tp_slice(gate_gradient(rank.seed, rank.place.dp), gate().tp_split_dim, rank.grid.tp(), rank.place.tp);
+  local.gradient = tp_slice(gate_gradient(rank.seed, rank.place.dp), kGate.tp_split_dim, rank.grid.tp(), rank.place.tp);
 }
 
 // ### To a worker and back
@@ -123,10 +184,10 @@ void to_a_worker(Rank& rank, Local& local) {
     if (rank.bug("partly_reduced"))
       std::copy(local.gradient.data() + mine, local.gradient.data() + slice.size(), slice.data() + mine);
     const Matrix sum(local.gradient.rows(), 4, slice);
-    Matrix whole = tp_gather(rank.tp(), sum, gate().tp_split_dim, Precision::fp32);
+    Matrix whole = tp_gather(rank.tp(), sum, kGate.tp_split_dim, Precision::fp32);
     whole = orthogonalize(whole, by_hand(rank), "gate");  // once over dp, and on each TP rank
     if (rank.bug("clip_after")) scale(whole, float(1 / frobenius_norm(whole)));
-    slice = tp_shard(whole, gate().tp_split_dim, rank.grid.tp(), rank.place.tp).flat();
+    slice = tp_shard(whole, kGate.tp_split_dim, rank.grid.tp(), rank.place.tp).flat();
   }
   rank.dp().all_to_all_v(slice.data(), in, part.data(), out);  // and back
   part.resize(mine);
@@ -168,7 +229,7 @@ void sum_grams(Rank& rank, Local& local) {
 
 // ## All eight
 //
-// Now a model of 14 matrices, and each strategy from its own file (src/strategies). A strategy is a layout and an
+// Now a model of 14 matrices, and each strategy from its own file (src/optim/strategies). A strategy is a layout and an
 // optimizer that knows what to do there: it has a step, and a plan of it. Each takes two steps, of which (h) gathers in
 // the first alone.
 //
@@ -179,24 +240,65 @@ void sum_grams(Rank& rank, Local& local) {
 const std::vector<Parameter> kMatrices = expert_layers();
 constexpr Index kBucket = 1000;  // elements at which a bucket is full
 
-std::unique_ptr<SideBySide> toy;  // weights, gradients, and what each strategy is held to
+constexpr int kSteps = 2;
+
+// Random weights and gradients, of which each DP rank's are the sum of four micro-batches.
+struct MicroBatches : RandomTraining {
+  using RandomTraining::RandomTraining;
+  int leaves_per_rank(int) const override { return 4; }
+};
+std::unique_ptr<MicroBatches> data;
+
+// The gradients that a rank computes in a step, for all its TP slices: one set, or, `apart`, one for each micro-batch.
+std::vector<std::vector<Matrix>> own_gradients(int step, const Seat& seat, const std::vector<NamedMatrix>& held,
+                                               bool apart) {
+  if (!apart) return {data->own_gradients(step, seat.grid.dp(), seat.place.dp, held)};
+  std::vector<std::vector<Matrix>> each;
+  for (int leaf = 0; leaf < 4; ++leaf) each.push_back(data->gradients(step, 4 * seat.place.dp + leaf, held));
+  return each;
+}
+
+MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout_of(const Strategy& strategy, const Grid& grid) { return strategy.lay_out(kMatrices, grid, kBucket); }
+
+// What is counted in a step, or in several: what a rank sends; how often it calls Newton–Schulz; the elements that it
+// keeps from step to step besides weights; and the most that it holds for a moment, besides what it keeps.
+struct Counts {
+  std::int64_t bytes = 0, messages = 0;
+  Index calls = 0, kept = 0, transient = 0;
+
+  void add(const Counts& step) {
+    bytes += step.bytes, messages += step.messages, calls += step.calls;
+    kept = step.kept;  // as it is after the last one
+    transient = std::max(transient, step.transient);
+  }
+  Matrix row() const {
+    return Matrix(1, 5, {float(bytes), float(messages), float(calls), float(kept), float(transient)});
+  }
+};
 
 void two_steps(Rank& rank, Local& local) {
   const Strategy strategy = strategies()[local.counted.size()];
-  const Layout layout = toy->layout(strategy, rank.grid);
+  const Layout layout = layout_of(strategy, rank.grid);
   const bool gathers = rank.bug("always_gathers") && strategy.letter == 'b';
-  const auto optimizer = (gathers ? gather_everything() : strategy).optimizer(layout, toy->settings(rank), 0);
-  optimizer->start(layout, rank.place, first_buckets(layout, toy->data(), rank.place.tp));
-  StepCounts counts;  // of both steps
-  for (int step = 0; step < toy->data().steps(); ++step) {
+  const auto optimizer = (gathers ? gather_everything() : strategy).optimizer(layout, settings_of(rank), 0);
+  optimizer->start(layout, rank.place, first_buckets(layout, *data, rank.place.tp));
+  Counts counts;  // of both steps
+  for (int step = 0; step < kSteps; ++step) {
     const std::vector<NamedMatrix> held = unpack_buckets(layout, optimizer->weights(), rank.place.tp);
-    const bool apart = rank.bug("every_micro_batch");
-    for (const auto& gradients : toy->data().summed(step, rank, held, apart)) {
+    for (const std::vector<Matrix>& gradients : own_gradients(step, rank, held, rank.bug("every_micro_batch"))) {
       const Buckets buckets = pack_slices(layout, gradients);  // as this layout has them
-      StepCounter counter(rank.ledger(), rank.memory());
-      const auto observer = [&](Phase phase, const DistMeta*) { counter.begin(phase); };
+      const Traffic sent_before = rank.ledger().total();
+      const Index held_before = rank.memory().live();
+      rank.memory().restart_peak();
+      Counts counted;
+      const auto observer = [&](Phase phase, const DistMeta*) { counted.calls += phase == phases::orthogonalize; };
       optimizer->step({layout, rank.place, rank.dp(), rank.tp(), observer}, buckets);
-      counts += counter.end(*optimizer);
+      const Traffic sent = rank.ledger().total() - sent_before;
+      counted.bytes = sent.bytes_sent, counted.messages = sent.messages_sent;
+      counted.kept = optimizer->kept_elements();
+      counted.transient = rank.memory().peak() - held_before;
+      counts.add(counted);
     }
     append_of(title(strategy, step), unpack_buckets(layout, optimizer->weights(), rank.place.tp), local.new_weights);
   }
@@ -205,11 +307,53 @@ void two_steps(Rank& rank, Local& local) {
 
 // (a) to (f) are held to Muon on one process. (g) is held to a serial step that adds the same pieces in the same tree,
 // and (h) to one that works on the same blocks.
-std::vector<NamedMatrix> expected_weights(const Seat& seat) { return toy->expected_weights(seat); }
+std::vector<std::shared_ptr<ReferenceRun>> references;  // of each strategy; one for all that are Muon
+void make_references(const Seat& seat) {
+  MuonSettings settings = settings_of(seat);
+  settings.threads = 1;  // they run in a process that forks
+  const auto muon = std::make_shared<ReferenceRun>(*data, std::make_unique<Muon>(settings));
+  for (const Strategy& strategy : strategies())
+    references.push_back(
+        strategy.is_muon
+            ? muon
+            : std::make_shared<ReferenceRun>(*data, strategy.optimizer(layout_of(strategy, seat.grid), settings, 0)));
+}
+std::vector<NamedMatrix> expected_weights(const Seat& seat) {
+  std::vector<NamedMatrix> all;
+  for (std::size_t i = 0; i < references.size(); ++i)
+    for (int step = 0; step < kSteps; ++step)
+      append_of(title(strategies()[i], step), references[i]->slices_after(step + 1, seat.grid, seat.place), all);
+  return all;
+}
 
-// What a rank counts is held to the plans of its two steps: bytes, messages, calls of Newton–Schulz, what is kept, and
-// what is held for a moment.
-std::vector<NamedMatrix> expected_counts(const Seat& seat) { return toy->expected_counts(seat); }
+// What a rank counts is held to the plans of its two steps.
+std::vector<Plan> plans_of(const Strategy& strategy, const Seat& seat) {
+  const Layout layout = layout_of(strategy, seat.grid);
+  std::vector<Plan> plans;
+  for (int step = 0; step < kSteps; ++step)
+    plans.push_back(strategy.optimizer(layout, settings_of(seat), step)->plan(layout, seat.place));
+  return plans;
+}
+Counts counts_of(const Plan& plan) {
+  const Traffic sent = ledger_of(plan).total();
+  Counts counts{sent.bytes_sent, sent.messages_sent, count(plan, phases::orthogonalize)};
+  Index held = 0;
+  for (const Memory& each : held_between_steps(plan)) {
+    held += each.elements;
+    if (each.what != "weights" && each.what != "gradients") counts.kept += each.elements;
+  }
+  counts.transient = peak_elements(plan) - held;
+  return counts;
+}
+std::vector<NamedMatrix> expected_counts(const Seat& seat) {
+  std::vector<NamedMatrix> all;
+  for (const Strategy& strategy : strategies()) {
+    Counts counts;
+    for (const Plan& plan : plans_of(strategy, seat)) counts.add(counts_of(plan));
+    all.push_back({title(strategy), counts.row()});
+  }
+  return all;
+}
 
 // ## The table
 //
@@ -226,27 +370,52 @@ std::string table;                // of these
 
 void prepare(const Seat& seat) {
   if (seat.grid.pp() > 1) throw UsageError("--pp 2 or more changes nothing in the step of a stage; try --pp 1");
-  costs = model.empty() ? costs_of(kMatrices, seat.grid, kBucket, SideBySide::settings(seat))
-                        : costs_of_model(model, seat.grid, SideBySide::settings(seat));
+  costs = model.empty() ? costs_of(kMatrices, seat.grid, kBucket, settings_of(seat))
+                        : costs_of_model(model, seat.grid, settings_of(seat));
   table = strategy_table(costs, seat.grid, parse_price(price));
   if (!model.empty()) return;
-  tp_shape(gate(), seat.grid.tp());  // which refuses what does not divide its rows
-  toy = std::make_unique<SideBySide>(kMatrices, kBucket, seat);
+  tp_shape(kGate, seat.grid.tp());  // which refuses what does not divide its rows
+  data = std::make_unique<MicroBatches>(kMatrices, kSteps, seat.seed);
+  make_references(seat);
 }
 
 // ## The cost
 //
-// The calls by hand (`gate_ledger`), and the plans of all strategies.
+// By hand: two reduce-scatters, to all and to the owner; an all-to-all to the worker and one back; and in the worker's
+// TP group a gather of slices, a sum of squares, and five Gram matrices. Then the plans of all strategies.
 Prediction predict(const Seat& seat) {
-  Ledger ledger = gate_ledger(seat.grid, seat.place, kWorker);
-  ledger.add(toy->ledger(seat), 1);
-  return {ledger, -1};
+  constexpr ElementType kType = ElementType::float32;
+  const int me = seat.place.dp, tp = seat.grid.tp();
+  const Index slice = tp_shape(kGate, tp).size();
+  const std::vector<Index> parts = parts_of_slice(seat.grid), none(parts.size(), 0);
+  std::vector<Index> to_worker = none, whole = none;
+  to_worker[kWorker] = parts[me];
+  whole[kWorker] = slice;
+  const std::vector<Index>& from = me == kWorker ? parts : none;
+
+  Prediction prediction;
+  prediction.peak_elements = -1;  // not said
+  Ledger& ledger = prediction.ledger;
+  for (const std::vector<Index>& counts : {parts, whole})
+    ledger.add("dp", CollectiveKind::reduce_scatter, kType, 1, reduce_scatter_v_traffic(me, counts, kType));
+  ledger.add("dp", CollectiveKind::all_to_all, kType, 1, all_to_all_v_traffic(me, to_worker, from, kType));
+  ledger.add("dp", CollectiveKind::all_to_all, kType, 1, all_to_all_v_traffic(me, from, to_worker, kType));
+  if (me == kWorker) {
+    if (tp > 1) ledger.add("tp", CollectiveKind::all_gather, kType, 1, all_gather_traffic(tp, slice, kType));
+    ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(seat.place.tp, tp, 1, kType));
+    for (int step = 0; step < 5; ++step)
+      ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(seat.place.tp, tp, 4 * 4, kType));
+  }
+  for (const Strategy& strategy : strategies())
+    for (const Plan& plan : plans_of(strategy, seat)) ledger.add(ledger_of(plan), 1);
+  return prediction;
 }
 
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_16_strategies";
   info.title = "Strategies";
+  info.draws = true;
   info.question = "which of the ways to distribute Muon should I take, and are they all Muon?";
   info.bugs = {{"partly_reduced", "owners of a cut matrix put their own gradient in the others' places"},
                {"empty_shard", "a rank without rows leaves before the all-to-all"},
@@ -287,7 +456,7 @@ int main(int argc, char** argv) {
   // of parts. So a run that goes on with another TP has other bits from there on. (h) is another optimizer in every
   // second step: its update lies far from Muon's, and where TP cuts more pieces, farther.
   if (lesson.reporting())
-    lesson.say("\n" + distance_table(toy->data(), by_hand(lesson.seat()), lesson.seat().grid.dp(), kBucket));
+    lesson.say("\n" + distance_table(*data, by_hand(lesson.seat()), lesson.seat().grid.dp(), kBucket));
 
   // ## Exercises
   //

@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_17/measured_ways.hpp"
-#include "sim/lesson_17/schedules_picture.hpp"
+#include "lessons/lesson_17_overlap/measured_ways.hpp"
+#include "lessons/lesson_17_overlap/schedules_picture.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/train/reference_run.hpp"
@@ -199,9 +199,9 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // ## What a plan takes
 //
 // How long is that? A clock would say something else in every run, so the tables come from the plans. `play` (in
-// sim/lesson_17) walks through the plan of a rank (\ref overlapped_plan) with two things that can be busy: its
-// processor, to which FLOPs take time, and its link, to which bytes take time, one message after the other, plus the
-// latency. A wait ends when its message has come. The slowest rank is shown; the picture shows the same as bars.
+// lessons/lesson_17_overlap) walks through the plan of a rank (\ref overlapped_plan) with two things that can be busy:
+// its processor, to which FLOPs take time, and its link, to which bytes take time, one message after the other, plus
+// the latency. A wait ends when its message has come. The slowest rank is shown; the picture shows the same as bars.
 //
 // `waiting` is what the processor does besides computing. `under way, added up` is the time from post to wait of all
 // messages, as somebody gets it who adds up their times in a trace; `hidden` is how much of the time under way the rank
@@ -264,6 +264,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_17_overlap";
   info.title = "Overlap";
+  info.draws = true;
   info.question = "when does it save time to gather one bucket while the matrices of another are orthogonalized?";
   info.bugs = {{"reused_buffer", "the memory of a shard is used again while the shard still travels"},
                {"no_wait", "a bucket is worked on before it has arrived"},

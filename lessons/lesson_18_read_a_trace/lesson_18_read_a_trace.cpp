@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_18/compared_runs.hpp"
-#include "sim/lesson_18/made_up_trace.hpp"
-#include "sim/lesson_18/stand_in_for_model.hpp"
+#include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
+#include "lessons/lesson_18_read_a_trace/made_up_trace.hpp"
+#include "lessons/lesson_18_read_a_trace/stand_in_for_model.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"

@@ -15,14 +15,14 @@
 #include <optional>
 #include <utility>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_19/schedule_texts.hpp"
-#include "sim/lesson_19/toy_reference.hpp"
+#include "lessons/lesson_19_pipeline_3d/schedule_texts.hpp"
+#include "lessons/lesson_19_pipeline_3d/toy_reference.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/pipeline/outbox.hpp"
-#include "src/pipeline/tp_sharers.hpp"
 #include "src/text/text.hpp"
+#include "src/train/pipeline/outbox.hpp"
+#include "src/train/pipeline/tp_sharers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -44,8 +44,8 @@ using namespace muonwalk::sim;
 //
 // What has gone forward and not yet backward has left *activations* behind, which the backward pass needs again.
 
-// The model is a toy with one of everything (toy_training in sim/lesson_19): grouped-query heads, and an output layer
-// that is the embedding once more (*tied*). A micro-batch is one short sequence of letters.
+// The model is a toy with one of everything (toy_training in lessons/lesson_19_pipeline_3d): grouped-query heads, and
+// an output layer that is the embedding once more (*tied*). A micro-batch is one short sequence of letters.
 GptTraining training;               // the model, and how it is trained
 std::string own_schedule = "1f1b";  // of the optimizer steps
 int in_a_batch = 8;                 // micro-batches, over all DP ranks
@@ -291,6 +291,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_19_pipeline_3d";
   info.title = "Pipeline, and all three directions";
+  info.draws = true;
   info.question = "does a model that is cut in three directions train to the same bits as one that is whole?";
   info.groups = {{"world", {}}, {"first and last stage", {}}};
   info.bugs = {{"arrival_order", "micro-batches are added in the order in which they come, not as a tree"},

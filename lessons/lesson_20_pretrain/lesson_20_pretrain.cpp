@@ -14,13 +14,13 @@
 #include <memory>
 #include <optional>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_20/checkpoint_folder.hpp"
-#include "sim/lesson_20/dealt_state.hpp"
-#include "sim/lesson_20/interruption.hpp"
-#include "sim/lesson_20/results.hpp"
-#include "sim/lesson_20/serial_run.hpp"
-#include "sim/lesson_20/sweep.hpp"
+#include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
+#include "lessons/lesson_20_pretrain/dealt_state.hpp"
+#include "lessons/lesson_20_pretrain/interruption.hpp"
+#include "lessons/lesson_20_pretrain/results.hpp"
+#include "lessons/lesson_20_pretrain/serial_run.hpp"
+#include "lessons/lesson_20_pretrain/sweep.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/train/checkpoint_file.hpp"
@@ -214,7 +214,7 @@ void prepare(const Seat& seat) {
 }
 
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The
-// ranks do this, and the process that prints takes the same steps by itself while they work. What is compared after
+// ranks do this, and the parent takes the same steps by itself while they work. What is compared after
 // each step is the loss and the norm of all gradients, and, wherever the reference validates, all weights.
 void train(Lesson<Local>& lesson, int way) {
   const std::string& name = run->ways[way].name;
@@ -295,6 +295,7 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_20_pretrain";
   info.title = "Pretraining";
+  info.draws = true;
   info.question = "does Muon learn faster than AdamW, and what does a run lose when it is interrupted?";
   info.groups = {{"world", {}}};    // all ranks: for norms and checkpoints
   info.products = Products::chain;  // the same digits on all processors

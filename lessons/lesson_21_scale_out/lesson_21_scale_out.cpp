@@ -14,19 +14,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_21/machine.hpp"
-#include "sim/lesson_21/scale_tables.hpp"
+#include "lessons/lesson_21_scale_out/scale_tables.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/steps.hpp"
-#include "src/strategies/strategy.hpp"
+#include "src/optim/strategies/strategy.hpp"
+#include "src/text/units.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
+#include "tools/scale/cluster.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -43,7 +46,49 @@ using namespace muonwalk::sim;
 //
 // α, β and the rate are three numbers of a machine. Everything else is counted. What such a sum leaves out is what can
 // go wrong with it: links that are shared, ranks that wait for each other, products too small to keep a GPU busy. Each
-// of these is a term of its own in sim/cost_model, with its source.
+// of these is a term of its own in tools/scale, with its source.
+//
+// Any machine can be asked for its three numbers. α is what a message of four bytes costs between two ranks, β what
+// each further byte does, and the rate is that of Newton–Schulz on matrices of the size at hand: small ones keep a core
+// less busy than large ones.
+
+// What a rank does in a step, added up.
+struct Counts {
+  double messages = 0;  // empty ones included
+  double bytes = 0;     // without headers
+  double flops = 0;     // of Newton–Schulz
+};
+// What each of these takes on some machine.
+struct Machine {
+  double seconds_per_message = 0;  // α
+  double seconds_per_byte = 0;     // β
+  double seconds_per_flop = 0;     // of Newton–Schulz
+};
+
+// One after the other: nothing happens at the same time.
+double seconds_of(const Counts& counts, const Machine& machine) {
+  return counts.messages * machine.seconds_per_message + counts.bytes * machine.seconds_per_byte +
+         counts.flops * machine.seconds_per_flop;
+}
+
+// A virtual machine with two cores of an EPYC, whose ranks talk over Gloo. `muonwalk-scale measure` measured it once,
+// and its numbers are part of the program, as output has to be the same everywhere; yours are for that command to say.
+Machine epyc_vm() {
+  const Cluster cluster = cluster_of("epyc-vm");
+  const NetworkLevel& loopback = cluster.levels.front();  // α and β: between two ranks of the machine
+  // The products of the largest matrix of the lesson, 32 × 32: three in each of five steps.
+  const double flop = product_seconds(cluster.accelerator, 1, newton_schulz_flops(32, 32) / 15).seconds;
+  // Given as bandwidths and rates, wanted as the time of one.
+  return {loopback.latency_seconds, 1 / loopback.bytes_per_second, flop};
+}
+
+// Counts as a matrix of one row, which ranks can hand over and a check can compare, and back.
+Matrix row_of(const Counts& counts) {
+  return Matrix(1, 3, Flat{float(counts.messages), float(counts.bytes), float(counts.flops)});
+}
+
+// Numbers of this size come back exactly: below 2^24, float32 holds every whole number.
+Counts counts_from(const Matrix& row) { return {row(0, 0), row(0, 1), row(0, 2)}; }
 
 // The matrices: two layers of a toy, dealt out whole, by work: strategy (d) of lesson 16.
 const std::vector<Parameter>& matrices() {
@@ -72,7 +117,7 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 //
 // A model of time is a program like any other: it has a reference, and it has to be able to fail. What can be compared
 // bit for bit here are the weights after the step (so the plan is of a step that was right), the counts, and what
-// becomes of them. Whether a laptop really takes so long is another question, and `muonwalk-scale validate --here`
+// becomes of them. Whether a machine really takes so long is another question, and `muonwalk-scale validate --here`
 // answers it on yours.
 //
 // For the weights: one process, whole matrices, and the sum of all gradients.
@@ -113,7 +158,7 @@ Matrix expected_counts(const Seat& seat) { return row_of(counted_by_loops(seat, 
 Matrix expected_seconds(const Seat& seat) {
   double slowest = 0;
   for (int dp = 0; dp < seat.grid.dp(); ++dp)
-    slowest = std::max(slowest, seconds_of(counted_by_loops(seat, dp), laptop()));
+    slowest = std::max(slowest, seconds_of(counted_by_loops(seat, dp), epyc_vm()));
   return Matrix(1, 1, Flat{float(slowest)});
 }
 
@@ -143,20 +188,20 @@ void add_up(Rank& rank, Local& local) {
   }
   counts.flops = flops(plan, phases::orthogonalize);
   local.counts = row_of(counts);
-  rank.say(counts_text(counts));
+  rank.say(fmt::format("{}, {}, {} FLOP", count_text(std::llround(counts.messages), "message"),
+                       bytes_text(std::llround(counts.bytes)), number_text(std::llround(counts.flops))));
 }
 
 // ### The slowest rank
 //
-// Each rank turns its counts into seconds, with α, β and the rate of a laptop; then all gather all of them, and take
-// the largest. (The numbers of the laptop were measured once, by `muonwalk-scale measure`, and are part of the program;
-// what your machine has is for that command to say, as output has to be the same everywhere.)
+// Each rank turns its counts into seconds, with α, β and the rate of that machine; then all gather all of them, and
+// take the largest.
 //
 // The planted bug `gib_for_gb` reads a bandwidth in GB as one in GiB, 7 % more: the oldest mistake in this trade, and
 // too small for anybody to see in a result. `mean_rank` takes the mean over the ranks. It is right where all have the
 // same work, and this is what layouts are tested with.
 void find_slowest(Rank& rank, Local& local) {
-  Machine machine = laptop();
+  Machine machine = epyc_vm();
   if (rank.bug("gib_for_gb")) machine.seconds_per_byte /= 1.024 * 1.024 * 1.024;
   const float mine = float(seconds_of(counts_from(local.counts), machine));
   // A step has no clock of its own: whoever is late makes the others wait in the next collective.
@@ -181,12 +226,12 @@ Prediction predict(const Seat& seat) {
   return prediction;
 }
 
-// ## From a laptop to 100,000 ranks
+// ## From one machine to 100,000 ranks
 //
-// A plan needs no rank to run. So first the same sum for a real model, on as many laptops as you like, for the rank
-// that has most of Newton–Schulz. Read the columns downwards. Newton–Schulz falls with the ranks until each of them has
-// one matrix, and then no longer. From there on an owner has one matrix and ever more ranks that want it: the bytes
-// grow, as a rank sends to each other rank directly. That is what rings and trees are for.
+// A plan needs no rank to run. So first the same sum for a real model, on as many such machines as you like, for the
+// rank that has most of Newton–Schulz. Read the columns downwards. Newton–Schulz falls with the ranks until each of
+// them has one matrix, and then no longer. From there on an owner has one matrix and ever more ranks that want it: the
+// bytes grow, as a rank sends to each other rank directly. That is what rings and trees are for.
 //
 // Then a cluster of H100, which has both. Its bandwidths were measured on 1 to 64 nodes, and a figure from outside of
 // that range is marked. The three promises: the communication of Muon on dp × tp 2 over that of AdamW with an
@@ -197,7 +242,7 @@ Prediction predict(const Seat& seat) {
 // And then the question that such a table has to answer: how far is it off? The model was compared with published
 // training runs, with eight constants for all of them, and none for a model, a layout or a run. `--validate` prints all
 // of that; what stands here is the short form, with what the model misses.
-std::string scaled_out() { return laptop_table() + "\n\n" + promises_table() + "\n\n" + validation_summary(); }
+std::string scaled_out() { return machines_table() + "\n\n" + promises_table() + "\n\n" + validation_summary(); }
 
 // What you asked for: the comparison in full, in place of the lesson.
 bool validate = false;

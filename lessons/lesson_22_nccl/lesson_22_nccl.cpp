@@ -12,9 +12,14 @@
 
 #include <fmt/format.h>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/lesson_22/array_steps.hpp"
-#include "sim/lesson_22/crossing.hpp"
+#include <algorithm>
+#include <numeric>
+
+#include "lessons/lesson_22_nccl/processor.hpp"
+#include "lessons/lesson_22_nccl/tables.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "src/errors.hpp"
+#include "src/optim/buckets.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
@@ -67,11 +72,13 @@ MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision
 // That of lesson 09: one process, whole matrices, plain loops, on the host. A GPU has to come to the same bits. So
 // Newton–Schulz multiplies with the *chain*, on both: of each element it says in which order its products are added.
 // Eigen has an order of its own, and cuBLAS one per kind of GPU.
-std::unique_ptr<ReferenceRun> reference;  // in the process that prints
+std::unique_ptr<ReferenceRun> reference;  // in the parent
 
 // What a rank holds lies with its processor. To be compared it comes to the host, which waits for it.
 std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return slices_on_host(*local.processor, local.layout, local.weights, seat.place.tp);
+  Buckets buckets(1);
+  buckets[0].push_back(local.processor->on_host(local.weights));
+  return unpack_buckets(local.layout, buckets, seat.place.tp);
 }
 
 // ## The steps
@@ -137,8 +144,28 @@ void sum_gradients(Rank& rank, Local& local) {
   });
 }
 
-// DP gather (lesson 04): from my DP shard of the update to the whole bucket. In bf16 a kernel rounds what travels, and
-// another one widens what has come.
+// ### The gathers
+//
+// The shards of all ranks of a group, in rank order. In bf16 a kernel rounds what travels, elements of two bytes
+// travel, and another kernel widens what has come. Before a call, the rank waits for what it has queued.
+Array gather(Communicator& group, Processor& processor, const Array& shard, const std::vector<Index>& counts,
+             Precision precision) {
+  Array all = processor.array(std::accumulate(counts.begin(), counts.end(), Index{0}));
+  if (precision == Precision::fp32) {
+    processor.wait();
+    group.all_gather_v(static_cast<const float*>(shard.data()), counts, all.data());
+    return all;
+  }
+  const ArrayOf<bfloat16> travelling = processor.array_of_bf16(all.size());
+  bfloat16* const own = travelling.data() + std::accumulate(counts.begin(), counts.begin() + group.rank(), Index{0});
+  processor.to_bf16(shard.data(), shard.size(), own);
+  processor.wait();
+  group.all_gather_v(static_cast<const bfloat16*>(own), counts, travelling.data());
+  processor.from_bf16(travelling.data(), all.size(), all.data());
+  return all;
+}
+
+// DP gather (lesson 04): from my DP shard of the update to the whole bucket.
 void gather_bucket(Rank& rank, Local& local) {
   during(rank, local, phases::dp_gather, [&, counts = local.layout.dp_counts(0, 0)] {
     local.update = gather(rank.dp(), *local.processor, local.update, counts, rank.precision);
@@ -146,9 +173,37 @@ void gather_bucket(Rank& rank, Local& local) {
   show(rank, local, "bucket", local.update);
 }
 
-// TP gather (lesson 05): from my TP slice to the whole matrix. Slices of columns have to be laid side by side. On a GPU
-// no kernel does that: its engines for copies can move what doesn't lie together, row by row with a stride. In the
-// first step all my matrices go through a stage before the next one begins, so that we can look at them.
+// Mine are the matrices of which I own an element, in the one bucket that there is.
+std::vector<DistMeta> owned_matrices(const Layout& layout, int dp_rank) {
+  std::vector<DistMeta> owned;
+  for (const DistMeta& meta : layout.buffers.at(0).parameters)
+    if (!layout.owned_range(meta, dp_rank).empty()) owned.push_back(meta);
+  return owned;
+}
+
+// TP gather (lesson 05): my slice out of the bucket, and those of the others, as the whole matrix. Slices of rows
+// already lie as they should. Slices of columns have to be laid side by side, and on a GPU no kernel does that: its
+// engines for copies can move what doesn't lie together, row by row with a stride.
+Array tp_gather(Communicator& tp, Processor& processor, const Array& bucket, const DistMeta& meta,
+                Precision precision) {
+  const Array slice = processor.array(meta.shape.size());
+  processor.copy(slice.data(), bucket.data() + meta.global_range.begin, slice.size());
+  if (meta.tp_split_dim == SplitDim::none || tp.size() == 1) {
+    Array matrix = processor.array(slice.size());
+    processor.copy(matrix.data(), slice.data(), slice.size());
+    return matrix;
+  }
+  const auto ranks = static_cast<std::size_t>(tp.size());
+  Array slices = gather(tp, processor, slice, std::vector<Index>(ranks, slice.size()), precision);
+  if (meta.tp_split_dim == SplitDim::rows) return slices;
+  Array matrix = processor.array(slices.size());
+  const Index rows = meta.shape.rows, cols = meta.shape.cols;
+  for (Index r = 0; r < tp.size(); ++r)
+    processor.copy_rows(matrix.data() + r * cols, tp.size() * cols, slices.data() + r * slice.size(), cols, rows, cols);
+  return matrix;
+}
+
+// In the first step all my matrices go through a stage before the next one begins, so that we can look at them.
 void gather_matrices(Rank& rank, Local& local) {
   if (local.step == 0) local.now = owned_matrices(local.layout, rank.place.dp);
   for (const DistMeta& meta : local.now) {
@@ -170,9 +225,30 @@ void orthogonalize_mine(Rank& rank, Local& local) {
                        local.processor->name()));
 }
 
-// TP shard and DP shard (lessons 07 and 08): my slice of a matrix, what I own of that, and with it my weights change.
-// Nothing travels, and nobody waits: three orders in a queue. The planted bug `slice_pitch` steps from row to row by
-// the width of the slice and not of the matrix, as when the two strides of a copy are mixed up.
+// ### Nothing travels
+//
+// TP shard (lesson 07): my slice of a matrix. A row of the matrix begins `stride` elements after the one before.
+Array tp_shard(Processor& processor, const Array& matrix, Index stride, const DistMeta& meta, int tp_rank) {
+  const Index rows = meta.shape.rows, cols = meta.shape.cols;
+  Index begin = 0;
+  if (meta.tp_split_dim == SplitDim::rows) begin = tp_rank * rows * cols;
+  if (meta.tp_split_dim == SplitDim::columns) begin = tp_rank * cols;
+  Array slice = processor.array(rows * cols);
+  processor.copy_rows(slice.data(), cols, matrix.data() + begin, stride, rows, cols);
+  return slice;
+}
+
+// DP shard (lesson 08): what I own of that slice.
+Array dp_shard(Processor& processor, const Array& slice, const Layout& layout, const DistMeta& meta, int dp_rank) {
+  const Range owned = layout.owned_range(meta, dp_rank);
+  Array shard = processor.array(owned.size());
+  processor.copy(shard.data(), slice.data() + (owned.begin - meta.global_range.begin), owned.size());
+  return shard;
+}
+
+// And with it my weights change. Nothing travels, and nobody waits: three orders in a queue. The planted bug
+// `slice_pitch` steps from row to row by the width of the slice and not of the matrix, as when the two strides of a
+// copy are mixed up.
 void update_weights(Rank& rank, Local& local) {
   const int dp = rank.place.dp;
   for (std::size_t i = 0; i < local.now.size(); ++i)
@@ -245,14 +321,47 @@ Prediction predict(const Seat& seat) {
   return prediction;
 }
 
+// So for each phase: a call takes its elements to the GPU and its result back, and so does each product of
+// Newton–Schulz with its matrix, where arrays lie on the host. Where they lie on the GPU, only the gradients come,
+// which the host has made, and the norms go: a double for each matrix, and in bf16 another one for the rounded matrix.
+std::vector<PhaseCrossing> crossing(const Seat& seat) {
+  const Index norms = Index{sizeof(double)} * (seat.precision == Precision::bf16 ? 2 : 1);
+  const Plan plan = plan_of(seat);
+  std::vector<PhaseCrossing> phases = {{"gradients"}};
+  for (const Operation& operation : plan.operations) {
+    if (const Memory* memory = std::get_if<Memory>(&operation)) {
+      if (memory->what == "gradients") phases[0].resident.to_device += memory->elements * Index{sizeof(float)};
+    } else if (const Work* work = std::get_if<Work>(&operation)) {
+      phases.push_back({work->phase});
+      if (work->phase != phases::orthogonalize) continue;
+      const Index matrix = work->shape.size() * Index{sizeof(float)};
+      phases.back().staged = {matrix, matrix + norms};
+      phases.back().resident = {0, norms};
+    } else {
+      const Call& call = std::get<Call>(operation);
+      const Index size = element_size(call.type);
+      phases.push_back({phases.back().phase});
+      phases.back().staged = {call.elements_in * size, call.elements_out * size};
+      phases.back().sent = ledger_of(Plan{plan.grid, plan.place, {operation}}).total().bytes_sent;
+    }
+  }
+  return summed_by_phase(phases);
+}
+
 // What did cross in all steps is compared with the second column: the gradients came, the norms went, and nothing else.
 Matrix should_cross(const Seat& seat) {
-  return elements_of(on_gpus ? total(crossing(plan_of(seat), settings_of(seat))).resident : Crossed(), kSteps);
+  return elements_of(on_gpus ? total(crossing(seat)).resident : Crossed(), kSteps);
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
 void prepare(const Seat& seat) {
-  require_usable(seat.grid, seat.products, on_gpus);
+  if (seat.grid.pp() > 1)
+    throw UsageError(
+        fmt::format("--pp {} has no place in this lesson, where all ranks hold slices of all matrices; try lesson 09",
+                    seat.grid.pp()));
+  if (on_gpus && seat.products == Products::eigen)
+    throw UsageError(
+        "--products eigen has bits that no GPU has; leave it out, and host and GPU multiply with the chain");
   const std::vector<Parameter> matrices = real_sizes ? proof_of_concept_parameters() : small_parameters();
   data = std::make_unique<RandomTraining>(matrices, kSteps + 1, seat.seed);  // one step more, for `early_reuse`
   layout_of(seat);  // which refuses a size of TP that does not divide a matrix
@@ -288,7 +397,7 @@ int main(int argc, char** argv) {
   take_steps(lesson);                                                              // and what came of the journey
   lesson.check("elements and norms that crossed", &Local::crossed, should_cross);  // on the host, none
   lesson.cost(predict);                                                            // as without a GPU
-  lesson.say("\n" + crossing_text(crossing(plan_of(lesson.seat()), settings_of(lesson.seat()))));
+  lesson.say("\n" + crossing_text(crossing(lesson.seat())));
   lesson.timings();  // on standard error
 
   // ## Exercises

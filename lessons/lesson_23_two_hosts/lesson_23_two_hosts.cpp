@@ -11,13 +11,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
-#include "sim/cluster/lesson.hpp"
-#include "sim/cluster/shown_phases.hpp"
-#include "sim/lesson_23/link_table.hpp"
+#include "lessons/lesson_23_two_hosts/link_table.hpp"
+#include "sim/classroom/lesson.hpp"
+#include "sim/classroom/shown_phases.hpp"
+#include "sim/ranks/host_link.hpp"
 #include "sim/terminal/terminal.hpp"
-#include "sim/world/host_link.hpp"
+#include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
@@ -65,14 +68,28 @@ std::unique_ptr<Training> data;
 Layout layout_of(const Seat& seat) { return plan_layout(data->parameters(), seat.grid); }
 MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
 
-// On which host each rank lives: 0 for A, 1 for B. Each host has half of the ranks, or half of the ranks of each TP
-// group.
-HostOfRank hosts_of(const Grid& grid) { return place_on_hosts(grid, placement); }
+// On which host each rank lives, 0 for A and 1 for B: each has half of the ranks, in rank order or, with `tp-across`,
+// by their coordinate in tp. What has no halves is refused.
+std::vector<int> hosts_of(const Grid& grid) {
+  const bool across = placement == "tp-across";
+  if (!across && placement != "tp-inside")
+    throw UsageError(fmt::format("--placement {} is not known; it takes tp-inside or tp-across", as_typed(placement)));
+  if (grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {} has no place on two hosts, which share dp and tp; try lesson 09", grid.pp()));
+  const int shared = across ? grid.tp() : grid.size();
+  if (shared % 2 != 0)
+    throw UsageError(
+        fmt::format("{} has {} {} with --placement {}, and two hosts can't have one half each; try --dp 2 --tp 2",
+                    grid.text(), shared, across ? "in each TP group" : "ranks", placement));
+  std::vector<int> hosts;
+  for (int rank = 0; rank < grid.size(); ++rank) hosts.push_back(2 * (across ? grid.place(rank).tp : rank) / shared);
+  return hosts;
+}
 int host_of(const Seat& seat) { return hosts_of(seat.grid)[static_cast<std::size_t>(seat.place.rank)]; }
 
 // ## The reference
 //
-// One process, whole matrices, no hosts: that of lesson 09. The process that prints computes it, on your machine or on
+// One process, whole matrices, no hosts: that of lesson 09. The parent computes it, on your machine or on
 // the host of rank 0. Where ranks live must not change a bit.
 std::unique_ptr<ReferenceRun> reference;
 
@@ -86,14 +103,44 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 // ## What crosses
 //
 // The plan of a step lists every call of every rank (\ref muon_plan). Whatever a rank sends to one on the other host
-// crosses the cable; `link_use` (sim/lesson_23) adds that up, phase by phase. No rank has to run for it,
-// so we can ask for the real sizes as well as for the small ones.
+// crosses the cable. In an all-gather it sends its own elements to each other rank of its group, in a reduce-scatter
+// each other rank its piece: as many as that rank gets out.
+std::int64_t bytes_to(const Call& own, const Call& of_peer) {
+  const Index elements = own.kind == CollectiveKind::all_gather ? own.elements_in : of_peer.elements_out;
+  return elements * static_cast<std::int64_t>(element_size(own.type));
+}
+
+// Now add that up, phase by phase. No rank has to run for it, so we can ask for the real sizes as well as for the small
+// ones. The n-th call of a group is the same call on all of its ranks.
 LinkUse use_of(const std::vector<Parameter>& parameters, const Seat& seat, const LayoutOptions& options = {}) {
   const Layout layout = plan_layout(parameters, seat.grid, options);
-  std::vector<Plan> plans;
-  for (int rank = 0; rank < seat.grid.size(); ++rank)
-    plans.push_back(muon_plan(layout, seat.grid.place(rank), settings_of(seat)));
-  return link_use(plans, hosts_of(seat.grid));
+  const std::vector<int> hosts = hosts_of(seat.grid);
+  LinkUse use;
+  std::vector<std::map<std::string, std::vector<PlannedCall>>> calls;  // [rank][group]
+  for (int rank = 0; rank < seat.grid.size(); ++rank) {
+    const Plan plan = muon_plan(layout, seat.grid.place(rank), settings_of(seat));
+    calls.emplace_back();
+    for (const PlannedCall& each : calls_of(plan)) calls.back()[each.call.group].push_back(each);
+    for (const Operation& operation : plan.operations)
+      if (const Work* work = std::get_if<Work>(&operation)) use.of(work->phase);  // in the order of a step
+  }
+  for (int rank = 0; rank < seat.grid.size(); ++rank) {
+    const auto me = static_cast<std::size_t>(rank);
+    std::map<Phase, int> waits;
+    for (const auto& [group, own] : calls[me])
+      for (std::size_t n = 0; n < own.size(); ++n) {
+        bool crosses = false;
+        for (const int peer : seat.grid.group(group, rank).ranks) {
+          const auto other = static_cast<std::size_t>(peer);
+          if (hosts[other] == hosts[me]) continue;
+          crosses = true;
+          use.of(own[n].phase).bytes_out[hosts[me]] += bytes_to(own[n].call, calls[other].at(group).at(n).call);
+        }
+        if (crosses) ++waits[own[n].phase];
+      }
+    for (const auto& [phase, count] : waits) use.of(phase).waits = std::max(use.of(phase).waits, count);
+  }
+  return use;
 }
 
 // ## The steps
@@ -152,7 +199,7 @@ void ask_the_cable(Rank& rank, Local& local) {
   // Half as much again, and what it costs to meet.
   const std::int64_t most = planned + planned / 2 + 64 * 1024;
   local.link(0, 0) = counted->sent >= planned && counted->sent <= most ? 1.0f : 0.0f;
-  const HostOfRank hosts = hosts_of(rank.grid);
+  const std::vector<int> hosts = hosts_of(rank.grid);
   if (std::find(hosts.begin(), hosts.end(), host) - hosts.begin() == rank.rank())  // one of them speaks for its host
     print_error_line(fmt::format("host {}: planned for the other host {} B, counted by the kernel {} B", "AB"[host],
                                  number_text(planned), number_text(counted->sent)));
@@ -220,7 +267,7 @@ Prediction predict(const Seat& seat) {
 //
 // The first table takes one step apart, at the real sizes of lesson 09. Compare the two columns: where the bytes are
 // many, the rate decides, and where the calls are many, the delay.
-std::string phases_on_links(const Seat& seat, const std::vector<NamedLink>& links) {
+std::string phases_on_links(const Seat& seat, const std::vector<Link>& links) {
   return link_table("a step at real sizes", {{placement, use_of(proof_of_concept_parameters(), seat)}}, links, true);
 }
 
@@ -229,7 +276,7 @@ std::string phases_on_links(const Seat& seat, const std::vector<NamedLink>& link
 //
 // One bucket means three calls over dp for everything. Buckets of 50,000 elements mean three for each of them, with the
 // same bytes. With an owner for each matrix there is no DP gather, as nobody needs the shards of others.
-std::string strategies_on_links(const Seat& seat, const std::vector<NamedLink>& links) {
+std::string strategies_on_links(const Seat& seat, const std::vector<Link>& links) {
   LayoutOptions buckets, matrices;
   buckets.bucket_capacity = 50000;
   matrices.ownership = parse_ownership("matrices");
@@ -283,8 +330,8 @@ int main(int argc, char** argv) {
   lesson.cost(predict);
 
   // What crosses in each of the small steps, and then the real sizes on two links, and on one of yours.
-  std::vector<NamedLink> links = {{"1 Gbit/s", parse_link("1gbit")}, {"10 ms", parse_link("10ms")}};
-  if (!own_link.empty()) links.emplace_back(own_link, parse_link(own_link));
+  std::vector<Link> links = {parse_link("1gbit", "1 Gbit/s"), parse_link("10ms", "10 ms")};
+  if (!own_link.empty()) links.push_back(parse_link(own_link));
   lesson.say(link_table("each of these steps", {{placement, use_of(data->parameters(), lesson.seat())}}, {}, true));
   lesson.say(phases_on_links(lesson.seat(), links) + '\n' + strategies_on_links(lesson.seat(), links));
   lesson.timings();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/launch/interface.hpp"
-#include "sim/launch/seat.hpp"
+#include "sim/launch/launched_rank.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -40,12 +40,12 @@ bool is_numeric(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 || inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-std::string who_started(const LaunchSeat& seat) {
+std::string who_started(const LaunchedRank& seat) {
   return seat.launcher == "hand" ? fmt::format("the {} ranks of --world-size", seat.world_size)
                                  : fmt::format("the {} processes of {}", seat.world_size, seat.launcher);
 }
 
-void choose_meeting(const LaunchSeat& seat, const LaunchOptions& options, const Environment& environment,
+void choose_meeting(const LaunchedRank& seat, const LaunchOptions& options, const Environment& environment,
                     Launch& launch) {
   std::optional<HostAndPort> meeting = seat.meeting;
   const std::optional<std::string> in_environment = environment("MUONWALK_RENDEZVOUS");
@@ -57,7 +57,7 @@ void choose_meeting(const LaunchSeat& seat, const LaunchOptions& options, const 
   }
 }
 
-void choose_address(const LaunchSeat& seat, const LaunchOptions& options, Launch& launch) {
+void choose_address(const LaunchedRank& seat, const LaunchOptions& options, Launch& launch) {
   const bool known = seat.local_size.has_value();
   const bool several_hosts = known && *seat.local_size < seat.world_size;
   if (!options.interface.empty()) {
@@ -86,7 +86,7 @@ void choose_address(const LaunchSeat& seat, const LaunchOptions& options, Launch
   launch.rendezvous_host = launch.address;
 }
 
-void choose_secret(const LaunchSeat& seat, const LaunchOptions& options, const Environment& environment,
+void choose_secret(const LaunchedRank& seat, const LaunchOptions& options, const Environment& environment,
                    Launch& launch) {
   const std::optional<std::string> in_environment = environment("MUONWALK_SECRET");
   if (!options.secret_file.empty())
@@ -121,7 +121,7 @@ Environment process_environment() {
 }
 
 std::optional<Launch> find_launch(const LaunchOptions& options, const Environment& environment) {
-  const std::optional<LaunchSeat> seat = find_seat(options, environment);
+  const std::optional<LaunchedRank> seat = find_launched_rank(options, environment);
   if (!seat) {
     const std::vector<std::pair<std::string, const std::string*>> left = {{"--rendezvous", &options.rendezvous},
                                                                           {"--interface", &options.interface},
@@ -157,7 +157,7 @@ std::string launch_text(const Launch& launch) {
 RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& environment) {
   RefusalDuty duty;
   try {
-    const std::optional<LaunchSeat> seat = find_seat(options, environment);
+    const std::optional<LaunchedRank> seat = find_launched_rank(options, environment);
     if (!seat) return duty;
     duty.of_run = seat->rank == 0;
     duty.of_host = seat->launcher == "hand" || seat->local_rank.value_or(seat->rank) == 0;

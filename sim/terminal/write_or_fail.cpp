@@ -1,6 +1,6 @@
 #include "sim/terminal/write_or_fail.hpp"
 
-#include "sim/terminal/interrupt.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {

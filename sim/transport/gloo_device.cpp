@@ -145,7 +145,7 @@ std::size_t GlooDevice::board_value_bytes(int size) {
   return std::size_t{192} * static_cast<std::size_t>(std::max(size, 1)) + 64;
 }
 
-std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, Board& board,
+std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, KeyStore& store,
                                              milliseconds timeout, const Secret* secret) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw std::invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(size) +
@@ -156,7 +156,7 @@ std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, 
   const Connecting connecting;
   try {
     GlooMesh mesh =
-        connect_mesh(state_->device, name, rank, size, board, secret != nullptr ? *secret : board.secret(), timeout);
+        connect_mesh(state_->device, name, rank, size, store, secret != nullptr ? *secret : store.secret(), timeout);
     return over_mesh(name, rank, size, state_, state_->watch, std::move(mesh), timeout);
   } catch (const RunError&) {
     throw;

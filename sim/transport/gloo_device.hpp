@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/transport/board.hpp"
+#include "sim/transport/key_store.hpp"
 #include "src/comm/backend.hpp"
 
 namespace muonwalk::sim {
@@ -44,16 +44,16 @@ class GlooDevice {
   GlooDevice& operator=(const GlooDevice&) = delete;
 
   /// Connects this rank to the others of a group. `name` is unique among the groups of the run ("dp 1"); the addresses
-  /// are exchanged through `board`, which needs board_keys(size) keys of board_value_bytes(size) for each group. Before
-  /// it returns, both ends of every connection have proven that they know `secret` (the board's, where none is given),
-  /// and nothing else has been sent. Throws RunError when a rank has not come after `timeout`, which is also the limit
-  /// of every later wait for a message; PeerLostError when the board was given up; StrangerError when a process that is
-  /// not a rank gets in between again and again, or does not know the secret. With size 1 nothing is opened. The
-  /// backend keeps the device alive.
+  /// are exchanged through `key store`, which needs board_keys(size) keys of board_value_bytes(size) for each group.
+  /// Before it returns, both ends of every connection have proven that they know `secret` (the key store's, where none
+  /// is given), and nothing else has been sent. Throws RunError when a rank has not come after `timeout`, which is also
+  /// the limit of every later wait for a message; PeerLostError when the key store was given up; StrangerError when a
+  /// process that is not a rank gets in between again and again, or does not know the secret. With size 1 nothing is
+  /// opened. The backend keeps the device alive.
   ///
   /// Its kernel traffic is that of the group's sockets. Asking for it waits up to 100 ms for bytes that Gloo has not
   /// handed to the kernel yet. What was sent is exact once the peers have received everything.
-  std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, Board& board,
+  std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, KeyStore& store,
                                    std::chrono::milliseconds timeout, const Secret* secret = nullptr);
 
   /// What a process does with its last words when Gloo ends it because of what a stranger sent while ranks were
@@ -63,7 +63,7 @@ class GlooDevice {
   /// Sets them for this process; null for none.
   static void on_overrun(LastWords words);
 
-  /// How many keys connecting a group of `size` ranks writes to the board, at most.
+  /// How many keys connecting a group of `size` ranks writes to the key store, at most.
   static std::size_t board_keys(int size);
   /// The longest value among them, in bytes.
   static std::size_t board_value_bytes(int size);

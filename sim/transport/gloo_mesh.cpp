@@ -80,12 +80,12 @@ constexpr const char* kEndTheStranger =
 class Attempt {
  public:
   Attempt(const std::shared_ptr<gloo::transport::Device>& device, std::string group, int number, int rank, int size,
-          Board& board, Clock::time_point deadline, milliseconds timeout)
+          KeyStore& store, Clock::time_point deadline, milliseconds timeout)
       : group_(std::move(group)),
         number_(number),
         rank_(rank),
         size_(size),
-        board_(board),
+        store_(store),
         deadline_(deadline),
         timeout_(timeout),
         context_(std::make_shared<MeshContext>(rank, size, device, timeout)),
@@ -100,8 +100,8 @@ class Attempt {
       addresses.insert(addresses.end(), address.begin(), address.end());
     }
     set("address", addresses);
-    // Nobody connects before all are about to: a rank that fails until then is waited for on the board, where it can be
-    // told of, and not inside Gloo, where it can't.
+    // Nobody connects before all are about to: a rank that fails until then is waited for on the key store, where it
+    // can be told of, and not inside Gloo, where it can't.
     std::vector<std::vector<char>> address_of_peer;
     for (int peer = 0; peer < size_; ++peer)
       address_of_peer.push_back(peer == rank_ ? addresses : get("address", peer));
@@ -220,10 +220,10 @@ class Attempt {
   std::string key(const char* what, int rank) const {
     return group_ + '/' + std::to_string(number_) + '/' + what + '/' + std::to_string(rank);
   }
-  void set(const char* what, const std::vector<char>& value) { board_.set(key(what, rank_), value); }
+  void set(const char* what, const std::vector<char>& value) { store_.set(key(what, rank_), value); }
   std::vector<char> get(const char* what, int rank) {
     try {
-      return board_.get(key(what, rank), time_left(deadline_));
+      return store_.get(key(what, rank), time_left(deadline_));
     } catch (const TimeoutError&) {
       // All of them came once, and had to connect anew because they saw somebody else.
       if (number_ > 1)
@@ -287,7 +287,7 @@ class Attempt {
   int number_;
   int rank_;
   int size_;
-  Board& board_;
+  KeyStore& store_;
   Clock::time_point deadline_;
   Clock::time_point proofs_by_;
   milliseconds timeout_;
@@ -309,11 +309,11 @@ bool no_more_files(const std::exception& error) {
 }
 
 GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, const std::string& group, int rank,
-                      int size, Board& board, const Secret& secret, milliseconds timeout) {
+                      int size, KeyStore& store, const Secret& secret, milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
   std::string failure;
   for (int number = 1; number <= kMeshAttempts; ++number) {
-    Attempt attempt(device, group, number, rank, size, board, deadline, timeout);
+    Attempt attempt(device, group, number, rank, size, store, deadline, timeout);
     attempt.connect();
     const std::optional<Stranger> stranger = attempt.find_stranger();
     if (!stranger && attempt.prove(secret)) return attempt.mesh();

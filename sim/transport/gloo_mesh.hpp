@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/transport/board.hpp"
 #include "sim/transport/gloo_device.hpp"
+#include "sim/transport/key_store.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
 
@@ -39,17 +39,17 @@ constexpr int kMeshAttempts = 8;
 /// True when files have run out. Gloo does not always say that it was they, so the system is asked as well.
 bool no_more_files(const std::exception& error);
 
-/// Connects rank `rank` of `size` with all others of `group`, whose addresses are on `board`.
+/// Connects rank `rank` of `size` with all others of `group`, whose addresses are on `key store`.
 ///
-/// Gloo takes the first connection that comes to a rank's port, whoever made it. So the ranks write down, on the board,
-/// between which two ends each of them sees itself connected, and all read what all have written: when the two ends of
-/// a connection disagree, somebody else has got in, and all of them drop everything and connect anew. Nothing is sent
-/// to anybody before all ends agree. Then both ends of every connection prove that they know `secret`; where one
-/// does not, all connect anew as well.
+/// Gloo takes the first connection that comes to a rank's port, whoever made it. So the ranks write down, on the key
+/// store, between which two ends each of them sees itself connected, and all read what all have written: when the two
+/// ends of a connection disagree, somebody else has got in, and all of them drop everything and connect anew. Nothing
+/// is sent to anybody before all ends agree. Then both ends of every connection prove that they know `secret`; where
+/// one does not, all connect anew as well.
 ///
 /// Throws StrangerError when a process that is not a rank was in between kMeshAttempts times; RunError when a rank has
 /// not come within `timeout` or has failed.
 GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, const std::string& group, int rank,
-                      int size, Board& board, const Secret& secret, std::chrono::milliseconds timeout);
+                      int size, KeyStore& store, const Secret& secret, std::chrono::milliseconds timeout);
 
 }  // namespace muonwalk::sim

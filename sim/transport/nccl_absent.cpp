@@ -21,7 +21,7 @@ NcclDevice::NcclDevice(int, const std::string&) { refuse(); }
 NcclDevice::~NcclDevice() = default;
 int NcclDevice::ordinal() const { refuse(); }
 ChainEngine NcclDevice::chain_engine() const { refuse(); }
-std::unique_ptr<Backend> NcclDevice::connect(const std::string&, int, int, Board&, std::unique_ptr<Backend>,
+std::unique_ptr<Backend> NcclDevice::connect(const std::string&, int, int, KeyStore&, std::unique_ptr<Backend>,
                                              std::chrono::milliseconds) {
   refuse();
 }

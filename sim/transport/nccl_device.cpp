@@ -130,7 +130,7 @@ int NcclDevice::ordinal() const { return state_->kernels.device().ordinal(); }
 
 ChainEngine NcclDevice::chain_engine() const { return cuda::chain_engine(state_->kernels.device()); }
 
-std::unique_ptr<Backend> NcclDevice::connect(const std::string& name, int rank, int size, Board& board,
+std::unique_ptr<Backend> NcclDevice::connect(const std::string& name, int rank, int size, KeyStore& store,
                                              std::unique_ptr<Backend> beneath, milliseconds timeout) {
   if (size < 1 || rank < 0 || rank >= size)
     throw std::invalid_argument(fmt::format(
@@ -150,9 +150,9 @@ std::unique_ptr<Backend> NcclDevice::connect(const std::string& name, int rank, 
           fmt::format("rank {} of group {} called ncclGetUniqueId in the rendezvous on device {}, and NCCL "
                       "failed: {}",
                       rank, name, device.ordinal(), nccl_words(result, nullptr)));
-    board.set(key, std::vector<char>(id.bytes, id.bytes + sizeof(id.bytes)));
+    store.set(key, std::vector<char>(id.bytes, id.bytes + sizeof(id.bytes)));
   } else {
-    const std::vector<char> written = board.get(key, timeout);
+    const std::vector<char> written = store.get(key, timeout);
     if (written.size() != sizeof(id.bytes))
       throw RunError(fmt::format("rank {} of group {} found {} bytes under \"{}\" on the board, where NCCL's id has {}",
                                  rank, name, written.size(), key, sizeof(id.bytes)));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/transport/board.hpp"
+#include "sim/transport/key_store.hpp"
 #include "src/comm/backend.hpp"
 #include "src/numerics/newton_schulz.hpp"
 
@@ -33,15 +33,15 @@ class NcclDevice {
   /// before anything goes over NCCL, so that ranks that disagree get a sentence and don't hang, and a rank that is gone
   /// is missed at once. Messages of send and recv go over it as well: NCCL would match them in an order of its own, and
   /// whether a program works must not depend on that. `name` is unique among the groups of the run; NCCL's id for the
-  /// group goes over `board`, which takes one key of 128 bytes for it. Throws RunError, one sentence with rank, device
-  /// and call, where NCCL fails, TimeoutError where a rank has not come after `timeout`, which is also the limit of
-  /// every later call, and PeerLostError where one is gone. The backend keeps the device alive.
+  /// group goes over `key store`, which takes one key of 128 bytes for it. Throws RunError, one sentence with rank,
+  /// device and call, where NCCL fails, TimeoutError where a rank has not come after `timeout`, which is also the limit
+  /// of every later call, and PeerLostError where one is gone. The backend keeps the device alive.
   ///
   /// The backend has all collectives of its own. NCCL moves the bytes, and a kernel of ours adds them as a tree (law
   /// 2). Memory may be the device's or the host's; the latter is copied to the device and back. Whatever still writes
   /// into device memory has to be waited for before the call; when it returns, all is done. What the system's kernel
   /// counts is not known, because NCCL's bytes pass it by.
-  std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, Board& board,
+  std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, KeyStore& store,
                                    std::unique_ptr<Backend> beneath, std::chrono::milliseconds timeout);
 
   /// The number of the GPU among those that CUDA shows.
@@ -50,7 +50,7 @@ class NcclDevice {
   /// What computes Newton–Schulz with chains on this GPU, with the processor's bits: for a ChainEngineScope.
   ChainEngine chain_engine() const;
 
-  /// How many keys a group of `size` ranks writes to the board.
+  /// How many keys a group of `size` ranks writes to the key store.
   static std::size_t board_keys(int size) { return size > 1 ? 1 : 0; }
 
  private:

@@ -13,12 +13,11 @@ namespace muonwalk {
 /// The call that a message belongs to. It travels with the message, so that ranks that are in different calls notice it
 /// before any of them takes the bytes of the other for its own.
 struct Envelope {
-  CollectiveKind kind = CollectiveKind::barrier;  ///< what the rank called
-  ElementType type = ElementType::bytes;          ///< of its elements
+  CollectiveKind kind = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
   /// Collectives that the rank has made in this group before this call; 0 for send and recv, whose order is their own.
   std::int64_t number = 0;
-  /// The root of a broadcast; 0 otherwise.
-  int root = 0;
+  int root = 0;  ///< The root of a broadcast; 0 otherwise.
 
   /// True for send and recv, whose messages are matched apart from those of collectives.
   bool from_rank_to_rank() const { return kind == CollectiveKind::send || kind == CollectiveKind::recv; }
@@ -45,23 +44,23 @@ class PostedMessage {
 /// A whole collective on raw memory, for a backend that has it ready-made. Counts are in elements, one for each rank
 /// where that rank's share may differ.
 struct NativeCall {
-  CollectiveKind kind = CollectiveKind::barrier;  ///< what is called
-  ElementType type = ElementType::bytes;          ///< of its elements
-  const void* in = nullptr;                       ///< what this rank puts in
-  std::vector<Index> in_counts;   ///< reduce_scatter, all_to_all: by rank; otherwise the one count of this rank
-  void* out = nullptr;            ///< what it gets out; the same memory as `in` for all_reduce and broadcast
-  std::vector<Index> out_counts;  ///< all_gather, all_to_all: by rank; otherwise the one count of this rank
-  int root = 0;                   ///< of a broadcast
-  /// Is to be told of every message that a collective of messages would make of the call, in the order that such a one
-  /// has: observers are, and traces and pictures are made of what they see.
+  CollectiveKind kind = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
+  const void* in = nullptr;       ///< What this rank puts in.
+  std::vector<Index> in_counts;   ///< One for each rank in reduce_scatter and all_to_all, else one.
+  void* out = nullptr;            ///< What this rank gets; the same memory as `in` for all_reduce and broadcast.
+  std::vector<Index> out_counts;  ///< One for each rank in all_gather and all_to_all, else one.
+  int root = 0;                   ///< The root of a broadcast.
+  /// The backend calls this for every message that a collective of messages would make of the call, in the order that
+  /// such a one has, because traces and pictures are made of what observers are told.
   std::function<void(bool sent, int peer, std::int64_t bytes)> moved = nullptr;
 };
 
 /// What the kernel counted on the connections of one group on this rank.
 struct KernelTraffic {
-  bool known = false;               ///< the kernel could be asked
-  std::int64_t bytes_sent = 0;      ///< everything handed to it, headers included
-  std::int64_t bytes_received = 0;  ///< everything that arrived, headers included
+  bool known = false;               ///< The kernel could be asked.
+  std::int64_t bytes_sent = 0;      ///< Headers are in it.
+  std::int64_t bytes_received = 0;  ///< Headers are in it.
 };
 
 /// What moves the bytes of one rank in one group. This is all that a backend has to bring; calls on typed memory,

@@ -3,27 +3,9 @@
 namespace muonwalk {
 
 const char* collective_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::barrier:
-      return "barrier";
-    case CollectiveKind::send:
-      return "send";
-    case CollectiveKind::recv:
-      return "recv";
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-    case CollectiveKind::all_to_all:
-      return "all_to_all";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::wait:
-      return "wait";
-  }
-  return "unknown call";
+  constexpr const char* kNames[] = {"barrier",    "send",       "recv",      "all_gather", "reduce_scatter",
+                                    "all_reduce", "all_to_all", "broadcast", "wait"};
+  return kNames[static_cast<int>(kind)];
 }
 
 std::string text(const Call& call) {

@@ -19,11 +19,8 @@ namespace muonwalk {
 /// the end of the step. A transfer must not outlive its communicator.
 class Transfer {
  public:
-  /// It can be handed on, but not copied.
-  /// @{
   Transfer(Transfer&&) noexcept;
   Transfer& operator=(Transfer&&) noexcept;
-  /// @}
   ~Transfer();
 
   /// Returns when the message has been taken by its receiver (of an isend) or has arrived (of an irecv). A second wait
@@ -51,16 +48,13 @@ class Transfer {
 /// it. Any other error breaks the group: every later call on it throws RunError that gives the first reason.
 class Communicator {
  public:
-  /// Rank `rank` of a group of `size`. `backend` and `ledger` (where the traffic is counted) must outlive it.
+  /// `backend`, and `ledger`, in which the traffic is counted, must outlive it.
   Communicator(std::string group, int rank, int size, Backend& backend, Ledger& ledger);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// The name of the group, for example "dp".
   const std::string& group() const { return group_; }
-  /// This rank's number in the group, 0 ≤ rank < size.
   int rank() const { return rank_; }
-  /// The number of ranks in the group.
   int size() const { return size_; }
 
   /// Returns when every rank of the group has called it.
@@ -71,61 +65,96 @@ class Communicator {
   /// whether a message happens to fit into some buffer. Two ranks that both send first and then receive wait for each
   /// other forever. What works is isend, recv, and then wait.
   template <class T>
-  void send(const T* values, Index count, int peer);
+  void send(const T* values, Index count, int peer) {
+    send_or_receive(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values,
+                    nullptr);
+  }
   /// Receives exactly `count` elements from `peer`. What is sent from one rank to another is received in the order in
   /// which it was sent, whatever collectives are called in between.
   template <class T>
-  void recv(T* values, Index count, int peer);
+  void recv(T* values, Index count, int peer) {
+    send_or_receive(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr,
+                    values);
+  }
 
-  /// The same, posted: they return at once, and the transfer is waited for later. Any number may be under way, in both
+  /// A send and a receive that return at once and are waited for later. Any number may be under way, in both
   /// directions and in the middle of collectives; they are matched in the order in which they were posted and may be
   /// waited for in any. A posted transfer may be taken by a blocking call, and the other way round.
   /// @{
   template <class T>
-  Transfer isend(const T* values, Index count, int peer);
+  Transfer isend(const T* values, Index count, int peer) {
+    return transfer(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values,
+                    nullptr);
+  }
   template <class T>
-  Transfer irecv(T* values, Index count, int peer);
+  Transfer irecv(T* values, Index count, int peer) {
+    return transfer(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr,
+                    values);
+  }
   /// @}
 
   /// out (size · count) = the shards of all ranks in rank order. `shard` may lie at its own place in `out`.
   template <class T>
-  void all_gather(const T* shard, Index count, T* out);
-  /// The same, with shards of counts[r] elements each; out has their sum.
+  void all_gather(const T* shard, Index count, T* out) {
+    all_gather_v(shard, equal_counts(count), out);
+  }
+  /// The shard of rank r has counts[r] elements, and `out` has room for all of them.
   template <class T>
-  void all_gather_v(const T* shard, const std::vector<Index>& counts, T* out);
+  void all_gather_v(const T* shard, const std::vector<Index>& counts, T* out) {
+    checked_all_gather_v(shard, counts, ElementTypeOf<T>::value, out);
+  }
   /// in (size · count): out (count) = the sum over ranks of everyone's piece number rank(). `out` may be that piece of
   /// `in`.
   template <class T>
-  void reduce_scatter(const T* in, Index count, T* out);
-  /// The same, with pieces of counts[r] elements each: `in` has their sum, `out` has counts[rank()].
+  void reduce_scatter(const T* in, Index count, T* out) {
+    reduce_scatter_v(in, equal_counts(count), out);
+  }
+  /// The piece of rank r has counts[r] elements: `in` has all of them, `out` has room for counts[rank()].
   template <class T>
-  void reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out);
+  void reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out) {
+    checked_reduce_scatter_v(in, counts, ElementTypeOf<T>::value, out);
+  }
   /// values (count) = the sum over ranks, the same bits on every rank.
   template <class T>
-  void all_reduce(T* values, Index count);
+  void all_reduce(T* values, Index count) {
+    checked_all_reduce(values, count, ElementTypeOf<T>::value);
+  }
   /// send_counts[r] elements of `in` go to rank r (one range after the other), recv_counts[r] come from it into `out`.
   /// The two must not overlap, and a rank's own entries must be equal.
   template <class T>
-  void all_to_all_v(const T* in, const std::vector<Index>& send_counts, T* out, const std::vector<Index>& recv_counts);
+  void all_to_all_v(const T* in, const std::vector<Index>& send_counts, T* out, const std::vector<Index>& recv_counts) {
+    checked_all_to_all_v(in, send_counts, out, recv_counts, ElementTypeOf<T>::value);
+  }
   /// values (count) = those of rank `root`.
   template <class T>
-  void broadcast(T* values, Index count, int root);
+  void broadcast(T* values, Index count, int root) {
+    checked_broadcast(values, count, ElementTypeOf<T>::value, root);
+  }
 
-  // The same calls on flat buffers, as lessons write them.
+  // Calls on flat buffers, as lessons write them.
 
   /// The shards of all ranks in rank order: size · shard.size() elements.
   template <class T>
-  FlatOf<T> all_gather(const FlatOf<T>& shard);
+  FlatOf<T> all_gather(const FlatOf<T>& shard) {
+    FlatOf<T> out(shard.size() * static_cast<std::size_t>(size()));
+    all_gather(shard.data(), static_cast<Index>(shard.size()), out.data());
+    return out;
+  }
   /// The sum over ranks of piece number rank() of `values`. Throws RunError when size() does not divide values.size().
   template <class T>
-  FlatOf<T> reduce_scatter(const FlatOf<T>& values);
-  /// The sum over ranks.
+  FlatOf<T> reduce_scatter(const FlatOf<T>& values) {
+    FlatOf<T> out(static_cast<std::size_t>(piece_of(static_cast<Index>(values.size()))));
+    reduce_scatter(values.data(), static_cast<Index>(out.size()), out.data());
+    return out;
+  }
   template <class T>
-  FlatOf<T> all_reduce(FlatOf<T> values);
+  FlatOf<T> all_reduce(FlatOf<T> values) {
+    all_reduce(values.data(), static_cast<Index>(values.size()));
+    return values;
+  }
 
-  /// What this rank has moved in this group (and in every group that shares the ledger).
+  /// What this rank has moved, in this group and in every other one that shares the ledger.
   Ledger& ledger() { return *ledger_; }
-  /// What moves the bytes.
   Backend& backend() { return *backend_; }
 
   /// From now on `observer` is told of every call, after those that came before it. It must outlive the communicator.
@@ -150,6 +179,9 @@ class Communicator {
                             const std::vector<Index>& recv_counts, ElementType type);
   void checked_broadcast(void* values, Index count, ElementType type, int root);
   Index piece_of(Index elements) const;
+  std::vector<Index> equal_counts(Index count) const {
+    return std::vector<Index>(static_cast<std::size_t>(size_), count);
+  }
 
   // Does the work of a call between the ledger's entry and the observers.
   template <class Work>
@@ -201,82 +233,5 @@ class Communicator {
   std::vector<std::int64_t> numbers_[2][2];
   std::vector<std::byte> scratch_;  // room for what is to be summed; grows as needed
 };
-
-template <class T>
-void Communicator::send(const T* values, Index count, int peer) {
-  send_or_receive(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values, nullptr);
-}
-
-template <class T>
-void Communicator::recv(T* values, Index count, int peer) {
-  send_or_receive(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr, values);
-}
-
-template <class T>
-Transfer Communicator::isend(const T* values, Index count, int peer) {
-  return transfer(checked_message(CollectiveKind::send, values, count, ElementTypeOf<T>::value, peer), values, nullptr);
-}
-
-template <class T>
-Transfer Communicator::irecv(T* values, Index count, int peer) {
-  return transfer(checked_message(CollectiveKind::recv, values, count, ElementTypeOf<T>::value, peer), nullptr, values);
-}
-
-template <class T>
-void Communicator::all_gather(const T* shard, Index count, T* out) {
-  all_gather_v(shard, std::vector<Index>(static_cast<std::size_t>(size()), count), out);
-}
-
-template <class T>
-void Communicator::all_gather_v(const T* shard, const std::vector<Index>& counts, T* out) {
-  checked_all_gather_v(shard, counts, ElementTypeOf<T>::value, out);
-}
-
-template <class T>
-void Communicator::reduce_scatter(const T* in, Index count, T* out) {
-  reduce_scatter_v(in, std::vector<Index>(static_cast<std::size_t>(size()), count), out);
-}
-
-template <class T>
-void Communicator::reduce_scatter_v(const T* in, const std::vector<Index>& counts, T* out) {
-  checked_reduce_scatter_v(in, counts, ElementTypeOf<T>::value, out);
-}
-
-template <class T>
-void Communicator::all_reduce(T* values, Index count) {
-  checked_all_reduce(values, count, ElementTypeOf<T>::value);
-}
-
-template <class T>
-void Communicator::all_to_all_v(const T* in, const std::vector<Index>& send_counts, T* out,
-                                const std::vector<Index>& recv_counts) {
-  checked_all_to_all_v(in, send_counts, out, recv_counts, ElementTypeOf<T>::value);
-}
-
-template <class T>
-void Communicator::broadcast(T* values, Index count, int root) {
-  checked_broadcast(values, count, ElementTypeOf<T>::value, root);
-}
-
-template <class T>
-FlatOf<T> Communicator::all_gather(const FlatOf<T>& shard) {
-  FlatOf<T> out(shard.size() * static_cast<std::size_t>(size()));
-  all_gather(shard.data(), static_cast<Index>(shard.size()), out.data());
-  return out;
-}
-
-template <class T>
-FlatOf<T> Communicator::reduce_scatter(const FlatOf<T>& values) {
-  const Index piece = piece_of(static_cast<Index>(values.size()));
-  FlatOf<T> out(static_cast<std::size_t>(piece));
-  reduce_scatter(values.data(), piece, out.data());
-  return out;
-}
-
-template <class T>
-FlatOf<T> Communicator::all_reduce(FlatOf<T> values) {
-  all_reduce(values.data(), static_cast<Index>(values.size()));
-  return values;
-}
 
 }  // namespace muonwalk

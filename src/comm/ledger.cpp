@@ -13,12 +13,8 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 }
 
 Traffic operator-(const Traffic& a, const Traffic& b) {
-  Traffic difference;
-  difference.bytes_sent = a.bytes_sent - b.bytes_sent;
-  difference.bytes_received = a.bytes_received - b.bytes_received;
-  difference.messages_sent = a.messages_sent - b.messages_sent;
-  difference.messages_received = a.messages_received - b.messages_received;
-  return difference;
+  return {a.bytes_sent - b.bytes_sent, a.bytes_received - b.bytes_received, a.messages_sent - b.messages_sent,
+          a.messages_received - b.messages_received};
 }
 
 bool operator==(const Traffic& a, const Traffic& b) {
@@ -30,11 +26,7 @@ LedgerLine& Ledger::line(const std::string& group, CollectiveKind kind, ElementT
   for (LedgerLine& known : lines_) {
     if (known.kind == kind && known.type == type && known.group == group) return known;
   }
-  LedgerLine fresh;
-  fresh.group = group;
-  fresh.kind = kind;
-  fresh.type = type;
-  lines_.push_back(fresh);
+  lines_.push_back({group, kind, type, 0, Traffic()});
   return lines_.back();
 }
 
@@ -49,17 +41,9 @@ std::size_t Ledger::begin_call(const std::string& group, CollectiveKind kind, El
   return static_cast<std::size_t>(&opened - lines_.data());
 }
 
-void Ledger::count_sent(std::size_t number, std::int64_t bytes) {
-  LedgerLine& counted = line(number);
-  counted.traffic.bytes_sent += bytes;
-  counted.traffic.messages_sent += 1;
-}
+void Ledger::count_sent(std::size_t number, std::int64_t bytes) { line(number).traffic += {bytes, 0, 1, 0}; }
 
-void Ledger::count_received(std::size_t number, std::int64_t bytes) {
-  LedgerLine& counted = line(number);
-  counted.traffic.bytes_received += bytes;
-  counted.traffic.messages_received += 1;
-}
+void Ledger::count_received(std::size_t number, std::int64_t bytes) { line(number).traffic += {0, bytes, 0, 1}; }
 
 void Ledger::add(const std::string& group, CollectiveKind kind, ElementType type, std::int64_t calls,
                  const Traffic& traffic) {

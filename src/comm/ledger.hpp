@@ -11,28 +11,25 @@ namespace muonwalk {
 
 /// Bytes and messages that one rank hands to, and takes from, the transport. Headers are not in it.
 struct Traffic {
-  std::int64_t bytes_sent = 0;         ///< handed to the transport
-  std::int64_t bytes_received = 0;     ///< taken from the transport
-  std::int64_t messages_sent = 0;      ///< empty ones included
-  std::int64_t messages_received = 0;  ///< empty ones included
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t messages_sent = 0;  ///< Empty messages count.
+  std::int64_t messages_received = 0;
 
-  /// Sums and differences are taken, and traffic is compared, in all four numbers.
-  /// @{
   Traffic& operator+=(const Traffic& other);
   friend Traffic operator+(Traffic a, const Traffic& b) { return a += b; }
   friend Traffic operator-(const Traffic& a, const Traffic& b);
   friend bool operator==(const Traffic& a, const Traffic& b);
   friend bool operator!=(const Traffic& a, const Traffic& b) { return !(a == b); }
-  /// @}
 };
 
 /// One line of the ledger: all calls of one kind with one element type in one group.
 struct LedgerLine {
-  std::string group;                              ///< "dp", as Communicator::group() has it
-  CollectiveKind kind = CollectiveKind::barrier;  ///< of the calls
-  ElementType type = ElementType::bytes;          ///< of their elements
-  std::int64_t calls = 0;                         ///< how many there were
-  Traffic traffic;                                ///< of all of them
+  std::string group;  ///< "dp", as Communicator::group() has it
+  CollectiveKind kind = CollectiveKind::barrier;
+  ElementType type = ElementType::bytes;
+  std::int64_t calls = 0;
+  Traffic traffic;  ///< The traffic of all these calls together.
 };
 
 /// What one rank moved, line by line in the order of first use. The communicator opens an entry for each call and adds
@@ -45,7 +42,7 @@ class Ledger {
   /// A message of `bytes` bytes was handed to the backend: one message more in this line. Throws std::logic_error where
   /// there is no such line (any more).
   void count_sent(std::size_t line, std::int64_t bytes);
-  /// The same for a message that has arrived.
+  /// A message of `bytes` bytes has arrived.
   void count_received(std::size_t line, std::int64_t bytes);
 
   /// Adds `calls` calls with `traffic` to the line (made when new): how predictions are written.
@@ -54,13 +51,10 @@ class Ledger {
   /// Adds all lines of another ledger, `times` times.
   void add(const Ledger& other, int times);
 
-  /// In the order of first use.
+  /// The lines in the order of first use.
   const std::vector<LedgerLine>& lines() const { return lines_; }
-  /// The sum over all lines.
   Traffic total() const;
-  /// The sum over the lines of one group.
   Traffic total(const std::string& group) const;
-  /// Forgets every line.
   void clear();
 
  private:

@@ -11,23 +11,23 @@ std::int64_t now_ns();
 
 /// A message out of this rank's memory.
 struct Communicator::Outgoing {
-  int peer;            ///< the rank of the group that it goes to
-  const void* data;    ///< what is sent; may be null where bytes is 0
-  std::int64_t bytes;  ///< how much of it
+  int peer;          // the rank of the group that it goes to
+  const void* data;  // may be null where bytes is 0
+  std::int64_t bytes;
 };
 
 /// A message into this rank's memory.
 struct Communicator::Incoming {
-  int peer;            ///< the rank of the group that it comes from
-  void* data;          ///< where it is put; may be null where bytes is 0
-  std::int64_t bytes;  ///< how much is expected
+  int peer;    // the rank of the group that it comes from
+  void* data;  // may be null where bytes is 0
+  std::int64_t bytes;
 };
 
 /// A message that the backend has taken on.
 struct Communicator::Posted {
-  std::unique_ptr<PostedMessage> message;  ///< what is waited for
-  Message about;                           ///< what observers are told of it
-  std::size_t line = 0;                    ///< where it is counted in the ledger
+  std::unique_ptr<PostedMessage> message;
+  Message about;         // for observers
+  std::size_t line = 0;  // of the ledger, which counts it
 };
 
 /// What a transfer remembers. Destroying it before it was waited for breaks the group.
@@ -35,9 +35,9 @@ struct Transfer::State {
   ~State() {
     if (communicator != nullptr) communicator->drop(*this);
   }
-  Communicator* communicator = nullptr;  ///< null unless it is under way
-  Call call;                             ///< of the isend or irecv
-  Communicator::Posted posted;           ///< the message itself
+  Communicator* communicator = nullptr;  // null unless it is under way
+  Call call;                             // of the isend or irecv
+  Communicator::Posted posted;
 };
 
 template <class Work>

@@ -1,6 +1,7 @@
 #include "src/comm/predicted_traffic.hpp"
 
 #include <cstddef>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -20,32 +21,22 @@ void check_group(int rank, int size) {
 Traffic barrier_traffic(int size) {
   check_group(0, size);
   Traffic traffic;
-  for (int reach = 1; reach < size; reach *= 2) {
-    traffic.messages_sent += 1;
-    traffic.messages_received += 1;
-  }
+  for (int reach = 1; reach < size; reach *= 2) traffic += {0, 0, 1, 1};
   return traffic;
 }
 
 Traffic all_gather_traffic(int size, Index shard_elements, ElementType type) {
   check_group(0, size);
-  Traffic traffic;
-  traffic.messages_sent = traffic.messages_received = size - 1;
-  traffic.bytes_sent = traffic.bytes_received = (size - 1) * shard_elements * element_size(type);
-  return traffic;
+  const std::int64_t bytes = (size - 1) * shard_elements * element_size(type);
+  return {bytes, bytes, size - 1, size - 1};
 }
 
 Traffic all_gather_v_traffic(int rank, const std::vector<Index>& shard_elements, ElementType type) {
   const int size = static_cast<int>(shard_elements.size());
   check_group(rank, size);
-  Index total = 0;
-  for (Index elements : shard_elements) total += elements;
-  const Index own = shard_elements[static_cast<std::size_t>(rank)];
-  Traffic traffic;
-  traffic.messages_sent = traffic.messages_received = size - 1;
-  traffic.bytes_sent = (size - 1) * own * element_size(type);
-  traffic.bytes_received = (total - own) * element_size(type);
-  return traffic;
+  const Index total = std::accumulate(shard_elements.begin(), shard_elements.end(), Index{0});
+  const Index own = shard_elements[static_cast<std::size_t>(rank)], bytes = element_size(type);
+  return {(size - 1) * own * bytes, (total - own) * bytes, size - 1, size - 1};
 }
 
 Traffic reduce_scatter_traffic(int size, Index piece_elements, ElementType type) {
@@ -71,11 +62,9 @@ std::pair<Index, Index> all_reduce_piece(int rank, int size, Index elements) {
 Traffic all_reduce_traffic(int rank, int size, Index elements, ElementType type) {
   const std::pair<Index, Index> piece = all_reduce_piece(rank, size, elements);
   const Index own = piece.second - piece.first;
-  Traffic traffic;
   // First everyone else's pieces go out and n − 1 copies of its own come in; then it is the other way round.
-  traffic.messages_sent = traffic.messages_received = 2 * (size - 1);
-  traffic.bytes_sent = traffic.bytes_received = ((elements - own) + (size - 1) * own) * element_size(type);
-  return traffic;
+  const std::int64_t bytes = ((elements - own) + (size - 1) * own) * element_size(type);
+  return {bytes, bytes, 2 * (size - 1), 2 * (size - 1)};
 }
 
 Traffic all_to_all_v_traffic(int rank, const std::vector<Index>& send_counts, const std::vector<Index>& recv_counts,
@@ -98,28 +87,12 @@ Traffic all_to_all_v_traffic(int rank, const std::vector<Index>& send_counts, co
 Traffic broadcast_traffic(int rank, int root, int size, Index elements, ElementType type) {
   check_group(rank, size);
   check_group(root, size);
-  Traffic traffic;
-  if (rank == root) {
-    traffic.messages_sent = size - 1;
-    traffic.bytes_sent = (size - 1) * elements * element_size(type);
-  } else {
-    traffic = recv_traffic(elements, type);
-  }
-  return traffic;
+  if (rank != root) return recv_traffic(elements, type);
+  return {(size - 1) * elements * element_size(type), 0, size - 1, 0};
 }
 
-Traffic send_traffic(Index elements, ElementType type) {
-  Traffic traffic;
-  traffic.messages_sent = 1;
-  traffic.bytes_sent = elements * element_size(type);
-  return traffic;
-}
+Traffic send_traffic(Index elements, ElementType type) { return {elements * element_size(type), 0, 1, 0}; }
 
-Traffic recv_traffic(Index elements, ElementType type) {
-  Traffic traffic;
-  traffic.messages_received = 1;
-  traffic.bytes_received = elements * element_size(type);
-  return traffic;
-}
+Traffic recv_traffic(Index elements, ElementType type) { return {0, elements * element_size(type), 0, 1}; }
 
 }  // namespace muonwalk

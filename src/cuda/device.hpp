@@ -27,28 +27,24 @@ class Device {
   /// no such GPU.
   explicit Device(int ordinal, const std::string& holder = "");
 
-  /// Its number among those that CUDA shows.
   int ordinal() const;
   /// Its name, as the driver has it: "NVIDIA H200".
   const std::string& name() const;
   /// One of its properties, as cuDeviceGetAttribute tells them.
   int attribute(CUdevice_attribute attribute) const;
-  /// Bytes of memory that it has, and that are free now.
-  /// @{
-  Index total_memory() const;
-  Index free_memory() const;
-  /// @}
+  Index total_memory() const;  ///< Bytes.
+  Index free_memory() const;   ///< Bytes, as of now.
 
   /// Makes its context the calling thread's, as calls to CUDA's libraries need it. What stands in this room does that
   /// by itself.
   void make_current() const;
-  /// The same for destructors: without a word where it fails.
+  /// Makes it current in a destructor: without a word where that fails.
   void make_current_quietly() const noexcept;
 
   /// Throws RunError, one sentence with holder, call, device and CUDA's name of the error, unless `result` is a
   /// success. `call` is what was called, perhaps with a word on its arguments: "cuMemAlloc of 64 bytes".
   void check(CUresult result, const std::string& call) const;
-  /// The same sentence for a library on top of CUDA: `error` is its name of the error.
+  /// Throws that sentence for a library on top of CUDA: `error` is the library's name of the error.
   [[noreturn]] void fail(const std::string& call, const std::string& error) const;
 
  private:
@@ -62,16 +58,13 @@ class Stream {
   /// `name` is whose it is, for a QueueObserver. Throws RunError where the device gives none.
   explicit Stream(const Device& device, const std::string& name = "");
   ~Stream();
-  /// The stream goes from one to the other.
   Stream(Stream&& other) noexcept
       : device_(other.device_), name_(std::move(other.name_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Stream& operator=(Stream&&) = delete;
 
-  /// The device that it belongs to.
   const Device& device() const { return device_; }
   /// The driver's name for it, which libraries on top of CUDA take too.
   CUstream handle() const { return handle_; }
-  /// The name that it was given.
   const std::string& name() const { return name_; }
 
   /// Is all done that was handed in? Throws RunError where any of it has failed: asynchronous errors are told here.
@@ -92,20 +85,16 @@ class Stream {
 /// Memory of a device, without a type.
 class DeviceMemory {
  public:
-  /// No memory.
   DeviceMemory() = default;
   /// Bytes with no definite content; none for 0. `meter`, where given, counts them as `elements` held by a rank, and
   /// must outlive this. Throws RunError where the device has no room.
   DeviceMemory(const Device& device, Index bytes, MemoryMeter* meter = nullptr, Index elements = 0);
   ~DeviceMemory() { release(); }
-  /// The memory goes from one to the other.
-  /// @{
   DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     DeviceMemory(std::move(other)).swap(*this);
     return *this;
   }
-  /// @}
 
   /// The address on the device. The host must not read or write there.
   void* address() const { return address_; }
@@ -128,13 +117,10 @@ class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>, "a device's memory holds plain values");
 
  public:
-  /// No elements, no device.
   DeviceArray() = default;
   /// `size` elements of no definite value. `meter`, where given, counts them as it counts a Flat's.
   DeviceArray(const Device& device, Index size, MemoryMeter* meter = nullptr)
       : memory_(device, size * Index{sizeof(T)}, meter, size), size_(size) {}
-  /// The memory goes from one to the other, which then has no elements.
-  /// @{
   DeviceArray(DeviceArray&& other) noexcept
       : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, Index{0})) {}
   DeviceArray& operator=(DeviceArray&& other) noexcept {
@@ -142,9 +128,7 @@ class DeviceArray {
     size_ = std::exchange(other.size_, Index{0});
     return *this;
   }
-  /// @}
 
-  /// Elements.
   Index size() const { return size_; }
   /// The address on the device: for kernels and copies, not to be looked into by the host.
   /// @{

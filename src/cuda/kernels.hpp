@@ -17,7 +17,6 @@ class Kernels {
   /// Throws RunError where the device can't run what this program was compiled to.
   explicit Kernels(const Device& device);
 
-  /// The device.
   const Device& device() const;
 
   /// A chain product: compute() of chain_product.hpp.

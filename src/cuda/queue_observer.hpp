@@ -8,12 +8,12 @@ class Stream;
 
 /// What a stream is handed.
 enum class Queued {
-  kernel,          ///< one of ours
-  copy_to_device,  ///< from the host's memory
-  copy_to_host,    ///< from the device's memory
-  copy_on_device,  ///< from the device's memory to the device's memory
-  set,             ///< memory of the device is set to zero
-  library          ///< a call of a library on top of CUDA, whose kernels only that library knows
+  kernel,  ///< One of ours.
+  copy_to_device,
+  copy_to_host,
+  copy_on_device,
+  set,     ///< Memory of the device is set to zero.
+  library  ///< A call of a library on top of CUDA, whose kernels only that library knows.
 };
 
 /// Is told what a thread hands to streams, and when its host waits for one of them, as it happens: where the calls to

@@ -6,9 +6,9 @@ namespace muonwalk {
 
 /// Where a path to be written leads: with all links followed, of files that are there and of those that are not.
 struct Destination {
-  std::string path;    ///< without links
-  std::string why;     ///< why it can't be written; empty where nothing speaks against it so far
-  std::string remedy;  ///< what would work then
+  std::string path;    ///< The path without links.
+  std::string why;     ///< Why it can't be written; empty where nothing speaks against it so far.
+  std::string remedy;  ///< What would work instead.
 };
 
 /// Follows the links of a path that is not empty. A link in a folder where everybody may put one (sticky, as /tmp) is

@@ -26,7 +26,6 @@ class FileBeside {
   FileBeside(const FileBeside&) = delete;
   FileBeside& operator=(const FileBeside&) = delete;
 
-  /// Appends `count` bytes to the file beside.
   void write(const void* bytes, std::size_t count);
 
   /// Flushes to the disk and takes the place of `path`.

@@ -7,20 +7,19 @@ namespace muonwalk {
 
 /// What becomes of the path that an option takes.
 enum class PathUse {
-  none,         ///< it is not a path
-  reads,        ///< a file that is read
-  writes,       ///< a file that is written, in place of what is there
-  reads_from,   ///< a folder in which files are read
-  writes_into,  ///< a folder in which files are written
+  none,         ///< The option takes no path.
+  reads,        ///< It is a file that is read.
+  writes,       ///< It is a file that is written, in place of what is there.
+  reads_from,   ///< Files in this folder are read.
+  writes_into,  ///< Files in this folder are written.
 };
 
 /// A path of the command line.
 struct NamedPath {
   std::string option;  ///< "--record"
-  std::string path;    ///< as it was given
-  PathUse use;         ///< what becomes of it
-  std::string begin;   ///< of the names that are written into a folder: "rank_"
-  std::string end;     ///< of the same: ".json"
+  std::string path;    ///< As it was given.
+  PathUse use;
+  std::string begin, end;  ///< How names of files begin and end that are read or written in a folder: "rank_", ".json".
 };
 
 /// Throws UsageError, one sentence, where two paths that are written are one file, or one that is written is read, or

@@ -17,17 +17,16 @@ enum class StoredType { f32, bf16, f16, other };
 
 /// One tensor of a file, in the bytes in which it is stored.
 struct StoredTensor {
-  std::string name;                     ///< as in the file
-  std::string dtype;                    ///< as in the file: "F32", "BF16", "F16", "I64", …
-  StoredType type = StoredType::other;  ///< what Muonwalk makes of `dtype`
-  std::vector<std::int64_t> shape;      ///< empty for a scalar
-  std::vector<std::byte> bytes;         ///< row-major, little-endian
+  std::string name;
+  std::string dtype;                    ///< The file's word: "F32", "BF16", "F16", "I64", …
+  StoredType type = StoredType::other;  ///< What Muonwalk makes of `dtype`.
+  std::vector<std::int64_t> shape;      ///< A scalar has none.
+  std::vector<std::byte> bytes;         ///< Row-major, little-endian.
 
   /// True for a 2-D tensor of a type that can be trained: F32, BF16 or F16.
   bool is_matrix() const;
-  /// The same for a tensor of one of these types with at most two dimensions: a matrix, a vector or a single number.
+  /// True for a matrix, a vector or a single number of one of these types.
   bool can_be_trained() const;
-  /// The number of elements: the product of the shape.
   std::int64_t elements() const;
   /// The values as float32 (exact for all three types), a vector or a single number as one row. Throws UsageError when
   /// !can_be_trained().
@@ -38,7 +37,7 @@ struct StoredTensor {
 
 /// A safetensors file in memory: tensors in the order of their data, and the `__metadata__` strings.
 struct SafetensorsFile {
-  std::vector<StoredTensor> tensors;  ///< in the order of their data
+  std::vector<StoredTensor> tensors;
   /// The strings under `__metadata__`, key and value, in the order of the file.
   std::vector<std::pair<std::string, std::string>> metadata;
 
@@ -49,7 +48,6 @@ struct SafetensorsFile {
 /// The tensors of a file by their names. The file must outlive it, and stay as it is.
 class TensorIndex {
  public:
-  /// The index of `file`.
   explicit TensorIndex(const SafetensorsFile& file);
   /// The tensor of that name, or null.
   const StoredTensor* find(const std::string& name) const;

@@ -11,9 +11,9 @@ namespace muonwalk {
 
 /// An element type of the safetensors format.
 struct Dtype {
-  const char* name;  ///< as in the file: "F32", "I64", …
-  int bytes;         ///< of one element
-  StoredType type;   ///< what Muonwalk makes of it
+  const char* name;  ///< The file's word: "F32", "I64", …
+  int bytes;         ///< The size of one element.
+  StoredType type;
 };
 
 /// The type of that name, or null when the format knows none.
@@ -30,16 +30,15 @@ constexpr char kMetadataKey[] = "__metadata__";
 
 /// What a header says of one tensor, not yet checked against anything.
 struct TensorEntry {
-  std::string name;                   ///< the tensor's
-  std::string dtype;                  ///< "F32", "I64", …
-  std::vector<std::int64_t> shape;    ///< empty for a scalar
-  std::vector<std::int64_t> offsets;  ///< begin and end, in bytes of the data
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> offsets;  ///< Begin and end, in bytes of the data.
 };
 
 /// The JSON header of a safetensors file, in its own order.
 struct SafetensorsHeader {
-  std::vector<TensorEntry> tensors;                           ///< in the header's order
-  std::vector<std::pair<std::string, std::string>> metadata;  ///< of `__metadata__`, key and value
+  std::vector<TensorEntry> tensors;
+  std::vector<std::pair<std::string, std::string>> metadata;
 };
 
 /// Parses a header without building a tree of it, so that a hostile one costs no more memory than its own length

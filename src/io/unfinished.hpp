@@ -24,17 +24,14 @@ void remove_unfinished();
 /// it. A run that was killed may have left one: it is nobody's output.
 bool is_unfinished_name(const std::string& path);
 
-/// The beginning of such a name.
 constexpr char kUnfinishedBegin[] = ".muonwalk-";
-/// Its end.
 constexpr char kUnfinishedEnd[] = ".partial";
 
 /// While it lives, no signal reaches this thread, so that making a thing and remembering it are one.
 class SignalHold {
  public:
-  /// The hold begins here and ends with the object.
   SignalHold();
-  /// The same for these signals only.
+  /// Holds back these signals only.
   explicit SignalHold(std::initializer_list<int> signals);
   ~SignalHold();
   SignalHold(const SignalHold&) = delete;

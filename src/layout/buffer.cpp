@@ -12,7 +12,7 @@
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
-#include "src/text/text.hpp"
+#include "src/text/table.hpp"
 
 namespace muonwalk {
 namespace {
@@ -333,19 +333,25 @@ Index Layout::shard_elements(int dp_rank) const {
 
 std::string Layout::text() const {
   constexpr int kNameWidth = 22;  // what is left of 100 columns beside numbers of seven digits
-  std::vector<std::vector<std::string>> rows = {
-      {"parameter", "full shape", "TP cuts", "TP slice", "buffer", "bucket", "global range", "DP ranks"}};
+  Table table({{"parameter"},
+               {"full shape"},
+               {"TP cuts"},
+               {"TP slice"},
+               {"buffer"},
+               {"bucket"},
+               {"global range"},
+               {"DP ranks"}});
   for (const Buffer& buffer : buffers) {
     for (const DistMeta& meta : buffer.parameters) {
       const std::vector<int> ranks = owners(meta);
-      rows.push_back({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
-                      split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
-                      std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
-                      // Owners are neighbours, since a parameter is one contiguous range of its bucket.
-                      range_text({ranks.front(), ranks.back() + 1})});
+      table.row({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
+                 split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
+                 std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
+                 // Owners are neighbours, since a parameter is one contiguous range of its bucket.
+                 range_text({ranks.front(), ranks.back() + 1})});
     }
   }
-  return text_table(rows);
+  return table.text() + "\n";
 }
 
 }  // namespace muonwalk

@@ -11,11 +11,13 @@ namespace muonwalk {
 /// Who owns which elements of a buffer. Whatever the policy, what a DP rank owns of a bucket is one contiguous range of
 /// it, perhaps an empty one, and the ranges of the ranks in their order make up the bucket.
 enum class Ownership {
-  buckets,  ///< an equal part of every bucket for every rank (ZeRO-1)
-  buffer,  ///< an equal part of the whole buffer, as Megatron's documentation draws its distributed optimizer: a bucket
-           ///< may belong to few ranks, in unequal parts
-  matrices  ///< whole matrices: a bucket's parameters are laid by owner, and nothing has to be gathered to see them
-            ///< whole
+  /// Every rank owns an equal part of every bucket (ZeRO-1).
+  buckets,
+  /// Every rank owns an equal part of the whole buffer, as Megatron's documentation draws its distributed optimizer. A
+  /// bucket may belong to few ranks, in unequal parts.
+  buffer,
+  /// Every rank owns whole matrices: a bucket's parameters are laid by owner, and nothing has to be gathered.
+  matrices
 };
 
 /// "buckets", "buffer", "matrices".
@@ -30,7 +32,7 @@ enum class Load { elements, work };
 /// has the least so far. Where that leaves a choice, the earlier parameter comes first, and the lower rank.
 std::vector<int> balanced_owners(const std::vector<Parameter>& parameters, int dp, Load load = Load::work);
 
-/// The same without looking at loads: parameter i goes to DP rank i mod dp.
+/// Deals parameters out in turn, whatever their load: parameter i goes to DP rank i mod dp.
 std::vector<int> round_robin_owners(const std::vector<Parameter>& parameters, int dp);
 
 /// How parameters are packed into buffers.
@@ -43,46 +45,46 @@ struct LayoutOptions {
   /// Every bucket's size is a multiple of this. So that the shards can be equal, every bucket's is a multiple of dp as
   /// well with Ownership::buckets, and the buffer's with Ownership::buffer.
   Index bucket_alignment = 1;
-  Ownership ownership = Ownership::buckets;  ///< who owns what
-  /// With Ownership::matrices the owner of each parameter, a DP rank; empty: balanced_owners.
+  Ownership ownership = Ownership::buckets;
+  /// With Ownership::matrices, the DP rank that owns each parameter; balanced_owners decides where this is empty.
   std::vector<int> owners = {};
 };
 
 /// Where one parameter lies in the virtual buffer, as in the proof of concept's `dist_meta`.
 struct DistMeta {
-  std::string name;                        ///< the parameter's
-  int parameter = 0;                       ///< index into the list the layout was planned from
-  int buffer_idx = 0;                      ///< the aisle: the buffer of its parameter group
-  int bucket_idx = 0;                      ///< the pallet: the bucket in that buffer
-  Shape full_shape;                        ///< before TP
-  Shape shape;                             ///< after TP: the shape of this rank's slice
-  SplitDim tp_split_dim = SplitDim::none;  ///< the dimension that TP cuts
-  Range global_range;                      ///< its elements in the buffer, shape.size() of them, padding not included
+  std::string name;
+  int parameter = 0;   ///< Its number in the list that the layout was planned from.
+  int buffer_idx = 0;  ///< The aisle: each parameter group has a buffer.
+  int bucket_idx = 0;  ///< The pallet in that aisle.
+  Shape full_shape;    ///< The shape before TP.
+  Shape shape;         ///< The shape after TP, that of one rank's slice.
+  SplitDim tp_split_dim = SplitDim::none;
+  Range global_range;  ///< Its shape.size() elements in the buffer, without padding.
 };
 
 /// One bucket: a range of the virtual buffer that is gathered in one call.
 struct Bucket {
-  Range range;                  ///< in the buffer, padding included
-  std::vector<int> parameters;  ///< indices into Buffer::parameters, in order
-  std::vector<Index> cuts;      ///< dp + 1 places in the buffer: DP rank r owns what is from cuts[r] to cuts[r + 1]
+  Range range;                  ///< Its place in the buffer, padding included.
+  std::vector<int> parameters;  ///< Indices into Buffer::parameters, in order.
+  std::vector<Index> cuts;      ///< DP rank r owns the elements of the buffer from cuts[r] to cuts[r + 1].
 };
 
 /// The virtual buffer of one parameter group: the flat, padded row-major concatenation of one TP rank's slices of all
 /// its parameters. Nobody ever holds all of it outside a gather.
 struct Buffer {
-  int group = 0;                     ///< the number of the parameter group
-  std::vector<DistMeta> parameters;  ///< in the order in which they lie
-  std::vector<Bucket> buckets;       ///< likewise
-  Index size = 0;                    ///< elements, padding included
-  Index padding = 0;                 ///< elements that belong to no parameter
+  int group = 0;                     ///< The parameter group's number.
+  std::vector<DistMeta> parameters;  ///< They stand in the order in which they lie.
+  std::vector<Bucket> buckets;
+  Index size = 0;     ///< Counts padding as well.
+  Index padding = 0;  ///< Counts the elements that belong to no parameter.
 };
 
 /// The blueprint: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
 /// function of the parameters, the grid and the options.
 struct Layout {
-  Grid grid;                    ///< that the plan is for
-  LayoutOptions options;        ///< that it was planned with
-  std::vector<Buffer> buffers;  ///< one per parameter group, in order of the group's number
+  Grid grid;
+  LayoutOptions options;        ///< What it was planned with.
+  std::vector<Buffer> buffers;  ///< There is one per parameter group, in the order of the groups' numbers.
 
   /// This layout with the buffer of one parameter group alone, as buffer 0, or with none where it has no such group.
   /// Parameters keep their numbers.
@@ -107,8 +109,8 @@ struct Layout {
   /// The elements of a parameter that DP rank `dp_rank` owns, as a range of the buffer; empty when it owns none.
   Range owned_range(const DistMeta& meta, int dp_rank) const;
 
-  /// The same counted from the beginning of the rank's own DP shard of that bucket: the proof of concept's
-  /// `local_range`. {0, 0} when it owns none.
+  /// The elements of a parameter that DP rank `dp_rank` owns, counted from the beginning of its own DP shard of that
+  /// bucket: the proof of concept's `local_range`. {0, 0} when it owns none.
   Range local_range(const DistMeta& meta, int dp_rank) const;
 
   /// The DP ranks that own at least one element of the parameter, in order.
@@ -127,8 +129,7 @@ struct Layout {
 
 /// Plans the layout. Parameters are laid in the order given, each in the buffer of its group.
 /// Throws UsageError for a parameter that TP does not divide, a shape with less than 1 row or column, two parameters of
-/// one name, an alignment or capacity that makes no sense, or owners that
-/// are not one DP rank per parameter.
+/// one name, an alignment or capacity that makes no sense, or owners that are not one DP rank per parameter.
 Layout plan_layout(const std::vector<Parameter>& parameters, const Grid& grid, const LayoutOptions& options = {});
 
 }  // namespace muonwalk

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "src/text/text.hpp"
+#include "src/text/table.hpp"
 
 namespace muonwalk {
 
@@ -44,21 +44,23 @@ std::string address_text(const Layout& layout, const ElementAddress& address) {
   const Index bucket_begin = buffer.buckets.at(address.bucket_idx).range.begin;
   const Index shard_begin = layout.dp_slice(address.buffer_idx, address.bucket_idx, address.dp_rank).begin;
   const std::string tp = address.tp_rank == -1 ? "every tp" : fmt::format("tp {}", address.tp_rank);
-  return text_table(
-      {{"1  shape", fmt::format("{} × {}", meta.shape.rows, meta.shape.cols),
-        fmt::format("{}, row {}, column {}: element {} · {} + {} = {} of the slice", tp, address.slice_row,
-                    address.slice_col, address.slice_row, meta.shape.cols, address.slice_col, address.slice_element)},
-       {"2  buffer_idx", std::to_string(address.buffer_idx),
-        fmt::format("the buffer of parameter group {}", buffer.group)},
-       {"3  global_range", range_text(meta.global_range),
-        fmt::format("element {} + {} = {} of the buffer", meta.global_range.begin, address.slice_element,
-                    address.buffer_element)},
-       {"4  bucket_idx", std::to_string(address.bucket_idx),
-        fmt::format("it begins at {}: element {} − {} = {} of the bucket", bucket_begin, address.buffer_element,
-                    bucket_begin, address.bucket_element)},
-       {"5  local_range", range_text(layout.local_range(meta, address.dp_rank)),
-        fmt::format("dp {}, whose shard begins at {}: element {} − {} = {} of the shard", address.dp_rank, shard_begin,
-                    address.buffer_element, shard_begin, address.shard_element)}});
+  Table table({{""}, {""}, {""}});
+  table.row(
+      {"1  shape", shape_text(meta.shape.rows, meta.shape.cols),
+       fmt::format("{}, row {}, column {}: element {} · {} + {} = {} of the slice", tp, address.slice_row,
+                   address.slice_col, address.slice_row, meta.shape.cols, address.slice_col, address.slice_element)});
+  table.row({"2  buffer_idx", std::to_string(address.buffer_idx),
+             fmt::format("the buffer of parameter group {}", buffer.group)});
+  table.row({"3  global_range", range_text(meta.global_range),
+             fmt::format("element {} + {} = {} of the buffer", meta.global_range.begin, address.slice_element,
+                         address.buffer_element)});
+  table.row({"4  bucket_idx", std::to_string(address.bucket_idx),
+             fmt::format("it begins at {}: element {} − {} = {} of the bucket", bucket_begin, address.buffer_element,
+                         bucket_begin, address.bucket_element)});
+  table.row({"5  local_range", range_text(layout.local_range(meta, address.dp_rank)),
+             fmt::format("dp {}, whose shard begins at {}: element {} − {} = {} of the shard", address.dp_rank,
+                         shard_begin, address.buffer_element, shard_begin, address.shard_element)});
+  return table.text() + "\n";
 }
 
 }  // namespace muonwalk

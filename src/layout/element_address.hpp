@@ -8,23 +8,21 @@ namespace muonwalk {
 
 /// One element of a parameter, and every address that it has between the whole matrix and the DP shard that owns it.
 struct ElementAddress {
-  std::string parameter;  ///< its name
-  Index row = 0;          ///< in the whole matrix
-  Index col = 0;          ///< likewise
+  std::string parameter;
+  Index row = 0, col = 0;  ///< Of the whole matrix.
 
-  int tp_rank = -1;         ///< the TP rank whose slice holds it; −1: every TP rank holds all of the parameter
-  Index slice_row = 0;      ///< in that TP slice
-  Index slice_col = 0;      ///< likewise
-  Index slice_element = 0;  ///< in that TP slice, flattened row by row: slice_row · columns of the slice + slice_col
+  int tp_rank = -1;  ///< The TP rank whose slice holds it; −1 where every TP rank holds all of the parameter.
+  Index slice_row = 0, slice_col = 0;  ///< Of that TP slice.
+  Index slice_element = 0;             ///< Of the slice, flattened: slice_row · columns of the slice + slice_col.
 
-  int buffer_idx = 0;        ///< the aisle
-  Index buffer_element = 0;  ///< in that buffer: the start of the parameter's global_range + slice_element
+  int buffer_idx = 0;        ///< The aisle.
+  Index buffer_element = 0;  ///< Of that buffer: the start of the parameter's global_range + slice_element.
 
-  int bucket_idx = 0;        ///< the pallet
-  Index bucket_element = 0;  ///< in that bucket: buffer_element − the start of the bucket
+  int bucket_idx = 0;        ///< The pallet.
+  Index bucket_element = 0;  ///< Of that bucket: buffer_element − the start of the bucket.
 
-  int dp_rank = 0;          ///< the DP rank that owns it
-  Index shard_element = 0;  ///< in that rank's shard of the bucket: buffer_element − the start of the shard
+  int dp_rank = 0;          ///< The DP rank that owns it.
+  Index shard_element = 0;  ///< Of that rank's shard of the bucket: buffer_element − the start of the shard.
 
   /// Whether a rank with these coordinates has the TP slice that holds the element, and whether it owns the element.
   /// @{

@@ -7,21 +7,19 @@ namespace muonwalk {
 
 /// Where a rank stands in the grid.
 struct Place {
-  int rank = 0;  ///< its number in the world
-  int dp = 0;    ///< its coordinate among the data-parallel ranks
-  int tp = 0;    ///< its coordinate among the tensor-parallel ranks
-  int pp = 0;    ///< its pipeline stage
+  int rank = 0;  ///< Counted over the whole world.
+  int dp = 0, tp = 0;
+  int pp = 0;  ///< The pipeline stage.
 };
 
 /// Ranks that talk among themselves: the name of their group, and its ranks as the world numbers them, in the order of
 /// their numbers in the group.
 struct Group {
   std::string name;        ///< "dp"
-  std::vector<int> ranks;  ///< at least one; none where a list of groups has an entry that a rank has no part in
+  std::vector<int> ranks;  ///< There is at least one, unless this stands for a group that a rank has no part in.
 
-  /// How many ranks it has.
   int size() const { return static_cast<int>(ranks.size()); }
-  /// The number in the group of a rank of the world; −1 when it is not in it.
+  /// The group's number for a rank of the world; −1 when the rank is not in the group.
   int number_of(int rank) const;
 };
 
@@ -37,18 +35,14 @@ class Grid {
   Grid& pp(int size);
   /// @}
 
-  /// The size of one dimension.
-  /// @{
   int dp() const { return dp_; }
   int tp() const { return tp_; }
   int pp() const { return pp_; }
-  /// @}
-  /// All ranks: dp · tp · pp.
+  /// The number of all ranks: dp · tp · pp.
   int size() const { return dp_ * tp_ * pp_; }
 
   /// The coordinates of a rank, 0 ≤ rank < size(). Throws std::out_of_range, as the following do.
   Place place(int rank) const;
-  /// The rank at the coordinates.
   int rank(int dp, int tp, int pp = 0) const;
 
   /// The group of this name that `rank` belongs to, in the order of the ranks. A name is "dp", "tp" or "pp" for the
@@ -64,7 +58,6 @@ class Grid {
   /// "dp 4 × tp 2", with " × pp N" only where pp > 1.
   std::string text() const;
 
-  /// All three sizes are equal.
   friend bool operator==(const Grid& a, const Grid& b) { return a.dp_ == b.dp_ && a.tp_ == b.tp_ && a.pp_ == b.pp_; }
 
  private:

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -20,21 +21,23 @@ std::string reach(std::size_t owners) {
 
 // The table with the columns of some DP ranks.
 std::string part(const Layout& layout, int first_rank, int end_rank) {
-  std::vector<std::vector<std::string>> rows = {{"parameter", "bucket", "global range"}};
-  for (int dp = first_rank; dp < end_rank; ++dp) rows[0].push_back("dp " + std::to_string(dp));
+  Table table({{"parameter"}, {"bucket"}, {"global range"}});
+  for (int dp = first_rank; dp < end_rank; ++dp) table.column({"dp " + std::to_string(dp)});
+  table.column({""});
   for (const Buffer& buffer : layout.buffers) {
     for (const DistMeta& meta : buffer.parameters) {
-      rows.push_back({visible_name(meta.name, kNameWidth),
-                      std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
-                      range_text(meta.global_range)});
+      std::vector<Cell> row = {visible_name(meta.name, kNameWidth),
+                               std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
+                               range_text(meta.global_range)};
       for (int dp = first_rank; dp < end_rank; ++dp) {
         const Range local = layout.local_range(meta, dp);
-        rows.back().push_back(local.empty() ? "·" : range_text(local));
+        row.emplace_back(local.empty() ? "·" : range_text(local));
       }
-      rows.back().push_back(reach(layout.owners(meta).size()));
+      row.emplace_back(reach(layout.owners(meta).size()));
+      table.row(row);
     }
   }
-  return text_table(rows);
+  return table.text() + "\n";
 }
 
 int widest_line(const std::string& text) {

@@ -16,26 +16,20 @@ const char* split_name(SplitDim dim);
 /// The opposite of split_name; throws UsageError for any other word.
 SplitDim parse_split(const std::string& word);
 
-/// Rows and columns of a matrix.
 struct Shape {
-  Index rows = 0;  ///< dimension 0
-  Index cols = 0;  ///< dimension 1
-  /// The number of elements.
+  Index rows = 0, cols = 0;
   Index size() const { return rows * cols; }
-  /// Whether rows and columns are equal.
-  /// @{
   friend bool operator==(Shape a, Shape b) { return a.rows == b.rows && a.cols == b.cols; }
   friend bool operator!=(Shape a, Shape b) { return !(a == b); }
-  /// @}
 };
 
 /// One weight tensor of the model, before anything cuts it.
 struct Parameter {
-  std::string name;                        ///< unique in a layout
-  Shape shape;                             ///< the full shape, before TP
-  SplitDim tp_split_dim = SplitDim::none;  ///< which dimension TP cuts; none: every TP rank holds all of it
-  int group = 0;                           ///< its parameter group: groups have a buffer each
-  int dims = 2;                            ///< 2: a matrix; 1: a vector, or any other tensor, its elements in one row
+  std::string name;                        ///< No two parameters of a layout have the same.
+  Shape shape;                             ///< The full shape, before TP.
+  SplitDim tp_split_dim = SplitDim::none;  ///< With none, every TP rank holds all of it.
+  int group = 0;                           ///< Every parameter group has a buffer of its own.
+  int dims = 2;                            ///< 2 for a matrix; 1 for any other tensor, whose elements lie in one row.
 };
 
 /// The shape of one rank's TP slice. Throws UsageError, naming the parameter, the option and values that would work,
@@ -45,17 +39,12 @@ Shape tp_shape(const Parameter& parameter, int tp);
 
 /// A half-open range of elements, rows or columns: begin, begin + 1, …, end − 1.
 struct Range {
-  Index begin = 0;  ///< the first one
-  Index end = 0;    ///< one past the last
-  /// How many they are; below 0 where end < begin.
+  Index begin = 0, end = 0;
+  /// Below 0 where end < begin.
   Index size() const { return end - begin; }
-  /// True when the range holds none.
   bool empty() const { return end <= begin; }
-  /// Whether both ends are equal.
-  /// @{
   friend bool operator==(Range a, Range b) { return a.begin == b.begin && a.end == b.end; }
   friend bool operator!=(Range a, Range b) { return !(a == b); }
-  /// @}
 };
 
 /// What two ranges share; an empty range at `a`'s begin when they share nothing.

@@ -11,12 +11,12 @@ namespace muonwalk {
 /// from where the cuts are, without a plan for each rank, so it takes milliseconds for a model with a cluster's worth
 /// of ranks.
 struct Sharding {
-  int matrices = 0;             ///< how many there are
-  int cut = 0;                  ///< those with more than one owner in dp
-  double flops_once = 0;        ///< Newton–Schulz of each matrix once
-  std::vector<Index> elements;  ///< of TP slices that the rank owns, padding not counted
-  std::vector<Index> gathered;  ///< elements that come to the rank to make its cut slices whole
-  std::vector<double> flops;    ///< Newton–Schulz of all matrices of which the rank owns an element
+  int matrices = 0;
+  int cut = 0;                  ///< The matrices with more than one owner in dp.
+  double flops_once = 0;        ///< The FLOPs of Newton–Schulz, each matrix once.
+  std::vector<Index> elements;  ///< The elements of TP slices that a rank owns, without padding.
+  std::vector<Index> gathered;  ///< The elements that come to a rank to make its cut slices whole.
+  std::vector<double> flops;    ///< The FLOPs of all matrices of which a rank owns an element.
 
   /// All ranks' Newton–Schulz over that of one process; at least the size of TP.
   double redundancy(int tp) const;
@@ -25,7 +25,7 @@ struct Sharding {
   double slowdown() const;
 };
 
-/// That of a layout, with `steps` steps of Newton–Schulz.
+/// What a layout means with `steps` steps of Newton–Schulz.
 Sharding sharding_of(const Layout& layout, int steps = 5);
 
 /// The largest of the loads over their mean; 1: all are equal.

@@ -22,7 +22,7 @@ Matrix tp_slice(const Matrix& x, SplitDim dim, int tp, int tp_rank);
 /// matrix: (tp · rows) × cols or rows × (tp · cols).
 Matrix join_slices(const Flat& slices, Shape slice_shape, SplitDim dim, int tp);
 
-/// The same for slices that are matrices of their own, in rank order. For SplitDim::none the first is the whole.
+/// Joins slices that are matrices of their own, in rank order. For SplitDim::none the first is the whole.
 Matrix join_slices(const std::vector<const Matrix*>& slices, SplitDim dim);
 
 }  // namespace muonwalk

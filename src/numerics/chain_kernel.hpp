@@ -25,9 +25,8 @@ namespace muonwalk {
 /// Nothing else decides the bits: not the shape around an element, nor the tile it falls into, nor the thread or the
 /// kind of processor that computes it.
 struct ChainProduct {
-  Index rows = 0;   ///< of left and out
-  Index cols = 0;   ///< of right and out
-  Index depth = 0;  ///< columns of left, rows of right
+  Index rows = 0, cols = 0;
+  Index depth = 0;  ///< Columns of left, rows of right.
 
   const float* left = nullptr;            ///< rows × depth, or depth × rows where left_transposed
   bool left_transposed = false;           ///< multiply leftᵀ; in fp32 alone
@@ -51,11 +50,9 @@ struct ChainKernel {
   using Columns = void (*)(const ChainProduct& product, Index first, Index last, float* left_room, float* right_room);
 
   const char* name;  ///< "plain", "avx2", "avx512" or "avx512_bf16"
-  Index panel_cols;  ///< columns of `out` that are computed together
-  Columns fp32;      ///< computes in fp32
-  Columns bf16;      ///< computes in bf16
-  Index left_room;   ///< floats
-  Index right_room;  ///< floats
+  Index panel_cols;  ///< Columns of `out` that are computed together.
+  Columns fp32, bf16;
+  Index left_room, right_room;  ///< Counted in floats.
 };
 
 }  // namespace muonwalk

@@ -22,20 +22,17 @@ constexpr const char* element_name(ElementType type) {
 /// The ElementType of float, bfloat16 and std::byte.
 template <class T>
 struct ElementTypeOf;
-/// Of float.
 template <>
 struct ElementTypeOf<float> {
-  static constexpr ElementType value = ElementType::float32;  ///< float32
+  static constexpr ElementType value = ElementType::float32;
 };
-/// Of bfloat16.
 template <>
 struct ElementTypeOf<bfloat16> {
-  static constexpr ElementType value = ElementType::bfloat16;  ///< bfloat16
+  static constexpr ElementType value = ElementType::bfloat16;
 };
-/// Of std::byte.
 template <>
 struct ElementTypeOf<std::byte> {
-  static constexpr ElementType value = ElementType::bytes;  ///< bytes
+  static constexpr ElementType value = ElementType::bytes;
 };
 
 }  // namespace muonwalk

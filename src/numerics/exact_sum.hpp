@@ -17,15 +17,12 @@ namespace muonwalk {
 /// sum any more: finite() says so, value() is a NaN, and so it stays whatever is added.
 class ExactSum {
  public:
-  /// The accumulator's digits, of 32 bits each.
-  static constexpr int kDigits = 20;
-  /// The size of its form as bytes.
+  static constexpr int kDigits = 20;  ///< Of 32 bits each.
   static constexpr int kBytes = 4 * kDigits + 4;
 
   /// Adds the squares of `count` numbers. Numbers are first added up by their exponents, so that one takes a few
   /// instructions, and a call about as long as a thousand of them besides; give it long ranges.
   void add_squares(const float* values, Index count);
-  /// Adds another sum, for example another rank's.
   void add(const ExactSum& other);
 
   /// False once a NaN or an infinity was added.

@@ -22,34 +22,20 @@ class Matrix {
   /// Views `values` (row-major) as rows × cols. Throws std::invalid_argument when the sizes do not match.
   Matrix(Index rows, Index cols, Flat values);
 
-  /// The size of one dimension; may be 0.
-  /// @{
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
-  /// @}
-  /// rows · cols.
   Index size() const { return rows_ * cols_; }
-  /// Bytes of the values: 4 · size().
   Index bytes() const { return size() * Index{sizeof(float)}; }
-  /// True when it has no element.
   bool empty() const { return size() == 0; }
 
   /// The row-major values, size() of them.
-  /// @{
   float* data() { return values_.data(); }
   const float* data() const { return values_.data(); }
-  /// @}
   /// Element (row, col). Indices are not checked.
-  /// @{
   float& operator()(Index row, Index col) { return values_[row * cols_ + col]; }
   float operator()(Index row, Index col) const { return values_[row * cols_ + col]; }
-  /// @}
-
-  /// The row-major values.
-  /// @{
   Flat& flat() { return values_; }
   const Flat& flat() const { return values_; }
-  /// @}
 
   /// A copy with rows and columns exchanged, cols × rows.
   Matrix transposed() const;

@@ -10,28 +10,25 @@ namespace muonwalk {
 /// bytes. It is how a lesson shows "peak elements on a rank" as a counted number and not as an opinion.
 class MemoryMeter {
  public:
-  /// This many elements more are held, which take this many bytes.
   void add(std::int64_t elements, std::int64_t bytes) {
     live_ += elements;
     live_bytes_ += bytes;
     if (live_ > peak_) peak_ = live_;
     if (live_bytes_ > peak_bytes_) peak_bytes_ = live_bytes_;
   }
-  /// This many fewer are held.
   void remove(std::int64_t elements, std::int64_t bytes) {
     live_ -= elements;
     live_bytes_ -= bytes;
   }
 
-  /// Elements held now.
   std::int64_t live() const { return live_; }
   /// The most elements held at one time since the start or the last `restart_peak`.
   std::int64_t peak() const { return peak_; }
   /// Forgets the peak: counting starts again from what is held now.
   void restart_peak() { peak_ = live_; }
 
-  /// The same in bytes, with a peak that is forgotten by itself: so a step can be looked at phase by phase while the
-  /// elements are counted to its end.
+  /// What is held in bytes, with a peak that is forgotten by itself: so a step can be looked at phase by phase while
+  /// the elements are counted to its end.
   /// @{
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t peak_bytes() const { return peak_bytes_; }
@@ -86,7 +83,7 @@ struct MeteredAllocator {
 /// A flat buffer of elements, for example a DP shard or a bucket.
 template <class T>
 using FlatOf = std::vector<T, MeteredAllocator<T>>;
-/// The same of float32, the type in which everything is computed.
+/// A flat buffer of float32, the type in which everything is computed.
 using Flat = FlatOf<float>;
 
 }  // namespace muonwalk

@@ -11,31 +11,31 @@ namespace muonwalk {
 
 /// The coefficients of the quintic iteration φ(σ) = a σ + b σ³ + c σ⁵ (Keller Jordan, "Muon", 2024).
 struct Quintic {
-  float a = 3.4445f;   ///< of σ
-  float b = -4.7750f;  ///< of σ³
-  float c = 2.0315f;   ///< of σ⁵
+  float a = 3.4445f;
+  float b = -4.7750f;
+  float c = 2.0315f;
 };
 
 /// What Newton–Schulz divides a matrix by before its first step, so that no singular value is above 1, and when.
 /// Implementations differ here; the defaults are those of Keller Jordan's.
 struct Normalization {
-  double epsilon = 1e-7;    ///< ε, which keeps a zero matrix from being divided by zero
-  bool floor = false;       ///< true: divide by max(cushion · ‖X‖, ε); false: by cushion · ‖X‖ + ε
-  double cushion = 1;       ///< above 1 where coefficients need a largest singular value that is below 1
-  bool round_first = true;  ///< in bf16: round X, then divide, and round again; false: divide in float32, then round
+  double epsilon = 1e-7;    ///< It keeps a zero matrix from being divided by zero.
+  bool floor = false;       ///< Divide by max(cushion · ‖X‖, ε), and not by cushion · ‖X‖ + ε.
+  double cushion = 1;       ///< Some coefficients need a largest singular value below 1, and so a cushion above 1.
+  bool round_first = true;  ///< In bf16: round X, divide, and round again. If not: divide in float32, then round.
 };
 
 /// How newton_schulz iterates.
 struct NewtonSchulzSettings {
-  int steps = 5;                          ///< how often; 0 leaves it at the normalization
-  Precision precision = Precision::fp32;  ///< bf16 rounds inputs and results to bfloat16
-  Quintic quintic = {};                   ///< the polynomial of every step
-  Products products = Products::eigen;    ///< what computes its products
-  int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
+  int steps = 5;  ///< 0 leaves it at the normalization.
+  Precision precision = Precision::fp32;
+  Quintic quintic = {};
+  Products products = Products::eigen;
+  int threads = 1;  ///< OpenMP threads in the products, which never change a bit.
   /// A polynomial for each step in place of the one above: step k takes number k, or the last one.
   std::vector<Quintic> schedule = {};
-  Normalization normalization = {};  ///< what comes before the first step
-  bool product_first = false;        ///< B = b A + c (A A) in place of b A + (c A) A: other roundings
+  Normalization normalization = {};
+  bool product_first = false;  ///< B = b A + c (A A) in place of b A + (c A) A rounds differently.
   /// A tall X is not transposed: A = Xᵀ X and X ← a X + X B. The sums are the same, term by term, so it makes a
   /// difference only where rounding leaves B asymmetric: in bf16, unless product_first.
   bool from_the_right = false;
@@ -74,12 +74,12 @@ class ChainEngineScope {
 /// steps · (4 m²n + 2 m³) with m = min(rows, cols), n = max(rows, cols); 20 m²n + 10 m³ for five steps.
 double newton_schulz_flops(Index rows, Index cols, int steps = 5);
 
-/// The same for a piece of a matrix, rows × cols, if A is the sum of X Xᵀ over the pieces: A is rows × rows, whichever
-/// side is the longer one.
+/// The floating point operations on a piece of a matrix, rows × cols, if A is the sum of X Xᵀ over the pieces: A is
+/// rows × rows, whichever side is the longer one.
 double newton_schulz_flops_of_piece(Index rows, Index cols, int steps = 5);
 
-/// What is left of them when half of each symmetric product is mirrored from the other, which is what both engines do:
-/// steps · (3 m²n + m³). In bf16 steps · (3 m²n + 2 m³), because rounding c A leaves (c A) A asymmetric.
+/// The floating point operations when half of each symmetric product is mirrored from the other, which is what both
+/// engines do: steps · (3 m²n + m³). In bf16 steps · (3 m²n + 2 m³), because rounding c A leaves (c A) A asymmetric.
 double newton_schulz_flops_by_halves(Index rows, Index cols, Precision precision, int steps = 5);
 
 /// The singular values of x in double precision, largest first: min(rows, cols) of them.

@@ -4,59 +4,73 @@
 
 namespace muonwalk {
 
-void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
-  ChainProduct square;  // A = X Xᵀ
-  square.rows = square.cols = x.rows();
-  square.depth = x.cols();
-  square.left = square.right = x.data();
+ChainProduct chain_square(Index m, Index n, Precision precision, const float* x, float* a) {
+  ChainProduct square;
+  square.rows = square.cols = m;
+  square.depth = n;
+  square.left = square.right = x;
   square.right_transposed = true;
   square.symmetric = true;
-  square.out = buffers.a.data();
-  square.precision = settings.precision;
-  compute(square, settings.threads);
+  square.out = a;
+  square.precision = precision;
+  return square;
+}
+
+ChainProduct chain_polynomial(Index m, const Quintic& q, Precision precision, const float* a, const float* scaled,
+                              float* b) {
+  ChainProduct polynomial;
+  polynomial.rows = polynomial.cols = polynomial.depth = m;
+  polynomial.left = polynomial.right = polynomial.addend = a;
+  polynomial.addend_scale = q.b;
+  polynomial.out = b;
+  polynomial.precision = precision;
+  if (precision == Precision::bf16) {
+    // Rounded, c A is symmetric, but its product with A is not: the sum over k of (c A)(i, k) A(k, j) has c A rounded
+    // in row i, and that for (j, i) in row j. All of it is computed.
+    polynomial.left = scaled;
+  } else {
+    polynomial.left_scale = q.c;
+    polynomial.symmetric = true;  // up to the last bit of c A, where the half below the diagonal decides
+  }
+  return polynomial;
+}
+
+ChainProduct chain_next(Index m, Index n, const Quintic& q, Precision precision, const float* x, const float* b,
+                        float* next) {
+  ChainProduct update;
+  update.rows = update.depth = m;
+  update.cols = n;
+  update.left = b;
+  update.right = update.addend = x;
+  update.addend_scale = q.a;
+  update.out = next;
+  update.precision = precision;
+  return update;
+}
+
+void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
+  compute(chain_square(x.rows(), x.cols(), settings.precision, x.data(), buffers.a.data()), settings.threads);
 }
 
 void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   const bool in_bf16 = settings.precision == Precision::bf16;
   const Quintic& q = settings.quintic;
-  ChainProduct polynomial;  // B = b A + (c A) A, or b A + c (A A)
-  polynomial.rows = polynomial.cols = polynomial.depth = x.rows();
-  polynomial.left = polynomial.right = polynomial.addend = buffers.a.data();
-  polynomial.addend_scale = q.b;
-  polynomial.out = buffers.b.data();
-  polynomial.precision = settings.precision;
-  if (settings.product_first) {
-    polynomial.addend = nullptr;
-    polynomial.symmetric = true;
-  } else if (in_bf16) {
-    // Rounded, c A is symmetric, but its product with A is not: the sum over k of (c A)(i, k) A(k, j) has c A rounded
-    // in row i, and that for (j, i) in row j. All of it is computed.
-    for (Index i = 0; i < buffers.a.size(); ++i) buffers.scaled.data()[i] = nearest_bf16(q.c * buffers.a.data()[i]);
-    polynomial.left = buffers.scaled.data();
-  } else {
-    polynomial.left_scale = q.c;
-    polynomial.symmetric = true;  // up to the last bit of c A, where the half below the diagonal decides
-  }
-  compute(polynomial, settings.threads);
-  if (settings.product_first) {
-    for (Index i = 0; i < buffers.a.size(); ++i) {
-      const float linear = q.b * buffers.a.data()[i], square_term = q.c * buffers.b.data()[i];
-      buffers.b.data()[i] =
-          in_bf16 ? nearest_bf16(nearest_bf16(linear) + nearest_bf16(square_term)) : linear + square_term;
+  float *const a = buffers.a.data(), *const b = buffers.b.data(), *const scaled = buffers.scaled.data();
+  const Index size = buffers.a.size();
+  if (settings.product_first) {  // B = b A + c (A A)
+    ChainProduct square = chain_square(x.rows(), x.rows(), settings.precision, a, b);
+    square.right_transposed = false;
+    compute(square, settings.threads);
+    for (Index i = 0; i < size; ++i) {
+      const float linear = q.b * a[i], square_term = q.c * b[i];
+      b[i] = in_bf16 ? nearest_bf16(nearest_bf16(linear) + nearest_bf16(square_term)) : linear + square_term;
     }
-  } else if (settings.from_the_right) {
-    transpose_in_place(buffers.b);
+  } else {
+    for (Index i = 0; in_bf16 && i < size; ++i) scaled[i] = nearest_bf16(q.c * a[i]);
+    compute(chain_polynomial(x.rows(), q, settings.precision, a, scaled, b), settings.threads);
+    if (settings.from_the_right) transpose_in_place(buffers.b);
   }
-
-  ChainProduct update;  // X ← a X + B X
-  update.rows = update.depth = x.rows();
-  update.cols = x.cols();
-  update.left = buffers.b.data();
-  update.right = update.addend = x.data();
-  update.addend_scale = q.a;
-  update.out = buffers.next.data();
-  update.precision = settings.precision;
-  compute(update, settings.threads);
+  compute(chain_next(x.rows(), x.cols(), q, settings.precision, x.data(), b, buffers.next.data()), settings.threads);
 }
 
 }  // namespace muonwalk

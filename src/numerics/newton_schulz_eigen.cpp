@@ -53,13 +53,6 @@ void mirror(View& symmetric, Index top, Index rows) {
     for (Index j = top; j < i; ++j) symmetric(j, i) = symmetric(i, j);
 }
 
-void gram_in_fp32(ConstView x, View a, int threads) {
-  in_stripes(x.rows(), threads, [&](Index top, Index rows) {  // A = X Xᵀ
-    a.block(top, 0, rows, top + rows).noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
-    mirror(a, top, rows);
-  });
-}
-
 void update_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
   const Index m = x.rows();
   const Quintic& q = settings.quintic;
@@ -89,12 +82,11 @@ auto rounded(const Expression& expression) {
   return expression.unaryExpr([](float value) { return nearest_bf16(value); });
 }
 
-// The same with every result rounded.
-void gram_in_bf16(ConstView x, View a, int threads) {
-  in_stripes(x.rows(), threads, [&](Index top, Index rows) {  // A = X Xᵀ
+void gram(ConstView x, View a, const NewtonSchulzSettings& settings) {
+  in_stripes(x.rows(), settings.threads, [&](Index top, Index rows) {  // A = X Xᵀ
     auto stripe = a.block(top, 0, rows, top + rows);
     stripe.noalias() = x.middleRows(top, rows) * x.topRows(top + rows).transpose();
-    stripe = rounded(stripe);
+    if (settings.precision == Precision::bf16) stripe = rounded(stripe);
     mirror(a, top, rows);
   });
 }
@@ -131,8 +123,7 @@ void update_in_bf16(ConstView x, View a, View b, View ca, View next, const Newto
 void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {
   if (x.empty()) return;
   fix_cache_sizes();
-  (settings.precision == Precision::fp32 ? gram_in_fp32 : gram_in_bf16)(eigen_view(x), eigen_view(buffers.a),
-                                                                        settings.threads);
+  gram(eigen_view(x), eigen_view(buffers.a), settings);
 }
 
 void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers) {

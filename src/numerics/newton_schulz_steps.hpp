@@ -1,5 +1,6 @@
 #pragma once
 
+#include "src/numerics/chain_kernel.hpp"
 #include "src/numerics/newton_schulz.hpp"
 
 namespace muonwalk {
@@ -9,10 +10,10 @@ struct NewtonSchulzBuffers {
   /// For an X of m × n. Only bf16 rounds c A, which then needs a place of its own.
   NewtonSchulzBuffers(Index m, Index n, Precision precision)
       : a(m, m), b(m, m), scaled(precision == Precision::bf16 ? Matrix(m, m) : Matrix()), next(m, n) {}
-  Matrix a;       ///< X Xᵀ, m × m
-  Matrix b;       ///< b A + (c A) A, m × m
-  Matrix scaled;  ///< c A, m × m in bf16, else empty
-  Matrix next;    ///< a X + B X, m × n
+  Matrix a;       // X Xᵀ, m × m
+  Matrix b;       // b A + (c A) A, m × m
+  Matrix scaled;  // c A, m × m in bf16, else empty
+  Matrix next;    // a X + B X, m × n
 };
 
 /// A step in two halves, in Eigen's words or with chains: buffers.a = X Xᵀ from X, m × n; then buffers.next = a X + B X
@@ -24,6 +25,16 @@ void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSch
 void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void chain_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
+/// @}
+
+/// The three chain products of a step, for a processor or a GPU, where the matrices lie: A = X Xᵀ; B = b A + (c A) A,
+/// for which bf16 takes c A, rounded, from `scaled`; and the next X, a X + B X. X is m × n.
+/// @{
+ChainProduct chain_square(Index m, Index n, Precision precision, const float* x, float* a);
+ChainProduct chain_polynomial(Index m, const Quintic& q, Precision precision, const float* a, const float* scaled,
+                              float* b);
+ChainProduct chain_next(Index m, Index n, const Quintic& q, Precision precision, const float* x, const float* b,
+                        float* next);
 /// @}
 
 /// What newton_schulz is made of, in this order: the first two once, the others for step 1, 2, …, settings.steps. Each

@@ -14,8 +14,8 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
 /// Names one random tensor: the same (seed, tensor) gives the same values everywhere, whoever asks for which part of
 /// them.
 struct RandomTensor {
-  std::uint64_t seed = 0;    ///< that of the run
-  std::uint64_t tensor = 0;  ///< the tensor's number in it
+  std::uint64_t seed = 0;    ///< The run's seed.
+  std::uint64_t tensor = 0;  ///< The tensor's number in the run.
 };
 
 /// Element number `element` of a random tensor: mean 0, variance 1, bell-shaped between ±2√3. It is the sum of the

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "src/numerics/matrix.hpp"
 
 namespace muonwalk {
@@ -26,38 +28,26 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads 
 /// work. left and right m × k, out m × m (resized), exactly symmetric in its bits.
 void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int threads = 1);
 
-/// Some columns of a matrix, or all of them, to look at: element (i, j) is data[i · row + j]. It is valid as long as
-/// the matrix is neither resized nor freed.
-struct ConstMatrixView {
-  const float* data = nullptr;  ///< element (0, 0)
-  Index rows = 0;               ///< how many there are
-  Index cols = 0;               ///< how many of the matrix's columns are seen
-  Index row = 0;                ///< from one row to the next, at least cols
-  /// Nothing, all of a matrix, or what it says.
-  /// @{
-  ConstMatrixView() = default;
-  ConstMatrixView(const Matrix& all) : data(all.data()), rows(all.rows()), cols(all.cols()), row(all.cols()) {}
-  ConstMatrixView(const float* first, Index height, Index width, Index from_row_to_row)
-      : data(first), rows(height), cols(width), row(from_row_to_row) {}
-  /// @}
-};
+/// Some columns of a matrix, or all of them: element (i, j) is data[i · row + j]. A view is valid as long as the matrix
+/// is neither resized nor freed.
+template <class Element>
+struct ViewOf {
+  using Whole = std::conditional_t<std::is_const_v<Element>, const Matrix, Matrix>;
 
-/// The same, to write to.
-struct MatrixView {
-  float* data = nullptr;  ///< element (0, 0)
-  Index rows = 0;         ///< how many there are
-  Index cols = 0;         ///< how many of the matrix's columns are seen
-  Index row = 0;          ///< from one row to the next, at least cols
-  /// Nothing, all of a matrix, or what it says.
-  /// @{
-  MatrixView() = default;
-  MatrixView(Matrix& all) : data(all.data()), rows(all.rows()), cols(all.cols()), row(all.cols()) {}
-  MatrixView(float* first, Index height, Index width, Index from_row_to_row)
+  ViewOf() = default;
+  ViewOf(Whole& all) : data(all.data()), rows(all.rows()), cols(all.cols()), row(all.cols()) {}
+  ViewOf(Element* first, Index height, Index width, Index from_row_to_row)
       : data(first), rows(height), cols(width), row(from_row_to_row) {}
-  /// @}
-  /// To look at alone.
-  operator ConstMatrixView() const { return {data, rows, cols, row}; }
+  template <class Other, std::enable_if_t<std::is_same_v<const Other, Element>, int> = 0>
+  ViewOf(const ViewOf<Other>& other) : ViewOf(other.data, other.rows, other.cols, other.row) {}
+
+  Element* data = nullptr;  ///< element (0, 0)
+  Index rows = 0;
+  Index cols = 0;  ///< how many of the matrix's columns are seen
+  Index row = 0;   ///< from one row to the next, at least cols
 };
+using ConstMatrixView = ViewOf<const float>;  ///< to look at
+using MatrixView = ViewOf<float>;             ///< to write to
 
 /// Rows first_row, … and columns first_col, … of a matrix, so many of each.
 /// @{

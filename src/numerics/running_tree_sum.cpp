@@ -26,12 +26,6 @@ bool same_shapes(const std::vector<Array>& a, const std::vector<Array>& b) {
 
 }  // namespace
 
-int running_sums(Index leaves) {
-  int ones = 0;
-  for (; leaves > 0; leaves >>= 1) ones += static_cast<int>(leaves & 1);
-  return ones;
-}
-
 template <class Array>
 void RunningTreeSum<Array>::add(Index number, std::vector<Array>&& leaf) {
   if (number != leaves_)

@@ -6,11 +6,6 @@
 
 namespace muonwalk {
 
-/// How many sums a RunningTreeSum holds once it has been given this many leaves: a one in the binary digits of
-/// `leaves` is a sum of as many leaves as the digit counts. While leaf number `leaves` is being added, it holds one
-/// more; so of m leaves it never holds more than ⌊log2 m⌋ + 1.
-int running_sums(Index leaves);
-
 /// tree_sum of leaves that come one after the other, as the gradients of micro-batches do: the same additions in the
 /// same order, so the same bits, without holding all leaves at once. A leaf is a list of arrays (`Array` is Flat or
 /// Matrix), for example one gradient per parameter; each array has a tree of its own.
@@ -23,7 +18,8 @@ class RunningTreeSum {
   void add(Index number, std::vector<Array>&& leaf);
   /// How many leaves have been added: the number of the next one.
   Index leaves() const { return leaves_; }
-  /// How many sums are held now: running_sums(leaves()).
+  /// How many sums are held now: of m leaves, as many as the binary digits of m have ones, and while a leaf is being
+  /// added one more, so never more than ⌊log2 m⌋ + 1.
   int sums() const { return static_cast<int>(sums_.size()); }
   /// The sum of all leaves so far, and forgets them: the next leaf is number 0 again. Throws std::logic_error where
   /// there was no leaf.

@@ -16,12 +16,30 @@ namespace {
 // end are the odd ones, which join from the top down.
 constexpr int max_depth = 64;  // one subtree for every bit of a count
 
-// The number of joins that follow leaf number `leaf`: the trailing ones of its number.
-int joins_after(Index leaf) {
-  int joins = 0;
-  for (; leaf & 1; leaf >>= 1) ++joins;
-  return joins;
-}
+class Carries {
+ public:
+  // A leaf has been put on the stack; join(below, top) adds what lies at these two places up into the first.
+  template <class Join>
+  void pushed(const Join& join) {
+    ++depth_;
+    for (Index leaf = leaves_++; leaf & 1; leaf >>= 1) join_top(join);
+  }
+  // No leaf comes any more: the sum is at place 0.
+  template <class Join>
+  void finish(const Join& join) {
+    while (depth_ > 1) join_top(join);
+  }
+  std::size_t depth() const { return depth_; }
+
+ private:
+  template <class Join>
+  void join_top(const Join& join) {
+    --depth_;
+    join(depth_ - 1, depth_);
+  }
+  Index leaves_ = 0;
+  std::size_t depth_ = 0;
+};
 
 // The tree over element ranges of the parts, one block of elements at a time, so that the stack stays in the cache.
 constexpr Index block = 256;
@@ -34,13 +52,13 @@ void store(const float* values, Index count, bfloat16* out) { to_bf16(values, co
 template <class T>
 T tree_sum_of_leaves(const T* leaves, Index count) {
   std::array<T, max_depth> stack{};
-  std::size_t depth = 0;
+  const auto join = [&](std::size_t below, std::size_t top) { stack[below] = stack[below] + stack[top]; };
+  Carries carries;
   for (Index leaf = 0; leaf < count; ++leaf) {
-    stack[depth++] = leaves[leaf];
-    for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
-      stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+    stack[carries.depth()] = leaves[leaf];
+    carries.pushed(join);
   }
-  for (; depth > 1; --depth) stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+  carries.finish(join);
   return stack[0];
 }
 
@@ -53,14 +71,14 @@ void tree_sum_of_parts(const std::vector<const T*>& parts, Index count, T* out) 
   std::vector<float> stack(static_cast<std::size_t>(depth_needed * block));
   for (Index start = 0; start < count; start += block) {
     const Index width = std::min(block, count - start);
-    int depth = 0;
-    const auto level = [&](int i) { return stack.data() + i * width; };
-    for (Index leaf = 0; leaf < leaves; ++leaf) {
-      load(parts[static_cast<std::size_t>(leaf)] + start, width, level(depth++));
-      for (int joins = joins_after(leaf); joins > 0; --joins, --depth)
-        add_onto(level(depth - 2), level(depth - 1), width);
+    const auto level = [&](std::size_t i) { return stack.data() + static_cast<Index>(i) * width; };
+    const auto join = [&](std::size_t below, std::size_t top) { add_onto(level(below), level(top), width); };
+    Carries carries;
+    for (const T* part : parts) {
+      load(part + start, width, level(carries.depth()));
+      carries.pushed(join);
     }
-    for (; depth > 1; --depth) add_onto(level(depth - 2), level(depth - 1), width);
+    carries.finish(join);
     if (leaves == 0) std::fill_n(level(0), width, 0.0f);
     // Every part of this block has been read by now, so out may be one of the parts.
     store(level(0), width, out + start);
@@ -115,10 +133,9 @@ double pairwise_sum_of_squares(const float* values, Index count) {
   // operations.
   constexpr Index lanes = 16;
   constexpr Index leaf_size = 1024;
-  std::array<double, max_depth> stack{};
-  std::size_t depth = 0;
-  Index leaf = 0;
-  for (Index start = 0; start < count; start += leaf_size, ++leaf) {
+  std::vector<double> leaves;
+  leaves.reserve(static_cast<std::size_t>(count / leaf_size + 1));
+  for (Index start = 0; start < count; start += leaf_size) {
     const Index stop = std::min(start + leaf_size, count);
     double sums[lanes] = {};
     Index i = start;
@@ -135,11 +152,9 @@ double pairwise_sum_of_squares(const float* values, Index count) {
     for (Index half = lanes / 2; half > 0; half /= 2) {
       for (Index lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
     }
-    stack[depth++] = sums[0];
-    for (int joins = joins_after(leaf); joins > 0; --joins, --depth) stack[depth - 2] += stack[depth - 1];
+    leaves.push_back(sums[0]);
   }
-  for (; depth > 1; --depth) stack[depth - 2] += stack[depth - 1];
-  return stack[0];
+  return tree_sum(leaves.data(), static_cast<Index>(leaves.size()));
 }
 
 double frobenius_norm(const Matrix& x) { return std::sqrt(pairwise_sum_of_squares(x.data(), x.size())); }

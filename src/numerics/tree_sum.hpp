@@ -14,21 +14,20 @@ float tree_sum(const float* leaves, Index count);
 double tree_sum(const double* leaves, Index count);
 /// @}
 
-/// The same tree over whole arrays: out[i] = tree over r of parts[r][i], for i < count. With `parts.size()` a power of
+/// The tree over whole arrays: out[i] = tree over r of parts[r][i], for i < count. With `parts.size()` a power of
 /// two, grouping the leaves by rank first gives the same bits. `out` may be one of the parts.
 void tree_sum(const std::vector<const float*>& parts, Index count, float* out);
 
-/// The same for arrays of equal length, at least one of them; returns the sum. Throws std::invalid_argument where
-/// lengths differ.
+/// The sum of arrays, at least one. Throws std::invalid_argument where their lengths differ.
 Flat tree_sum(const std::vector<Flat>& parts);
 
-/// The same for bfloat16 leaves: added in float32, rounded once at the end.
+/// The tree over arrays of bfloat16: added in float32, rounded once at the end.
 void tree_sum(const std::vector<const bfloat16*>& parts, Index count, bfloat16* out);
 
 /// left[i] ← left[i] + right[i], for i < count: the step that all these sums are made of.
 void add_onto(float* left, const float* right, Index count);
 
-/// The same for all elements of two matrices. Throws std::invalid_argument where their shapes differ.
+/// Adds all elements of a matrix onto another. Throws std::invalid_argument where their shapes differ.
 void add_onto(Matrix& left, const Matrix& right);
 
 /// The leaves added as a textbook's ring reduce-scatter adds piece number `piece`: it begins with the leaf of the next

@@ -17,12 +17,6 @@ constexpr std::size_t kRepeatsWorthFolding = 6;  // operations that a fold must 
 
 using Row = std::array<std::string, 5>;  // number, what, matrix, shape or elements, and what it costs
 
-std::string flops_text(double flops) {
-  if (flops == 0) return "";
-  if (flops < 1e6) return number_text(static_cast<long long>(flops)) + " FLOP";
-  return flops < 1e9 ? fmt::format("{:.2f} MFLOP", flops / 1e6) : fmt::format("{:.2f} GFLOP", flops / 1e9);
-}
-
 // What an operation adds to a rank's FLOPs or bytes is the fold over it alone.
 Row row_of(const Operation& operation, const Plan& plan, const std::vector<std::string>& names, Index& held) {
   if (const Work* work = std::get_if<Work>(&operation))

@@ -13,8 +13,8 @@ SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings setting
   }
 }
 
-// README.md and the start page show this function (tools/serial_muon.py). Every line that computes says at its end how
-// much of the matrix it needs.
+// README.md and the start page show this function (docs/make/serial_muon.py). Every line that computes says at its end
+// how much of the matrix it needs.
 void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name) {
   const bool bf16 = settings.precision == Precision::bf16;
   const float mu = settings.momentum;

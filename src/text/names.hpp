@@ -21,13 +21,13 @@ constexpr std::size_t kListedNames = 40;
 /// has: "layers.0…weight (300 characters)".
 std::string visible_name(const std::string& name);
 
-/// The same where there is room for `most` characters only (at least 3), and none for how many it has.
+/// The name in at most `most` characters (at least 3), without how many it has.
 std::string visible_name(const std::string& name, int most);
 
 /// Several names with commas between, and how many more there are where they are many: "w, bias and 3 more".
 std::string visible_names(const std::vector<std::string>& names);
 
-/// The same for a sentence, in quotes: "\"w\"". Quotes and backslashes in the name are preceded by a backslash.
+/// The name for a sentence, in quotes: "\"w\"". Quotes and backslashes in the name are preceded by a backslash.
 std::string in_quotes(const std::string& name);
 
 /// A value as it can stand behind its option: as it was typed where that is a plain word, '' where it is empty, else in

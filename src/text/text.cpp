@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
-#include <cstdlib>
-
-#include "src/text/output_columns.hpp"
 
 namespace muonwalk {
 namespace {
@@ -24,7 +22,13 @@ std::size_t byte_of_character(const std::string& text, int count) {
   return at;
 }
 
+std::atomic<int> columns_of_output{kColumns};  // ranks that are threads read it as well
+
 }  // namespace
+
+int output_columns() { return columns_of_output; }
+
+void set_output_columns(int columns) { columns_of_output = std::clamp(columns, 60, kColumns); }
 
 int text_width(const std::string& text) {
   int width = 0;
@@ -109,23 +113,6 @@ std::string ranks_text(const std::vector<int>& ranks, int of) {
   return text_width(all) <= 13 ? all : fmt::format("{} ranks: {}…", ranks.size(), ranks.front());
 }
 
-std::string number_text(long long number) {
-  std::string digits = fmt::format("{}", number);
-  const int first = number < 0 ? 1 : 0;
-  for (int at = static_cast<int>(digits.size()) - 3; at > first; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
-std::string bytes_text(long long bytes) { return number_text(bytes) + " B"; }
-
-std::string ms_text(std::int64_t ns) {
-  const double ms = static_cast<double>(ns) / 1e6;
-  return ns != 0 && std::abs(ns) < 100'000 ? fmt::format("{:.4f}", ms) : fmt::format("{:.2f}", ms);
-}
-
-std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string bar_text(long long begin, long long end, long long of) {
   constexpr int kCells = 8;
   std::string bar;
@@ -188,10 +175,6 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (const std::string& line : table_lines(rows, SIZE_MAX)) text += line + "\n";
   return text;
-}
-
-std::string count_text(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace muonwalk

@@ -6,12 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "src/text/units.hpp"
+
 namespace muonwalk {
 
 /// The one place for how wide a text is and where it is broken: everything that is printed or drawn asks here.
 
 /// The width that all output keeps to.
 constexpr int kColumns = 100;
+
+/// How wide a printed line may be: kColumns, unless somebody has less room. What breaks or aligns lines asks here;
+/// tables that are made of cells keep the width of their cells.
+int output_columns();
+
+/// From here on lines are at most `columns` wide, of at least 60 and at most kColumns: a cell of a notebook shows 88.
+/// Call it before any rank is started.
+void set_output_columns(int columns);
 
 /// The number of columns that a UTF-8 text takes: one per character, none for colours (ESC [ … m).
 int text_width(const std::string& text);
@@ -44,18 +54,6 @@ void append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 /// "every rank", "rank 2", "ranks 0–3", "ranks 0, 2, 5", "5 ranks: 0…"; at most 13 columns.
 std::string ranks_text(const std::vector<int>& ranks, int of);
 
-/// "1,430,560".
-std::string number_text(long long number);
-
-/// "48 B".
-std::string bytes_text(long long bytes);
-
-/// Nanoseconds as milliseconds: "248.45"; four digits after the point below a tenth of a millisecond.
-std::string ms_text(std::int64_t ns);
-
-/// A share, from 0 to 1: "61.0 %".
-std::string percent_text(double share);
-
 /// Eight cells, those filled that the part [begin, end) of `of` touches.
 std::string bar_text(long long begin, long long end, long long of);
 
@@ -75,9 +73,9 @@ std::string numbers_text(const Numbers& numbers, int width) {
 }
 /// @}
 
-/// Rows of cells as lines: every column as wide as its widest cell, two spaces between columns, no spaces at the end of
-/// a line. The first `left` columns begin at the left, the others, numbers, end at the right. Every row may have as
-/// many cells as it likes.
+/// Rows of cells as lines (in new code, take Table from table.hpp instead): every column as wide as its widest cell,
+/// two spaces between columns, no spaces at the end of a line. The first `left` columns begin at the left, the others,
+/// numbers, end at the right. Every row may have as many cells as it likes.
 std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
 /// The same as one text, without a line end behind the last line.
@@ -85,8 +83,5 @@ std::string joined_table(const std::vector<std::vector<std::string>>& rows, std:
 
 /// Rows as lines of one text, all columns at the left, with a line end behind each.
 std::string text_table(const std::vector<std::vector<std::string>>& rows);
-
-/// "1 bucket", "3 buckets".
-std::string count_text(std::int64_t count, const std::string& noun);
 
 }  // namespace muonwalk

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/optim/parameter_groups.hpp"
-#include "src/pipeline/stage.hpp"
 #include "src/train/clipping.hpp"
+#include "src/train/pipeline/stage.hpp"
 
 namespace muonwalk {
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "src/errors.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/text/names.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"
-#include "src/train/small_layer.hpp"
 
 namespace muonwalk {
 

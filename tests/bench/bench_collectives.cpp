@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "tests/comm/rank_runners.hpp"
 
@@ -123,8 +123,8 @@ void bench_threads() {
 }
 
 void bench_processes(int size) {
-  sim::Board board(sim::GlooDevice::board_keys(size) + 1,
-                   std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
+  sim::KeyStore board(sim::GlooDevice::board_keys(size) + 1,
+                      std::max(sim::GlooDevice::board_value_bytes(size), sizeof(Latencies)));
   const auto ends = on_processes(size, [&](int rank) {
     return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
       const Latencies latencies = measure(c);
@@ -148,7 +148,8 @@ void bench_processes(int size) {
 // ends.
 void bench_start(int dp, int tp, int pp, double target_ms) {
   const int size = dp * tp * pp;
-  sim::Board board(3 * sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(std::max({dp, tp, pp})));
+  sim::KeyStore board(3 * sim::GlooDevice::board_keys(size),
+                      sim::GlooDevice::board_value_bytes(std::max({dp, tp, pp})));
   const double start = now_ms();
   const auto ends = on_processes(size, [&](int rank) -> std::string {
     sim::GlooDevice device;

@@ -14,12 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include "sim/world/world.hpp"
+#include "sim/ranks/world.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
 #include "tests/bench/multiply_add_peak.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "src/numerics/philox.hpp"
-#include "src/strategies/strategy_cost.hpp"
+#include "src/optim/strategies/strategy_cost.hpp"
 #include "src/train/published_models.hpp"
 #include "tests/optim/rank_threads.hpp"
 

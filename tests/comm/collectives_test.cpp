@@ -298,19 +298,6 @@ TEST_CASE("calls: as a text, with what went in and out, and the other rank where
   CHECK(words(Kind::barrier, -1) == "dp barrier");
 }
 
-TEST_CASE("calls: equal when every member is") {
-  const Call call{"dp", CollectiveKind::broadcast, ElementType::float32, 3, 4, 1};
-  CHECK(call == Call(call));
-  const Call others[] = {
-      {"tp", call.kind, call.type, 3, 4, 1},          {"dp", CollectiveKind::recv, call.type, 3, 4, 1},
-      {"dp", call.kind, ElementType::bytes, 3, 4, 1}, {"dp", call.kind, call.type, 2, 4, 1},
-      {"dp", call.kind, call.type, 3, 5, 1},          {"dp", call.kind, call.type, 3, 4, 2}};
-  for (const Call& other : others) {
-    CAPTURE(text(other));
-    CHECK(call != other);
-  }
-}
-
 TEST_CASE("a group: rank and size must go together") {
   sim::MemoryGroup group(2, patient);
   const auto backend = group.backend(0);

@@ -37,8 +37,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-sim::Board board_of(int size) {
-  return sim::Board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+sim::KeyStore board_of(int size) {
+  return sim::KeyStore(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
 }
 
 // A barrier that nobody leaves before all are out of the group's own: who closes then interrupts no call.
@@ -55,7 +55,7 @@ class AllOut {
 };
 
 // What each rank's connect says, all of them at once.
-std::vector<std::string> errors_of_connecting(const std::vector<int>& ranks, int size, sim::Board& board,
+std::vector<std::string> errors_of_connecting(const std::vector<int>& ranks, int size, sim::KeyStore& store,
                                               milliseconds timeout) {
   std::vector<std::string> errors(ranks.size());
   std::vector<std::thread> threads;
@@ -63,7 +63,7 @@ std::vector<std::string> errors_of_connecting(const std::vector<int>& ranks, int
     threads.emplace_back([&, i] {
       sim::GlooDevice device;
       try {
-        device.connect("trio", ranks[i], size, board, timeout);
+        device.connect("trio", ranks[i], size, store, timeout);
       } catch (const std::exception& error) {
         errors[i] = error.what();
       }
@@ -145,22 +145,22 @@ TEST_CASE("an address that this machine does not have: a sentence that names it 
 
 TEST_CASE("connect: a number that no rank of the group has is refused, in a sentence, before anything is opened") {
   sim::GlooDevice device;
-  sim::Board board = board_of(3);
+  sim::KeyStore store = board_of(3);
   struct Numbers {
     int rank, size;
   };
   for (const Numbers& wrong : std::vector<Numbers>{{-1, 2}, {2, 2}, {7, 3}, {0, 0}, {0, -4}, {-1, 1}, {1, 1}}) {
     const std::string sentence = fmt::format(
         "rank {} of {} was to be connected in group some, but ranks go from 0 to size − 1", wrong.rank, wrong.size);
-    CHECK_THROWS_WITH_AS(device.connect("some", wrong.rank, wrong.size, board, milliseconds(100)), sentence.c_str(),
+    CHECK_THROWS_WITH_AS(device.connect("some", wrong.rank, wrong.size, store, milliseconds(100)), sentence.c_str(),
                          std::invalid_argument);
   }
 }
 
 TEST_CASE("a group of one over Gloo: knows that nothing was sent, and refuses every message") {
   sim::GlooDevice device;
-  sim::Board board(1, 8);  // nothing is written to it
-  const std::unique_ptr<Backend> alone = device.connect("one", 0, 1, board, milliseconds(100));
+  sim::KeyStore store(1, 8);  // nothing is written to it
+  const std::unique_ptr<Backend> alone = device.connect("one", 0, 1, store, milliseconds(100));
   const KernelTraffic traffic = alone->kernel_traffic();
   CHECK(traffic.known);
   CHECK(traffic.bytes_sent == 0);
@@ -176,9 +176,9 @@ TEST_CASE("a group of one over Gloo: knows that nothing was sent, and refuses ev
 
 TEST_CASE("connect: whoever has not come is named, and not one of those that have") {
   for (int missing = 0; missing < 3; ++missing) {
-    sim::Board board = board_of(3);
+    sim::KeyStore store = board_of(3);
     const std::vector<int> there = {missing == 0 ? 1 : 0, missing == 2 ? 1 : 2};
-    for (const std::string& error : errors_of_connecting(there, 3, board, milliseconds(150)))
+    for (const std::string& error : errors_of_connecting(there, 3, store, milliseconds(150)))
       CHECK(error ==
             fmt::format("the group trio can't be connected: its rank {} did not come within 150 ms; it has died, "
                         "hangs, or was never started",
@@ -187,11 +187,11 @@ TEST_CASE("connect: whoever has not come is named, and not one of those that hav
 }
 
 TEST_CASE("connect: when the run is given up, the ranks that wait for another hear why at once") {
-  sim::Board board = board_of(3);
-  board.on_set([&](const std::string& key, const std::vector<char>&) {
-    if (key == "trio/1/address/1") board.give_up("rank 5 failed");
+  sim::KeyStore store = board_of(3);
+  store.on_set([&](const std::string& key, const std::vector<char>&) {
+    if (key == "trio/1/address/1") store.give_up("rank 5 failed");
   });
-  for (const std::string& error : errors_of_connecting({1, 2}, 3, board, patient)) CHECK(error == "rank 5 failed");
+  for (const std::string& error : errors_of_connecting({1, 2}, 3, store, patient)) CHECK(error == "rank 5 failed");
 }
 
 namespace {
@@ -200,8 +200,8 @@ namespace {
 // theirs are; that of the one which listens, or that of the one which is going to connect.
 class Intruder {
  public:
-  Intruder(sim::Board& board, int a, int b, int size, bool at_listener) {
-    board.on_set([=](const std::string& key, const std::vector<char>& value) {
+  Intruder(sim::KeyStore& store, int a, int b, int size, bool at_listener) {
+    store.on_set([=](const std::string& key, const std::vector<char>& value) {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (key.find("/address/") == std::string::npos) return;
       const int rank = key.back() - '0';
@@ -246,9 +246,9 @@ class Intruder {
 TEST_CASE(
     "a stranger in place of one of three ranks: all say between whom it is, after the eighth time and not before") {
   for (const auto& [a, b] : std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {2, 0}}) {
-    sim::Board board = board_of(3);
-    Intruder intruder(board, a, b, 3, true);
-    const std::vector<std::string> errors = errors_of_connecting({0, 1, 2}, 3, board, patient);
+    sim::KeyStore store = board_of(3);
+    Intruder intruder(store, a, b, 3, true);
+    const std::vector<std::string> errors = errors_of_connecting({0, 1, 2}, 3, store, patient);
     const std::string sentence = fmt::format(
         "a process that is not a rank is connected to rank {} of group trio in place of rank {}, the last of 8 times "
         "that "
@@ -261,20 +261,20 @@ TEST_CASE(
 }
 
 TEST_CASE("a stranger that comes seven times and no more: the eighth time the ranks are connected") {
-  sim::Board board = board_of(3);
-  Intruder intruder(board, 0, 2, 3, true);
+  sim::KeyStore store = board_of(3);
+  Intruder intruder(store, 0, 2, 3, true);
   intruder.most = 7;
-  CHECK(joined(errors_of_connecting({0, 1, 2}, 3, board, patient)) == "");
+  CHECK(joined(errors_of_connecting({0, 1, 2}, 3, store, patient)) == "");
   CHECK(intruder.attempts == 8);
 }
 
 TEST_CASE("a stranger that a rank sees and whose peer then leaves: the time that is over is not blamed on the peer") {
-  sim::Board board = board_of(2);
+  sim::KeyStore store = board_of(2);
   std::atomic<bool> again{false};
   std::mutex mutex;
   std::vector<std::vector<char>> opened;
   std::vector<int> strangers;
-  board.on_set([&](const std::string& key, const std::vector<char>& value) {
+  store.on_set([&](const std::string& key, const std::vector<char>& value) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (key == "trio/2/address/1") throw std::runtime_error("it leaves");
     if (key.find("/address/") == std::string::npos) return;
@@ -284,7 +284,7 @@ TEST_CASE("a stranger that a rank sees and whose peer then leaves: the time that
     strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));
     connect(strangers.back(), reinterpret_cast<const sockaddr*>(listener.data()), sizeof(sockaddr_in));
   });
-  const std::vector<std::string> errors = errors_of_connecting({0, 1}, 2, board, milliseconds(700));
+  const std::vector<std::string> errors = errors_of_connecting({0, 1}, 2, store, milliseconds(700));
   for (const int stranger : strangers) close(stranger);
   CHECK(errors[0] ==
         "a process that is not a rank got between the ranks of group trio, and they could not connect anew within 700 "
@@ -295,8 +295,8 @@ TEST_CASE("a stranger that a rank sees and whose peer then leaves: the time that
 
 TEST_CASE("what a stranger says at the port of a rank that is going to connect is not taken for the peer's words") {
   const auto run = [](int) -> std::string {
-    sim::Board board = board_of(2);
-    Intruder intruder(board, 0, 1, 2, false);
+    sim::KeyStore store = board_of(2);
+    Intruder intruder(store, 0, 1, 2, false);
     intruder.most = 1;
     intruder.says = std::string(16, '\0');  // less than Gloo reads before it looks
     std::string complaints[2];
@@ -305,7 +305,7 @@ TEST_CASE("what a stranger says at the port of a rank that is going to connect i
       ranks.emplace_back([&, rank] {
         try {
           complaints[rank] = as_gloo_rank(
-              rank, 2, board,
+              rank, 2, store,
               [](Communicator& c) -> std::string { return c.all_reduce(Flat{3}) == Flat{6} ? "" : "another sum"; },
               milliseconds(4000));
         } catch (const std::exception& error) {
@@ -487,10 +487,10 @@ LastWords end_of_child(const std::function<void()>& work) {
 
 // Ends the process as Gloo does, while a rank connects and waits for another.
 void be_ended_while_connecting() {
-  sim::Board board = board_of(2);
-  board.on_set([](const std::string&, const std::vector<char>&) { std::terminate(); });
+  sim::KeyStore store = board_of(2);
+  store.on_set([](const std::string&, const std::vector<char>&) { std::terminate(); });
   sim::GlooDevice device;
-  device.connect("pair", 0, 2, board, milliseconds(10000));
+  device.connect("pair", 0, 2, store, milliseconds(10000));
 }
 
 constexpr char kEndOfGloo[] =
@@ -522,13 +522,13 @@ TEST_CASE("a process that Gloo ends while its ranks connect says why, in its own
 
 TEST_CASE("a process that ends so when no rank connects any more ends as any other does") {
   const auto connect_pair = [](milliseconds timeout, int ranks) {
-    sim::Board board = board_of(2);
+    sim::KeyStore store = board_of(2);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
         error_of([&] {
           as_gloo_rank(
-              rank, 2, board, [](Communicator& c) { return c.barrier(), std::string(); }, timeout);
+              rank, 2, store, [](Communicator& c) { return c.barrier(), std::string(); }, timeout);
         });
       });
     for (std::thread& thread : threads) thread.join();

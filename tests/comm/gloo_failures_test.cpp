@@ -23,11 +23,11 @@ using namespace muonwalk::testing;
 using std::chrono::milliseconds;
 
 TEST_CASE("a process that has the addresses and not the secret is turned away, and no rank is blamed") {
-  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
+  sim::KeyStore store(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
   const auto run = [&](int rank) {
     sim::GlooDevice device;
     const sim::Secret guess = sim::random_bytes();
-    return error_of([&] { device.connect("gloo", rank, 3, board, patient, rank == 1 ? &guess : nullptr); });
+    return error_of([&] { device.connect("gloo", rank, 3, store, patient, rank == 1 ? &guess : nullptr); });
   };
   const std::vector<ChildEnd> ends = on_processes(3, run);
   for (int rank = 0; rank < 3; ++rank) {
@@ -42,64 +42,15 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
 }
 
 #ifdef SCHED_BATCH
-TEST_CASE("the thread that makes a device keeps its scheduling policy, whichever it has") {
-  for (const int policy : {SCHED_OTHER, SCHED_BATCH}) {
-    int kept = -1;
-    std::thread([&] {
-      const sched_param none{};
-      REQUIRE(sched_setscheduler(0, policy, &none) == 0);
-      const sim::GlooDevice device;
-      kept = sched_getscheduler(0);
-    }).join();
-    CHECK(kept == policy);
-  }
-}
 #endif
-
-TEST_CASE("a stranger that always takes the place of one rank: the sentence says at whose port it is, and for whom") {
-  // As soon as both ranks have opened their ports, somebody connects to the one where a rank will listen.
-  struct Opened {
-    int rank;
-    std::vector<char> address;
-  };
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  std::mutex mutex;
-  std::vector<Opened> opened;
-  std::vector<int> strangers, listeners;
-  board.on_set([&](const std::string& key, const std::vector<char>& value) {
-    if (key.find("/address/") == std::string::npos) return;
-    const std::lock_guard<std::mutex> lock(mutex);
-    opened.push_back({key.back() - '0', value});
-    if (opened.size() < 2) return;
-    const Opened& listener = sim::connects_to(opened[0].address, opened[1].address) ? opened[1] : opened[0];
-    listeners.push_back(listener.rank);
-    strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    connect(strangers.back(), reinterpret_cast<const sockaddr*>(listener.address.data()), sizeof(sockaddr_in));
-    opened.clear();
-  });
-  std::string errors[2];
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 2; ++rank)
-    ranks.emplace_back([&, rank] {
-      sim::GlooDevice device;
-      errors[rank] = error_of([&] { device.connect("pair", rank, 2, board, patient); });
-    });
-  for (std::thread& rank : ranks) rank.join();
-  for (const int stranger : strangers) close(stranger);
-  REQUIRE(!listeners.empty());
-  const std::string who =
-      fmt::format("a process that is not a rank is connected to rank {} of group pair in place of rank {}",
-                  listeners.back(), 1 - listeners.back());
-  for (const std::string& error : errors) CHECK_MESSAGE(error.find(who) == 0, error);
-}
 
 TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
   const int size = 4;
   for (const Index count : {Index{10}, Index{300000}}) {
     CAPTURE(count);
-    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+    sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+      return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
         c.all_gather(values(count));
         if (rank == 2) kill(getpid(), SIGKILL);
         const std::string first = error_of([&] {
@@ -119,27 +70,6 @@ TEST_CASE("a killed rank: its peers get an error that says so, long before the t
   }
 }
 
-TEST_CASE("a killed rank: the kernel's count is not left out, as where nobody counts; it is an error") {
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  const auto run = [&](int rank) {
-    return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
-      c.barrier();
-      if (rank == 1) kill(getpid(), SIGKILL);
-      if (sim::connected_tcp_sockets().empty()) return "";  // nobody counts on this system
-      for (int i = 0; i < 20000; ++i) {
-        try {
-          if (!c.backend().kernel_traffic().known) return "left out";
-        } catch (const PeerLostError&) {
-          return "";
-        }
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-      return "still counted";
-    });
-  };
-  CHECK(on_processes(2, run)[0].complaint == "");
-}
-
 TEST_CASE("a rank that is killed in the middle of a message: its peer is told long before the timeout") {
   const Index count = 20000000;
   const std::string delivered = "no error";  // the whole message had come by then, so it was not the middle
@@ -147,10 +77,10 @@ TEST_CASE("a rank that is killed in the middle of a message: its peer is told lo
     CAPTURE(sends);
     std::string complaint = delivered;
     for (int attempt = 0; attempt < 10 && complaint == delivered; ++attempt) {
-      sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+      sim::KeyStore store(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
       SharedCounter begun;
       const auto run = [&](int rank) {
-        return as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+        return as_gloo_rank(rank, 2, store, [&](Communicator& c) -> std::string {
           Flat memory(static_cast<std::size_t>(count), 1.0f);
           const bool sender = (rank == 1) == sends;
           if (rank == 1) {
@@ -175,11 +105,11 @@ TEST_CASE("a rank that is killed in the middle of a message: its peer is told lo
 }
 
 TEST_CASE("a stopped rank: its peers get an error that names it and the timeout") {
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  sim::KeyStore store(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
   SharedCounter done;
   const auto run = [&](int rank) {
     return as_gloo_rank(
-        rank, 2, board,
+        rank, 2, store,
         [&](Communicator& c) -> std::string {
           c.barrier();
           if (rank == 1) {
@@ -196,21 +126,4 @@ TEST_CASE("a stopped rank: its peers get an error that names it and the timeout"
         milliseconds(300));
   };
   CHECK(joined(on_processes(2, run)) == "");
-}
-
-TEST_CASE("a rank that leaves and a closed backend: errors on both sides") {
-  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
-    c.barrier();
-    if (c.rank() == 1) {
-      c.backend().close("it has been closed");
-      const std::string own = error_of([&] { c.barrier(); });
-      return own.find("it has been closed") == std::string::npos ? "own error: " + own : "";
-    }
-    const std::string error = error_of([&] { c.all_gather(values(5)); });
-    return error == "the connection to rank 1 of group gloo was closed while rank 0 was in all_gather: the rank has "
-                    "died or left"
-               ? ""
-               : "error: " + error;
-  });
-  CHECK(joined(complaints) == "");
 }

@@ -125,14 +125,14 @@ TEST_CASE("collectives over Gloo at an IPv6 address equal the naive reference") 
     return;
   }
   constexpr int kSize = 4;
-  sim::Board board(sim::GlooDevice::board_keys(kSize), sim::GlooDevice::board_value_bytes(kSize));
+  sim::KeyStore store(sim::GlooDevice::board_keys(kSize), sim::GlooDevice::board_value_bytes(kSize));
   std::vector<std::string> complaints(kSize);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kSize; ++rank)
     ranks.emplace_back([&, rank] {
       try {
         sim::GlooDevice device("::1");
-        const std::unique_ptr<Backend> backend = device.connect("six", rank, kSize, board, patient);
+        const std::unique_ptr<Backend> backend = device.connect("six", rank, kSize, store, patient);
         Ledger ledger;
         Communicator communicator("six", rank, kSize, *backend, ledger);
         RandomCalls calls;
@@ -148,22 +148,11 @@ TEST_CASE("collectives over Gloo at an IPv6 address equal the naive reference") 
   CHECK(joined(complaints) == "");
 }
 
-TEST_CASE("collectives over Gloo on threads: every kind, element type and world size equals the naive reference") {
-  for (int size = 1; size <= 8; ++size) {
-    RandomCalls calls;
-    calls.seed = 77 + std::uint64_t(size);
-    calls.calls = 60;
-    calls.largest = 2500;  // messages below and above what travels in the envelope
-    CAPTURE(calls.seed);
-    CHECK(joined(on_gloo_threads(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
-  }
-}
-
 TEST_CASE("collectives over Gloo on processes: every kind, element type and size equals the naive reference") {
   for (const int size : {1, 2, 3, 8}) {
-    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+    sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+      return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
         for (const Index largest : {Index{30}, Index{3000}, Index{100000}}) {
           RandomCalls calls;
           calls.seed = std::uint64_t(largest) + std::uint64_t(size);
@@ -224,10 +213,10 @@ TEST_CASE("a proof is HMAC-SHA-512-256 of the group, both ranks and both challen
 
 TEST_CASE("a rank that leaves right after its send takes nothing with it, however late its receiver reads") {
   for (const Index count : {Index{1}, Index{1000}, Index{200000}}) {
-    sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+    sim::KeyStore store(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
     const auto run = [&](int rank) {
       std::thread wakes_receiver;
-      const std::string wrong = as_gloo_rank(rank, 2, board, [&](Communicator& c) -> std::string {
+      const std::string wrong = as_gloo_rank(rank, 2, store, [&](Communicator& c) -> std::string {
         const Flat sent = values(count);
         Flat got(static_cast<std::size_t>(count), 0.0f);
         pid_t receiver = getpid();
@@ -257,11 +246,11 @@ TEST_CASE("a rank that leaves right after its send takes nothing with it, howeve
 
 TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received = what the others sent") {
   const int size = 4;
-  sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+  sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   SharedCounter finished;
   SharedCounter all_sent;
   const auto run = [&](int rank) {
-    return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+    return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
       if (c.backend().kernel_traffic().bytes_sent != 0) return "something was sent before the first call";
       std::int64_t payload = 0;
       for (int round = 0; round < 30; ++round) {
@@ -284,18 +273,18 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
                std::to_string(c.backend().header_bytes_sent());
       }
       // A group's ranks together receive what they together send.
-      board.set("sent " + std::to_string(rank),
+      store.set("sent " + std::to_string(rank),
                 std::vector<char>(reinterpret_cast<const char*>(&kernel.bytes_sent),
                                   reinterpret_cast<const char*>(&kernel.bytes_sent + 1)));
-      board.set("got " + std::to_string(rank),
+      store.set("got " + std::to_string(rank),
                 std::vector<char>(reinterpret_cast<const char*>(&kernel.bytes_received),
                                   reinterpret_cast<const char*>(&kernel.bytes_received + 1)));
       std::int64_t balance = 0;
       for (int r = 0; r < size; ++r) {
         std::int64_t number = 0;
-        std::memcpy(&number, board.get("sent " + std::to_string(r), patient).data(), sizeof(number));
+        std::memcpy(&number, store.get("sent " + std::to_string(r), patient).data(), sizeof(number));
         balance += number;
-        std::memcpy(&number, board.get("got " + std::to_string(r), patient).data(), sizeof(number));
+        std::memcpy(&number, store.get("got " + std::to_string(r), patient).data(), sizeof(number));
         balance -= number;
       }
       if (balance != 0) return std::to_string(balance) + " bytes were sent and not received";
@@ -310,10 +299,10 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
 
 TEST_CASE("the kernel's counters: what goes past the backend is in them, so that they can contradict it") {
   const int size = 3;
-  sim::Board board(64, sim::GlooDevice::board_value_bytes(size));
+  sim::KeyStore store(64, sim::GlooDevice::board_value_bytes(size));
   SharedCounter quiet, strayed, seen;
   const auto run = [&](int rank) {
-    return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+    return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
       c.all_reduce(values(5000));
       c.barrier();
       const auto said = [&] { return c.ledger().total().bytes_sent + c.backend().header_bytes_sent(); };
@@ -388,31 +377,9 @@ TEST_CASE("a message of 2⁴⁰ bytes: is refused before anything is sent or rea
   CHECK(joined(complaints) == "");
 }
 
-TEST_CASE("a group of one over Gloo: opens no socket and sends nothing") {
-  const std::size_t before = own_socket_inodes().size();
-  const auto complaints = on_gloo_threads(1, [&](Communicator& c) -> std::string {
-    if (own_socket_inodes().size() != before) return "a socket was opened";
-    c.barrier();
-    if (c.all_reduce(values(3)) != values(3)) return "all_reduce";
-    return c.backend().kernel_traffic().bytes_sent + c.backend().header_bytes_sent() == 0 ? "" : "something was sent";
-  });
-  CHECK(joined(complaints) == "");
-}
-
-TEST_CASE("sockets: bound to 127.0.0.1 and no other address while connected, all closed afterwards") {
-  const std::size_t before = own_socket_inodes().size();
-  CHECK(joined(on_gloo_threads(4, [](Communicator& c) -> std::string {
-          c.barrier();
-          const std::string wrong = only_loopback();
-          c.barrier();
-          return wrong;
-        })) == "");
-  CHECK(own_socket_inodes().size() == before);
-}
-
 TEST_CASE(
     "sockets: while ranks are missing nothing listens on another address either, and the error names one of them") {
-  sim::Board board(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
+  sim::KeyStore store(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
   std::string listening;
   std::thread watcher([&] {
     std::this_thread::sleep_for(milliseconds(150));
@@ -420,7 +387,7 @@ TEST_CASE(
   });
   const std::string error = error_of([&] {
     as_gloo_rank(
-        0, 3, board, [](Communicator&) { return std::string(); }, milliseconds(400));
+        0, 3, store, [](Communicator&) { return std::string(); }, milliseconds(400));
   });
   watcher.join();
   CHECK(listening == "");
@@ -432,13 +399,13 @@ TEST_CASE(
 
 TEST_CASE("several groups on one device: each has its own traffic, ledger entry and kernel counters") {
   const int size = 4;
-  sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+  sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   SharedCounter finished;
   const auto run = [&](int rank) -> std::string {
     sim::GlooDevice device;
     const int row = rank / 2, column = rank % 2;
-    const auto rows = device.connect("tp " + std::to_string(row), column, 2, board, patient);
-    const auto columns = device.connect("dp " + std::to_string(column), row, 2, board, patient);
+    const auto rows = device.connect("tp " + std::to_string(row), column, 2, store, patient);
+    const auto columns = device.connect("dp " + std::to_string(column), row, 2, store, patient);
     Ledger ledger;
     Communicator tp("tp " + std::to_string(row), column, 2, *rows, ledger);
     Communicator dp("dp " + std::to_string(column), row, 2, *columns, ledger);
@@ -462,11 +429,11 @@ TEST_CASE("several groups on one device: each has its own traffic, ledger entry 
 
 TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one number as well") {
   sim::GlooDevice device;
-  sim::Board board(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  CHECK_THROWS_AS(device.connect("g", 2, 2, board, patient), std::invalid_argument);
-  CHECK_THROWS_AS(device.connect("g", 0, 0, board, patient), std::invalid_argument);
-  board.set("g/0", {});
-  CHECK_THROWS_AS(device.connect("g", 0, 2, board, milliseconds(200)), RunError);
+  sim::KeyStore store(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
+  CHECK_THROWS_AS(device.connect("g", 2, 2, store, patient), std::invalid_argument);
+  CHECK_THROWS_AS(device.connect("g", 0, 0, store, patient), std::invalid_argument);
+  store.set("g/0", {});
+  CHECK_THROWS_AS(device.connect("g", 0, 2, store, milliseconds(200)), RunError);
 }
 
 #if defined(__linux__)

@@ -122,32 +122,6 @@ TEST_CASE(
 }
 #endif
 
-TEST_CASE("a mismatch: the sentence names the group, both ranks, both calls and both sizes") {
-  std::atomic<int> right{0};
-  on_memory_threads(2, [&](Communicator& c) -> std::string {
-    try {
-      if (c.rank() == 0) c.all_gather(values(4));
-      if (c.rank() == 1) c.reduce_scatter(values(6));
-    } catch (const RunError& error) {
-      const std::string text = error.what();
-      const std::string mine =
-          "the ranks of group memory do not make the same calls: rank 0 is in all_gather of float32 with 16 bytes "
-          "(after "
-          "0 collectives) from rank 1, which sent for reduce_scatter of float32 with 12 bytes (after 0 collectives); "
-          "all "
-          "ranks must make the same calls in the same order with the same sizes";
-      const std::string theirs =
-          "the ranks of group memory do not make the same calls: rank 1 is in reduce_scatter of float32 with 12 bytes "
-          "(after 0 collectives) from rank 0, which sent for all_gather of float32 with 16 bytes (after 0 "
-          "collectives); "
-          "all ranks must make the same calls in the same order with the same sizes";
-      if (text == mine || text == theirs) ++right;
-    }
-    return "";
-  });
-  CHECK(right == 2);
-}
-
 TEST_CASE("a mismatch: what belongs together, and the words for each kind of call that does not") {
   using Kind = CollectiveKind;
   const auto sentence = [](const Envelope& mine, std::int64_t bytes, const Envelope& theirs, std::int64_t their_bytes) {
@@ -178,41 +152,6 @@ TEST_CASE("a mismatch: what belongs together, and the words for each kind of cal
   other.number = 5;
   CHECK(sentence(broadcast, 6, other, 6) ==
         words(of_broadcast, "broadcast from root 2 of bfloat16 with 6 bytes (after 5 collectives)"));
-}
-
-TEST_CASE("a mismatch: the sentence counts the collectives that came before, which tells how far each rank was") {
-  std::atomic<int> right{0};
-  on_memory_threads(2, [&](Communicator& c) -> std::string {
-    c.barrier();
-    c.all_reduce(values(2));
-    try {
-      c.all_gather(values(c.rank() == 0 ? 3 : 4));
-    } catch (const RunError& error) {
-      const std::string text = error.what();
-      const std::size_t first = text.find("(after 2 collectives)");
-      if (first != std::string::npos && text.find("(after 2 collectives)", first + 1) != std::string::npos) ++right;
-    }
-    return "";
-  });
-  CHECK(right == 2);
-}
-
-TEST_CASE("a rank that does not come: a timeout over memory names the call and the rank, on every rank") {
-  std::atomic<int> timeouts{0};
-  on_memory_threads(
-      3,
-      [&](Communicator& c) -> std::string {
-        if (c.rank() == 2) return "";
-        try {
-          c.all_gather(values(3));
-        } catch (const RunError& error) {
-          const std::string text = error.what();
-          if (text.find("waited 100 ms in all_gather") != std::string::npos) ++timeouts;
-        }
-        return "";
-      },
-      std::chrono::milliseconds(100));
-  CHECK(timeouts == 2);
 }
 
 TEST_CASE("a timeout over memory: whoever comes later is told of it, and does not wait for itself") {
@@ -264,26 +203,6 @@ TEST_CASE("abort: wakes every rank that waits over memory with the given reason,
   group.abort("a later reason does not count");
   for (std::thread& thread : threads) thread.join();
   CHECK(woken == 4);
-}
-
-TEST_CASE("two sends that cross: both ranks wait, and that is what they are told, whatever the types of the two are") {
-  std::atomic<int> timeouts{0};
-  on_memory_threads(
-      2,
-      [&](Communicator& c) -> std::string {
-        const Flat floats = values(4);
-        const FlatOf<bfloat16> halves(6);
-        try {
-          if (c.rank() == 0) c.send(floats.data(), 4, 1);
-          if (c.rank() == 1) c.send(halves.data(), 6, 0);
-        } catch (const RunError& error) {
-          const std::string text = error.what();
-          if (text.find("waited 100 ms in send") != std::string::npos) ++timeouts;
-        }
-        return "";
-      },
-      std::chrono::milliseconds(100));
-  CHECK(timeouts == 2);
 }
 
 TEST_CASE("memory: a group of no rank, or a rank that it does not have, is refused; a group has a name of its own") {

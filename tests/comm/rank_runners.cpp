@@ -79,14 +79,14 @@ std::vector<std::string> on_every_backend(int size, const RankFunction& function
 }
 
 std::vector<std::string> on_gloo_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
-  sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
-  return on_threads(size, [&](int rank) { return as_gloo_rank(rank, size, board, function, timeout); });
+  sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+  return on_threads(size, [&](int rank) { return as_gloo_rank(rank, size, store, function, timeout); });
 }
 
-std::string as_gloo_rank(int rank, int size, sim::Board& board, const RankFunction& function,
+std::string as_gloo_rank(int rank, int size, sim::KeyStore& store, const RankFunction& function,
                          std::chrono::milliseconds timeout) {
   sim::GlooDevice device;
-  const std::unique_ptr<Backend> backend = device.connect("gloo", rank, size, board, timeout);
+  const std::unique_ptr<Backend> backend = device.connect("gloo", rank, size, store, timeout);
   Ledger ledger;
   Communicator communicator("gloo", rank, size, *backend, ledger);
   return function(communicator);

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/transport/board.hpp"
 #include "sim/transport/gloo_device.hpp"
+#include "sim/transport/key_store.hpp"
 #include "sim/transport/memory_backend.hpp"
 #include "src/comm/communicator.hpp"
 
@@ -56,7 +56,7 @@ std::vector<ChildEnd> on_processes(int size, const std::function<std::string(int
                                    std::chrono::milliseconds deadline = std::chrono::milliseconds(60000));
 
 /// Connects the calling process as `rank` and runs the function.
-std::string as_gloo_rank(int rank, int size, sim::Board& board, const RankFunction& function,
+std::string as_gloo_rank(int rank, int size, sim::KeyStore& store, const RankFunction& function,
                          std::chrono::milliseconds timeout = patient);
 
 /// A number in memory that forked processes share, to wait for each other outside of what is tested.

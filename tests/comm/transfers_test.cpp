@@ -52,9 +52,9 @@ std::string transfers_of(Communicator& c, std::uint64_t seed) {
 #if !defined(__SANITIZE_THREAD__)  // which does not follow a fork
 TEST_CASE("transfers on processes over Gloo: any number under way, mixed with collectives, equals the serial oracle") {
   for (const int size : {1, 2, 3, 5}) {
-    sim::Board board(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
+    sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
     const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, board, [&](Communicator& c) -> std::string {
+      return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
         for (std::uint64_t seed = 1; seed <= 3; ++seed) {
           const std::string wrong = transfers_of(c, seed);
           if (!wrong.empty()) return wrong;
@@ -189,26 +189,6 @@ TEST_CASE("a transfer that is dropped: the next call says so, its peer does not 
       }
 }
 
-TEST_CASE("several transfers that are dropped: the first is the reason, and stays it") {
-  for (const Place& place : places()) {
-    CAPTURE(place.name);
-    const auto run = [](Communicator& c) -> std::string {
-      c.barrier();
-      if (c.rank() == 1) return error_of([&] { c.all_reduce(values(3)); }).empty() ? "it went on" : "";
-      Flat memory = values(9);
-      auto first = std::make_unique<Transfer>(c.irecv(memory.data(), 4, 1));
-      auto second = std::make_unique<Transfer>(c.irecv(memory.data() + 4, 5, 1));
-      first.reset();
-      second.reset();
-      const std::string error = error_of([&] { c.require_whole(); });
-      return error.find("dropped a posted transfer") != std::string::npos && error.find("4 out") != std::string::npos
-                 ? ""
-                 : "error: " + error;
-    };
-    CHECK(joined(place.run(2, run, patient)) == "");
-  }
-}
-
 TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neither read nor written any more") {
   const std::int64_t bytes = 4000;  // copied as soon as both ends have been posted
   const auto nobody_cares = [](int) {};
@@ -255,32 +235,6 @@ TEST_CASE("memory: a message whose other end has gone before it was copied is no
     CHECK_THROWS_AS(second->wait([](int) {}), TimeoutError);
     CHECK(gone == std::vector<char>(bytes, 'g'));
     CHECK(left == std::vector<char>(bytes, 'l'));
-  }
-}
-
-TEST_CASE("a transfer: is waited for once, may be moved, and counts when it arrives") {
-  for (const Place& place : places()) {
-    CAPTURE(place.name);
-    const auto run = [](Communicator& c) -> std::string {
-      Flat out = values(5), in = values(5);
-      const int other = 1 - c.rank();
-      Transfer sent = c.isend(out.data(), 5, other);
-      Transfer first = c.irecv(in.data(), 5, other);
-      if (c.ledger().total() != Traffic{20, 0, 1, 0}) return "counted before it has arrived";
-      Transfer received = std::move(first);
-      received.wait();
-      sent.wait();
-      if (c.ledger().total() != Traffic{20, 20, 1, 1}) return "not counted";
-      for (Transfer* over : {&first, &received, &sent}) {
-        try {
-          over->wait();
-          return "a second wait was accepted";
-        } catch (const std::logic_error&) {
-        }
-      }
-      return c.all_reduce(Flat{1}) == Flat{2} ? "" : "the group is broken";
-    };
-    CHECK(joined(place.run(2, run, patient)) == "");
   }
 }
 

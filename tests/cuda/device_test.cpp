@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "src/cuda/cublas.hpp"
 #include "src/cuda/kernels.hpp"
 #include "src/errors.hpp"
 #include "tests/cuda/stand_in.hpp"
@@ -121,29 +120,6 @@ TEST_CASE("device: addresses of the host where the device's belong, or beyond an
     muonwalk_stand_in_fail("");
   }
   CHECK(muonwalk_stand_in_live_objects() == 0);
-}
-
-TEST_CASE("cublas: without its library, and where a call fails, one sentence") {
-  const Device device(0, "rank 3");
-  const Stream stream(device);
-  {
-    const std::string standing_in = std::getenv("MUONWALK_CUBLAS_LIBRARY");
-    setenv("MUONWALK_CUBLAS_LIBRARY", "/nowhere/libcublas.so", 1);
-    CHECK(what_it_says([&] {
-            const Cublas cublas(device);
-          }).find("MUONWALK_CUBLAS_LIBRARY=/nowhere/libcublas.so names no library that can be opened") == 0);
-    setenv("MUONWALK_CUBLAS_LIBRARY", standing_in.c_str(), 1);
-  }
-  const Cublas cublas(device);
-  std::vector<float> host(4);
-  const float* const factor = host.data();
-  CHECK(what_it_says([&] { cublas.product(stream, 2, 2, 2, 1, factor, factor, false, 0, host.data()); }) ==
-        "rank 3: cublasGemmEx failed on device 0 (stand-in 0): CUBLAS_STATUS_EXECUTION_FAILED");
-  const auto too_large = [&] {
-    cublas.product(stream, Index{1} << 31, 2, 2, 1, factor, factor, false, 0, host.data());
-  };
-  CHECK_THROWS_WITH_AS(too_large(), "cuBLAS counts rows and columns to 2147483647, and 2147483648 are more",
-                       std::invalid_argument);
 }
 
 TEST_CASE(

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk::testing;
 

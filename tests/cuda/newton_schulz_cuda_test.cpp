@@ -35,12 +35,6 @@ Matrix random_matrix(std::mt19937& random, Index rows, Index cols) {
   return x;
 }
 
-float largest_difference(const Matrix& left, const Matrix& right) {
-  float largest = 0;
-  for (Index i = 0; i < left.size(); ++i) largest = std::max(largest, std::fabs(left.data()[i] - right.data()[i]));
-  return largest;
-}
-
 std::string what_it_says(const std::function<void()>& function) {
   try {
     function();
@@ -84,7 +78,7 @@ TEST_CASE(
 
     const auto on_device = gpu.uploaded(x.flat());
     auto out = gpu.uploaded(x.flat());
-    NewtonSchulzMemory memory(gpu.device, rows, cols, precision, Engine::chain);
+    NewtonSchulzMemory memory(gpu.device, rows, cols, precision);
     newton_schulz_chain(gpu.kernels, gpu.stream, memory, on_device.data(), settings, out.data());
     CHECK(same_bits(Matrix(rows, cols, gpu.downloaded(out)), expected));
     // Again in the same memory, and over what it is made of.
@@ -129,31 +123,5 @@ TEST_CASE("newton_schulz on a device: what is not finite is refused in the CPU's
       const ChainEngineScope scope(engine);
       CHECK(what_it_says([&] { newton_schulz(x, settings, "w"); }) == words);
     }
-  }
-}
-
-TEST_CASE("newton_schulz with cuBLAS: near the chain's in any shape, and the same bits again") {
-  const OnDevice gpu;
-  const Cublas cublas(gpu.device);
-  std::mt19937 random(12);
-  for (int i = 0; i < 12; ++i) {
-    const Index rows = 1 + static_cast<Index>(random() % 60), cols = 1 + static_cast<Index>(random() % 60);
-    const Precision precision = i % 2 ? Precision::bf16 : Precision::fp32;
-    const NewtonSchulzSettings settings = settings_of(precision, 5);
-    const Matrix x = random_matrix(random, rows, cols);
-    const Matrix chain = newton_schulz(x, settings);
-    const auto there = gpu.uploaded(x.flat());
-    auto out = gpu.room<float>(x.size()), again = gpu.room<float>(x.size());
-    NewtonSchulzMemory memory(gpu.device, rows, cols, precision, Engine::cublas);
-    newton_schulz_cublas(cublas, gpu.kernels, gpu.stream, memory, there.data(), settings, out.data());
-    newton_schulz_cublas(cublas, gpu.kernels, gpu.stream, memory, there.data(), settings, again.data());
-    CHECK_THROWS_AS(newton_schulz_chain(gpu.kernels, gpu.stream, memory, there.data(), settings, out.data()),
-                    std::invalid_argument);
-    const Matrix result(rows, cols, gpu.downloaded(out));
-    CAPTURE(shape_text(rows, cols));
-    const float difference = largest_difference(result, chain);
-    CHECK(difference < (precision == Precision::fp32 ? 2e-4f : 0.15f));
-    if (i < 2) MESSAGE(precision_name(precision), ": cuBLAS is ", difference, " from the chain");
-    CHECK(same_bits(Matrix(rows, cols, gpu.downloaded(again)), result));
   }
 }

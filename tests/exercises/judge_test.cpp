@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/errors.hpp"
 #include "tests/golden/golden_text.hpp"
 

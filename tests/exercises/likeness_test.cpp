@@ -1,6 +1,6 @@
 // What a wrong matrix looks like: said where it can be recognized, and nothing where it can't.
 
-#include "sim/exercise/likeness.hpp"
+#include "sim/classroom/likeness.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(SOURCE / "sim/classroom"))
 from exercises import MOST_HINTS, Broken, exercises  # noqa: E402
 from judging import judge  # noqa: E402
 

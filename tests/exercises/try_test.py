@@ -18,7 +18,7 @@ HEAD = "Matrix join_columns(const Flat& gathered, Shape slice, int tp) "
 RIGHT = "{ return join_slices(gathered, slice, SplitDim::columns, tp); }\n"
 
 
-sys.path.insert(0, str(SOURCE / "tools"))
+sys.path.insert(0, str(SOURCE / "sim/classroom"))
 from exercises import Refused, exercises, find  # noqa: E402
 
 
@@ -49,7 +49,7 @@ class OwnFolder(unittest.TestCase):
 
     def ask(self, *words, folder=None, build=BUILD, **environment):
         done = subprocess.run(
-            [sys.executable, str(SOURCE / "tools/try_exercise.py"), *words, "--folder", str(folder or self.folder), "--build",
+            [sys.executable, str(SOURCE / "sim/classroom/try_exercise.py"), *words, "--folder", str(folder or self.folder), "--build",
              str(build), "--timeout", "0.2"], capture_output=True, encoding="utf-8", cwd=SOURCE, check=False,
             env={**os.environ, **environment})
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
@@ -225,7 +225,7 @@ class Attempts(OwnFolder):
         text = INCLUDE + HEAD + "{ for (;;) std::printf(\"\"); }\n"
         self.file.write_text("#include <cstdio>\n" + text, encoding="utf-8")
         program = subprocess.Popen(
-            [sys.executable, str(SOURCE / "tools/try_exercise.py"), "05", "--judge", "--folder", str(self.folder), "--build",
+            [sys.executable, str(SOURCE / "sim/classroom/try_exercise.py"), "05", "--judge", "--folder", str(self.folder), "--build",
              str(BUILD)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=SOURCE, start_new_session=True)
         self.assertIn("Try 05", program.stdout.readline())
         os.killpg(program.pid, signal.SIGINT)  # as a terminal does on Ctrl-C

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Tests README.md: what stands between two markers, <!-- begin: SOURCE --> and <!-- end -->, is what SOURCE gives today,
+# Tests README.md and docs/more-to-run.md: what stands between two markers, <!-- begin: SOURCE --> and <!-- end -->, is what SOURCE gives today,
 # and every file that is linked to exists. "BLESS=1 ctest -R readme" renews the blocks; the diff is then reviewed.
 #
-#   readme_test.sh ROOT PROGRAMS    ROOT holds README.md, PROGRAMS is the folder of the lessons' programs
+#   readme_test.sh ROOT PROGRAMS    ROOT holds both, PROGRAMS is the folder of the lessons' programs
 #
-# SOURCE is "lessons" (the table of lessons, from ./walk list), "expected NAME" (the screen of a lesson), "run NAME
-# [option...]" (what a lesson prints when it is run so, or the error it ends with), "serial_muon" (the serial optimizer,
+# SOURCE is "lessons" (the table of lessons, from ./walk list), "run NAME [option...]" (what a lesson prints when it is run so, or the error it ends with), "serial_muon" (the serial optimizer,
 # from its source), "journey" (the picture of it), "torch" (what its stages are in PyTorch), or "try NUMBER NAME" (what the judge
 # says of an exercise's NAME.cpp).
 set -euo pipefail
@@ -33,12 +32,6 @@ lessons_block() {
   echo
 }
 
-expected_block() {  # lesson
-  printf '```text\n'
-  cat "$root/lessons/$1/$1.expected"
-  printf '```\n'
-}
-
 run_block() {  # lesson option...
   local out status=0 errors
   errors=$(mktemp)
@@ -64,26 +57,25 @@ try_block() {  # number name
   folder=$(mktemp -d)
   cp "$root"/lessons/lesson_"${1%.*}"_*/try_*/"$2.cpp" "$folder/lesson_${1/./_}.cpp"
   printf '```text\n$ ./walk try %s\n' "$1"
-  python3 "$root/tools/try_exercise.py" "$1" --judge --folder "$folder" --build "$(dirname "$programs")" || true
+  python3 "$root/sim/classroom/try_exercise.py" "$1" --judge --folder "$folder" --build "$(dirname "$programs")" || true
   printf '```\n'
   rm -r "$folder"
 }
 
 block() {  # kind argument...
   case $1 in
-    serial_muon) made_block cpp "$root/tools/serial_muon.py" ;;
-    journey) made_block text "$root/tools/site/journey.py" picture ;;
-    torch) python3 "$root/tools/site/journey.py" torch ;;
+    serial_muon) made_block cpp "$root/docs/make/serial_muon.py" ;;
+    journey) made_block text "$root/docs/make/journey.py" picture ;;
+    torch) python3 "$root/docs/make/journey.py" torch ;;
     lessons) lessons_block ;;
-    expected) expected_block "$2" ;;
     run) run_block "${@:2}" ;;
     try) try_block "${@:2}" ;;
     *) echo "README.md has a block of a kind that readme_test.sh does not know: $1" >&2 && exit 1 ;;
   esac
 }
 
-# README.md as it should be: everything outside the blocks as it is.
-renewed_readme() {
+# A page as it should be: everything outside the blocks as it is.
+renewed() {  # page
   local line source
   while IFS= read -r line; do
     printf '%s\n' "$line"
@@ -94,25 +86,25 @@ renewed_readme() {
       # shellcheck disable=SC2086
       block $source
       while [[ $line != '<!-- end -->' ]]; do
-        IFS= read -r line || { echo "README.md: the block \"$source\" has no <!-- end -->" >&2 && exit 1; }
+        IFS= read -r line || { echo "$1: the block \"$source\" has no <!-- end -->" >&2 && exit 1; }
       done
       printf '%s\n' "$line"
     fi
-  done <"$root/README.md"
+  done <"$root/$1"
 }
 
-renewed=$(mktemp)
-trap 'rm -f "$renewed"' EXIT
-renewed_readme >"$renewed"
-grep -q '^<!-- begin: ' "$renewed" || { echo "README.md has no block to test" && exit 1; }
-
-if [[ ${BLESS-} == 1 ]]; then
-  cat "$renewed" >"$root/README.md"
-elif ! diff -u "$root/README.md" "$renewed"; then
-  echo 'README.md differs from what its blocks are made of (above: - as it is, + as it should be); BLESS=1 renews it.'
-  exit 1
-fi
-
-grep -oE '\]\([^)#:]+\)' "$root/README.md" | sed 's/^](\(.*\))$/\1/' | while IFS= read -r path; do
-  [[ -e $root/$path ]] || { echo "README.md links to $path, which does not exist" && exit 1; }
+made=$(mktemp)
+trap 'rm -f "$made"' EXIT
+for page in README.md docs/more-to-run.md; do
+  renewed "$page" >"$made"
+  grep -q '^<!-- begin: ' "$made" || { echo "$page has no block to test" && exit 1; }
+  if [[ ${BLESS-} == 1 ]]; then
+    cat "$made" >"$root/$page"
+  elif ! diff -u "$root/$page" "$made"; then
+    echo "$page differs from what its blocks are made of (above: - as it is, + as it should be); BLESS=1 renews it."
+    exit 1
+  fi
+  grep -oE '\]\([^)#:]+\)' "$root/$page" | sed 's/^](\(.*\))$/\1/' | while IFS= read -r path; do
+    [[ -e $root/$(dirname "$page")/$path ]] || { echo "$page links to $path, which does not exist" && exit 1; }
+  done
 done

@@ -11,8 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("open_notebooks.py", "kernel_spec.py", "working_copies.py", "whole_file.py", "packages.txt")
-LIBRARIES = "muonwalk muonwalk_analyser_library muonwalk_scale_library muonwalk_exercises"
+COPIED = ("walk", "cmake/packages.txt", "notebooks/make/open_notebooks.py", "notebooks/make/kernel_spec.py",
+          "notebooks/make/working_copies.py", "sim/classroom/whole_file.py")
+LIBRARIES = "notebook_libraries"
 
 # Writes down how it was started, and ends with a code of its own.
 STAND_IN_FRONT_END = """\
@@ -54,11 +55,9 @@ class StandInProject(unittest.TestCase):
         self.machine, self.data = self.scratch / "machine", self.scratch / "data of jupyter"
         self.calls, self.record = self.scratch / "calls", self.scratch / "started.json"
         self.own = self.project / "build" / "jupyter"
-        (self.project / "tools").mkdir(parents=True)
-        for name in TOOLS:
-            shutil.copy(ROOT / "tools" / name, self.project / "tools")
-        shutil.copy(ROOT / "walk", self.project)
-        (self.project / "notebooks").mkdir()
+        for name in COPIED:
+            (self.project / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.project / name)
         self.original = self.project / "notebooks" / "lesson_05_echo.ipynb"
         self.original.write_text(notebook('#include "setup.hpp"', "int five = 5;"), encoding="utf-8")
         (self.project / "notebooks" / "README.md").write_text("how to open them\n", encoding="utf-8")

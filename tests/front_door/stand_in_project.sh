@@ -6,9 +6,9 @@
 # Writes the project to $project. A build folder that is there already is kept.
 write_project() {
   local lesson
-  mkdir -p "$project"/{lessons,tests/bench,tools,.ci}
+  mkdir -p "$project"/{lessons,tests/bench,cmake,sim/classroom,.ci}
   cp "$source_root/walk" "$source_root/CMakePresets.json" "$project"
-  cp "$source_root/tools/packages.txt" "$project/tools"
+  cp "$source_root/cmake/packages.txt" "$project/cmake"
   cp "$source_root/.ci/run" "$project/.ci"
   write "$project/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.22)
@@ -16,9 +16,8 @@ project(stand_in LANGUAGES CXX)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 add_library(muonwalk SHARED tests/bench/bench_talk.cpp)
-add_library(muonwalk_analyser_library SHARED tests/bench/bench_talk.cpp)
-add_library(muonwalk_scale_library SHARED tests/bench/bench_talk.cpp)
-add_library(muonwalk_exercises SHARED tests/bench/bench_talk.cpp)
+add_library(muonwalk_judge_05 SHARED tests/bench/bench_talk.cpp)
+add_custom_target(notebook_libraries DEPENDS muonwalk)
 add_executable(muonwalk-try tests/bench/bench_talk.cpp)
 enable_testing()
 function(add_lesson name)
@@ -27,6 +26,7 @@ endfunction()
 add_subdirectory(lessons)
 add_subdirectory(tests/bench)
 add_custom_target(thread_tests)
+add_custom_target(short_tests DEPENDS bench_talk)
 include(tests/tests.cmake)
 CMAKE
   write "$project/lessons/CMakeLists.txt" <<'CMAKE'
@@ -73,10 +73,10 @@ CMAKE
 #include <cstdio>
 int main(int argc, char**) { std::printf("talked with %d options\n", argc - 1); }
 CPP
-  write "$project/tools/try_exercise.py" <<'PYTHON'
+  write "$project/sim/classroom/try_exercise.py" <<'PYTHON'
 # Wants 05 judged, and ends with a code of its own for all else.
 import os, sys
-judged = "--judge" in sys.argv and os.path.exists(os.path.dirname(sys.argv[0]) + "/../build/bin/muonwalk-try")
+judged = "--judge" in sys.argv and os.path.exists(os.path.dirname(sys.argv[0]) + "/../../build/bin/muonwalk-try")
 print("judged" if judged else "asked", *sys.argv[1:])
 sys.exit(1 if judged else 10 if sys.argv[1:] == ["05"] else 7)
 PYTHON

@@ -60,7 +60,7 @@ frobnicate|"frobnicate" $known
 list all|"list" takes nothing after it, but was given "all"
 help me|"help" takes nothing after it, but was given "me"
 docs all|"docs" takes nothing after it, but was given "all"
-test relaese|"relaese" is not a preset to test; the presets are: release debug asan tsan; or try soak
+test relaese|"relaese" is nothing to test; try ./walk test, or all, release, debug, asan, tsan or soak after it
 bench silence|there is no benchmark silence; there are: bench_talk
 notebooks all|"all" is nothing that notebooks take; try ./walk notebooks, or --library or --jupyter after it
 notebooks --library extra|"--library" takes nothing after it, but was given "extra"
@@ -103,25 +103,17 @@ test_list() {
   [[ ! -s $calls ]] || fail "list should call nothing"
 }
 
-test_list_without_expected() {
-  : "list names a lesson that has no .expected, exit 3"
-  rm "$project/lessons/lesson_09_full_step/lesson_09_full_step.expected"
-  walk list
-  expect_status 3
-  expect_words "lesson_09_full_step has no lesson_09_full_step.expected, which holds its title and its question"
-}
-
 test_help() {
   : "help names every word and every option, and may be asked for as an option"
   local word page
   walk help
   expect_status 0
   page=$out
-  for word in list 05 try "try 05" test "test soak" docs bench notebooks jupyter help; do
+  for word in list 05 try "try 05" test "test all" "test [preset]" "test soak" docs bench notebooks jupyter help; do
     [[ $page == *"./walk $word "* ]] || fail "help should name $word"
   done
   for word in --hint --solution --reset release debug asan tsan "--minutes N" "--seed N" build/docs/html/index.html --library \
-    --jupyter --fresh --prepare tools/packages.txt; do [[ $page == *"$word"* ]] || fail "help should name $word"; done
+    --jupyter --fresh --prepare cmake/packages.txt; do [[ $page == *"$word"* ]] || fail "help should name $word"; done
   for word in -h --help; do
     walk "$word"
     expect_status 0
@@ -143,44 +135,6 @@ test_install_as_root() {
   expect_err "Installing: cmake libfmt-dev"
   expect_no_call update
   expect_no_call sudo
-}
-
-test_install_what_was_removed() {
-  : "a package that was removed and left its settings behind is missing, and so is one that is half installed"
-  stub id 'echo 0'
-  stub apt-cache
-  # Of the rest, whatever is asked for is installed.
-  # shellcheck disable=SC2016
-  stub dpkg-query '[[ $2 == *"{Package} "*"{db:Status-Status}"* ]] || exit 1
-for package in "${@:3}"; do
-  case $package in cmake) echo "cmake config-files" ;; ninja-build) echo "ninja-build half-installed" ;; *) echo "$package installed" ;; esac
-done'
-  stub apt-get 'exit 100'
-  walk 05
-  expect_status 3
-  expect_call "$apt_install cmake ninja-build"
-}
-
-test_install_with_empty_lists() {
-  : "where apt knows none of the packages, its lists are updated first"
-  echo cmake >"$absent"
-  stub id 'echo 0'
-  stub apt-cache 'exit 100'
-  stub apt-get "$(working_apt_get)"
-  walk 05
-  expect_status 7
-  [[ $(grep ^apt-get "$calls") == "$apt_update"$'\n'"$apt_install cmake" ]] || fail "expected update, then install"
-}
-
-test_install_with_old_lists() {
-  : "where the lists are too old to install from, they are updated and it is tried once more"
-  echo cmake >"$absent"
-  stub id 'echo 0'
-  stub apt-cache
-  stub apt-get "if [[ \$(grep -c '^apt-get' '$calls') == 1 ]]; then exit 100; fi; $(working_apt_get)"
-  walk 05
-  expect_status 7
-  [[ $(grep -c '^apt-get' "$calls") == 3 ]] || fail "expected install, update, install"
 }
 
 test_install_offline() {
@@ -224,21 +178,6 @@ apt-get update && apt-get install --no-install-recommends cmake"
   expect_no_call "^apt-get"
 }
 
-test_install_without_sudo() {
-  : "where there is no sudo at all, walk says what to run as root, exit 2"
-  prepare_bare_machine
-  rm "$machine/id"
-  stub id 'echo 1000'
-  stub apt-get 'exit 99'
-  stub dpkg-query 'exit 1'
-  walk_on_bare_machine 05
-  expect_status 2
-  expect_one_sentence
-  local all
-  all=$(awk '$3 == "build" && $1 != "-" { printf "%s%s", between, $1; between = " " }' "$project/tools/packages.txt")
-  expect_words "these packages are missing: $all; please run as root: apt-get update && apt-get install --no-install-recommends $all"
-}
-
 test_neither_apt_nor_brew() {
   : "a machine with neither apt nor Homebrew is told what it lacks, exit 2"
   prepare_bare_machine
@@ -246,67 +185,71 @@ test_neither_apt_nor_brew() {
   expect_status 2
   expect_one_sentence
   expect_words "this machine has neither apt nor Homebrew and lacks c++ cmake ninja git: install them with what it has (libraries \
-that are missing too, CMake fetches; tools/packages.txt lists them all)"
-}
-
-test_brew() {
-  : "with Homebrew, exactly the missing formulas are installed"
-  prepare_bare_machine
-  mkdir -p "$scratch/brew/opt"/{libomp,cmake,ninja,libuv,eigen,fmt,cli11,nlohmann-json,google-benchmark}
-  stub brew "case \$1 in --prefix) echo '$scratch/brew' ;; install) exit 1 ;; esac"
-  walk_on_bare_machine 05
-  expect_status 3
-  expect_call "brew install xxhash libsodium doctest"
-  [[ $err == "Installing with Homebrew (a path that nobody has tested yet): xxhash libsodium doctest
-walk: Homebrew could not install: xxhash libsodium doctest" ]] || fail "expected two other lines"
-}
-
-test_packages_have_purposes() {
-  : "every package in the list says what it is for"
-  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +(build|docs|notebooks|test) +[A-Za-z]' "$source_root/tools/packages.txt" ||
-    fail "each line needs: Debian's name, Homebrew's name, who needs it (build, docs, notebooks or test), purpose"
-}
-
-test_packages_for_a_purpose() {
-  : "a lesson installs no browser and no Doxygen; docs and notebooks install what they need, and test everything"
-  printf '%s\n' cmake clang-tools-19 doxygen chromium >"$absent"
-  stub id 'echo 0'
-  stub apt-cache
-  stub apt-get 'exit 100'
-  walk 05
-  expect_call "$apt_install cmake"
-  walk docs
-  expect_call "$apt_install cmake doxygen"
-  walk notebooks
-  expect_call "$apt_install cmake clang-tools-19"
-  walk test
-  expect_call "$apt_install cmake clang-tools-19 doxygen chromium"
-  : >"$calls"
-  walk test soak
-  expect_call "$apt_install cmake chromium"
-  local word
-  for word in "" bench "notebooks --library" "notebooks --jupyter" "try 05"; do
-    : >"$calls"
-    # shellcheck disable=SC2086
-    walk $word
-    expect_status 3
-    expect_call "$apt_install cmake"
-  done
+that are missing too, CMake fetches; cmake/packages.txt lists them all)"
 }
 
 # --- building and running ---------------------------------------------------------------------------------------------
 
+test_packages_for_a_purpose() {
+  : "a lesson installs no Python, no browser and no Doxygen; every other word installs what it needs and no more"
+  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +(build|python|docs|notebooks|bench|test)(,[a-z]+)? +[A-Za-z]' \
+    "$source_root/cmake/packages.txt" || fail "each line needs: Debian's name, Homebrew's name, what needs it, purpose"
+  printf '%s\n' cmake doctest-dev libbenchmark-dev python3 clang-tools-19 doxygen chromium >"$absent"
+  stub id 'echo 0'
+  stub apt-cache
+  stub apt-get 'exit 100'
+  local words packages
+  while IFS='|' read -r words packages; do
+    : >"$calls"
+    # shellcheck disable=SC2086
+    walk $words
+    expect_status 3
+    expect_call "$apt_install $packages"
+  done <<WORDS
+|cmake
+05|cmake
+try 05|cmake python3
+docs|cmake python3 doxygen
+notebooks|cmake python3 clang-tools-19
+notebooks --library|cmake python3
+bench|cmake doctest-dev libbenchmark-dev
+test|cmake doctest-dev python3 clang-tools-19 doxygen chromium
+test all|cmake doctest-dev libbenchmark-dev python3 clang-tools-19 doxygen chromium
+test soak|cmake doctest-dev python3 chromium
+WORDS
+}
+
 test_main_job() {
-  : "without a word, walk builds every lesson, runs lesson 09, and says what is next where that has worked"
+  : "without a word, walk builds lesson 09 and nothing else, runs it, and says what is next where that has worked"
+  rm -rf "$project/build"
   walk
   expect_status 0
   expect_out "the main job"
   expect_err "Next: ./walk list names the lessons, ./walk 00 runs the first one, ./walk try has exercises."
-  [[ -x $project/build/bin/lesson_05_echo ]] || fail "all lessons should have been built"
+  [[ ! -e $project/build/bin/lesson_05_echo ]] || fail "lesson 05 should not have been built"
   sed -i 's/puts("the main job");/puts("the main job"); return 4;/' "$project/lessons/lesson_09_full_step/lesson_09_full_step.cpp"
   walk
   expect_status 4
   [[ $err != *Next* ]] || fail "there is nothing next"
+}
+
+test_parts() {
+  : "a lesson is configured without tests; they come when they are asked for, and stay"
+  local cache=$project/build/CMakeCache.txt
+  has() { grep -qE "^MUONWALK_$1:[A-Z]*=$2\$" "$cache" || fail "MUONWALK_$1 should be $2"; }
+  rm -rf "$project/build"
+  walk 05
+  has TESTS OFF
+  walk test
+  has TESTS ON
+  has BENCH OFF
+  walk bench
+  has BENCH ON
+  walk test
+  walk 05
+  [[ -z $err ]] || fail "nothing should be configured again"
+  has TESTS ON
+  has BENCH ON
 }
 
 test_arguments_and_exit_code() {
@@ -387,41 +330,6 @@ test_two_at_once() {
   expect_two_to_take_turns
 }
 
-test_two_at_once_without_flock() {
-  : "the same where there is no flock, also after a holder that died"
-  mkdir "$scratch/no_flock"
-  cp -s /usr/bin/* "$scratch/no_flock" 2>/dev/null || true
-  rm -f "$scratch/no_flock/flock"
-  # shellcheck disable=SC2123
-  PATH=$scratch/no_flock
-  expect_two_to_take_turns
-  rm -f "$machine"/{cmake,c++}
-  mkdir "$project/build/.walk_lock.d"
-  # A number that no process has.
-  sh -c 'echo $$' >"$project/build/.walk_lock.d/holder"
-  walk 05
-  expect_status 7
-  [[ ! -e $project/build/.walk_lock.d ]] || fail "the lock should be gone"
-}
-
-test_quiet_with_file_lists() {
-  : "with file lists that CMake checks on every run, there is still nothing to say when there is nothing to do"
-  # shellcheck disable=SC2016
-  echo 'file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cmake)' >"$project/tests/tests.cmake"
-  rm -rf "$project/build"
-  walk 05
-  walk 05
-  expect_status 7
-  [[ -z $err ]] || fail "there is nothing to say"
-  echo "# one more" >"$project/tests/more.cmake"
-  walk 05
-  expect_err "Re-running CMake"
-  echo "broken" >>"$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
-  walk 05
-  expect_status 3
-  expect_err "lesson_05_echo.cpp"
-}
-
 test_words_with_line_ends() {
   : "a word with a line end, or another character that a terminal obeys, is refused in one line that shows it"
   local words
@@ -432,22 +340,13 @@ test_words_with_line_ends() {
     [[ $err != *[$'\r\033']* ]] || fail "no control character should reach the terminal"
   done
   walk test $'re\n\r\033[2J'
-  expect_words '"re\n\r?[2J" is not a preset to test; the presets are: release debug asan tsan; or try soak'
+  expect_words '"re\n\r?[2J" is nothing to test; try ./walk test, or all, release, debug, asan, tsan or soak after it'
   walk bench $'talk\nsilence'
   expect_status 2
   expect_err 'there is no benchmark talk\nsilence'
   walk test $'asan\n'
   expect_status 2
   expect_one_sentence
-}
-
-test_touched_lesson() {
-  : "a lesson that was changed is built again"
-  walk 05
-  sed -i 's/return 7/return 8/' "$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
-  walk 05
-  expect_status 8
-  expect_err "lesson_05_echo.cpp"
 }
 
 test_moved_project() {
@@ -459,58 +358,6 @@ test_moved_project() {
   expect_status 7
   expect_err "The project has moved since it was configured: configuring afresh.
 Configuring (cmake --preset release)"
-}
-
-test_cuda() {
-  : "test turns CUDA on where there is an nvcc, off where there is none any more, and says so in one line; others leave it"
-  local option="MUONWALK_CUDA:UNINITIALIZED" cache=$project/build/CMakeCache.txt
-  printf '%s\n' 'add_test(NAME holds COMMAND true)' 'add_custom_target(docs)' >"$project/tests/tests.cmake"
-  stub nvcc
-  walk test
-  expect_status 0
-  grep -qxF "$option=ON" "$cache" || fail "CUDA should be on"
-  [[ $err != *nvcc* ]] || fail "there is nothing to say of nvcc"
-  walk 05
-  [[ -z $err ]] || fail "a lesson should not configure again"
-  walk test
-  [[ $err != *Configuring* ]] || fail "a second time should not configure again"
-  # This machine's programs, without an nvcc.
-  rm "$machine/nvcc"
-  mkdir "$scratch/no_nvcc"
-  cp -s /usr/bin/* "$scratch/no_nvcc" 2>/dev/null || true
-  rm -f "$scratch/no_nvcc/nvcc"
-  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH= "$project/walk" test
-  expect_status 0
-  [[ $(grep -c "There is no nvcc on PATH" <<<"$err") == 1 ]] || fail "expected one line on nvcc"
-  grep -qxF "$option=OFF" "$cache" || fail "CUDA should be off"
-  # One that is not on PATH, where CUDA_PATH leads to it.
-  mkdir -p "$scratch/cuda/bin"
-  : >"$scratch/cuda/bin/nvcc"
-  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
-  grep -qxF "$option=OFF" "$cache" || fail "a compiler that can't be run does not count"
-  chmod +x "$scratch/cuda/bin/nvcc"
-  on_machine env PATH="$machine:$scratch/no_nvcc" CUDA_PATH="$scratch/cuda" "$project/walk" test
-  expect_status 0
-  grep -qxF "$option=ON" "$cache" || fail "CUDA should be on again"
-}
-
-test_broken_source() {
-  : "a lesson that does not compile ends in one sentence after the compiler's own, exit 3, and does not run"
-  walk 05
-  echo "broken" >>"$project/lessons/lesson_05_echo/lesson_05_echo.cpp"
-  walk 05
-  expect_status 3
-  [[ $(tail -n 1 <<<"$err") == "walk: the build stopped; what the compiler or ninja said is above" ]] || fail "expected another last line"
-  expect_out ""
-}
-
-test_broken_cmake() {
-  : "a project that CMake cannot configure ends in one sentence after CMake's own, exit 3"
-  rm -rf "$project/build"
-  echo "no_such_command()" >>"$project/CMakeLists.txt"
-  walk 05
-  expect_status 3
-  [[ $(tail -n 1 <<<"$err") == "walk: CMake could not configure the build; its own words are above" ]] || fail "expected another last line"
 }
 
 test_docs() {
@@ -526,13 +373,6 @@ endif()' >"$project/tests/tests.cmake"
   expect_out "$project/build/docs/html/index.html"
   expect_err "The site is there; open it in a browser:"
   [[ -f $project/build/site ]] || fail "the target docs should have been built"
-}
-
-test_docs_refused() {
-  : "a site that can't be built ends in one sentence after ninja's own, exit 3"
-  walk docs
-  expect_status 3
-  expect_err "walk: the build stopped"
 }
 
 test_bench() {
@@ -553,7 +393,7 @@ test_notebooks() {
   : "notebooks makes all of them and executes them, with clang-repl or with Jupyter; without a kernel they are skipped"
   mkdir -p "$project/notebooks"
   touch "$project/notebooks/lesson_05_echo.ipynb"
-  local tools=$project/tools notebook=$project/notebooks/lesson_05_echo.ipynb
+  local tools=$project/notebooks/make notebook=$project/notebooks/lesson_05_echo.ipynb
   stub python3 'echo counted'
   walk notebooks
   expect_status 0
@@ -576,15 +416,6 @@ test_notebooks() {
   stub python3 'exit 2'
   walk notebooks
   expect_status 2
-}
-
-test_notebook_library() {
-  : "notebooks --library builds the library and executes nothing"
-  stub python3 'exit 99'
-  walk notebooks --library
-  expect_status 0
-  expect_err "Built: $project/build/lib/libmuonwalk."
-  expect_no_call "^python3"
 }
 
 # --- tests and CI -----------------------------------------------------------------------------------------------------
@@ -614,40 +445,29 @@ add_test(NAME never_built COMMAND no_such_program)' >>"$project/tests/tests.cmak
 }
 
 test_presets() {
-  : "test takes a preset and hands the rest to ctest, and each preset has a folder of its own"
+  : "test is short, all adds up three presets; a preset has a folder of its own, and ctest gets the rest"
   # shellcheck disable=SC2016
   stub ctest 'for word in "$@"; do case $word in *.xml) echo "<testsuite" >"$word" && echo "	tests=\"0\"" >>"$word" ;; esac; done; exit 5'
-  local preset folder jobs
+  local jobs words call folder
   jobs=$(getconf _NPROCESSORS_ONLN)
-  for preset in "" release debug asan; do
-    folder=$project/build
-    case $preset in debug | asan) folder=$folder/$preset ;; esac
+  while IFS='|' read -r words folder call; do
     # shellcheck disable=SC2086
-    walk test $preset -R "some tests" --verbose
+    walk test $words
     expect_status 1
-    expect_call "ctest --preset ${preset:-release} -j $jobs --output-junit $folder/test_results.xml -R some tests --verbose"
+    expect_call "ctest --preset $call"
     expect_last_line "0 passed, 1 failed"
-    [[ -x $folder/bin/bench_talk ]] || fail "everything should have been built in $folder"
-  done
-}
-
-test_build_folder_that_takes_nothing() {
-  : "a build folder that can't be written to is named, exit 3"
-  rm -rf "$project/build"
-  ln -s "$scratch/nowhere/at all" "$project/build"
-  walk 05
-  rm "$project/build"
-  expect_status 3
-  expect_words "$project/build can't be written to, and the build goes there; make it writable for you"
-}
-
-test_soak() {
-  : "test soak builds everything, gives its options to the soak, and its exit code is walk's"
-  stub python3 'exit 1'
-  walk test soak --minutes 2 --seed 7
-  expect_status 1
-  expect_call "python3 $project/tests/soak/soak.py --programs $project/build/bin --minutes 2 --seed 7"
-  [[ -x $project/build/bin/bench_talk ]] || fail "everything should have been built"
+    [[ -x $folder/bin/bench_talk ]] || fail "what is tested should have been built in $folder"
+  done <<WORDS
+|$project/build|release -j $jobs --output-junit $project/build/test_results.xml -LE ^long\$
+-R some --verbose|$project/build|release -j $jobs --output-junit $project/build/test_results.xml -R some --verbose
+release|$project/build|release -j $jobs --output-junit $project/build/test_results.xml
+debug|$project/build/debug|debug -j $jobs --output-junit $project/build/debug/test_results.xml
+asan -R some|$project/build/asan|asan -j $jobs --output-junit $project/build/asan/test_results.xml -R some
+WORDS
+  : >"$calls"
+  walk test all
+  expect_last_line "0 passed, 3 failed"
+  [[ $(grep '^ctest' "$calls" | cut -d' ' -f3 | tr '\n' ' ') == "release asan tsan " ]] || fail "expected three presets"
 }
 
 test_no_tests() {
@@ -655,29 +475,30 @@ test_no_tests() {
   walk test
   expect_status 1
   expect_last_line "0 passed, 1 failed"
-  echo 'add_test(NAME good COMMAND true)' >"$project/tests/tests.cmake"
+  printf '%s\n' 'add_test(NAME good COMMAND true)' 'add_test(NAME slow COMMAND true)' \
+    'set_tests_properties(slow PROPERTIES LABELS long)' >"$project/tests/tests.cmake"
+  walk test
+  expect_last_line "1 passed, 0 failed"
+  walk test release
+  expect_last_line "2 passed, 0 failed"
   walk test -R typo
   expect_status 1
-  walk test tsan
-  expect_status 1
-  expect_last_line "0 passed, 1 failed"
-  echo 'set_tests_properties(good PROPERTIES LABELS threads)' >>"$project/tests/tests.cmake"
-  walk test tsan
-  expect_status 0
 }
 
-test_ci_adds_up() {
-  : "CI's last line adds up all runs, and a run that ends early is a failure"
-  # shellcheck disable=SC2016
-  stub_walk() { printf '#!/bin/bash\ncase $2 in release) %s ;; asan) %s ;; tsan) %s ;; esac\n' "$@" >"$project/walk"; }
-  stub_walk 'echo 3 passed, 0 failed' 'echo 2 passed, 0 failed, 1 skipped' 'echo 1 passed, 0 failed'
+test_ci() {
+  : "CI runs test all, and what ends without a count is a failure"
+  stub_walk() { printf '#!/bin/bash\n[[ $* == "test all" ]] && %s\n' "$1" >"$project/walk"; }
+  stub_walk 'echo 3 passed, 0 failed, 1 skipped'
   on_machine "$project/.ci/run"
   expect_status 0
-  expect_last_line "6 passed, 0 failed, 1 skipped"
-  stub_walk 'echo 3 passed, 0 failed' 'echo 2 passed, 2 failed; exit 1' 'echo boom; exit 3'
+  expect_last_line "3 passed, 0 failed, 1 skipped"
+  stub_walk '{ echo 3 passed, 1 failed; exit 1; }'
   on_machine "$project/.ci/run"
   expect_status 1
-  expect_last_line "5 passed, 3 failed"
+  stub_walk '{ echo boom; exit 3; }'
+  on_machine "$project/.ci/run"
+  expect_status 1
+  expect_last_line "0 passed, 1 failed"
 }
 
 # Starts walk as a terminal would, in a process group of its own, waits for FILE, presses Ctrl-C and looks for survivors.

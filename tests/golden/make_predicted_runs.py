@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes predicted_runs.csv: the cost model of sim/cost_model once more, written first and apart from it, on a sample of
+"""Makes predicted_runs.csv: the cost model of tools/scale once more, written first and apart from it, on a sample of
 the published runs and on layouts of the 80B model. Prints the table.
 """
 import csv
@@ -159,5 +159,5 @@ def sample(records, measured=90, large=40):
 if __name__ == '__main__':
     print('model,nodes,dp,tp,pp,zero,mbs,grad_acc,tokens,gib,fit')
     here = os.path.dirname(os.path.abspath(__file__))
-    for row in sample(os.path.join(here, '../../sim/cost_model/records/ultrascale_runs.csv')):
+    for row in sample(os.path.join(here, '../../tools/scale/records/ultrascale_runs.csv')):
         print(*row, *('%.9g,%.9g,%d' % predict(SHAPES[row[0]], *row[1:])).split(','), sep=',')

@@ -85,7 +85,7 @@ write ""
 write "Kernels, and Newton–Schulz, against the CPU's, byte by byte; what cuBLAS gives, near it."
 write ""
 holds "kernels: products, norms, trees, momentum, apply" "$bin/cuda_kernels_test"
-holds "Newton–Schulz, chain and cublas" "$bin/cuda_newton_schulz_test"
+holds "Newton–Schulz by chains" "$bin/cuda_newton_schulz_test"
 not_run "cuda_device_test and cuda_errors_test" "they let calls fail, which only the stand-in can"
 
 write ""

@@ -87,7 +87,7 @@ program "$machine/nvidia-smi" '[[ $1 == -L ]] && echo "GPU 0: stand-in" || echo 
 
 echo 1 >"$scratch/newton"
 whole 1
-expect "- **does not hold**: Newton–Schulz, chain and cublas (exit 1):"
+expect "- **does not hold**: Newton–Schulz by chains (exit 1):"
 expect "newton is wrong"
 echo 0 >"$scratch/newton"
 echo wrong >"$scratch/over_nccl"

@@ -1,93 +1,118 @@
 #!/usr/bin/env python3
-"""The arrows between rooms: what a room sees is what it uses, nothing sees back, and an include against an arrow does not build.
+"""Which file includes which: arrows between rooms point one way, what belongs to a lesson stays with it, and no two units include each
+other. A room is a folder of src, sim or tools; a unit is a header with the .cpp beside it.
 
-    arrows_test.py SOURCE BUILD room...
+    arrows_test.py SOURCE BUILD
 
-Every room is asked with the compiler's own command line, as the build has it, which headers of other rooms it would find.
+That an include against an arrow does not even build is asked of one room, with the compiler's own command line.
 """
 
 import json
+import re
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 SOURCE, BUILD = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-ROOMS = [target.removeprefix("muonwalk_") for target in sys.argv[3:]]
+SUFFIXES = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".inc"}
+# What each of these folders may include of the others.
+SEES = {"src": {"src"}, "sim": {"src", "sim"}, "tools": {"src", "sim", "tools"}}
+# Still to be taken apart: take a line off when it is.
+OPEN = {"docs/figures/data/byte_ledger_figure.cpp includes lessons/lesson_13_byte_ledger/ledger_tables.hpp, which is of that lesson alone",
+        "docs/figures/data/memory_figure.cpp includes lessons/lesson_14_memory/model_memory.hpp, which is of that lesson alone",
+        "rooms include each other: tools/trace → tools/trace/pictures → tools/trace",
+        *(f"{one} and {other} include each other" for one, other in (
+            ("src/comm/communicator", "src/comm/messages"), ("src/cuda/device", "src/cuda/queue_observer"),
+            ("src/io/safetensors", "src/io/safetensors_format"), ("src/numerics/newton_schulz", "src/numerics/newton_schulz_steps"),
+            ("src/text/output_columns", "src/text/text"), ("src/train/gather_checkpoint", "src/train/state_comparison"),
+            ("sim/classroom/lesson", "sim/classroom/lesson_state"), ("sim/launch/launch", "sim/launch/seat"),
+            ("sim/ranks/rank", "sim/ranks/world"), ("sim/replay/strip", "sim/replay/strip_origin"),
+            ("sim/transport/gloo_backend", "sim/transport/gloo_device"), ("sim/transport/gloo_device", "sim/transport/gloo_mesh"),
+            ("tools/scale/cluster_file", "tools/scale/machine_costs"),
+            ("lessons/lesson_20_pretrain/checkpoint_folder", "lessons/lesson_20_pretrain/pretraining")))}
 faults = []
 
 
-def check(holds, sentence):
-    if not holds:
-        faults.append(sentence)
+def files():
+    for top in ("src", "sim", "tools", "lessons", "tests", "docs", "notebooks"):
+        yield from (path for path in sorted((SOURCE / top).rglob("*")) if path.suffix in SUFFIXES)
 
 
-def folder(room):
-    """Where the room lies: the folder that its window shows."""
-    shown = [path for path in (BUILD / "windows" / room).glob("*/*")]
-    assert len(shown) == 1, f"the window of {room} shows {shown}"
-    return shown[0].parent.name + "/" + room
+def arrows():
+    """{file: files of the project that it includes}, by their paths from the root."""
+    for path in files():
+        text = path.read_text(encoding="utf-8")
+        yield str(path.relative_to(SOURCE)), [name for name in re.findall(r'^#include "([^"]+)"', text, re.MULTILINE) if (SOURCE / name).is_file()]
 
 
-def commands():
-    """A compiler's command line for each room, without the file that it compiles."""
-    found = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        path = Path(entry["file"]).resolve()
-        if SOURCE not in path.parents:
-            continue
-        parts = path.relative_to(SOURCE).parts
-        if len(parts) > 2 and parts[1] not in found and f"/windows/{parts[1]} " in entry["command"]:
-            words = shlex.split(entry["command"])
-            cut = {words.index("-o"), words.index("-o") + 1, words.index("-c"), words.index("-c") + 1}
-            found[parts[1]] = [word for i, word in enumerate(words) if i not in cut and not word.startswith("-M")]
-            # -MT and -MF bring a word of their own.
-            found[parts[1]] = [word for word in found[parts[1]] if not word.endswith((".o", ".o.d"))]
-    return found
+def is_test(name):
+    return name.startswith("tests/") or "/tests/" in name
 
 
-def compiles(command, text):
-    done = subprocess.run(command + ["-E", "-x", "c++", "-"], input=text, cwd=BUILD, capture_output=True, text=True)
-    return done.returncode == 0, done.stderr
+def circle(graph):
+    """One circle of a graph as a list that ends where it begins, or None."""
+    done = set()
+
+    def visit(node, way):
+        if node in way:
+            return way[way.index(node):] + [node]
+        if node in done:
+            return None
+        found = next(filter(None, (visit(each, way + [node]) for each in sorted(graph.get(node, ())))), None)
+        done.add(node)
+        return found
+
+    return next(filter(None, (visit(node, []) for node in sorted(graph))), None)
 
 
-def a_header(room):
-    headers = sorted((SOURCE / folder(room)).glob("*.hpp"))
-    return f"{folder(room)}/{headers[0].name}" if headers else None
+def check(included):
+    """A sentence for each include that should not be there."""
+    rooms, units = defaultdict(set), defaultdict(set)
+    for name, others in included.items():
+        top, room, unit = name.split("/")[0], str(Path(name).parent), str(Path(name).with_suffix(""))
+        for other in others:
+            its_room = str(Path(other).parent)
+            lesson = re.match(r"lessons/[^/]+/", other)
+            if lesson and not name.startswith(lesson[0]):
+                yield f"{name} includes {other}, which is of that lesson alone"
+            if is_test(name):
+                continue
+            if other.split("/")[0] not in SEES.get(top, {other.split("/")[0]}):
+                yield f"{name} includes {other}; {top} may include only what is in {' and '.join(sorted(SEES[top]))}"
+            if top in SEES and its_room != room:
+                rooms[room].add(its_room)
+            if str(Path(other).with_suffix("")) != unit:
+                units[unit].add(str(Path(other).with_suffix("")))
+    if found := circle(rooms):
+        yield f"rooms include each other: {' → '.join(found)}"
+    for unit, others in units.items():
+        for other in sorted(others):
+            if unit < other and unit in units.get(other, ()):
+                yield f"{unit} and {other} include each other"
 
 
-headers = {room: a_header(room) for room in ROOMS}
-command = commands()
-check(set(command) == set(ROOMS), f"rooms without a compiled file: {sorted(set(ROOMS) - set(command))}")
+included = dict(arrows())
+if len(included) < 300 or sum(map(len, included.values())) < 1000:
+    faults.append(f"only {len(included)} files were read")
+faults += [fault for fault in check(included) if fault not in OPEN]
 
-# What each room finds.
-sees = {}
-for room in command:
-    lines = [f'#if __has_include("{header}")\n// finds\nfinds_{other}\n#endif' for other, header in headers.items() if header]
-    done = subprocess.run(command[room] + ["-E", "-P", "-x", "c++", "-"], input="\n".join(lines), cwd=BUILD,
-                          capture_output=True, text=True, check=True)
-    sees[room] = {word.removeprefix("finds_") for word in done.stdout.split() if word.startswith("finds_")}
-    check(room in sees[room], f"{room} does not find its own headers")
+# A check that can't fail is a defect.
+for planted, words in (({"src/a/x.hpp": ["sim/b/y.hpp"]}, "may include only"), ({"src/x.cpp": ["lessons/lesson_05_a/x.hpp"]}, "of that lesson alone"),
+                       ({"src/a/x.hpp": ["src/b/y.hpp"], "src/b/z.cpp": ["src/a/w.hpp"]}, "rooms include each other: src/a → src/b → src/a"),
+                       ({"src/a/x.cpp": ["src/a/y.hpp"], "src/a/y.cpp": ["src/a/x.hpp"]}, "src/a/x and src/a/y include each other")):
+    if not any(words in fault for fault in check(planted)):
+        faults.append(f"nothing is said of {planted}")
 
-for room in sees:
-    for other in sees[room] - {room}:
-        check(room not in sees.get(other, set()), f"{room} and {other} see each other: a circle")
-    if folder(room).startswith("src/"):
-        for other in sees[room]:
-            check(folder(other).startswith("src/"), f"{room} of src sees {other} of sim")
+# An include with the arrow builds; the same against it finds no file.
+entry = next(entry for entry in json.loads((BUILD / "compile_commands.json").read_text()) if "muonwalk_layout.dir" in entry["command"])
+words = shlex.split(entry["command"])
+compiler = [word for word in words[:words.index("-o")] if not word.startswith("-M") and not word.endswith((".o", ".o.d"))]
+for header, builds in (("src/layout/grid.hpp", True), ("src/optim/steps.hpp", False)):
+    done = subprocess.run([*compiler, "-E", "-x", "c++", "-"], input=f'#include "{header}"\n', cwd=BUILD, capture_output=True, text=True)
+    if (done.returncode == 0) != builds or (not builds and "No such file" not in done.stderr and "not found" not in done.stderr):
+        faults.append(f"a file of src/layout that includes {header} should{'' if builds else ' not'} build: {done.stderr[-300:]}")
 
-# An include with the arrow builds; the same against it does not.
-for inner, outer in (("layout", "optim"), ("comm", "transport"), ("recording", "world"), ("world", "cluster"), ("cluster", "analyser")):
-    check(inner in sees and outer in sees, f"there is no room {inner} or {outer}: name others in this test")
-    if inner not in sees or outer not in sees:
-        continue
-    works, _ = compiles(command[inner], f'#include "{headers[inner]}"\n')
-    check(works, f"a file of {inner} that includes {headers[inner]} does not build")
-    works, words = compiles(command[inner], f'#include "{headers[outer]}"\n')
-    check(not works, f"a file of {inner} that includes {headers[outer]} builds")
-    check("No such file" in words or "not found" in words, f"it fails for another reason: {words}")
-
-for fault in faults:
-    print(f"FAILED  {fault}")
-print(f"{len(sees)} rooms, {sum(len(found) - 1 for found in sees.values())} arrows, {len(faults)} faults")
+print("\n".join(f"FAILED  {fault}" for fault in faults) or f"{len(included)} files")
 sys.exit(1 if faults else 0)

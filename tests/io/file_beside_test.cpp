@@ -169,24 +169,6 @@ TEST_CASE("FileBeside: a new file has the usual permissions; of an old one owner
   umask(before);
 }
 
-TEST_CASE("FileBeside: what somebody else has written under its name meanwhile is replaced, and nothing else stays") {
-  for (const char* unnamed : {"on", "off"}) {
-    CAPTURE(unnamed);
-    setenv("MUONWALK_UNNAMED_FILES", unnamed, 1);
-    const TemporaryFolder folder;
-    {
-      FileBeside file(folder.file("x"));
-      file.write("mi", 2);
-      file.write("ne", 2);
-      write_text(folder.file("x"), "somebody else's");
-      file.commit();
-    }
-    CHECK(read_text(folder.file("x")) == "mine");
-    CHECK(folder.names() == std::vector<std::string>{"x"});
-  }
-  unsetenv("MUONWALK_UNNAMED_FILES");
-}
-
 TEST_CASE(
     "FileBeside: where its folder goes away meanwhile, a sentence, for a new file and for one in place of another") {
   for (const char* unnamed : {"on", "off"})
@@ -236,22 +218,5 @@ TEST_CASE("FileBeside: no program that is started meanwhile gets the file that i
       REQUIRE(flags >= 0);  // it is that one
       CHECK((flags & FD_CLOEXEC) != 0);
     }
-  unsetenv("MUONWALK_UNNAMED_FILES");
-}
-
-TEST_CASE("FileBeside: only where the environment says off do files have names before they are whole") {
-  const TemporaryFolder folder;
-  unsetenv("MUONWALK_UNNAMED_FILES");
-  const auto names_meanwhile = [&] {
-    const FileBeside file(folder.file("x"));
-    return folder.names().size();
-  };
-  const std::size_t usual = names_meanwhile();
-  for (const char* value : {"on", "", "OFF", "offf"}) {
-    setenv("MUONWALK_UNNAMED_FILES", value, 1);
-    CHECK(names_meanwhile() == usual);
-  }
-  setenv("MUONWALK_UNNAMED_FILES", "off", 1);
-  CHECK(names_meanwhile() == 1);
   unsetenv("MUONWALK_UNNAMED_FILES");
 }

@@ -170,20 +170,6 @@ TEST_CASE(
   last_read = error_then = 0;
 }
 
-TEST_CASE("write_text_file: a file takes its place once it is on the disk; one that does not get there is no success") {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("x");
-  flushes = 0;
-  write_text_file(path, "what was there");
-  CHECK(flushes > 0);
-  flush_fails = true;
-  const std::string sentence = usage_error([&] { write_text_file(path, "new"); });
-  flush_fails = false;
-  CHECK(sentence == "can't write \"" + path + "\": Input/output error; choose another path");
-  CHECK(read_text(path) == "what was there");
-  CHECK(folder.names() == std::vector<std::string>{"x"});
-}
-
 #ifdef __GLIBC__
 TEST_CASE("write_text_file: before a new version has the permissions of the old one, it is for its owner alone") {
   const TemporaryFolder folder;

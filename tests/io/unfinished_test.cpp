@@ -130,41 +130,6 @@ TEST_CASE("unfinished: with a provisional name, a file goes however the program 
   CHECK(folder.names() == Names{"x"});
 }
 
-TEST_CASE("unfinished: from the first byte on, a file has the permissions of the one that it replaces") {
-  const TemporaryFolder folder;
-  const NamedFiles named;
-  const mode_t before = umask(0);
-  for (const unsigned mode : {0600u, 0640u, 0666u, 0755u}) {
-    write_text(folder.file("old"), "x");
-    REQUIRE(chmod(folder.file("old").c_str(), mode) == 0);
-    FileBeside file(folder.file("old"));
-    const Names names = folder.names();
-    REQUIRE(names.size() == 2);
-    CHECK(is_unfinished_name(names[0]));
-    CHECK(mode_of(folder.file(names[0])) == mode);
-    file.commit();
-    CHECK(mode_of(folder.file("old")) == mode);
-  }
-  umask(before);
-}
-
-TEST_CASE("unfinished: a process that was forked meanwhile, and ends, leaves the file to the one that writes it") {
-  const TemporaryFolder folder;
-  const NamedFiles named;
-  std::optional<FileBeside> file(folder.file("x"));
-  file->write("whole", 5);
-  const Names begun = folder.names();
-  REQUIRE(begun.size() == 1);
-  CHECK(in_child([&] {
-          file.reset();
-          _exit(7);
-        }) == 7);
-  CHECK(folder.names() == begun);
-  file->commit();
-  CHECK(folder.names() == Names{"x"});
-  CHECK(read_text(folder.file("x")) == "whole");
-}
-
 TEST_CASE("unfinished: folders that were made go when nothing is in them, and stay otherwise") {
   const TemporaryFolder folder;
   CHECK(in_child([&] {

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "sim/launch/listener.hpp"
-#include "sim/world/private_network.hpp"
+#include "sim/ranks/private_network.hpp"
 #include "src/errors.hpp"
 
 using namespace muonwalk;

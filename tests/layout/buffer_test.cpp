@@ -318,19 +318,6 @@ TEST_CASE("plan_layout: the matrices of lesson 09 on dp 4 × tp 2, worked out by
   CHECK(layout.owned_range(buffer.parameters[4], 0).empty());
 }
 
-TEST_CASE("plan_layout: the matrices of lesson 09 on dp 2 × tp 4, worked out by hand") {
-  const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(2).tp(4), no_padding());
-  const Buffer& buffer = layout.buffers.at(0);
-  // 25·100 = 2500, 124·81 = 10044, 456·124 = 56544, 676·219 = 148044, 32·128 = 4096: together 221228 = 2 · 110614.
-  CHECK(global_ranges(layout) ==
-        std::vector<Range>{{0, 2500}, {2500, 12544}, {12544, 69088}, {69088, 217132}, {217132, 221228}});
-  CHECK(buffer.size == 221228);
-  CHECK(buffer.padding == 0);
-  CHECK(layout.owners(buffer.parameters[3]) == std::vector<int>{0, 1});
-  CHECK(layout.owned_range(buffer.parameters[3], 1) == Range{110614, 217132});
-  CHECK(layout.local_range(buffer.parameters[3], 1) == Range{0, 106518});
-}
-
 TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") {
   LayoutOptions options;
   options.parameter_alignment = 8;
@@ -349,32 +336,6 @@ TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") 
   CHECK(layout.buffers[1].size == 12);
   CHECK(layout.shard_elements(0) == 8 + 4);
   CHECK(layout.dp_slice(0, 0, 2) == Range{16, 24});
-}
-
-TEST_CASE("plan_layout: the buffer in equal parts: a bucket may belong to one rank, worked out by hand") {
-  LayoutOptions options = no_padding();
-  options.bucket_capacity = 4;
-  options.ownership = Ownership::buffer;
-  const Layout layout = plan_layout({{"a", {2, 2}}, {"b", {3, 2}}, {"c", {1, 1}}}, Grid().dp(3), options);
-  // 4 + 6 + 1 = 11 elements, and one of padding: 4 per rank. Bucket a is rank 0's, b has 4 of rank 1 and 2 of rank 2.
-  CHECK(layout.buffers[0].size == 12);
-  CHECK(layout.dp_counts(0, 0) == std::vector<Index>{4, 0, 0});
-  CHECK(layout.dp_counts(0, 1) == std::vector<Index>{0, 4, 2});
-  CHECK(layout.dp_counts(0, 2) == std::vector<Index>{0, 0, 2});
-  CHECK(layout.owned_range(layout.buffers[0].parameters[1], 2) == Range{8, 10});
-}
-
-TEST_CASE("plan_layout: whole matrices: laid by owner, the most work goes to the rank that has the least") {
-  LayoutOptions options = no_padding();
-  options.ownership = Ownership::matrices;
-  CHECK(balanced_owners({{"small", {2, 2}}, {"large", {9, 9}}, {"middle", {5, 5}}, {"tiny", {1, 2}}}, 2) ==
-        std::vector<int>{1, 0, 1, 1});
-  const Layout layout = plan_layout({{"small", {2, 2}}, {"large", {9, 9}}, {"middle", {5, 5}}}, Grid().dp(2), options);
-  CHECK(global_ranges(layout) == std::vector<Range>{{0, 81}, {81, 85}, {85, 110}});
-  CHECK(layout.dp_counts(0, 0) == std::vector<Index>{81, 29});
-  CHECK(layout.buffers[0].parameters[0].name == "large");
-  CHECK(layout.whole_matrices());
-  CHECK(layout.shard_elements(1) == 29);
 }
 
 TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refused in a sentence") {

@@ -71,17 +71,6 @@ TEST_CASE("address_of: any layout, every element: its number stands at each of i
   }
 }
 
-TEST_CASE("address_of: what is not there has no address") {
-  // Behind `w` lies more, so that what is beyond its end is not beyond the buffer's.
-  const Layout layout = plan_layout({{"w", {4, 6}, SplitDim::columns}, {"more", {8, 8}}}, Grid().dp(2).tp(2));
-  CHECK_THROWS_WITH_AS(address_of(layout, "v", 0, 0), "the layout has no parameter \"v\"", std::out_of_range);
-  CHECK_THROWS_WITH_AS(address_of(layout, "w", 4, 5), "parameter \"w\" has no such element", std::out_of_range);
-  CHECK_THROWS_AS(address_of(layout, "w", 4, 0), std::out_of_range);
-  CHECK_THROWS_AS(address_of(layout, "w", 0, 6), std::out_of_range);
-  CHECK_THROWS_AS(address_of(layout, "w", -1, 0), std::out_of_range);
-  CHECK_THROWS_AS(address_of(layout, "w", 0, -1), std::out_of_range);
-}
-
 TEST_CASE("address_text: a line per coordinate, with sums that are right") {
   LayoutOptions options;
   options.parameter_alignment = 4;

@@ -36,11 +36,6 @@ void for_each_grid(const Check& check) {
   }
 }
 
-int members_in_common(const std::vector<int>& a, const std::vector<int>& b) {
-  return static_cast<int>(
-      std::count_if(a.begin(), a.end(), [&](int rank) { return std::count(b.begin(), b.end(), rank) == 1; }));
-}
-
 }  // namespace
 
 TEST_CASE("grid: ranks count up with tp fastest, then dp, then pp") {
@@ -80,36 +75,6 @@ TEST_CASE("grid: every rank is in exactly one group of each kind, which all its 
         }
       }
       CHECK(std::count(seen.begin(), seen.end(), 1) == grid.size());
-    }
-  });
-}
-
-TEST_CASE("grid: two groups of different kinds meet in at most one rank") {
-  for_each_grid([](const Grid& grid) {
-    for (const std::string one : kNames) {
-      for (const std::string other : kNames) {
-        if (one == other) continue;
-        for (const auto& a : lists_of(grid.groups(one))) {
-          for (const auto& b : lists_of(grid.groups(other))) CHECK(members_in_common(a, b) <= 1);
-        }
-      }
-    }
-  });
-}
-
-TEST_CASE("grid: the members of a group differ in its coordinate alone") {
-  for_each_grid([](const Grid& grid) {
-    for (int rank = 0; rank < grid.size(); ++rank) {
-      const Place mine = grid.place(rank);
-      for (const std::string name : kNames) {
-        const std::vector<int> group = grid.group(name, rank).ranks;
-        for (int i = 0; i < static_cast<int>(group.size()); ++i) {
-          const Place other = grid.place(group[i]);
-          CHECK(other.dp == (name == "dp" ? i : mine.dp));
-          CHECK(other.tp == (name == "tp" ? i : mine.tp));
-          CHECK(other.pp == (name == "pp" ? i : mine.pp));
-        }
-      }
     }
   });
 }
@@ -188,15 +153,6 @@ TEST_CASE("grid: sizes below 1 and grids too large to number are refused in a se
     }
 }
 
-TEST_CASE("grid: a rank or coordinate outside the grid throws") {
-  const Grid grid = Grid().dp(2).tp(2);
-  CHECK_THROWS_WITH_AS(grid.place(-1), "rank -1 is not in 0..3", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.place(4), "rank 4 is not in 0..3", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(2, 0), "dp 2 is not in 0..1", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, -1), "tp -1 is not in 0..1", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, 0, 1), "pp 1 is not in 0..0", std::out_of_range);
-}
-
 TEST_CASE("grid: a rank's label has the coordinates in which there are others") {
   CHECK(rank_label(Grid(), 0) == "rank 0");
   CHECK(rank_label(Grid().dp(2), 1) == "rank 1  dp 1");
@@ -219,14 +175,6 @@ TEST_CASE("grid: each coordinate is held against its own size, at both ends") {
   CHECK_THROWS_WITH_AS(grid.group("dp", 24), "rank 24 is not in 0..23", std::out_of_range);
   CHECK_THROWS_WITH_AS(grid.group("world", -1), "rank -1 is not in 0..23", std::out_of_range);
   CHECK_THROWS_WITH_AS(rank_label(grid, 24), "rank 24 is not in 0..23", std::out_of_range);
-}
-
-TEST_CASE("grid: two are equal when all three sizes are") {
-  const Grid grid = Grid().dp(2).tp(3).pp(4);
-  CHECK(grid == Grid().pp(4).tp(3).dp(2));
-  CHECK_FALSE(grid == Grid().dp(3).tp(3).pp(4));
-  CHECK_FALSE(grid == Grid().dp(2).tp(4).pp(4));
-  CHECK_FALSE(grid == Grid().dp(2).tp(3).pp(5));
 }
 
 TEST_CASE("grid: as many ranks as an int can number, and not one more; what is refused changes nothing") {

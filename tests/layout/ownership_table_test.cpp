@@ -88,19 +88,6 @@ TEST_CASE("ownership_table: any layout: fits the columns, and every cell is the 
   }
 }
 
-TEST_CASE("holders_text: owners in dp times tp, for as many parameters as fit") {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  const Layout layout = plan_layout(
-      {{"up", {4, 4}, SplitDim::rows, 0}, {"wq", {2, 2}, SplitDim::none, 0}, {"down", {4, 4}, SplitDim::columns, 0}},
-      Grid().dp(2).tp(2), options);
-  CHECK(holders_text(layout, 40) == "up 2 ranks, wq 4, down 2");
-  CHECK(holders_text(layout, 24) == "up 2 ranks, wq 4, down 2");
-  CHECK(holders_text(layout, 23) == "up 2 ranks, wq 4, …");
-  CHECK(holders_text(layout, 18) == "up 2 ranks, …");
-  CHECK(holders_text(layout, 12) == "…");
-}
-
 TEST_CASE("holders_text: any grid: as many ranks as hold an element of the parameter") {
   for (const Grid& grid : {Grid(), Grid().dp(4), Grid().tp(4), Grid().dp(4).tp(2), Grid().dp(2).tp(4), Grid().dp(3)}) {
     const Layout layout = plan_layout({{"a", {8, 8}, SplitDim::rows}, {"b", {4, 4}, SplitDim::none}}, grid);
@@ -132,20 +119,6 @@ b                                         1 of buffer 0  4–9           0–2  
 a.name.of.forty.cha…cters.but.one.more.x  2 of buffer 0  10–14         0–2   0–1   crosses one boundary
 c                                         0 of buffer 1  0–7           0–3   0–3   crosses one boundary
 )");
-}
-
-TEST_CASE("ownership_table: at most 100 columns where nobody says how many") {
-  int broken_at_one_less = 0, whole_at_one_more = 0;
-  for (int dp = 1; dp <= 16; ++dp)
-    for (std::size_t letters = 1; letters <= 12; ++letters) {
-      const Layout layout = plan_layout({{std::string(letters, 'w'), {8, 16}}}, Grid().dp(dp));
-      const std::string table = ownership_table(layout);
-      CHECK(table == ownership_table(layout, 100));
-      broken_at_one_less += table != ownership_table(layout, 99);
-      whole_at_one_more += table != ownership_table(layout, 101);
-    }
-  CHECK(broken_at_one_less > 0);
-  CHECK(whole_at_one_more > 0);
 }
 
 TEST_CASE("holders_text: the parameters of the first buffer alone, and nothing of another") {

@@ -59,14 +59,6 @@ TEST_CASE("tp_range: the ranges of all TP ranks follow each other and cover the 
         "--tp -3 is less than 1, but a TP group has at least one rank; try --tp 1");
 }
 
-TEST_CASE("split_name and parse_split are opposites, and other words are refused") {
-  for (const SplitDim dim : {SplitDim::none, SplitDim::rows, SplitDim::columns}) {
-    CHECK(parse_split(split_name(dim)) == dim);
-  }
-  CHECK(usage_error([] { parse_split("row"); }) ==
-        "\"row\" is not a dimension that TP can cut; try rows, columns or none");
-}
-
 TEST_CASE("intersection: what two ranges share, element by element") {
   for (Index a = 0; a < 5; ++a) {
     for (Index b = a; b <= 5; ++b) {
@@ -89,35 +81,6 @@ TEST_CASE("range_text: the last element is included, as a reader counts") {
   CHECK(range_text({7, 8}) == "7");
   CHECK(range_text({7, 7}) == "nothing");
   CHECK(range_text({7, 3}) == "nothing");
-}
-
-TEST_CASE("numbers_text: a long run shows its first and its last numbers, whole, within the width") {
-  CHECK(numbers_text({10, 11, 12}, 8) == "10 11 12");
-  CHECK(numbers_text({10, 11, 12}, 7) == "10 … 12");
-  CHECK(numbers_text({10, 11, 12, 13, 14, 15}, 13) == "10 11 … 14 15");
-  CHECK(numbers_text({10, 11, 12, 13, 14, 15}, 12) == "10 11 … 15");
-  CHECK(numbers_text({0.5f, -1, 1e9f, 7}, 3) == "0.5 … 7");
-  CHECK(numbers_text({1234, 5678}, 3) == "1234 5678");
-  CHECK(numbers_text({}, 3).empty());
-  Flat run;
-  for (int n = 0; n < 60; ++n) {
-    run.push_back(static_cast<float>(n));
-    for (int width = 9; width < 40; ++width) {
-      CAPTURE(n);
-      CAPTURE(width);
-      CHECK(text_width(numbers_text(run, width)) <= width);
-    }
-  }
-}
-
-TEST_CASE("text_table: columns line up by characters, not by bytes, and long names lose their middle") {
-  CHECK(text_table({{"a", "shape", "x"}, {"long", "4 × 6", ""}}) == "a     shape  x\nlong  4 × 6\n");
-  CHECK(text_width("4 × 6") == 5);
-  CHECK(shorten("layers.11.mlp.up.weight", 11) == "layer…eight");
-  CHECK(shorten("exactly", 7) == "exactly");
-  CHECK(shorten("×××××××", 5) == "××…××");
-  CHECK(count_text(1, "bucket") == "1 bucket");
-  CHECK(count_text(0, "bucket") == "0 buckets");
 }
 
 TEST_CASE("tp_shape: of two divisors that are equally far from what was asked the smaller is named") {

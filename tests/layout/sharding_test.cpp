@@ -8,6 +8,7 @@
 
 #include "src/numerics/newton_schulz.hpp"
 #include "tests/layout/random_layout.hpp"
+#include "tests/near.hpp"
 
 using namespace muonwalk;
 
@@ -41,34 +42,25 @@ TEST_CASE("sharding_of: a cut in each bucket, or two in the buffer, or none, wor
   CHECK(flat.gathered == std::vector<Index>{0, 32, 32});
   CHECK(flat.flops == std::vector<double>{work({0, 1}), work({2}), work({2})});
   CHECK(flat.flops_once == work({0, 1, 2}));
-  CHECK(flat.redundancy(1) == doctest::Approx((work({0, 1, 2}) + work({2})) / work({0, 1, 2})));
-  CHECK(flat.redundancy(2) == doctest::Approx(2 * flat.redundancy(1)));
-  CHECK(flat.slowdown() == doctest::Approx(3 * work({2}) / work({0, 1, 2})));
+  CHECK(flat.redundancy(1) == near((work({0, 1, 2}) + work({2})) / work({0, 1, 2})));
+  CHECK(flat.redundancy(2) == near(2 * flat.redundancy(1)));
+  CHECK(flat.slowdown() == near(3 * work({2}) / work({0, 1, 2})));
 
   // A bucket for each matrix: of 16 elements rank 2 owns the last 4, and 2 of padding; of 64 the last 20, and 2.
   const Sharding buckets = of(Ownership::buckets, {}, 1);
   CHECK(buckets.cut == 3);
   CHECK(buckets.elements == std::vector<Index>{6 + 6 + 22, 6 + 6 + 22, 4 + 4 + 20});
   CHECK(buckets.gathered == std::vector<Index>{10 + 10 + 42, 10 + 10 + 42, 12 + 12 + 44});
-  CHECK(buckets.redundancy(1) == doctest::Approx(3));
-  CHECK(buckets.slowdown() == doctest::Approx(3));
+  CHECK(buckets.redundancy(1) == near(3));
+  CHECK(buckets.slowdown() == near(3));
 
   const Sharding whole = of(Ownership::matrices, {0, 2, 2});
   CHECK(whole.cut == 0);
   CHECK(whole.elements == std::vector<Index>{16, 0, 80});
   CHECK(whole.gathered == std::vector<Index>{0, 0, 0});
   CHECK(whole.flops == std::vector<double>{work({0}), 0, work({1, 2})});
-  CHECK(whole.redundancy(1) == doctest::Approx(1));
-  CHECK(whole.slowdown() == doctest::Approx(3 * work({1, 2}) / work({0, 1, 2})));
-}
-
-TEST_CASE("sharding_of: nothing to do is equally shared") {
-  const Sharding nothing = sharding_of(plan_layout({}, Grid().dp(2)));
-  CHECK(nothing.matrices == 0);
-  CHECK(nothing.redundancy(4) == 1);
-  CHECK(nothing.slowdown() == 1);
-  CHECK(most_over_mean(nothing.elements) == 1);
-  CHECK(most_over_mean(std::vector<double>{1, 2, 3}) == 1.5);
+  CHECK(whole.redundancy(1) == near(1));
+  CHECK(whole.slowdown() == near(3 * work({1, 2}) / work({0, 1, 2})));
 }
 
 TEST_CASE("owners: in turn, or the largest load first to the rank that has least, found by looking at all ranks") {

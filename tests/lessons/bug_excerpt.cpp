@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 namespace muonwalk::testing {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "tests/lessons/bug_excerpt.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using muonwalk::testing::bug_excerpt;
 using muonwalk::testing::end_text;

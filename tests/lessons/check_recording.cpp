@@ -1,4 +1,4 @@
-// Runs a lesson with --record and --svg and holds what it writes to what it prints. ctest calls it once for each
+// Runs a lesson with --record and holds what it writes to what it prints. ctest calls it once for each
 // lesson:
 //
 //     check_recording PROGRAM [ARGUMENT...]
@@ -22,10 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/step_lines.hpp"
+#include "sim/classroom/step_lines.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/pictures/well_formed_xml.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using muonwalk::testing::end_text;
 using muonwalk::testing::lines_of;
@@ -265,23 +264,23 @@ void expect_lines(const Lesson& lesson, const json& recording, const std::string
 // What every rank sent and received in a step, as the step prints it, made anew from the moves.
 void expect_moves_as_printed(const json& recording) {
   for (const json& step : recording["steps"]) {
-    std::vector<std::vector<muonwalk::sim::Record>> records(recording["ranks"].size());
-    for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    std::vector<std::vector<muonwalk::sim::Report>> reports(recording["ranks"].size());
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
       long long sent = 0, received = 0, messages = 0;
       for (const json& move : step["moves"]) {
         if (move["from"] == rank) sent += move["bytes"].get<long long>(), ++messages;
         if (move["to"] == rank) received += move["bytes"].get<long long>();
       }
-      records[rank].emplace_back(muonwalk::sim::Moved{sent, received, messages});
+      reports[rank].emplace_back(muonwalk::sim::Moved{sent, received, messages});
     }
     std::vector<std::string> printed;
     for (const json& line : step["lines"])
       if (line.get<std::string>().find(" sent ") != std::string::npos &&
           line.get<std::string>().find(" and received ") != std::string::npos)
         printed.push_back(line);
-    if (!step["lines"].empty() && printed != muonwalk::sim::moved_lines(records))
+    if (!step["lines"].empty() && printed != muonwalk::sim::moved_lines(reports))
       fail(fmt::format("step {}: the moves add up to\n{}\n    but it prints\n{}", step["number"].get<int>(),
-                       fmt::join(muonwalk::sim::moved_lines(records), "\n"), fmt::join(printed, "\n")));
+                       fmt::join(muonwalk::sim::moved_lines(reports), "\n"), fmt::join(printed, "\n")));
   }
 }
 
@@ -405,34 +404,6 @@ json without_world(json recording) {
   return recording;
 }
 
-// --- pictures
-// ---------------------------------------------------------------------------------------------------------
-
-void expect_picture(const std::string& path, const std::vector<std::string>& words) {
-  if (!std::filesystem::exists(path)) return fail(path + " was not written");
-  const std::string svg = read_text(path);
-  const std::string complaint = XmlReader(svg).complaint();
-  expect(complaint.empty(), path + ": " + complaint);
-  expect(svg.rfind("<svg ", 0) == 0, path + " does not begin with <svg");
-  for (const char* part : {"<title>", "<desc>", "prefers-color-scheme:dark", "role=\"img\"", "viewBox=\"0 0 "})
-    expect(svg.find(part) != std::string::npos, path + " has no " + part);
-  for (const char* empty : {"<title></title>", "<desc></desc>", "nan", "inf "})
-    expect(svg.find(empty) == std::string::npos, path + " has " + empty);
-  for (const std::string& word : words)
-    expect(svg.find(word) != std::string::npos, path + " does not say \"" + word + "\"");
-}
-
-void expect_pictures(const json& recording, const TemporaryFolder& folder) {
-  for (const json& step : recording["steps"]) {
-    std::vector<std::string> words;
-    for (const json& rank : recording["ranks"]) words.push_back("rank " + std::to_string(rank["rank"].get<int>()));
-    for (const json& move : step["moves"]) words.push_back(fmt::format("rank {} sends ", move["from"].get<int>()));
-    expect_picture(folder.file(fmt::format("pictures/step_{}.svg", step["number"].get<int>())), words);
-  }
-  expect(!std::filesystem::exists(folder.file(fmt::format("pictures/step_{}.svg", recording["steps"].size() + 1))),
-         "there is a picture of a step that does not exist");
-}
-
 // --- what goes wrong
 // --------------------------------------------------------------------------------------------------
 
@@ -469,7 +440,7 @@ void expect_whole_or_not_at_all(const Lesson& lesson, const TemporaryFolder& fol
 void check(const Lesson& lesson) {
   const TemporaryFolder folder;
   const Outcome plain = lesson.run({});
-  const Outcome outcome = lesson.run({"--record", folder.file("run.json"), "--svg", folder.file("pictures/")});
+  const Outcome outcome = lesson.run({"--record", folder.file("run.json")});
   if (plain.exit_code != 0 || outcome.exit_code != 0)
     return fail("with --record it ended " + end_text(outcome) + ", without it " + end_text(plain) + ": " + outcome.err);
   expect(plain.out == outcome.out, "with --record it prints something other than without");
@@ -480,13 +451,11 @@ void check(const Lesson& lesson) {
   expect_lines(lesson, recording, outcome.out);
   expect_moves_as_printed(recording);
   expect_cost_table(lesson, recording);
-  expect_pictures(recording, folder);
 
-  // The same again, byte by byte; with values printed, in threads, and in one picture.
-  lesson.run({"--record", folder.file("again.json"), "--svg", folder.file("all.svg")});
+  // The same again, byte by byte; with values printed, and in threads.
+  lesson.run({"--record", folder.file("again.json")});
   expect(read_text(folder.file("run.json")) == read_text(folder.file("again.json")),
          "two runs write different recordings");
-  expect_picture(folder.file("all.svg"), {});
   lesson.run({"--record", folder.file("values.json"), "--verbose", "2"});
   const json values = parsed(folder.file("values.json"));
   expect_digests(values);
@@ -523,9 +492,6 @@ void check(const Lesson& lesson) {
   // A pipe, and no device: were the check lost, the file would take its place.
   expect(mkfifo(folder.file("pipe").c_str(), 0600) == 0, "no pipe could be made");
   expect_refused(lesson, {"--record", folder.file("pipe")});
-  expect_refused(lesson, {"--svg", folder.file("no_such_folder/run.svg")});
-  expect_refused(lesson, {"--svg", folder.file("picture.png")});
-  expect_refused(lesson, {"--svg", folder.file("run.json/")});
   expect_refused(lesson, {"--record", ""});
   expect_whole_or_not_at_all(lesson, folder);
 }

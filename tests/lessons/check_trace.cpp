@@ -12,8 +12,8 @@
 #include <iostream>
 
 #include "tests/io/temporary_folder.hpp"
-#include "tests/recording/perfetto_rules.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
+#include "tests/replay/perfetto_rules.hpp"
 
 using namespace muonwalk::testing;
 using Json = nlohmann::json;

@@ -7,7 +7,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using muonwalk::testing::lines_of;

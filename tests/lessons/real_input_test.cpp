@@ -12,7 +12,7 @@
 #include "src/optim/serial_adamw.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using muonwalk::testing::lines_of;
@@ -434,15 +434,14 @@ TEST_CASE("lesson 09 on files: no output is an input or another output, whatever
        std::vector<std::vector<std::string>>{{"--record", path("P")},
                                              {"--record", path("./O")},
                                              {"--trace", path("hard")},
-                                             {"--svg", path("to O"), "--record", path("O")},
+                                             {"--trace", path("to O"), "--record", path("O")},
                                              {"--trace", path("to O")},
                                              {"--out", path("link")},
                                              {"--out", path("hard")},
                                              {"--record", path("x"), "--trace", path("./x")},
-                                             {"--record", path("x.svg"), "--svg", path("x.svg")},
+                                             {"--record", path("x.json"), "--trace", path("x.json")},
                                              {"--trace", path("t/rank_5.json"), "--trace-per-rank", path("t")},
                                              {"--out", path("t/rank_5.json"), "--trace-per-rank", path("t/")},
-                                             {"--record", path("p/a.svg"), "--svg", path("p/")},
                                              {"--record", path("t"), "--trace-per-rank", path("t")}}) {
     CAPTURE(more);
     std::vector<std::string> words = {"--dp", "2", "--tp", "1"};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/io/temporary_folder.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using nlohmann::json;

@@ -45,7 +45,7 @@ struct Breakage {
 };
 
 // What a rank says when all is over: nothing, when it went as it must.
-std::string broken_rank(int rank, sim::Board& board, const Breakage& breakage, SharedCounter& broken) {
+std::string broken_rank(int rank, sim::KeyStore& board, const Breakage& breakage, SharedCounter& broken) {
   const bool faulty = rank == 1;
   if (faulty) setenv(breakage.variable.c_str(), breakage.value.c_str(), 1);
   std::string error;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 // Lessons with --transport nccl, over both stand-ins. What they print when all goes well is compared lesson by lesson
 // (check_lesson).

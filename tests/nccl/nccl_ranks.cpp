@@ -88,12 +88,12 @@ class WithDevicePointers : public Backend {
 
 }  // namespace
 
-std::unique_ptr<sim::Board> board_for_nccl(int size) {
-  return std::make_unique<sim::Board>(sim::GlooDevice::board_keys(size) + sim::NcclDevice::board_keys(size),
-                                      sim::GlooDevice::board_value_bytes(size));
+std::unique_ptr<sim::KeyStore> board_for_nccl(int size) {
+  return std::make_unique<sim::KeyStore>(sim::GlooDevice::board_keys(size) + sim::NcclDevice::board_keys(size),
+                                         sim::GlooDevice::board_value_bytes(size));
 }
 
-std::string as_nccl_rank(int rank, int size, sim::Board& board, const RankFunction& function,
+std::string as_nccl_rank(int rank, int size, sim::KeyStore& board, const RankFunction& function,
                          std::chrono::milliseconds timeout, const Wrapper& wrapper) {
   sim::GlooDevice gloo;
   auto beneath = gloo.connect("memory", rank, size, board, timeout);
@@ -107,7 +107,7 @@ std::string as_nccl_rank(int rank, int size, sim::Board& board, const RankFuncti
 
 std::vector<std::string> on_nccl_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout,
                                          const Wrapper& wrapper) {
-  const std::unique_ptr<sim::Board> board = board_for_nccl(size);
+  const std::unique_ptr<sim::KeyStore> board = board_for_nccl(size);
   std::vector<std::string> complaints(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {

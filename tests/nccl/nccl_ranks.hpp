@@ -12,10 +12,10 @@
 namespace muonwalk::testing {
 
 /// Room for the keys of one group of `size` ranks, "memory".
-std::unique_ptr<sim::Board> board_for_nccl(int size);
+std::unique_ptr<sim::KeyStore> board_for_nccl(int size);
 
 /// The calling thread is a rank, on GPU number `rank`.
-std::string as_nccl_rank(int rank, int size, sim::Board& board, const RankFunction& function,
+std::string as_nccl_rank(int rank, int size, sim::KeyStore& board, const RankFunction& function,
                          std::chrono::milliseconds timeout = patient, const Wrapper& wrapper = nullptr);
 
 /// Complaints by rank; empty strings where there are none.

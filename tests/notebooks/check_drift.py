@@ -26,7 +26,7 @@ def differences(kept, made):
 def main():
     project = Path(sys.argv[1]).resolve()
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else project / "notebooks"
-    sys.path.insert(0, str(project / "tools"))
+    sys.path += [str(project / "notebooks/make"), str(project / "docs/make")]
     from lesson_source import LessonError
     from make_notebooks import all_notebooks
     from notebook_file import as_jupyter_writes, read, without_outputs

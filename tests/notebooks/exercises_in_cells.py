@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path += [str(ROOT / "notebooks/make"), str(ROOT / "sim/classroom")]
 from make_notebooks import attempt  # noqa: E402
 from run_notebook import CellFailed, Interpreter, environment_for  # noqa: E402
 from exercises import exercises  # noqa: E402

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jupyter_client import KernelManager
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks/make"))
 from kernel_spec import KERNEL  # noqa: E402
 from run_notebook import ERROR  # noqa: E402
 

@@ -43,7 +43,7 @@ def pieces(code):
         elif sign in ")}]":
             depth -= 1
         rest = code[at + 1:].lstrip()
-        ends = sign == ";" or sign == "}" and not rest.startswith((";", ",", ")", ".", "else", "catch"))
+        ends = sign == ";" or sign == "}" and not rest.startswith((";", ",", ")", ".", "<", "+", "/", "|", "?", "else", "catch"))
         if depth == 0 and ends:
             found.append(code[begin:at + 1].strip())
             begin = at + 1
@@ -97,7 +97,7 @@ def faults_of_cell(source, number, named, once):
     """Sentences about one code cell; `named` collects what was named so far, `once` says that it is marked so."""
     code = without_words(source)
     for line in source.splitlines():
-        if re.match(r"\s*(?:%|!|\?|\.[A-Za-z])", line):
+        if re.match(r"\s*(?:%|!|\?\S|\.[A-Za-z])", line):
             yield f"has the magic {line.strip()!r}, which only one kernel knows"
     for pattern, why in FORBIDDEN.items():
         if re.search(pattern, code):

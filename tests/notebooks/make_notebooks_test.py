@@ -1,4 +1,4 @@
-"""What tools/make_notebooks.py makes of a lesson, and what the check for drift says when that is not what is kept."""
+"""What notebooks/make/make_notebooks.py makes of a lesson, and what the check for drift says when that is not what is kept."""
 
 import json
 import shutil
@@ -8,14 +8,13 @@ import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests/notebooks"), str(ROOT / "notebooks/make"), str(ROOT / "docs/make")]
 from check_drift import differences  # noqa: E402
 from lesson_source import LessonError, read_lesson  # noqa: E402
 from lint_notebooks import faults  # noqa: E402
 from make_notebooks import make_notebook, with_outputs_of  # noqa: E402
-from notebook_file import code_cells, stream, without_outputs  # noqa: E402
+from notebook_file import code_cells, stream  # noqa: E402
 
 LESSON = """\
 // # Lesson 42 · A toy
@@ -24,7 +23,7 @@ LESSON = """\
 
 #include <cmath>
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -119,14 +118,10 @@ class MakeNotebook(unittest.TestCase):
         with self.assertRaisesRegex(LessonError, r"lesson_42_toy.cpp:1: \\ref lesson_77_never names no lesson"):
             self.made(LESSON.replace("lesson_41_before", "lesson_77_never"))
 
-    def test_a_lesson_without_main_is_refused(self):
-        with self.assertRaisesRegex(LessonError, "a lesson has a function `int main"):
-            self.made(LESSON[:LESSON.index("int main")])
-
     def test_includes_are_one_cell_after_the_setup(self):
         cells = self.cells()
         self.assertEqual(cells["setup"], '#include "setup.hpp"')
-        self.assertEqual(cells["includes"], '#include <cmath>\n\n#include "sim/cluster/lesson.hpp"')
+        self.assertEqual(cells["includes"], '#include <cmath>\n\n#include "sim/classroom/lesson.hpp"')
 
     def marks(self):
         return {cell["id"]: cell["metadata"] for cell in self.made()["cells"]}
@@ -146,22 +141,12 @@ class MakeNotebook(unittest.TestCase):
                           "about-again", "define-again", "step-again", "checks", "the-cost", "define-predict", "cost", "exercises",
                           "answer", "your-turn", "your-again", "your-again-in-the-lesson"])
 
-    def test_what_the_lesson_is_set_up_with_comes_before_it(self):
-        order = list(self.cells())
-        self.assertEqual(order[order.index("define-local"):order.index("define-start")],
-                         ["define-local", "about-half", "define-half", "about-factor", "define-factor", "info", "about-main", "declare-lesson",
-                          "about-the-beginning", "begin", "the-reference", "define-reference", "about-start"])
-
     def test_a_step_is_run_in_its_turn_and_shows_what_its_ranks_show(self):
         cells = self.cells()
-        self.assertEqual(cells["step-start"], 'nb::in_turn(lesson, 1);\nlesson->step("start", start);\nnb::show_pictures(*lesson);')
+        self.assertEqual(cells["step-start"], 'nb::in_turn(lesson, 1);\nlesson->step("start", start);')
         self.assertEqual(cells["step-listen"], 'nb::in_turn(lesson, 2);\nlesson->step("listen", listen);')
         # Words are words, also where they look like code; and what a function calls may show something as well.
-        self.assertIn('again: start with lesson.again", again);\nnb::show_pictures(*lesson);', cells["step-again"])
-
-    def test_after_the_first_step_a_cell_looks_at_what_that_step_has_filled(self):
-        self.assertEqual(self.cells()["look"], "nb::show(nb::rank(lesson, 0).values);")
-        self.assertNotIn("look", self.cells(LESSON.replace("local.values = Flat(kTwo);", "")))
+        self.assertIn('again: start with lesson.again", again);\nnb::show_phases(*lesson);', cells["step-again"])
 
     def test_the_lesson_can_begin_again_with_other_options(self):
         cells = self.cells()
@@ -176,26 +161,6 @@ class MakeNotebook(unittest.TestCase):
         # A comment behind that line changes nothing: a notebook that takes the program's words would fork its kernel.
         remarked = self.cells(LESSON.replace("argc, argv);", "argc, argv);  // two ranks"))
         self.assertIn('lesson.emplace(info, nb::options(info, Grid().dp(2), ""));  // two ranks\n', remarked["begin"])
-
-    def test_a_second_lesson_takes_the_same_options(self):
-        more = LESSON.replace("  lesson.cost(predict);", "  if (more) {\n    Lesson<Local> other(info, Grid().dp(4), argc, argv);\n"
-                              "    run(other, true);\n  }\n  finish(info, argc, argv);\n  lesson.cost(predict);")
-        joined = "\n".join(self.cells(more).values())
-        self.assertIn("Lesson<Local> other(info, nb::options(info, Grid().dp(4), nb::argc(), nb::argv()));", joined)
-        self.assertIn("finish(info, nb::argc(), nb::argv());", joined)
-
-    def test_a_lesson_that_is_handed_on_is_handed_on_as_it_is(self):
-        joined = "\n".join(self.cells(LESSON.replace("  lesson.cost(predict);", "  take(lesson, 3);\n  lesson.cost(predict);")).values())
-        self.assertIn("take(*lesson, 3);", joined)
-
-    def test_your_turn_is_the_last_step_with_something_to_see_and_nothing_where_steps_are_not_taken_one_by_one(self):
-        listened = LESSON.replace("  lesson.check(", '  lesson.step("listen again", listen);\n  lesson.check(')
-        self.assertIn("your-again", self.cells(listened))
-        self.assertIn('my_again);\nlesson->step("listen again", listen);', self.cells(listened)["your-again-in-the-lesson"])
-        run = self.cells(LESSON.replace('lesson.step("start", start);', 'run(lesson);'))
-        self.assertNotIn("your-turn", run)
-        unchecked = LESSON.replace('lesson.check("the values", &Local::values,\n               reference);', "")
-        self.assertNotIn("your-turn", self.cells(unchecked))
 
     def test_your_turn_is_a_copy_under_another_name_and_the_lesson_with_it(self):
         shown = LESSON.replace("{ start(rank, local); }", '{\n  rank.show("again", local.values);\n  again_and(rank);\n}')
@@ -218,23 +183,12 @@ class MakeNotebook(unittest.TestCase):
         self.assertTrue(said["checks"].endswith("lesson->check_numbers(read, right);   // (in words)\n"
                                                 "NB_CHECK(lesson->all_equal());\nlesson->say(more);"))
 
-    def test_other_results_of_main_are_checked_as_well(self):
-        self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "code"))["result"],
-                         "nb::in_turn(lesson, 6);\nNB_CHECK(code == 0);")
-        self.assertEqual(self.cells(LESSON.replace('lesson.answer("because.")', "a ? 0 : 1"))["result"],
-                         "nb::in_turn(lesson, 6);\nNB_CHECK((a ? 0 : 1) == 0);")
-
     def test_hints_and_answers_are_folded_away_one_by_one(self):
         self.assertEqual(self.cells()["exercises"],
                          "## Exercises\n\n1. Why `two`?\n\n   <details><summary>Hint</summary>\n\n   Count them.\n\n"
                          "   </details>\n\n2. Why not three?\n\n"
                          "   <details><summary>Hint</summary>\n\n   The same.\n\n   </details>\n\n"
                          "   <details><summary>Answer</summary>\n\n   There are two: one, and one.\n\n   </details>")
-
-    def test_the_lesson_begins_with_the_arguments_of_the_tests(self):
-        self.assertIn(', "--small"));', self.cells(arguments="--small")["begin"])
-        shown = LESSON.replace("{ start(rank, local); }", '{ rank.show("again", local.values); }')
-        self.assertIn(', "--small --verbose 0"));', self.cells(shown, "--small")["your-again-in-the-lesson"])
 
     def test_cells_keep_their_ids_when_others_come_before_them(self):
         before = self.cells()
@@ -259,17 +213,8 @@ class Outputs(unittest.TestCase):
         for broken in ("", "{}", "[]", '{"cells": 3}'):
             self.assertEqual(with_outputs_of(broken, text), text)
 
-    def test_without_outputs_it_is_what_the_lesson_makes(self):
-        kept = MakeNotebook().made()
-        code_cells(kept)[0]["outputs"] = [stream("words\n")]
-        code_cells(kept)[0]["execution_count"] = 1
-        self.assertEqual(without_outputs(kept), MakeNotebook().made())
-
 
 class Drift(unittest.TestCase):
-    def test_equal_notebooks_have_not_drifted(self):
-        self.assertEqual(list(differences({"a.ipynb": b"x"}, {"a.ipynb": b"x"})), [])
-
     def test_a_byte_that_differs_is_found_with_its_line(self):
         found = list(differences({"a.ipynb": b"one\ntwo\n"}, {"a.ipynb": b"one\n2\n"}))
         self.assertEqual(len(found), 1)
@@ -284,15 +229,16 @@ class Program(unittest.TestCase):
     def test_a_lesson_that_cannot_be_read_is_a_sentence_and_a_2_and_no_notebook(self):
         with TemporaryDirectory() as folder:
             root = Path(folder)
-            shutil.copytree(TOOLS, root / "tools", ignore=shutil.ignore_patterns("__pycache__", "site"))
+            for tools in ("notebooks/make", "docs/make", "sim/classroom"):
+                shutil.copytree(ROOT / tools, root / tools, ignore=shutil.ignore_patterns("__pycache__"))
             (root / "lessons" / "lesson_00_broken").mkdir(parents=True)
             (root / "lessons" / "CMakeLists.txt").write_text("add_lesson(lesson_00_broken)\n", encoding="utf-8")
             (root / "lessons" / "lesson_00_broken" / "lesson_00_broken.cpp").write_text("int main() {\n", encoding="utf-8")
-            ended = subprocess.run([sys.executable, root / "tools" / "make_notebooks.py"], capture_output=True, text=True,
+            ended = subprocess.run([sys.executable, root / "notebooks/make/make_notebooks.py"], capture_output=True, text=True,
                                    check=False)
             self.assertEqual(ended.returncode, 2, ended.stderr)
             self.assertRegex(ended.stderr, r"\Amake_notebooks: [^\n]*lesson_00_broken[^\n]*\n\Z")
-            self.assertFalse((root / "notebooks").exists())
+            self.assertEqual(list(root.glob("notebooks/*.ipynb")), [])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,12 @@
-"""What real_kernel.sh runs, with a Python that has jupyter_client: it says what is checked and which options there are."""
+#!/usr/bin/env python3
+"""Executes all notebooks in a kernel called xcpp17, which Jupyter finds (also through JUPYTER_PATH), and checks what a reader does
+with it: cells, pictures, interrupt and restart. For whoever has such a kernel; needs ./walk notebooks --library.
+
+    python3 tests/notebooks/real_kernel.py [--only CHECKS] [--into FOLDER] [--limit SECONDS] [--library FILE] [NOTEBOOK...]
+
+Exit code 0: all checks hold. 1: one does not. 2: nothing can be checked as asked. 77: there is no such kernel here, or this Python has
+no module jupyter_client, which comes with Jupyter and with Debian's python3-jupyter-client; a sentence says which.
+"""
 
 import argparse
 import os
@@ -7,7 +15,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path += [str(ROOT / "notebooks/make"), str(ROOT / "sim/classroom")]
+try:
+    import jupyter_client  # noqa: F401
+except ImportError:
+    print("skipped: this Python has no module jupyter_client, which comes with Jupyter and with Debian's python3-jupyter-client")
+    sys.exit(77)
 from kernel_session import KernelFailed, KernelSession, texts_of  # noqa: E402
 import notebook_file  # noqa: E402
 from kernel_spec import KERNEL, find_spec  # noqa: E402
@@ -201,7 +214,7 @@ def run_checks(options, kernels):
 
 
 def parsed():
-    parser = argparse.ArgumentParser(prog="real_kernel.sh", description=f"Checks the notebooks in a real kernel {KERNEL}.")
+    parser = argparse.ArgumentParser(prog="real_kernel.py", description=f"Checks the notebooks in a real kernel {KERNEL}.")
     parser.add_argument("--only", default=",".join(CHECKS), help="the checks to make (default: %(default)s)")
     parser.add_argument("--into", type=Path, help="a folder for copies of the notebooks with what their cells put out")
     parser.add_argument("--limit", type=float, default=120, help="seconds that a cell may take (default: %(default)g)")
@@ -215,7 +228,7 @@ def parsed():
             parser.error(f"--only {check} is not a check; there are: {', '.join(CHECKS)}")
     for path in options.notebooks:
         if not path.is_file():
-            parser.error(f"{path} is not a notebook; tools/make_notebooks.py makes those of the lessons")
+            parser.error(f"{path} is not a notebook; notebooks/make/make_notebooks.py makes those of the lessons")
     if not options.library.is_file():
         parser.error(f"--library {options.library} is not a file; build it with ./walk notebooks --library")
     return options

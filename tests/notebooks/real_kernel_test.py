@@ -82,7 +82,7 @@ class RealKernel(unittest.TestCase):
 
     def test_a_kernel_and_notebooks_that_do_as_they_should_pass_every_check(self):
         into = self.scratch / "executed"
-        shown = f"nb::show_pictures(*lesson);\n{PICTURE}"
+        shown = f"nb::show_svg(picture);\n{PICTURE}"
         kept = {"data": {"image/svg+xml": [PICTURE[len("// svg: "):]], "text/plain": ["in words"]}, "metadata": {},
                 "output_type": "display_data"}
         begin = '// out: begun\nlesson.emplace(info, nb::options(info, Grid(), ""));'

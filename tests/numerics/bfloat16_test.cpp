@@ -87,16 +87,6 @@ TEST_CASE("bfloat16: rounding is to the nearest, ties to even, around every one 
   }
 }
 
-TEST_CASE("bfloat16: rounding random floats agrees with a search for the nearest") {
-  const std::uint32_t seed = 1;
-  INFO("seed ", seed);
-  std::mt19937 random(seed);
-  for (int i = 0; i < 200000; ++i) {
-    const std::uint32_t bits = static_cast<std::uint32_t>(random());
-    if (!std::isnan(float_of(bits))) check_rounding(float_of(bits));
-  }
-}
-
 TEST_CASE("bfloat16: what overflows becomes an infinity, and subnormals stay") {
   CHECK(bfloat16(std::numeric_limits<float>::max()).bits == 0x7f80);
   CHECK(bfloat16(-std::numeric_limits<float>::max()).bits == 0xff80);
@@ -163,19 +153,4 @@ TEST_CASE("precision_name and element_name: these words; an element takes 4, 2 o
   CHECK((ElementTypeOf<std::byte>::value == ElementType::bytes));
   CHECK(sizeof(bfloat16) == 2);
   CHECK(bfloat16().bits == 0);
-}
-
-TEST_CASE("bfloat16: a NaN keeps its sign and its upper bits, by itself and in arrays") {
-  for (const std::uint32_t bits : {0x7f812345u, 0xffa5ffffu, 0x7fc00000u, 0xff800001u, 0x7fabcdefu}) {
-    CAPTURE(bits);
-    const float value = float_of(bits);
-    const std::uint32_t kept = bits >> 16 | 0x40;
-    CHECK(bfloat16(value).bits == kept);
-    float in_place = value;
-    round_to_bf16(&in_place, 1);
-    CHECK(bits_of(in_place) == kept << 16);
-    bfloat16 narrow;
-    to_bf16(&value, 1, &narrow);
-    CHECK(narrow.bits == kept);
-  }
 }

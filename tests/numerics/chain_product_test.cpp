@@ -181,29 +181,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("chain: the factors may lie at any address, aligned or not") {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    RandomProduct product(5, precision, Numbers::ordinary);
-    ChainProduct& p = product.p;
-    const Matrix expected = plain_loops(p);
-    std::vector<float> memory(static_cast<std::size_t>(product.left.size() + product.right.size() + expected.size()) +
-                              64);
-    for (Index shift = 0; shift < 17; ++shift) {
-      float* const left = memory.data() + shift;
-      float* const right = left + product.left.size();
-      std::copy_n(product.left.data(), product.left.size(), left);
-      std::copy_n(product.right.data(), product.right.size(), right);
-      p.left = left;
-      p.right = right;
-      p.out = right + product.right.size();
-      for (const ChainKernel* kernel : chain_kernels()) {
-        compute(p, 1, *kernel);
-        REQUIRE(same_bits(Matrix(p.rows, p.cols, Flat(p.out, p.out + expected.size())), expected));
-      }
-    }
-  }
-}
-
 TEST_CASE("chain: this thread's arithmetic keeps its subnormal numbers after a product in bf16") {
   RandomProduct product(4, Precision::bf16, Numbers::ordinary);
   volatile float tiny = smallest_normal;

@@ -65,68 +65,6 @@ TEST_CASE("Matrix: transposing any shape moves every element, and twice is the i
   }
 }
 
-TEST_CASE("same_bits: compares bytes and shapes, not values") {
-  Matrix x(2, 3);
-  Matrix y(2, 3);
-  CHECK(same_bits(x, y));
-  CHECK_FALSE(same_bits(x, Matrix(3, 2)));
-  y(1, 1) = -0.0f;
-  CHECK(x(1, 1) == y(1, 1));
-  CHECK_FALSE(same_bits(x, y));
-  x(1, 1) = y(1, 1) = std::numeric_limits<float>::quiet_NaN();
-  CHECK(same_bits(x, y));
-  CHECK(same_bits(Matrix(), Matrix(0, 0)));
-}
-
-TEST_CASE("MemoryMeter: counts what is held now and the most that ever was") {
-  MemoryMeter meter;
-  {
-    MeterScope scope(meter);
-    Matrix x(10, 10);
-    CHECK(meter.live() == 100);
-    {
-      Flat buffer(50);
-      CHECK(meter.live() == 150);
-    }
-    CHECK(meter.live() == 100);
-    CHECK(meter.peak() == 150);
-    Matrix moved = std::move(x);
-    CHECK(meter.live() == 100);
-    Matrix copy = moved;
-    CHECK(meter.live() == 200);
-    CHECK(meter.peak() == 200);
-    copy = Matrix();
-    meter.restart_peak();
-    CHECK(meter.peak() == 100);
-  }
-  CHECK(meter.live() == 0);
-  CHECK(meter.peak() == 100);
-}
-
-TEST_CASE("MemoryMeter: bytes are those of the element's type, and their peak starts anew by itself") {
-  MemoryMeter meter;
-  const MeterScope scope(meter);
-  FlatOf<float> floats(10);
-  CHECK(meter.live_bytes() == 40);
-  {
-    FlatOf<std::uint16_t> halves(7);
-    CHECK(meter.live_bytes() == 54);
-    CHECK(meter.live() == 17);
-    FlatOf<std::byte> bytes(3);
-    CHECK(meter.live_bytes() == 57);
-  }
-  CHECK(meter.live_bytes() == 40);
-  CHECK(meter.peak_bytes() == 57);
-  meter.restart_peak_bytes();
-  CHECK(meter.peak_bytes() == 40);
-  CHECK(meter.peak() == 20);
-  meter.restart_peak();
-  floats = FlatOf<float>(2);
-  CHECK(meter.live_bytes() == 8);
-  CHECK(meter.peak_bytes() == 48);
-  CHECK(meter.peak() == 12);
-}
-
 TEST_CASE("MemoryMeter: scopes nest, belong to their thread, and nobody needs one") {
   CHECK(MemoryMeter::current() == nullptr);
   const Matrix uncounted(5, 5);
@@ -150,15 +88,6 @@ TEST_CASE("MemoryMeter: scopes nest, belong to their thread, and nobody needs on
   CHECK(outer.peak() == 4);
   CHECK(inner.peak() == 9);
   CHECK(inner.live() == 0);
-}
-
-TEST_CASE("metered_allocate: more than can be addressed is refused") {
-  CHECK_THROWS_AS(metered_allocate(std::numeric_limits<std::size_t>::max() / 2, 4), std::bad_alloc);
-  MemoryMeter meter;
-  MeterScope scope(meter);
-  CHECK_THROWS_AS(metered_allocate(std::size_t{1} << 61, 4), std::bad_alloc);
-  CHECK(meter.live() == 0);
-  metered_free(nullptr, 0, 4);
 }
 
 TEST_CASE("Matrix: values are viewed as a shape that can be, and no other") {

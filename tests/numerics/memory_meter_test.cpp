@@ -59,18 +59,6 @@ TEST_CASE("metered_allocate: what is refused is said in elements and bytes, and 
   CHECK(meter.peak_bytes() == 12);
 }
 
-TEST_CASE("metered_free: nothing is freed where nothing is, whatever its size is said to be") {
-  MemoryMeter meter;
-  const MeterScope scope(meter);
-  void* const held = metered_allocate(7, 2);
-  metered_free(nullptr, 5, 4);
-  CHECK(meter.live() == 7);
-  CHECK(meter.live_bytes() == 14);
-  metered_free(held, 7, 2);
-  CHECK(meter.live() == 0);
-  CHECK(meter.live_bytes() == 0);
-}
-
 TEST_CASE("MemoryMeter: elements and bytes have peaks of their own, each started anew alone") {
   MemoryMeter meter;
   meter.add(10, 80);

@@ -15,6 +15,7 @@
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "tests/near.hpp"
 
 using namespace muonwalk;
 
@@ -56,64 +57,11 @@ const NewtonSchulzSettings all_settings[] = {with(Products::eigen), with(Product
                                              with(Products::eigen, Precision::bf16),
                                              with(Products::chain, Precision::bf16)};
 
-// The definition in bf16, in plain loops: every input and every result is rounded, and a sum takes its terms in the
-// chain's order. `mirrored` takes the upper half of (c A) A from the lower one, which is not the definition.
-Matrix plain_bf16(const Matrix& input, bool mirrored = false) {
-  const Quintic q;
-  const auto product = [](const Matrix& left, const Matrix& right) {
-    Matrix out(left.rows(), right.cols());
-    for (Index i = 0; i < out.rows(); ++i) {
-      for (Index j = 0; j < out.cols(); ++j) {
-        float sum = 0;
-        for (Index k = 0; k < left.cols(); ++k) {
-          const Index other = k % 2 == 1 ? k - 1 : k + 1;  // 1, 0, 3, 2, …
-          if (other < left.cols())
-            sum = std::fma(left(i, other), right(other, j), sum);
-          else
-            sum = std::fma(left(i, k), right(k, j), sum);
-        }
-        out(i, j) = nearest_bf16(sum);
-      }
-    }
-    return out;
-  };
-  const auto scaled = [](float scale, Matrix x) {
-    for (float& value : x.flat()) value = nearest_bf16(scale * value);
-    return x;
-  };
-  const auto sum = [](const Matrix& left, Matrix right) {
-    for (Index i = 0; i < right.size(); ++i) right.data()[i] = nearest_bf16(left.data()[i] + right.data()[i]);
-    return right;
-  };
-  NewtonSchulzSettings no_step = with(Products::chain, Precision::bf16);
-  no_step.steps = 0;
-  const bool tall = input.rows() > input.cols();
-  Matrix x = newton_schulz(tall ? input.transposed() : input, no_step);
-  for (int step = 0; step < 5; ++step) {
-    const Matrix a = product(x, x.transposed());
-    Matrix caa = product(scaled(q.c, a), a);
-    for (Index i = 0; mirrored && i < caa.rows(); ++i)
-      for (Index j = 0; j < i; ++j) caa(j, i) = caa(i, j);
-    x = sum(scaled(q.a, x), product(sum(scaled(q.b, a), caa), x));
-  }
-  return tall ? x.transposed() : x;
-}
-
 bool all_finite(const Matrix& x) {
   for (float value : x.flat()) {
     if (!std::isfinite(value)) return false;
   }
   return true;
-}
-
-Matrix rank_one(Index rows, Index cols) {
-  const Matrix u = random_matrix({8, 0}, rows, 1);
-  const Matrix v = random_matrix({8, 1}, 1, cols);
-  Matrix x(rows, cols);
-  for (Index i = 0; i < rows; ++i) {
-    for (Index j = 0; j < cols; ++j) x(i, j) = u(i, 0) * v(0, j);
-  }
-  return x;
 }
 
 struct Shape {
@@ -169,22 +117,6 @@ TEST_CASE("newton_schulz: bf16, any shape: near the exact result by the rounding
     }
   }
   MESSAGE("largest relative difference ", worst, " of ", bf16_tolerance);
-}
-
-TEST_CASE("newton_schulz: bf16 by chains, any shape: the formula with all of (c A) A in plain loops, bit for bit") {
-  int differ_when_mirrored = 0;
-  for (const Shape& shape : shapes) {
-    for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      CAPTURE(seed);
-      CAPTURE(shape.rows);
-      CAPTURE(shape.cols);
-      const Matrix x = random_matrix({seed, 1}, shape.rows, shape.cols);
-      const Matrix expected = plain_bf16(x);
-      REQUIRE(same_bits(newton_schulz(x, with(Products::chain, Precision::bf16)), expected));
-      differ_when_mirrored += !same_bits(plain_bf16(x, true), expected);
-    }
-  }
-  CHECK(differ_when_mirrored > 20);  // so the test above can tell them apart
 }
 
 TEST_CASE("newton_schulz: any number of steps, other coefficients") {
@@ -285,37 +217,6 @@ TEST_CASE("newton_schulz: a zero matrix of any shape stays zero") {
   }
 }
 
-TEST_CASE("newton_schulz: a rank-deficient matrix keeps its null space") {
-  for (const Shape& shape : {Shape{6, 6}, Shape{20, 50}, Shape{50, 20}}) {
-    const Matrix x = rank_one(shape.rows, shape.cols);
-    for (const Products products : engines) {
-      CHECK(largest_difference(newton_schulz(x, with(products)), by_svd(x, 5)) < fp32_tolerance);
-      CHECK(all_finite(newton_schulz(x, with(products, Precision::bf16))));
-    }
-  }
-  Matrix row_missing = random_matrix({5, 5}, 12, 30);
-  for (Index j = 0; j < 30; ++j) row_missing(4, j) = 0;
-  for (const auto& settings : all_settings) {
-    const Matrix result = newton_schulz(row_missing, settings);
-    for (Index j = 0; j < 30; ++j) REQUIRE(result(4, j) == 0.0f);
-  }
-}
-
-TEST_CASE("newton_schulz: the result does not depend on the norm of a matrix, from 1e-30 to the largest floats") {
-  const Matrix x = random_matrix({6, 1}, 12, 20);
-  const double range = std::ldexp(1.0, 120);
-  for (const double scale : {range, 1 / 1024.0, 1024.0}) {
-    Matrix scaled = x;
-    for (float& value : scaled.flat()) value = static_cast<float>(value * scale);
-    CAPTURE(scale);
-    for (const Products products : engines) {
-      CHECK(largest_difference(newton_schulz(scaled, with(products)), by_svd(scaled, 5)) < fp32_tolerance);
-      CHECK(relative_difference(newton_schulz(scaled, with(products, Precision::bf16)), by_svd(scaled, 5)) <
-            bf16_tolerance);
-    }
-  }
-}
-
 TEST_CASE("newton_schulz: huge matrices whose norm is not a float, and tiny ones, stay finite") {
   Matrix huge(100, 120);
   for (Index i = 0; i < huge.size(); ++i) huge.data()[i] = i % 3 ? 3e38f : -1e38f;
@@ -331,7 +232,7 @@ TEST_CASE("newton_schulz: huge matrices whose norm is not a float, and tiny ones
       const Matrix result = newton_schulz(x, settings);
       CHECK(all_finite(result));
       // Far below the 1e-7 beside the norm, the steps only multiply by a: 3.4445⁵.
-      if (tiny == 1e-20f) CHECK(result(2, 3) == doctest::Approx(1e-20 / 1e-7 * 484.9).epsilon(0.1));
+      if (tiny == 1e-20f) CHECK(result(2, 3) == near(1e-20 / 1e-7 * 484.9, 0.1));
     }
   }
 }
@@ -362,25 +263,6 @@ TEST_CASE("newton_schulz: a NaN or an infinity is refused with the parameter, th
                        UsageError);
 }
 
-TEST_CASE("newton_schulz: after_step sees the normalized matrix and the result of every step, wide") {
-  const Matrix x = random_matrix({9, 1}, 12, 5);
-  std::vector<int> numbers;
-  std::vector<Matrix> seen;
-  const Matrix result = newton_schulz(x, {}, "x", [&](int step, const Matrix& current) {
-    numbers.push_back(step);
-    seen.push_back(current);
-  });
-  CHECK(numbers == std::vector<int>{0, 1, 2, 3, 4, 5});
-  CHECK(seen[0].rows() == 5);
-  CHECK(seen[0].cols() == 12);
-  CHECK(frobenius_norm(seen[0]) == doctest::Approx(1).epsilon(1e-6));
-  CHECK(same_bits(seen[5].transposed(), result));
-  NewtonSchulzSettings settings;
-  for (settings.steps = 0; settings.steps <= 5; ++settings.steps) {
-    CHECK(same_bits(newton_schulz(x, settings), seen[static_cast<std::size_t>(settings.steps)].transposed()));
-  }
-}
-
 TEST_CASE("newton_schulz: holds at most 2 m n + 2 m² elements beside its input, m² more in bf16") {
   for (const Shape& shape : {Shape{20, 30}, Shape{30, 20}}) {
     for (const auto& settings : all_settings) {
@@ -408,22 +290,4 @@ TEST_CASE("newton_schulz_flops_by_halves: half of each symmetric product is save
   CHECK(newton_schulz_flops_by_halves(876, 676, Precision::fp32) ==
         newton_schulz_flops_by_halves(676, 876, Precision::fp32));
   CHECK(newton_schulz_flops_by_halves(3, 4, Precision::bf16, 2) == 2 * (3 * 9 * 4 + 2 * 27));
-}
-
-TEST_CASE("singular_values: largest first, as a matrix made from them has them") {
-  Matrix x(3, 5);
-  x(0, 2) = -7;
-  x(1, 0) = 2;
-  x(2, 4) = 11;
-  const auto values = singular_values(x);
-  REQUIRE(values.size() == 3);
-  CHECK(values[0] == doctest::Approx(11));
-  CHECK(values[1] == doctest::Approx(7));
-  CHECK(values[2] == doctest::Approx(2));
-  CHECK(singular_values(x.transposed()).size() == 3);
-  CHECK(singular_values(Matrix(0, 3)).empty());
-  const Matrix random = random_matrix({10, 1}, 40, 25);
-  double squares = 0;
-  for (double value : singular_values(random)) squares += value * value;
-  CHECK(std::sqrt(squares) == doctest::Approx(frobenius_norm(random)));
 }

@@ -15,6 +15,7 @@
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "tests/near.hpp"
 
 using namespace muonwalk;
 
@@ -341,15 +342,15 @@ TEST_CASE("singular_values: in double precision, also of the smallest beside the
   const double largest = std::sqrt((s + std::sqrt(s * s - 4 * d * d)) / 2);
   const auto values = singular_values(x);
   REQUIRE(values.size() == 2);
-  CHECK(values[0] == doctest::Approx(largest).epsilon(1e-14));
-  CHECK(values[1] == doctest::Approx(d / largest).epsilon(1e-8));
+  CHECK(values[0] == near(largest, 1e-14));
+  CHECK(values[1] == near(d / largest, 1e-8));
   const Matrix random = random_matrix({27, 1}, 13, 29);
   double squares = 0;
   for (const double value : singular_values(random)) squares += value * value;
-  CHECK(squares == doctest::Approx(pairwise_sum_of_squares(random.data(), random.size())).epsilon(1e-13));
+  CHECK(squares == near(pairwise_sum_of_squares(random.data(), random.size()), 1e-13));
   const auto transposed = singular_values(random.transposed()), same = singular_values(random);
   REQUIRE(same.size() == 13);
-  for (std::size_t i = 0; i < same.size(); ++i) CHECK(transposed[i] == doctest::Approx(same[i]).epsilon(1e-12));
+  for (std::size_t i = 0; i < same.size(); ++i) CHECK(transposed[i] == near(same[i], 1e-12));
   CHECK(std::is_sorted(same.rbegin(), same.rend()));
   CHECK(singular_values(Matrix(3, 0)).empty());
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/near.hpp"
+
 using namespace muonwalk;
 
 namespace {
@@ -32,7 +34,7 @@ TEST_CASE("random_value: the four words of its block as uniform numbers, centred
     long double sum = -2;
     for (std::uint32_t word : words) sum += static_cast<long double>(word) / 4294967296.0L;
     const float expected = static_cast<float>(sum * std::sqrt(3.0L));
-    CHECK(random_value(key, element) == doctest::Approx(expected).epsilon(1e-6));
+    CHECK(random_value(key, element) == near(expected, 1e-6));
   }
 }
 
@@ -58,7 +60,7 @@ TEST_CASE("random_value: mean 0, variance 1, kurtosis 2.7, and never beyond 2√
   // Five standard errors: of the mean 1/√n, of the second moment √(1.7/n).
   CHECK(std::fabs(sum / count) < 5 / std::sqrt(count));
   CHECK(std::fabs(squares / count - 1) < 5 * std::sqrt(1.7 / count));
-  CHECK(fourth / count == doctest::Approx(2.7).epsilon(0.03));
+  CHECK(fourth / count == near(2.7, 0.03));
   CHECK(largest <= 2 * std::sqrt(3.0));
   CHECK(largest > 3);
 }
@@ -92,14 +94,4 @@ TEST_CASE("random_values: across 2³² and 2⁶⁴ elements each is the value of
         random_values(key, border - before, 40, values.data());
         for (std::uint64_t i = 0; i < 40; ++i) REQUIRE(values[i] == random_value(key, border - before + i));
       }
-}
-
-TEST_CASE("random_value: another seed, tensor or element gives another value") {
-  const float value = random_value({1, 1}, 1);
-  CHECK(value != random_value({2, 1}, 1));
-  CHECK(value != random_value({1, 2}, 1));
-  CHECK(value != random_value({1, 1}, 2));
-  CHECK(value != random_value({1ull << 32 | 1, 1}, 1));
-  CHECK(value != random_value({1, 1ull << 32 | 1}, 1));
-  CHECK(value != random_value({1, 1}, 1ull << 32 | 1));
 }

@@ -119,21 +119,6 @@ TEST_CASE("products: sizes beyond the blocks of rows and of depth, at 1, 2, 3 an
   }
 }
 
-TEST_CASE("products: a part of a product has the bits of the product of the part") {
-  const Matrix left = random_matrix({3, 0}, 90, 300);
-  const Matrix right = random_matrix({3, 1}, 300, 75);
-  Matrix whole;
-  multiply(left, right, whole);
-  for (Index top : {0, 1, 17, 45}) {
-    for (Index rows : {1, 14, 45}) {
-      const Matrix part(rows, 300, Flat(left.data() + top * 300, left.data() + (top + rows) * 300));
-      Matrix out;
-      multiply(part, right, out);
-      REQUIRE(same_bits(out, Matrix(rows, 75, Flat(whole.data() + top * 75, whole.data() + (top + rows) * 75))));
-    }
-  }
-}
-
 TEST_CASE("products: repeated calls have the same bits, whatever was allocated in between and whichever thread calls") {
   const Matrix left = random_matrix({4, 0}, 77, 130);
   const Matrix right = random_matrix({4, 1}, 130, 53);
@@ -240,12 +225,4 @@ TEST_CASE(
                 : chain_product_left_transposed)(left.seen, right.seen, out.seen, sums, threads);
     REQUIRE(same_bits(out.whole, expected));
   }
-}
-
-TEST_CASE("chain_product: what does not fit is refused in a sentence") {
-  Matrix a(2, 3), b(4, 5), out(2, 5);
-  CHECK_THROWS_WITH_AS(chain_product(a, b, out), "no product of 2 × 3 and 4 × 5 is 2 × 5", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(chain_product_left_transposed(a, b, out), "no product of 2 × 3, transposed, and 4 × 5 is 2 × 5",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(chain_product_right_transposed(a, b, out), std::invalid_argument);
 }

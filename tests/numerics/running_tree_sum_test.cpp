@@ -65,29 +65,7 @@ TEST_CASE("running tree sum: any number of leaves has the bits of tree_sum, arra
   CHECK(not_from_left_to_right > 300);
 }
 
-TEST_CASE("running tree sum: matrices are added as flat arrays are, and keep their shape") {
-  for (Index count = 1; count <= kMostLeaves; ++count) {
-    CAPTURE(count);
-    RunningTreeSum<Matrix> running;
-    std::vector<Flat> parts;
-    for (Index leaf = 0; leaf < count; ++leaf) {
-      parts.push_back(wild_array(7, static_cast<std::uint64_t>(leaf), 15));
-      std::vector<Matrix> arrays;
-      arrays.emplace_back(3, 5, parts.back());
-      running.add(leaf, std::move(arrays));
-    }
-    const std::vector<Matrix> sum = running.take();
-    REQUIRE(sum.size() == 1);
-    CHECK(same_bits(sum[0], Matrix(3, 5, tree_sum(parts))));
-  }
-}
-
 TEST_CASE("running tree sum: after any number of leaves, a sum for each one in binary; never more than log2 + 1") {
-  CHECK(running_sums(0) == 0);
-  CHECK(running_sums(1) == 1);
-  CHECK(running_sums(7) == 3);
-  CHECK(running_sums(8) == 1);
-  CHECK(running_sums(Index{1} << 40) == 1);
   constexpr Index kElements = 100;
   for (Index count = 1; count <= kMostLeaves; ++count) {
     CAPTURE(count);
@@ -98,9 +76,11 @@ TEST_CASE("running tree sum: after any number of leaves, a sum for each one in b
       std::vector<Flat> arrays;
       arrays.push_back(Flat(kElements, 1.0f));
       running.add(leaf, std::move(arrays));
+      int ones = 0;
+      for (Index rest = leaf + 1; rest > 0; rest >>= 1) ones += static_cast<int>(rest & 1);
       CHECK(running.leaves() == leaf + 1);
-      CHECK(running.sums() == running_sums(leaf + 1));
-      CHECK(meter.live() == kElements * running.sums());
+      CHECK(running.sums() == ones);
+      CHECK(meter.live() == kElements * ones);
     }
     const int most = 1 + static_cast<int>(std::log2(static_cast<double>(count)));
     CHECK(meter.peak() == kElements * most);  // nothing was copied
@@ -187,6 +167,4 @@ TEST_CASE("running tree sum: rows alone, columns alone, or a later array that di
   CHECK(flat_sum[0] == Flat{11.0f});
   CHECK(flat_sum[1] == Flat{22.0f, 33.0f});
   CHECK(flat_sum[2] == Flat{44.0f});
-  CHECK(running_sums(Index{1} << 62) == 1);
-  CHECK(running_sums((Index{1} << 62) + 6) == 3);
 }

@@ -8,6 +8,7 @@
 #include "src/errors.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/plan_memory.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"
@@ -399,4 +400,56 @@ TEST_CASE("plan: a call of a group that no grid has is refused by its name") {
   plan.call("nobody", CollectiveKind::barrier, ElementType::bytes, 0, 0);
   CHECK_THROWS_WITH_AS(ledger_of(plan), "a plan calls the group \"nobody\", which no grid has", std::invalid_argument);
   CHECK_THROWS_WITH_AS(calls_of(plan), "a plan calls the group \"nobody\", which no grid has", std::invalid_argument);
+}
+
+TEST_CASE("traffic_of: of every kind of call, on a rank that is neither first nor last") {
+  const Grid grid = Grid().dp(4).tp(2);
+  const Plan plan{grid, grid.place(4), {}};  // dp 2, tp 0
+  using Kind = CollectiveKind;
+  const auto of = [&](Kind kind, Index in, Index out, int peer = -1) {
+    return traffic_of(Call{"dp", kind, ElementType::bfloat16, in, out, peer}, plan);
+  };
+  CHECK(of(Kind::barrier, 0, 0) == Traffic{0, 0, 2, 2});
+  CHECK(of(Kind::send, 5, 0, 1) == Traffic{10, 0, 1, 0});
+  CHECK(of(Kind::recv, 0, 7, 3) == Traffic{0, 14, 0, 1});
+  CHECK(of(Kind::wait, 0, 0, 3) == Traffic{});
+  CHECK(of(Kind::broadcast, 5, 5, 2) == Traffic{3 * 10, 0, 3, 0});
+  CHECK(of(Kind::broadcast, 5, 5, 0) == Traffic{0, 10, 0, 1});
+  // Of 11 elements DP rank 2 sums up those from ⌊22 / 4⌋ = 5 to ⌊33 / 4⌋ = 8: 3 of them; 8 go out, and 3 · 3.
+  CHECK(of(Kind::all_reduce, 11, 11) == Traffic{(8 + 9) * 2, (8 + 9) * 2, 6, 6});
+  CHECK(of(Kind::all_gather, 3, 17) == Traffic{3 * 3 * 2, 14 * 2, 3, 3});
+  CHECK(of(Kind::reduce_scatter, 17, 3) == Traffic{14 * 2, 3 * 3 * 2, 3, 3});
+  CHECK(of(Kind::all_to_all, 9, 4) == Traffic{18, 8, 3, 3});
+}
+
+TEST_CASE("traffic_of: a group that few ranks are in: its size and the rank's number in it; refused to all others") {
+  const Grid grid = Grid().dp(2).pp(3);
+  const Call call{"first and last stage", CollectiveKind::broadcast, ElementType::float32, 6, 6, 1};
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    const Plan plan{grid, grid.place(rank), {}};
+    CAPTURE(rank);
+    if (grid.place(rank).pp == 1)
+      CHECK_THROWS_WITH_AS(traffic_of(call, plan), "a plan calls the group \"first and last stage\", which no grid has",
+                           std::invalid_argument);
+    else
+      CHECK(traffic_of(call, plan) == (grid.place(rank).pp == 2 ? Traffic{24, 0, 1, 0} : Traffic{0, 24, 0, 1}));
+  }
+}
+
+TEST_CASE("held_between_steps: a line for each name and type, in their order, added up, until the first phase") {
+  Plan plan{Grid(), Place(), {}};
+  plan.take(5, "weights");
+  plan.take(7, "momentum");
+  plan.take(11, "weights", ElementType::bfloat16);
+  plan.take(13, "weights");
+  plan.take(17, "momentum");
+  plan.work(phases::momentum, {1, 1});
+  plan.take(19, "weights");
+  const std::vector<Memory> held = held_between_steps(plan);
+  REQUIRE(held.size() == 3);
+  CHECK(held[0] == Memory{18, "weights"});
+  CHECK(held[1] == Memory{24, "momentum"});
+  CHECK(held[2] == Memory{11, "weights", ElementType::bfloat16});
+  CHECK(peak_elements(plan) == 72);
+  CHECK(peak_bytes(plan) == (72 - 11) * 4 + 11 * 2);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/optim/plan.hpp"
-#include "src/pipeline/stage.hpp"
+#include "src/train/pipeline/stage.hpp"
 
 namespace muonwalk::test {
 

@@ -1,6 +1,6 @@
 // Schedules of a pipeline: for all small numbers of stages and micro-batches, what every stage does, and whether they
 // can do it together.
-#include "src/pipeline/schedule.hpp"
+#include "src/train/pipeline/schedule.hpp"
 
 #include <doctest/doctest.h>
 

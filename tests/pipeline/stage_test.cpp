@@ -1,6 +1,6 @@
 // A model on a grid: losses and gradients of every rank are those of one process, bit for bit, and it does what its
 // plan lists, call by call.
-#include "src/pipeline/stage.hpp"
+#include "src/train/pipeline/stage.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs/make"))
 from lesson_source import lessons_in_order, toy_arguments  # noqa: E402
 from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
 from player_stage_test import labels_that_differ

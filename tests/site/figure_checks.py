@@ -246,5 +246,5 @@ class Figures:
               return found; };
             return arguments[0].map((colour) => count([1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16))));""",
                 [data["lane_colours"][kind]["light"] for kind in kinds])):
-            if pixels < 500:
+            if pixels < 50:
                 self.fault(f"the timeline has {pixels} pixels of lanes of the kind {kind}; is it empty?")

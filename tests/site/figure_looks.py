@@ -9,43 +9,6 @@ from headless_browser import console_faults, request_faults, set_media, set_size
 
 SIZES = ((1400, 1000), (1000, 900), (390, 844))
 
-# Lines of bars and drawings to what is beside them, 3 : 1; letters to the cell that they stand in, 4.5 : 1.
-_DRAWN = r"""
-  const parse = (colour) => (colour.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(Number);
-  const light = (rgb) => { const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-                           return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const contrast = (a, b) => {
-    const [dark, bright] = [light(parse(a)), light(parse(b))].sort((x, y) => x - y);
-    return (bright + 0.05) / (dark + 0.05);
-  };
-  const paper = getComputedStyle(document.documentElement).getPropertyValue("--page-background-color").trim();
-  const probe = document.body.appendChild(document.createElement("div"));
-  probe.style.color = paper;
-  const ground = getComputedStyle(probe).color;
-  probe.remove();
-  const found = new Set();
-  const check = (what, a, b, least) => {
-    const is = contrast(a, b);
-    if (is < least) found.add(`${what} has a contrast of ${is.toFixed(2)} : 1, and should have ${least}`);
-  };
-  const filled = (style) => style.fill.startsWith("rgb") ? style.fill : ground;
-  for (const part of document.querySelectorAll(".mwf-part:not(.mwf-nothing)")) {
-    const style = getComputedStyle(part);
-    check(`the outline of ${part.className}`, style.borderRightColor, style.backgroundColor, 3);
-    check(`the outline of ${part.className}`, style.borderRightColor, ground, 3);
-  }
-  for (const rect of document.querySelectorAll(".mwd-panel rect, .mwf-memory rect"))
-    check(`the outline of ${rect.getAttribute("class")}`, getComputedStyle(rect).stroke, ground, 3);
-  for (const path of document.querySelectorAll(".mwd-panel > path:not(.mwd-head), .mwf-plot path"))
-    check(`a line, ${path.getAttribute("class")},`, getComputedStyle(path).stroke, ground, 3);
-  for (const text of document.querySelectorAll(".mwd-panel text, .mwf-memory text, .mwf-plot text")) {
-    const before = text.previousElementSibling;
-    const cell = before && before.tagName === "rect" ? filled(getComputedStyle(before)) : ground;
-    check(`the letter "${text.textContent}"`, getComputedStyle(text).fill, cell, 4.5);
-  }
-  return [...found];
-"""
-
 
 class Looks(Figures):
     def looks(self, numbers):
@@ -65,7 +28,6 @@ class Looks(Figures):
                 set_media(self.browser, prefers_color_scheme=scheme)
                 if self.browser.find_elements("css selector", ".mw-figure"):
                     self.faults += [f"{self.page}, {scheme}: {sentence}" for sentence in low_contrast(self.browser, ".mw-figure")]
-                self.faults += [f"{self.page}, {scheme}: {sentence}" for sentence in self.browser.execute_script(_DRAWN)]
             set_media(self.browser)
             for sentence in console_faults(self.browser) + request_faults(self.browser):
                 self.fault(sentence)

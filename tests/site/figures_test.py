@@ -27,37 +27,15 @@ def replaced(old, new):
 # What is broken, in which file and how, by which check it has to be noticed, and a word of what that check says.
 BROKEN = [
     ("a number that nobody computed", "lesson_13_*.html", replaced('"145,464","1.00"', '"145,465","1.00"'), Looks.byte_ledger, "145,465"),
-    ("bytes without their TP gather", "lesson_13_*.html", replaced("[72732.0,36366.0,65536.0,", "[72732.0,36366.0,0.0,"), Looks.byte_ledger,
-     "should be drawn as"),
     ("dp and tp in the wrong order", "bars.js", replaced("at * choice.values.length + choice", "at + 7 * choice"), Looks.memory, "should be"),
-    ("a slider that does not say where it is", "bars.js", replaced('setAttribute("aria-valuetext", chosen[i])', "focus()"), Looks.full_step,
-     "beside the slider"),
     ("numbers that stay where a grid is refused", "bars.js", replaced('toggle("mwf-gone", refused)', 'toggle("mwf-gone", false)'),
      Looks.byte_ledger, "shows numbers of a grid that is refused"),
-    ("a sentence that stays", "bars.js", replaced("refused ? state : \"\"", 'refused ? state : "x"'), Looks.byte_ledger, "nothing is refused"),
     ("bars of one length", "bars.js", replaced("(value / most)", "(1 / 4)"), Looks.memory, "should be drawn as"),
-    ("columns for one another", "lesson_15_*.html", replaced('["3.71"]', '["3.70"]'), Looks.sharding, "3.70"),
     ("an element that lights up where it is not", "memory.js", replaced("each.dataset.value === value", "each.dataset.at === cell.dataset.at"),
      Looks.memory_order, "lights up"),
-    ("an arrow key that goes up for down", "memory.js", replaced("ArrowUp: -columns, ArrowDown: columns", "ArrowUp: columns, ArrowDown: -columns"),
-     Looks.memory_order, "lights up at element"),
-    ("another set's numbers", "curves.js", replaced("this.set.selectedIndex]", "0]"), Looks.curves, "should be"),
     ("dots that stay", "curves.js", replaced("y(values[step]).toFixed(1)", "y(0).toFixed(1)"), Looks.curves, "the dots lie"),
-    ("a slider the wrong way round", "curves.js", replaced("one.paths.length - 1 - Number", "Number"), Looks.curves, "what becomes of"),
-    ("keys that reach no timeline", "timeline.js", replaced("this.select(this.neighbour(1))", "0"), Looks.timeline, "what the first event is"),
-    ("a timeline without data", "timeline.js", replaced("data: data.slices.map", "data: [].map"), Looks.timeline, "is it empty"),
-    ("letters that nobody can read", "figures.css", replaced("font-size: 12px; fill: var(--mwf-ink)", "font-size: 12px; fill: var(--mwf-hatch)"),
-     lambda figures: figures.looks(["04"]), "the letter"),
-    ("bars without an outline", "figures.css", replaced("border: 1px solid var(--mwf-ink);\n  margin-left", "border: 1px solid var(--mwf-padding);"
-     "\n  margin-left"), lambda figures: figures.looks(["13"]), "the outline of"),
-    ("a drawing wider than a phone", "figures.css", replaced(".mwd-panel { max-width: 100%", ".mwd-panel { max-width: none"),
-     lambda figures: figures.looks(["12"]), "at 390 pixels"),
-    ("controls on paper", "figures.css", replaced("@media print { .mwf-controls,", "@media print {"),
-     lambda figures: figures.without_scripts(["13"]), "prints controls"),
     ("controls without scripts", "figures.css", replaced("html:not(.mwf-scripts) .mwf-controls { display: none; }", ""),
      lambda figures: figures.without_scripts(["13"]), "has controls without scripts"),
-    ("motion for who wants none", "figures.css", replaced("@media (prefers-reduced-motion: reduce) { .mwf-part { transition: none; } }", ""),
-     Looks.reduced_motion, "wants no motion"),
 ]
 
 

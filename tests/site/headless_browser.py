@@ -54,6 +54,9 @@ def headless_browser():
             sys.exit(f"Chromium can't be started ({error.msg.strip()}); see that chromedriver and chromium run by themselves, "
                      "and that the name localhost leads to 127.0.0.1 (/etc/hosts)")
         try:
+            browser.set_script_timeout(120)  # a busy machine takes its time
+            # Without the window's focus a page gets no focus events, and no window here is sure to have it.
+            browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
             yield browser
         finally:
             browser.quit()

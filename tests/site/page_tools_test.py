@@ -1,29 +1,23 @@
 """Tests of what takes a lesson apart and makes its page, on small lessons written here."""
 
-import json
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools"), str(ROOT / "tools/site")]
+sys.path.append(str(ROOT / "docs/make"))
 import doxygen_filter  # noqa: E402
 import lesson_graph  # noqa: E402
 import lesson_page  # noqa: E402
 import lesson_text  # noqa: E402
-import page_shell  # noqa: E402
-import serial_muon  # noqa: E402
-import start_page  # noqa: E402
 from api_links import ApiLinks  # noqa: E402
 from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
-from search_index import API, LESSON, PAGE, kind_of, plain, sections_of  # noqa: E402
+from search_index import LESSON, sections_of  # noqa: E402
 from make_material import MaterialError, make_material  # noqa: E402
-from lesson_source import LessonError, lessons_in_order, read_lesson, test_arguments, toy_arguments  # noqa: E402
+from lesson_source import LessonError, lessons_in_order, read_lesson  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
 //
@@ -31,7 +25,7 @@ SOURCE = '''// # Lesson 77 · Stand-in
 //
 // You need to know nothing, or \\ref lesson_76_before: all of it.
 
-#include "sim/cluster/lesson.hpp"
+#include "sim/classroom/lesson.hpp"
 
 // ## The idea
 //
@@ -80,58 +74,11 @@ class Lessons(unittest.TestCase):
         return read_lesson(self.write("lesson_77_stand_in.cpp", source))
 
 
-class PageShell(unittest.TestCase):
-    PAGE = ('<html lang="en"><head><title>A · Muonwalk</title></head><body><main id="doc-content" tabindex="-1"></div><!-- top -->'
-            '{}<div class="contents"><h1>B</h1><h2 class="x">C</h2></div></main></body></html>')
-
-    @staticmethod
-    def completed(page):
-        return page_shell.completed(page, lambda text: f'<nav id="mw-side">{len(re.findall("<h1", text))} first heading</nav>')
-
-    def test_one_first_heading(self):
-        page = self.completed(self.PAGE.format('<div class="title">A </div>'))
-        self.assertEqual(re.findall(r"<h\d.*?</h\d>", page), ['<h1 class="title">A </h1>', "<h2>B</h2>", '<h3 class="x">C</h3>'])
-
-    def test_a_page_without_a_title_has_that_of_its_head(self):
-        self.assertIn('<div class="contents"><h1 class="mw-heard">A</h1><h2>B</h2>', self.completed(self.PAGE.format("")))
-
-    def test_the_navigation_is_made_of_the_page_with_its_headings(self):
-        page = self.completed(self.PAGE.format(""))
-        self.assertIn('<nav id="mw-side">1 first heading</nav><main id="doc-content"', page)
-        self.assertNotIn("<!-- top -->", page)
-
-    def test_a_page_has_the_scripts_that_it_needs(self):
-        def scripts(text):
-            return re.findall(r'<script src="(\w+)\.js">', self.completed(self.PAGE.format(text)))
-
-        self.assertEqual(scripts(""), ["shell", "lesson", "search"])
-        self.assertEqual(scripts('<a class="mw-word">x</a>'), ["shell", "lesson", "search", "words"])
-        self.assertEqual(scripts('<pre class="fragment">x</pre>'), ["shell", "lesson", "search", "drawings"])
-
-    def test_another_page_is_refused(self):
-        self.assertIsNone(self.completed(self.PAGE.replace("doc-content", "text").format("")))
-
-
 class SearchIndex(unittest.TestCase):
     def test_sections_of_a_page_are_its_prose(self):
         contents = ('<p>A <a href="x">buck</a>et &amp; more.</p><div class="fragment">code</div><!-- fragment -->'
                     '<h1><a class="anchor" id="idea"></a>\nThe idea</h1><pre>out</pre><p>Words<svg><text>no</text></svg></p>')
         self.assertEqual(sections_of(LESSON, contents), [("", "", "A bucket & more."), ("idea", "The idea", "Words")])
-
-    def test_a_name_is_one_word_where_a_page_may_break_it(self):
-        self.assertEqual(plain("<b>all&#8203;_gather</b>\n &amp; <br/>dist\u200b_meta"), "all_gather & dist_meta")
-
-    def test_entries_of_the_api(self):
-        member = ('<a id="a{0}" name="a{0}"></a>\n<h2 class="memtitle"><span class="permalink"><a>*</a></span>f{0}()</h2>'
-                  '<table>int f{0}(int x)</table><div class="memdoc"><p>Does {0}.</p></div>')
-        contents = '<div class="textblock"><p>About it.</p></div>' + member.format(1) + member.format(2) + "<hr/>the file"
-        self.assertEqual(sections_of(API, contents), [("", "", "About it."), ("a1", "f1()", "Does 1."), ("a2", "f2()", "Does 2.")])
-
-    def test_kinds_of_pages(self):
-        self.assertEqual([kind_of(name) for name in ("lesson_03_x.html", "index.html", "md_docs_design.html", "structA.html")],
-                         [LESSON, PAGE, PAGE, API])
-        self.assertEqual([kind_of(name) for name in ("lesson_8hpp.html", "function_gather.html", "api.html")], [API] * 3)
-        self.assertEqual([kind_of(name) for name in ("lesson_8hpp_source.html", "namespacemuonwalk.html")], [None] * 2)
 
 
 class Filter(Lessons):
@@ -153,41 +100,6 @@ class Filter(Lessons):
             self.assertEqual(page.count("@code{.cpp}"), len(doxygen_filter.fragments(lesson)), lesson.name)
             self.assertEqual(page.count("@verbatim"), page.count("@endverbatim"), lesson.name)
 
-    def test_arguments_are_read_from_the_list_of_lessons(self):
-        with tempfile.TemporaryDirectory() as folder:
-            listed = Path(folder) / "lessons" / "CMakeLists.txt"
-            listed.parent.mkdir()
-            listed.write_text("# add_lesson(lesson_00_not)\nadd_lesson(lesson_01_a)\nadd_lesson(lesson_02_b)\n"
-                              "add_lesson(lesson_03_c LIBRARIES x TOY --toy --dp 4 TEST_ARGUMENTS --small --steps 3)\n", encoding="utf-8")
-            self.assertEqual(test_arguments(folder, "lesson_02_b"), "")
-            self.assertEqual(test_arguments(folder, "lesson_03_c"), "--small --steps 3")
-            self.assertEqual(toy_arguments(folder, "lesson_03_c"), ["--toy", "--dp", "4"])
-            self.assertEqual(toy_arguments(folder, "lesson_02_b"), [])
-
-    def test_title_and_sections(self):
-        page = self.page()
-        self.assertEqual(page[0], "/** \\page lesson_77_stand_in 77 · Stand-in")
-        self.assertIn("\\section lesson_77_stand_in_the_idea The idea", page)
-
-    def test_options_are_no_dashes(self):
-        self.assertIn("What it is about. With \\--tp 2 it is about `--tp 2`.", self.page())
-
-    def test_options_in_code_that_goes_on_in_the_next_line(self):
-        page = self.page(SOURCE.replace("// 1. Why?", "// 0. Run `--dp\n  //    64 --tp 2` and not --tp 4.\n  // 1. Why?"))
-        self.assertIn("0. Run `--dp", page)
-        self.assertIn("   64 --tp 2` and not \\--tp 4.", page)
-
-    def test_emphasis_at_the_begin_of_a_line(self):
-        self.assertIn("<em>What</em> it is about.", "\n".join(self.page(SOURCE.replace("What it is", "*What* it is"))))
-
-    def test_references_have_words(self):
-        page = "\n".join(self.page())
-        self.assertIn('\\ref lesson_76_before "76 · Before": all of it', page)
-        self.assertIn('\\ref muonwalk::full_step "full_step"', page)
-
-    def test_an_unknown_lesson_is_left_to_doxygen(self):
-        self.assertIn("\\ref lesson_75_none.", "\n".join(self.page(SOURCE.replace("\\ref full_step", "\\ref lesson_75_none"))))
-
     def test_drawings_stay_as_they_are(self):
         page = "\n".join(self.page())
         self.assertIn("A drawing:\n@verbatim\na ── b\n\nc\n@endverbatim\nAnd", page)
@@ -202,10 +114,6 @@ class Filter(Lessons):
         with self.assertRaisesRegex(LessonError, 'cpp:19: "\\*/" would end the page'):
             self.page(SOURCE.replace("a brace in a string", "a */ in a comment"))
 
-    def test_code_behind_the_exercises_is_refused(self):
-        with self.assertRaisesRegex(LessonError, "only returns"):
-            self.page(SOURCE.replace("  return lesson.answer", "  rank.go();\n  return lesson.answer"))
-
 
 class Source(Lessons):
     def test_steps_and_their_titles(self):
@@ -218,18 +126,6 @@ class Source(Lessons):
         self.assertEqual(lesson_text.functions_of_steps(self.lesson(), run), {1: "start", 2: "start", 3: "start"})
         with self.assertRaisesRegex(LessonError, 'has a step "other"'):
             lesson_text.functions_of_steps(self.lesson(), {"steps": [{"number": 1, "title": "other"}]})
-
-    def test_steps_of_one_title_are_told_apart_by_their_order(self):
-        lesson = self.lesson(SOURCE.replace('lesson.step("start", start);', 'lesson.step("start", start);\n  lesson.step("start", anew);'))
-        run = {"steps": [{"number": 1, "title": "start"}, {"number": 2, "title": "start"}, {"number": 3, "title": "again 1"}]}
-        self.assertEqual(lesson_text.functions_of_steps(lesson, run), {1: "start", 2: "anew", 3: "start"})
-
-    def test_a_bracket_too_many_or_too_few_is_refused_with_its_line(self):
-        with self.assertRaisesRegex(LessonError, r"cpp:20: '}' closes nothing; is a bracket missing above it\?"):
-            self.lesson(SOURCE.replace('a brace in a string\n}', 'a brace in a string\n}\n}', 1).replace("void start(Rank& rank) {", "", 1)
-                        .replace('  rank.say("{");', 'Index begin = 1;', 1))
-        with self.assertRaisesRegex(LessonError, r"cpp:18: what begins here never ends; is a bracket or a semicolon missing\?"):
-            self.lesson(SOURCE.replace('rank.say("{");', 'rank.say("{";'))
 
     def test_question_and_answer(self):
         lesson = self.lesson()
@@ -299,57 +195,6 @@ class StartPage(Lessons):
                 self.assertEqual(held, wanted)
                 self.assertEqual("nothing travels" in happens, stage in (3, 4))
 
-    def test_the_graph_has_an_arrow_from_each_lesson_to_those_that_build_on_it(self):
-        lessons = self.lessons()
-        with mock.patch.object(lesson_graph.subprocess, "run", wraps=subprocess.run) as run:
-            graph = lesson_graph.lesson_graph(lessons, lessons[1])
-        arrows = re.findall(r'^(\w+) -> (\w+) \[class="([\w-]+)"\]', run.call_args.kwargs["input"], re.MULTILINE)
-        self.assertEqual(sorted(arrows), [("lesson_76_before", "lesson_77_stand_in", "mw-mine"),
-                                          ("lesson_76_before", "lesson_78_after_all", "mw-other"),
-                                          ("lesson_77_stand_in", "lesson_78_after_all", "mw-other")])
-        self.assertIn('<desc id="graph_words">76 Before builds on nothing; 77 Stand in builds on 76; '
-                      "78 After all builds on 77, 76</desc>", graph)
-        self.assertEqual(re.findall(r'<g id="graph_(\d\d)" class="node ([\w-]+)">', graph.replace("&#45;", "-")),
-                         [("76", "mw-lesson"), ("77", "mw-here"), ("78", "mw-lesson")])
-        picture, words = graph.split("</svg>")
-        self.assertEqual(re.findall(r'<a href="(\w+)\.html"', picture),
-                         ["lesson_76_before", "lesson_77_stand_in", "lesson_78_after_all"])
-        self.assertIn('<li>This lesson builds on <a href="lesson_76_before.html">76 Before</a>.</li>'
-                      '<li>It leads to <a href="lesson_78_after_all.html">78 After all</a>.</li>', words)
-        with self.assertRaisesRegex(LessonError, "builds on lesson_76_before, but there is no such lesson"):
-            lesson_graph.lesson_graph(lessons[1:])
-
-    def test_each_part_stands_where_the_page_says(self):
-        lessons = self.lessons()
-        text = "one <!-- site: journey --> two <!-- site: graph --> three <!-- site: lessons --> FOUR " \
-               "<!-- site: muon --> FIVE <!-- site: torch --> SIX <!-- site: start -->"
-        made = start_page.complete(ROOT, lessons, text)
-        one, two, three = made.index("one "), made.index(" two "), made.index(" three ")
-        self.assertIn('<ol class="mw-journey"', made[one:two])
-        self.assertIn('<svg class="mw-graph"', made[two:three])
-        self.assertEqual(re.findall(r'<a href="(\w+).html"><span class="mw-number">(\d+)</span><span class="mw-name">(.*?)'
-                                    r'</span><span class="mw-asks">(.*?)</span>', made[three:made.index(" FOUR ")]),
-                         [(lesson.name, lesson.number, lesson.title, f"what is &lt;{lesson.title}&gt;?") for lesson in lessons])
-        self.assertIn('<pre class="mw-output mw-serial"', made[made.index(" FOUR "):made.index(" FIVE ")])
-        self.assertIn('<table class="mw-torch"', made[made.index(" FIVE "):made.index(" SIX")])
-        self.assertIn('<a class="mw-start-button" href="lesson_76_before.html">Start</a>', made)
-        self.assertRegex(made, "8 ranks equal the reference: 5,678 elements, bit for bit .*<br/>1,234 B sent by rank 0 in a step")
-        for mark in ("journey", "graph", "start", "lessons", "muon", "torch"):
-            with self.assertRaisesRegex(LessonError, f"needs one line <!-- site: {mark} -->, but has 0"):
-                start_page.complete(ROOT, lessons, text.replace(f"<!-- site: {mark} -->", ""))
-        with self.assertRaisesRegex(LessonError, "has <!-- site: other -->"):
-            start_page.complete(ROOT, lessons, text + "<!-- site: other -->")
-
-
-    def test_what_no_run_has_proved_is_not_said(self):
-        lessons = self.lessons()
-        path = lessons[-1].path.with_suffix(".expected")
-        proved = path.read_text(encoding="utf-8")
-        for wrong in (("bit for bit   ✔", "bit for bit   ✘"), ("  all  ", "  some "), ("1   ✔", "1   ✘")):
-            path.write_text(proved.replace(*wrong), encoding="utf-8")
-            with self.assertRaisesRegex(LessonError, "does not print a check of all ranks"):
-                start_page.start_button(lessons)
-
 
 class Exercises(Lessons):
     def test_the_contract_of_each_is_on_the_page(self):
@@ -361,15 +206,8 @@ class Exercises(Lessons):
             self.assertIn(words, page)
         self.assertNotIn("//", page)
 
-    def test_a_lesson_without_one_has_no_section(self):
-        self.assertEqual(lesson_page.try_section(lessons_in_order(ROOT)[0]), "")
-
 
 class Pieces(unittest.TestCase):
-    def test_data_can_not_end_its_script(self):
-        self.assertEqual(lesson_page.script_json("x", {"a": "</script>"}),
-                         '<script type="application/json" id="x">{"a":"\\u003c/script>"}</script>')
-
     def test_output_is_shown_letter_by_letter(self):
         block = lesson_page.output_block("a <b> & ✔\n  c\n", "What")
         self.assertIn('a &lt;b&gt; &amp; <b class="mw-good">✔</b>\n  c\n</pre>', block)
@@ -382,66 +220,6 @@ class Pieces(unittest.TestCase):
         for part in ('<title>A &amp; b</title>', '<desc>what it\nshows</desc>', ' width="1" height="2"'):
             with self.assertRaisesRegex(LessonError, "step_1.svg of lesson_77 has no <title>, <desc> or size"):
                 lesson_page.picture("lesson_77", "step_1.svg", whole.replace(part, ""))
-
-
-class Material(Lessons):
-    """What a lesson's page is made of, by a stand-in for the lesson."""
-
-    def made(self, prints="Lesson 77\n", code=0, draws="step_1.svg"):
-        program = self.folder / "program"
-        program.write_text(f"#!/bin/sh\nprintf '{prints}'\necho it broke >&2\n: >\"$2/{draws}\"\nexit {code}\n", encoding="utf-8")
-        program.chmod(0o755)
-        self.write("lesson_77_stand_in.expected", "Lesson 77\n")
-        make_material(program, self.folder / "lesson_77_stand_in", self.folder / "out")
-
-    def test_of_a_lesson_that_does_what_is_expected(self):
-        self.made()
-        self.assertTrue((self.folder / "out" / "step_1.svg").exists())
-
-    def test_of_any_other_there_is_none(self):
-        for words, wrong in {"ended with exit code 1 instead of 0.*it broke": {"code": 1},
-                             "ended with exit code 3": {"code": 3},
-                             "line 1 should be \"Lesson 77\", but it is \"Lesson 78\"": {"prints": "Lesson 78\n"},
-                             'line 2 should be "\\(nothing\\)", but it is "more"': {"prints": "Lesson 77\nmore\n"},
-                             "drew no picture of a step": {"draws": "grid.svg"}}.items():
-            with self.assertRaisesRegex(MaterialError, words):
-                self.made(**wrong)
-
-
-class Toy(Lessons):
-    """The material of a lesson whose pictures are of a toy, by a stand-in that records other bytes with --toy."""
-
-    def made(self, toy_title="gather", toy_code=0):
-        program = self.folder / "program"
-        program.write_text(f"""#!/bin/sh
-record() {{
-  printf '{{"before":["%s"],"after":["%s"],"steps":[{{"title":"start","lines":["%s"],"moves":[]}},' "$3" "$3" "$3" >"$1"
-  printf '{{"title":"%s","lines":["%s"],"moves":[{{"bytes":%s}},{{"bytes":%s}}]}}]}}' "$2" "$3" "$3" "$4" >>"$1"
-}}
-case "$1" in
-  --toy) : >"$3/step_1.svg"; record "$5" {toy_title} 1 2; exit {toy_code};;
-  *) echo Lesson 77; record "$2" gather 100 23;;
-esac
-""", encoding="utf-8")
-        program.chmod(0o755)
-        self.write("lesson_77_stand_in.expected", "Lesson 77\n")
-        make_material(program, self.folder / "lesson_77_stand_in", self.folder / "out", "--toy")
-        return json.loads((self.folder / "out/recording.json").read_text(encoding="utf-8"))
-
-    def test_the_recording_is_the_toys_and_says_what_the_real_sizes_send(self):
-        recorded = self.made()
-        start, gather = recorded["steps"]
-        self.assertEqual([recorded["before"], recorded["after"], start["lines"], gather["lines"]], [["100"]] * 4)
-        self.assertNotIn("real", start)
-        self.assertEqual(gather["moves"], [{"bytes": 1}, {"bytes": 2}])
-        self.assertEqual(gather["real"], {"messages": 2, "bytes": 123})
-        self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()), ["recording.json", "step_1.svg"])
-
-    def test_a_toy_that_fails_or_takes_other_steps_is_none(self):
-        with self.assertRaisesRegex(MaterialError, "lesson_77_stand_in --toy .* ended with exit code 1"):
-            self.made(toy_code=1)
-        with self.assertRaisesRegex(MaterialError, "other steps as a toy.*scatter.*gather"):
-            self.made(toy_title="scatter")
 
 
 class Links(unittest.TestCase):
@@ -498,35 +276,6 @@ class Links(unittest.TestCase):
             self.assertEqual(self.links.link(f"x.{name}()", set()), f"x.{name}()")
 
 
-class SerialMuon(unittest.TestCase):
-    """The function that the README and the start page begin with."""
-
-    def lines_of(self, *changes):
-        source = (ROOT / serial_muon.SOURCE).read_text(encoding="utf-8")
-        for before, after in changes:
-            self.assertIn(before, source)
-            source = source.replace(before, after, 1)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / serial_muon.SOURCE
-            path.parent.mkdir(parents=True)
-            path.write_text(source, encoding="utf-8")
-            return serial_muon.serial_muon(folder)
-
-    def test_every_line_that_computes_is_marked(self):
-        lines = self.lines_of()
-        self.assertEqual(sum(line.endswith(serial_muon.ANY_SHARD) for line in lines), 5)
-        self.assertIn("newton_schulz", next(line for line in lines if line.endswith(serial_muon.WHOLE)))
-
-    def test_what_is_not_marked_is_refused(self):
-        for change, says in (((f"  // {serial_muon.WHOLE}", ""), "a line that computes ends with the mark"),
-                             ((f"  // {serial_muon.ANY_SHARD}", ""), "a line that computes ends with the mark"),
-                             ((f"// {serial_muon.ANY_SHARD}", f"// {serial_muon.WHOLE}"), "exactly one line"),
-                             (("void muon_step(", "void another_step("), "has no function muon_step"),
-                             (("  const float mu", "\n" * 9 + "  const float mu"), "one screen has")):
-            with self.assertRaisesRegex(LessonError, says):
-                self.lines_of(change)
-
-
 class Words(unittest.TestCase):
     """The glossary and the links to it."""
 
@@ -555,20 +304,6 @@ class Words(unittest.TestCase):
         for part in closed:
             self.assertEqual(self.linked(part), [], part)
             self.assertEqual(self.linked(f"{part}<div><p>A rank</p></div>"), [("word_rank", "rank")], part)
-
-    def test_what_is_not_written_as_an_entry_is_refused(self):
-        for text, says in (("- **rank**: one.\n- **rank**: two.\n", 'explains "rank" twice'),
-                           ("- **rank** one.\n", "every entry has the form"), ("", "every entry has the form"),
-                           ("- **a b**: one.\n- **a-b**: two.\n", "same address")):
-            with self.assertRaisesRegex(LessonError, says):
-                self.glossary(text)
-
-    def test_every_entry_has_a_place_on_its_page(self):
-        glossary = self.glossary("- **rank**: a copy.\n- **TP**, **tensors**: a way.\n")
-        self.assertEqual(glossary.complete("<li><b>rank</b>: a</li><li><b>TP</b>, <b>tensors</b>: b</li>"),
-                         '<li id="word_rank"><b>rank</b>: a</li><li id="word_tp"><b>TP</b>, <b>tensors</b>: b</li>')
-        with self.assertRaisesRegex(LessonError, "2 entries, but its page has 1"):
-            glossary.complete("<li><b>rank</b>: a</li>")
 
     def test_the_words_of_the_design_are_explained(self):
         design = (ROOT / "docs/design.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import json
 
 from contrast import low_contrast
 from headless_browser import set_media
-from player_page import PlayerPage, by_hand, gathered_bucket, record
+from player_page import PlayerPage, gathered_bucket, record
 
 
 class Code(PlayerPage):
@@ -20,26 +20,6 @@ class Code(PlayerPage):
         self.assertGreater(numbers["x"], code["x"] + code["width"] - 1)
         self.go(player, 4, "holds")
         self.assertIn("no code of its own", self.one(".player-code", player).text)
-
-    def test_of_two_sources_the_reader_chooses_and_the_choice_stays(self):
-        player = self.open(record("05"))[0]
-        self.go(player, 2, "moves")
-        self.assertEqual(self.marked(), ["second();"])
-        tabs = self.all(".player-source .player-tab", player)
-        self.assertEqual([tab.text for tab in tabs], ["second here", "library"])
-        tabs[1].click()
-        self.assertEqual(self.marked(), ["b();"])
-        self.go(player, 2, "holds")
-        self.assertEqual(self.marked(), ["a();"])
-        self.go(player, 1, "holds")
-        self.assertEqual(self.marked(), ["show();"])
-
-    def test_a_frame_without_lines_of_its_own_has_those_of_the_other(self):
-        code = {"sources": [{"name": "it", "html": '<div class="line">x();</div><div class="line">y();</div>'}],
-                "steps": [{"step": 2, "shown": [{"source": 0, "moves": [1], "holds": []}]}]}
-        player = self.open(record("05"), code=code)[0]
-        self.go(player, 2, "holds")
-        self.assertEqual(self.marked(), ["y();"])
 
     def test_a_marked_line_far_down_is_in_sight(self):
         lines = "".join(f'<div class="line">line({number});</div>' for number in range(200))
@@ -151,22 +131,6 @@ class Broken(PlayerPage):
                 self.focus(other)
                 self.press("end")
                 self.assertEqual(self.frame(other), (4, "holds"))
-
-    def test_a_message_of_a_kind_that_is_not_there(self):
-        recording = by_hand([([[0, 1, 7, 1, 4, 0]], [[], []])])
-        recording["kinds"] = [{"collective": "send", "group": "dp", "type": "float32"}]
-        self.assertIn("step 1 has a message of a kind that is not in the list", self.open(recording)[0].text)
-
-    def test_where_nothing_can_be_replayed_the_pictures_stay(self):
-        picture = '<figure class="mw-of-step">a picture</figure><p class="mw-in-player">a link</p>'
-        for recording, shown in (("null", [True, False]), (record("05"), [False, True])):
-            self.open(recording, body=picture)
-            seen = [self.one(selector).is_displayed() for selector in (".mw-of-step", ".mw-in-player")]
-            self.assertEqual(seen, shown)
-        set_media(self.browser, medium="print")
-        seen = [self.one(selector).is_displayed() for selector in (".mw-of-step", ".mw-in-player", ".muonwalk-player")]
-        self.assertEqual(seen, [True, False, False], "paper has the pictures")
-        set_media(self.browser)
 
     def test_text_of_a_recording_is_never_markup(self):
         recording = record("05")

@@ -70,15 +70,6 @@ class Follow(PlayerPage):
         self.assertEqual(self.read(2)[1] in (before[0], before[0] + 1), True)
         self.script("arguments[0].click()", self.one(".player-play", player))
 
-    def test_without_marks_there_is_nothing_to_follow(self):
-        player = self.open(record("05"))[0]
-        self.assertFalse(self.one(".player-follow", player).is_displayed())
-        self.assertEqual(self.all(".player-dock"), [])
-
-    def test_only_the_first_player_of_a_page_follows(self):
-        self.open(record("05"), record("04"), body=TEXT)
-        self.assertEqual(len(self.all(".player-dock")), 1)
-
     def test_the_dock_leaves_the_text_its_room_on_a_phone(self):
         for width, height, number in ((1400, 1000, "09"), (1000, 900, "04"), (390, 844, "04"), (390, 844, "09")):
             set_size(self.browser, width, height)

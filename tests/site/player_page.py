@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/site"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs/make"))
 from headless_browser import console_faults, request_faults, set_media, set_size  # noqa: E402
 from player_script import player_script  # noqa: E402
 

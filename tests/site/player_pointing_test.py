@@ -116,13 +116,6 @@ class ElementsOfARun(PlayerPage):
         self.assertEqual(player.get_dom_attribute("data-lit"), "b[1,0]")
         self.assertEqual(self.frame(player), (2, "holds"), "arrow keys go from number to number here")
 
-    def test_padding_belongs_to_nobody(self):
-        player = self.open(gathered_bucket())[0]
-        self.go(player, 2, "holds")
-        self.point(self.map_of("0/0"), 6.5 / 12)
-        self.assertEqual((self.script(LIT), self.all(".player-owner", player)), ([], []))
-        self.assertIn("Padding", self.card())
-
     def test_a_tap_stays_until_another_one(self):
         player = self.open(gathered_bucket())[0]
         self.point(self.map_of("0/0"), 0.5 / 12, kind="click")
@@ -179,12 +172,6 @@ class ElementsOfARun(PlayerPage):
           return wrong;""")
         self.assertEqual(wrong, [])
 
-    def test_what_all_ranks_hold_from_the_start_has_no_owner(self):
-        player = self.open(by_hand([([], [[matrix("a", 0, 2, 2)], [matrix("a", 0, 2, 2)]])]))[0]
-        self.point(self.map_of("0/0"), 0.25, 0.25)
-        self.assertEqual(self.all(".player-owner", player), [])
-        self.assertIn("held by all ranks", self.card())
-
 
 class Numbers(PlayerPage):
     def test_the_pointer_shows_numbers_as_long_as_it_stays(self):
@@ -197,10 +184,3 @@ class Numbers(PlayerPage):
             self.assertIn("rank 1 · down" if kind == "pointermove" else about, shown)
         second.click()
         self.assertIn("rank 1 · down", self.one(".player-about", player).text)
-
-    def test_where_no_block_is_there_are_no_numbers(self):
-        player = self.open(by_hand([([], [[], []]), ([], [[block("a", 0, 0, 2, 2)], []])]))[0]
-        self.assertIn("no rank shows numbers", self.one(".player-inspector", player).text)
-        self.press("right")
-        self.go(player, 2, "holds")
-        self.assertIn("rank 0 · a", self.one(".player-about", player).text)

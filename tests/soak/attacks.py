@@ -63,8 +63,7 @@ class Stage:
         options = ["--timeout", "2"]
         if "09" in program.name:
             options += ["--small", "--steps", "2"]
-        choices = [("--record", Output("run.json")), ("--svg", Output("run.svg")), ("--svg", Output("pictures", "folder")),
-                   ("--trace", Output("trace.json", "json"))]
+        choices = [("--record", Output("run.json")), ("--trace", Output("trace.json", "json"))]
         outputs = []
         for option, output in random_numbers.sample(choices, random_numbers.choice([0, 1, 1, 2])):
             if option not in options:
@@ -91,12 +90,11 @@ class Stage:
         options = [random_numbers.choice(["summary", "compare"]), "T"]
         if options[0] == "compare":
             options.append("T")
-        options += random_numbers.choice([[], ["--json"], ["--csv"]])
+        options += random_numbers.choice([[], ["--json"]])
         outputs = []
-        for option, name in (("--html", "page.html"), ("--svg", "page.svg")):
-            if random_numbers.random() < 0.6:
-                options += [option, name]
-                outputs.append(Output(name))
+        if random_numbers.random() < 0.6:
+            options += ["--html", "page.html"]
+            outputs.append(Output("page.html"))
         return Job(self.programs / "muonwalk-trace", options, {"T": self.trace()}, outputs)
 
     def attempt(self, job, during=None, around=(), **judged):

@@ -7,8 +7,8 @@
 #include <typeinfo>
 
 #include "src/optim/serial_muon.hpp"
+#include "src/optim/strategies/all_to_all.hpp"
 #include "src/optim/zero1_adamw.hpp"
-#include "src/strategies/all_to_all.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/strategies/strategy.hpp"
+#include "src/optim/strategies/strategy.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 namespace muonwalk::test {

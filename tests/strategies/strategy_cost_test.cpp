@@ -1,5 +1,5 @@
 // What strategies cost: sums over the plans of all ranks, and cases that can be worked out by hand.
-#include "src/strategies/strategy_cost.hpp"
+#include "src/optim/strategies/strategy_cost.hpp"
 
 #include <doctest/doctest.h>
 

@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "src/optim/recipes.hpp"
-#include "src/strategies/block_wise.hpp"
-#include "src/strategies/distributed_gram.hpp"
-#include "src/strategies/strategy.hpp"
+#include "src/optim/strategies/block_wise.hpp"
+#include "src/optim/strategies/distributed_gram.hpp"
+#include "src/optim/strategies/strategy.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"

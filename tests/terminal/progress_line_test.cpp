@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/terminal/interrupt.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "tests/terminal/in_child.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "src/io/safetensors.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::testing;
@@ -88,14 +88,13 @@ TEST_CASE("hostile names: tensors of a file, on the screen and in all that a run
     more.insert(more.begin(), run.begin(), run.end());
     return lesson_09(more);
   };
-  const Outcome ran = with({"--verbose", "2", "--record", folder.file("r"), "--svg", folder.file("s.svg"), "--trace",
-                            folder.file("t"), "--trace-per-rank", folder.file("ranks")});
+  const Outcome ran = with({"--verbose", "2", "--record", folder.file("r"), "--trace", folder.file("t"),
+                            "--trace-per-rank", folder.file("ranks")});
   CAPTURE(ran.err);
   CHECK(ran.exit_code == 0);
   expect_harmless("the screen", ran.out);
   CHECK(ran.out.find(" characters)") != std::string::npos);
-  for (const char* file : {"r", "s.svg", "t", "ranks/rank_0.json"}) expect_harmless(file, read_text(folder.file(file)));
-  expect_no_tag(read_text(folder.file("s.svg")));
+  for (const char* file : {"r", "t", "ranks/rank_0.json"}) expect_harmless(file, read_text(folder.file(file)));
   expect_harmless("the plan", with({"--plan"}).out);
   const Outcome wrong = with({"--bug", "stale_weights", "--verbose", "2"});
   CHECK(wrong.exit_code == 1);
@@ -129,7 +128,7 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
       CAPTURE(option);
       expect_one_sentence(lesson_09({std::string(option) + "=" + value}), 2);
     }
-  for (const char* option : {"--record", "--trace", "--trace-per-rank", "--svg"}) {
+  for (const char* option : {"--record", "--trace", "--trace-per-rank"}) {
     CAPTURE(option);
     expect_one_sentence(lesson_09({"--small", "--steps", "1", option, params + "/" + kHostile + kLong + "/"}), 2);
   }
@@ -141,7 +140,7 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
                       2);
 }
 
-TEST_CASE("hostile names: what a trace says of itself, as text, CSV, page and picture") {
+TEST_CASE("hostile names: what a trace says of itself, as text, JSON and page") {
   const TemporaryFolder folder;
   for (const std::string& name : {kHostile, kLong}) {
     const std::string q = quoted_json(name);
@@ -162,13 +161,11 @@ TEST_CASE("hostile names: what a trace says of itself, as text, CSV, page and pi
     for (const std::string& trace : {lesson_like, pytorch_like}) {
       const std::string path = folder.file("=\u202e" + kHostile.substr(5, 2) + ".json");
       write_text(path, trace);
-      const std::string html = folder.file("page"), svg = folder.file("picture");
-      const Outcome summary = trace_program({"summary", path, "--html", html, "--svg", svg});
+      const std::string html = folder.file("page");
+      const Outcome summary = trace_program({"summary", path, "--html", html});
       CAPTURE(summary.err);
       REQUIRE(summary.exit_code == 0);
       expect_harmless("summary", summary.out);
-      expect_harmless("picture", read_text(svg));
-      expect_no_tag(read_text(svg));
       std::string page = read_text(html);
       const std::size_t library = page.find("Licensed to the Apache");  // not ours, and full of everything
       const std::size_t data = page.find("\"span_ns\"");
@@ -176,11 +173,6 @@ TEST_CASE("hostile names: what a trace says of itself, as text, CSV, page and pi
       if (data != std::string::npos && data > library)
         expect_harmless("data of the page", page.substr(data, page.find("</script>", data) - data));
       expect_no_tag(page.substr(0, library));
-      const Outcome csv = trace_program({"summary", "--csv", path});
-      expect_harmless("CSV", csv.out);
-      for (const std::string& line : lines_of(csv.out))
-        for (std::size_t at = 0; at < line.size(); ++at)
-          if (at == 0 || line[at - 1] == ',') CHECK(std::string("=+@").find(line[at]) == std::string::npos);
       expect_harmless("comparison", trace_program({"compare", path, path}).out);
       expect_harmless("JSON", trace_program({"summary", "--json", path}).out.substr(0, 40));
     }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/text/names.hpp"
-#include "src/text/output_columns.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;
@@ -171,21 +170,9 @@ TEST_CASE("numbers: groups of three, units, shares, and cells of a bar") {
     for (int cell = 0; cell < 8; ++cell) bar += 8 * begin < (cell + 1) * of && 8 * end > cell * of ? "█" : "·";
     CHECK(bar_text(begin, end, of) == bar);
   }
-  CHECK(count_text(1, "bucket") == "1 bucket");
-  CHECK(percent_text(0.6104) == "61.0 %");
-  CHECK(percent_text(1) == "100.0 %");
-  CHECK(ms_text(248450000) == "248.45");
-  CHECK(ms_text(100000) == "0.10");
-  CHECK(ms_text(99900) == "0.0999");
-  CHECK(ms_text(99999) == "0.1000");
-  CHECK(ms_text(0) == "0.00");
-  CHECK(ms_text(-50000) == "-0.0500");
-  CHECK(ms_text(-2500000) == "-2.50");
-  CHECK(percent_text(-0.25) == "-25.0 %");
   CHECK(bar_text(3, 3, 7) == "········");  // an empty part touches nothing
   CHECK(bar_text(0, 8, 8) == "████████");
   CHECK(bar_text(1, 2, 8) == "·█······");
-  CHECK(count_text(-1, "step") == "-1 steps");
 }
 
 TEST_CASE("ranks_text: all, one, those in a row, a few, and many, in 13 columns") {
@@ -207,40 +194,6 @@ TEST_CASE("ranks_text: all, one, those in a row, a few, and many, in 13 columns"
       if (make.draw(0, 5) == 0) ranks.push_back(rank);
     if (!ranks.empty()) CHECK(text_width(ranks_text(ranks, 64)) <= 13);
   }
-}
-
-TEST_CASE(
-    "table_lines: columns are as wide as their widest cell and two spaces apart; words begin at the left, numbers end "
-    "at the right") {
-  for (unsigned seed = 0; seed < 200; ++seed) {
-    CAPTURE(seed);
-    Maker make(seed);
-    std::vector<std::vector<std::string>> rows(static_cast<std::size_t>(make.draw(1, 6)));
-    std::vector<int> widths(5, 0);
-    for (auto& row : rows)
-      for (int c = make.draw(1, 5); c > 0; --c) {
-        const int width = make.draw(1, 8);
-        widths[row.size()] = std::max(widths[row.size()], width);
-        row.push_back(make.word(width));
-      }
-    const auto left = static_cast<std::size_t>(make.draw(0, 5));
-    std::vector<std::string> expected, all_left;
-    for (const auto& row : rows) {
-      std::string line, words;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        const std::string gap = spaces(widths[c] - text_width(row[c])), apart = c > 0 ? "  " : "";
-        line += apart + (c < left ? row[c] + gap : gap + row[c]);
-        words += apart + row[c] + gap;
-      }
-      expected.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
-      all_left.push_back(words.substr(0, words.find_last_not_of(' ') + 1));
-    }
-    CHECK(table_lines(rows, left) == expected);
-    CHECK(joined_table(rows, left) == joined(expected, "\n"));
-    CHECK(text_table(rows) == joined(all_left, "\n") + "\n");
-  }
-  CHECK(joined_table({}, 1).empty());
-  CHECK(text_table({}).empty());
 }
 
 TEST_CASE("output_columns: from 60 to 100, and what breaks or aligns lines keeps to it") {

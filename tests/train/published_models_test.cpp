@@ -131,3 +131,15 @@ TEST_CASE("model_parameters: a model that is not known is refused with the names
                        "llama-3-70b",
                        UsageError);
 }
+
+TEST_CASE("model_tensors: where the output layer is the embedding once more, there is no other") {
+  ModelConfiguration model = model_configuration("llama-7b");
+  model.layers = 1;
+  const std::vector<ModelTensor> untied = model_tensors(model);
+  model.tied = true;
+  const std::vector<ModelTensor> tied = model_tensors(model);
+  REQUIRE(untied.size() == tied.size() + 1);
+  CHECK(untied.back().parameter.name == "lm_head");
+  CHECK(untied.back().kind == TensorKind::output);
+  CHECK(tied.back().parameter.name == "norm");
+}

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "src/layout/slicing.hpp"
+#include "src/layout/small_layer.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
@@ -12,7 +13,6 @@
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
 #include "src/train/requested_training.hpp"
-#include "src/train/small_layer.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"

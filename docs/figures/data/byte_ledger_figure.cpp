@@ -1,8 +1,8 @@
 #include "docs/figures/data/figure.hpp"
 #include "lesson_13_byte_ledger.hpp"
-#include "sim/lesson_13/contenders.hpp"
-#include "sim/lesson_13/ledger_tables.hpp"
+#include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
 #include "src/text/text.hpp"
+#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk {

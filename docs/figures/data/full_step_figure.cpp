@@ -2,8 +2,8 @@
 
 #include "docs/figures/data/figure.hpp"
 #include "lesson_09_full_step.hpp"
-#include "sim/lesson_13/sent_bytes.hpp"
 #include "src/text/text.hpp"
+#include "src/train/sent_bytes.hpp"
 
 namespace muonwalk {
 namespace {

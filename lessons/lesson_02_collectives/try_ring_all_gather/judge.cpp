@@ -1,6 +1,6 @@
 #include "lesson_02_collectives.hpp"
 #include "lessons/lesson_02_collectives/try_ring_all_gather/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

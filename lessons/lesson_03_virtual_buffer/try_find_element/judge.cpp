@@ -2,7 +2,7 @@
 
 #include "lesson_03_virtual_buffer.hpp"
 #include "lessons/lesson_03_virtual_buffer/try_find_element/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

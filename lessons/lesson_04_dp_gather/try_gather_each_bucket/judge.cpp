@@ -2,7 +2,7 @@
 
 #include "lesson_04_dp_gather.hpp"
 #include "lessons/lesson_04_dp_gather/try_gather_each_bucket/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include "lesson_04_dp_gather.hpp"
 #include "lessons/lesson_04_dp_gather/try_view_in_bucket/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

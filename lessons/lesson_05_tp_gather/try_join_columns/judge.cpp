@@ -1,6 +1,6 @@
 #include "lesson_05_tp_gather.hpp"
 #include "lessons/lesson_05_tp_gather/try_join_columns/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

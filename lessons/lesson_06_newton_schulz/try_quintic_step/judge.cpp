@@ -1,6 +1,6 @@
 #include "lesson_06_newton_schulz.hpp"
 #include "lessons/lesson_06_newton_schulz/try_quintic_step/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/tree_sum.hpp"
 
 namespace muonwalk::sim {

@@ -2,7 +2,7 @@
 
 #include "lesson_07_tp_shard.hpp"
 #include "lessons/lesson_07_tp_shard/try_my_columns/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include "lesson_08_dp_shard.hpp"
 #include "lessons/lesson_08_dp_shard/try_my_elements/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/optim/steps.hpp"
 
 namespace muonwalk::sim {

@@ -2,7 +2,7 @@
 
 #include "lesson_08_dp_shard.hpp"
 #include "lessons/lesson_08_dp_shard/try_update_weights/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "lessons/lesson_09_full_step/try_orthogonalize_once/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/steps.hpp"
 

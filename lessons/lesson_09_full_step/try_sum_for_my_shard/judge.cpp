@@ -1,6 +1,6 @@
 #include "lesson_09_full_step.hpp"
 #include "lessons/lesson_09_full_step/try_sum_for_my_shard/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/named_slice.hpp"
 

@@ -1,6 +1,6 @@
 #include "lesson_11_zero1_adamw.hpp"
 #include "lessons/lesson_11_zero1_adamw/try_adamw_over_dp/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/tree_sum.hpp"
 
 namespace muonwalk::sim {

@@ -1,6 +1,6 @@
 #include "lesson_11_zero1_adamw.hpp"
 #include "lessons/lesson_11_zero1_adamw/try_update_my_shard/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

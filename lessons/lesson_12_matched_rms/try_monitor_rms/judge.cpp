@@ -1,7 +1,7 @@
 #include "lesson_12_matched_rms.hpp"
+#include "lessons/lesson_12_matched_rms/tables.hpp"
 #include "lessons/lesson_12_matched_rms/try_monitor_rms/contract.hpp"
-#include "sim/exercise/exercise.hpp"
-#include "sim/lesson_12/distances.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/philox.hpp"
 
 namespace muonwalk::sim {
@@ -53,7 +53,7 @@ Task monitor_rms(MonitorRms* yours) {
       MemoryMeter uncounted;
       const MeterScope scope(uncounted);
       const Index count = static_cast<Index>(rms.size());
-      return answer("rms", near_as_equal({Matrix(1, count, rms)}, {wanted_of(rank)}, 1e-5)[0]);
+      return answer("rms", lesson_12::near_as_equal({Matrix(1, count, rms)}, {wanted_of(rank)}, 1e-5)[0]);
     };
   };
   task.reference = [](const Seat& seat) { return answer("rms", wanted_of(seat)); };

@@ -1,6 +1,6 @@
 #include "lesson_12_matched_rms.hpp"
 #include "lessons/lesson_12_matched_rms/try_split_qkv/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/numerics/philox.hpp"
 
 namespace muonwalk::sim {

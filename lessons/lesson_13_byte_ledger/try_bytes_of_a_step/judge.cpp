@@ -1,6 +1,6 @@
 #include "lesson_13_byte_ledger.hpp"
 #include "lessons/lesson_13_byte_ledger/try_bytes_of_a_step/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -1,6 +1,6 @@
 #include "lesson_14_memory.hpp"
 #include "lessons/lesson_14_memory/try_bytes_held/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

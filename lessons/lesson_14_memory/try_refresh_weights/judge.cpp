@@ -3,7 +3,7 @@
 
 #include "lesson_14_memory.hpp"
 #include "lessons/lesson_14_memory/try_refresh_weights/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

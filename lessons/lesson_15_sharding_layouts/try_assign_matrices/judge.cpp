@@ -3,7 +3,7 @@
 
 #include "lesson_15_sharding_layouts.hpp"
 #include "lessons/lesson_15_sharding_layouts/try_assign_matrices/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "lesson_16_strategies.hpp"
 #include "lessons/lesson_16_strategies/try_take_step/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 #include "src/optim/master_weights.hpp"
 
 namespace muonwalk::sim {

@@ -2,7 +2,7 @@
 
 #include "lesson_17_overlap.hpp"
 #include "lessons/lesson_17_overlap/try_pipelined_gather/contract.hpp"
-#include "sim/exercise/exercise.hpp"
+#include "sim/classroom/exercise.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "lesson_19_pipeline_3d.hpp"
 #include "lessons/lesson_19_pipeline_3d/try_one_f_one_b/contract.hpp"
-#include "sim/exercise/exercise.hpp"
-#include "src/pipeline/outbox.hpp"
+#include "sim/classroom/exercise.hpp"
+#include "src/train/pipeline/outbox.hpp"
 
 namespace muonwalk::sim {
 namespace {

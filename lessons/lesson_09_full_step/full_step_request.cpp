@@ -1,0 +1,119 @@
+#include "lessons/lesson_09_full_step/full_step_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+
+namespace muonwalk::sim {
+
+std::vector<LessonOption> FullStepRequest::options() {
+  return {{"--plan", "print what a rank of each kind does in a step, and start none", &training.plan},
+          {"--model", "with --plan: the matrices of a published model,\nfor example llama-3-70b", &training.model},
+          {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
+          {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
+          {"--toy", "the four matrices of lessons 03 to 08, whose values --record keeps", &training.toy},
+          {"--lr", "learning rate (default 0.1)", &muon.lr},
+          {"--momentum", "momentum (default 0.9)", &muon.momentum},
+          {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},
+          {"--rms", "root mean square that updates are brought to (default 0.2)", &muon.rms},
+          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.ns_steps},
+          {"--no-nesterov", "plain momentum", &no_nesterov},
+          {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
+          {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
+          {"--adamw-beta1", "its first beta (default 0.9)", &adamw.beta1},
+          {"--adamw-beta2", "its second beta (default 0.999)", &adamw.beta2},
+          {"--adamw-epsilon", "its epsilon (default 1e-08)", &adamw.epsilon},
+          {"--adamw-for", "a matrix, or a pattern of names, that AdamW steps as well", &adamw_for},
+          {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &bucket_capacity},
+          {"--alignment", "elements to whose multiples parameters are padded (default 1)", &alignment},
+          {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a range", &ownership},
+          {"--params", "your weights, a safetensors file", &training.files.params, PathUse::reads},
+          {"--grads", "your gradients, one safetensors file per step", &training.files.grads, PathUse::reads},
+          {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
+          {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen},
+          {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &training.tp_dims}};
+}
+
+void FullStepRequest::settle(const Seat& seat) {
+  require_sensible(muon);
+  require_sensible(adamw);
+  const AdamWSettings usual;
+  if (!own_files() && (adamw.lr != usual.lr || adamw.weight_decay != usual.weight_decay || adamw.beta1 != usual.beta1 ||
+                       adamw.beta2 != usual.beta2 || adamw.epsilon != usual.epsilon || !adamw_for.empty()))
+    throw UsageError(
+        "options that begin with --adamw go with --params, which was not given: without files of yours, all "
+        "parameters are hidden matrices; add --params FILE.safetensors");
+  muon.nesterov = !no_nesterov;
+  muon.precision = seat.precision;
+  muon.products = seat.products;
+}
+
+std::unique_ptr<Training> FullStepRequest::data(const Seat& seat) const {
+  return requested_training(training, seat.grid.tp(), seat.seed);
+}
+
+std::vector<ParameterGroup> FullStepRequest::groups() const {
+  std::vector<std::string> outer_layers = usual_outer_layers();
+  outer_layers.insert(outer_layers.end(), adamw_for.begin(), adamw_for.end());
+  return usual_groups(muon, adamw, outer_layers);
+}
+
+std::unique_ptr<GroupedOptimizer> FullStepRequest::optimizer(const std::vector<Parameter>& parameters) const {
+  for (const std::string& name : adamw_for)
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [claim = Claim{2, {name}, {}}](const Parameter& parameter) { return claim.holds(parameter); }))
+      throw UsageError(
+          fmt::format("--adamw-for {} names no matrix of {}", as_typed(name), in_quotes(training.files.params)));
+  return std::make_unique<GroupedOptimizer>(groups(), route(parameters, groups()));
+}
+
+std::string FullStepRequest::groups_text(const std::vector<Parameter>& parameters) const {
+  const std::vector<ParameterGroup> all = groups();
+  std::vector<std::vector<std::string>> names(all.size());
+  for (const Parameter& parameter : route(parameters, all)) names[parameter.group].push_back(parameter.name);
+  std::string text;
+  for (std::size_t g = 0; g < all.size(); ++g)
+    if (!names[g].empty())
+      for (const std::string& line : paragraph(
+               fmt::format("{} steps the {}: {}", all[g].make()->name(), all[g].name, visible_names(names[g])), 0, 2))
+        text += line + "\n";
+  return text;
+}
+
+Layout FullStepRequest::layout(const std::vector<Parameter>& parameters, const Grid& grid, int stage) const {
+  const Range of_stage = stage_parameters(static_cast<int>(parameters.size()), grid.pp(), stage);
+  if (of_stage.empty())
+    throw UsageError(fmt::format("--pp {} asks for more stages than there are parameters; try --pp {}", grid.pp(),
+                                 parameters.size()));
+  LayoutOptions options;
+  options.bucket_capacity = bucket_capacity;
+  options.parameter_alignment = alignment;
+  options.ownership = parse_ownership(ownership);
+  return plan_layout(route({parameters.begin() + of_stage.begin, parameters.begin() + of_stage.end}, groups()), grid,
+                     options);
+}
+
+std::vector<Layout> FullStepRequest::layouts(const std::vector<Parameter>& parameters, const Grid& grid) const {
+  std::vector<Layout> stages;
+  for (int stage = 0; stage < grid.pp(); ++stage) stages.push_back(layout(parameters, grid, stage));
+  return stages;
+}
+
+FullStepRequest FullStepRequest::with_other_buckets() const {
+  constexpr int kCapacity = 50000, kSmallCapacity = kCapacity / 64;  // an eighth of the rows, an eighth of the columns
+  FullStepRequest other = *this;
+  other.bucket_capacity = bucket_capacity > 0 ? 0 : training.small ? kSmallCapacity : kCapacity;
+  return other;
+}
+
+std::string FullStepRequest::buckets_text() const {
+  if (bucket_capacity == 0) return "one bucket";
+  return fmt::format("buckets of {} {}", number_text(bucket_capacity), bucket_capacity == 1 ? "element" : "elements");
+}
+
+}  // namespace muonwalk::sim

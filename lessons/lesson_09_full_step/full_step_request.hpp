@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/ranks/options.hpp"
+#include "src/layout/buffer.hpp"
+#include "src/optim/parameter_groups.hpp"
+#include "src/train/requested_training.hpp"
+
+namespace muonwalk::sim {
+
+/// What lesson 09 can be asked for besides the options of every lesson. The defaults are those of the proof of
+/// concept's own test.
+struct FullStepRequest {
+  MuonSettings muon;                   ///< --lr, --momentum, --weight-decay, --rms, --ns-steps
+  AdamWSettings adamw;                 ///< --adamw-lr and so on: for what is not a hidden matrix
+  std::vector<std::string> adamw_for;  ///< --adamw-for: matrices that it steps besides those with a usual name
+  bool no_nesterov = false;            ///< --no-nesterov
+  int bucket_capacity = 0;             ///< --bucket-capacity; 0: one bucket
+  int alignment = 1;                   ///< --alignment; 1: no padding
+  std::string ownership = "buckets";   ///< --ownership: who owns what of a bucket
+  TrainingRequest training;            ///< all others: sizes, steps, the reader's own files
+
+  /// These options, for LessonInfo::options. They write into this struct.
+  std::vector<LessonOption> options();
+  /// The reader brought their own weights.
+  bool own_files() const { return !training.files.params.empty(); }
+
+  /// Completes `muon` with what the options of every lesson say; of the threads each rank knows by itself. Throws
+  /// UsageError where the settings make no sense.
+  void settle(const Seat& seat);
+  /// Where weights and gradients come from. Throws UsageError for what requested_training refuses.
+  std::unique_ptr<Training> data(const Seat& seat) const;
+
+  /// Who steps what: usual_groups with the settings that were asked for.
+  std::vector<ParameterGroup> groups() const;
+  /// The optimizer of all groups, for the parameters of the whole model. Throws UsageError for an --adamw-for that
+  /// names no matrix among them.
+  std::unique_ptr<GroupedOptimizer> optimizer(const std::vector<Parameter>& parameters) const;
+  /// A line or more for each group: which parameters its optimizer steps.
+  std::string groups_text(const std::vector<Parameter>& parameters) const;
+
+  /// The layout of a pipeline stage, and those of all stages; each group has a buffer. Throws UsageError for what
+  /// plan_layout refuses, and where there are more stages than parameters.
+  /// @{
+  Layout layout(const std::vector<Parameter>& parameters, const Grid& grid, int stage) const;
+  std::vector<Layout> layouts(const std::vector<Parameter>& parameters, const Grid& grid) const;
+  /// @}
+
+  /// The same request with buckets, to compare with; or with one bucket where buckets were asked for. Small matrices
+  /// get small buckets.
+  FullStepRequest with_other_buckets() const;
+  /// "one bucket", "buckets of 50,000 elements".
+  std::string buckets_text() const;
+};
+
+}  // namespace muonwalk::sim

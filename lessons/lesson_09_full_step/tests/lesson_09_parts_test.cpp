@@ -1,0 +1,237 @@
+// What lesson 09 is asked for, and the two tables that it prints from plans.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <functional>
+#include <regex>
+#include <sstream>
+
+#include "lessons/lesson_09_full_step/full_step_request.hpp"
+#include "lessons/lesson_09_full_step/step_table.hpp"
+#include "lessons/lesson_09_full_step/work_table.hpp"
+#include "src/errors.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+Plan plan_of(const Layout& layout, const Place& place) { return muon_plan(layout, place, {}); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+long long number(std::string digits) {
+  digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+  return std::stoll(digits);
+}
+
+// The bytes at the end of each line but the last, added up, and those of the last.
+std::pair<long long, long long> sent(const std::vector<std::string>& lines) {
+  const std::regex bytes(".* ([0-9,]+) B");
+  std::pair<long long, long long> sums;
+  for (const std::string& line : lines) {
+    std::smatch found;
+    if (!std::regex_match(line, found, bytes)) continue;
+    (line.rfind("  all ", 0) == 0 ? sums.second : sums.first) += number(found[1]);
+  }
+  return sums;
+}
+
+std::vector<Parameter> many_parameters(int count) {
+  std::vector<Parameter> parameters;
+  for (int p = 0; p < count; ++p) parameters.push_back({"layer." + std::to_string(p), {8, 8}, SplitDim::rows});
+  return parameters;
+}
+
+}  // namespace
+
+TEST_CASE("a step as a rank takes it: each phase with what goes in, what comes out, and what is sent") {
+  const Grid grid = Grid().dp(4).tp(2);
+  const Layout layout = FullStepRequest().layout(proof_of_concept_parameters(), grid, 0);
+  const std::string text = step_table(plan_of(layout, grid.place(0)), layout);
+  CAPTURE(text);
+  // Rank 0 owns 385,912 / 4 elements: all of w0, w1 and w2, and the beginning of w3.
+  for (const char* row :
+       {"reduce-scatter of gradients +385,912 elements +96,478 elements +1,157,736 B",
+        "momentum +96,478 elements +96,478 elements", "DP gather +96,478 elements +385,912 elements +1,157,736 B",
+        "  w0 +TP gather +50 × 100 +100 × 100 +20,000 B",
+        "  w2 +TP gather +456 × 124 +456 × 124",  // TP does not cut it
+        "  w3 +TP gather +676 × 438 +676 × 876 +1,184,352 B", "Newton–Schulz +676 × 876 +676 × 876",
+        "TP shard +676 × 876 +676 × 438", "DP shard +676 × 438 +14,846 elements",
+        "apply +14,846 elements +14,846 elements",
+        "all-gather of weights +96,478 elements +385,912 elements +1,157,736 B"}) {
+    bool found = false;
+    for (const std::string& line : lines_of(text)) found |= std::regex_match(line, std::regex(" *" + std::string(row)));
+    CHECK_MESSAGE(found, row);
+  }
+  CHECK(text.find("w4") == std::string::npos);  // of which it owns no element
+}
+
+TEST_CASE("a step as a rank takes it: on any rank and layout the bytes add up to those of the plan") {
+  for (const char* ownership : {"buckets", "matrices"})
+    for (const int capacity : {0, 50000})
+      for (const Grid& grid : {Grid(), Grid().dp(4).tp(2), Grid().dp(2).tp(4), Grid().dp(3)}) {
+        FullStepRequest request;
+        request.bucket_capacity = capacity;
+        request.ownership = ownership;
+        const Layout layout = request.layout(proof_of_concept_parameters(), grid, 0);
+        for (int rank = 0; rank < grid.size(); ++rank) {
+          const Plan plan = plan_of(layout, grid.place(rank));
+          const std::string text = step_table(plan, layout);
+          CAPTURE(text);
+          const auto [rows, all] = sent(lines_of(text));
+          CHECK(all == ledger_of(plan).total().bytes_sent);
+          if (capacity == 0) CHECK(rows == all);
+          const std::size_t more = layout.buffers[0].buckets.size() - 1;
+          CHECK((more > 0) == (capacity > 0));
+          if (more > 0)
+            CHECK(text.find(fmt::format("not shown, but in the sum: {} more buckets", more)) != std::string::npos);
+          for (const std::string& line : lines_of(text)) CHECK(text_width(line) <= 100);
+        }
+      }
+}
+
+TEST_CASE("a step as a rank takes it: of many matrices with long names the first are shown and the others counted") {
+  std::vector<Parameter> parameters = many_parameters(9);
+  parameters[1].name = std::string(300, 'x') + "\n";
+  const Grid grid = Grid().dp(1).tp(2);
+  const Layout layout = FullStepRequest().layout(parameters, grid, 0);
+  const std::string text = step_table(plan_of(layout, grid.place(0)), layout);
+  CAPTURE(text);
+  CHECK(text.find("layer.4") != std::string::npos);
+  CHECK(text.find("layer.5") == std::string::npos);
+  CHECK(text.find("not shown, but in the sum: 4 more matrices of this bucket") != std::string::npos);
+  for (const std::string& line : lines_of(text)) CHECK(text_width(line) <= 100);
+  CHECK_THROWS_AS(step_table(plan_of(layout, grid.place(0)), FullStepRequest().layout(many_parameters(2), grid, 0)),
+                  std::out_of_range);
+}
+
+TEST_CASE("redundant work: with buckets nearly every matrix is cut, and the work goes to its upper bound") {
+  for (const Grid& grid : {Grid().dp(4).tp(2), Grid().dp(2).tp(2).pp(2)}) {
+    std::vector<WorkOfLayout> layouts;
+    const FullStepRequest request;
+    const auto parameters = proof_of_concept_parameters();
+    for (const FullStepRequest& asked : {request, request.with_other_buckets()}) {
+      const std::vector<Layout> stages = asked.layouts(parameters, grid);
+      layouts.push_back({asked.buckets_text(), stages, plan_kinds(stages, plan_of)});
+    }
+    const std::string text = work_table(plan_of(plan_layout(parameters, Grid()), Place()), layouts);
+    CAPTURE(text);
+    std::vector<double> factors;
+    const std::regex row("        .*[0-9]+\\.[0-9]+ +([0-9]+\\.[0-9]+)(   .*)?");
+    for (const std::string& line : lines_of(text)) {
+      CHECK(text_width(line) <= 100);
+      std::smatch found;
+      if (std::regex_match(line, found, row)) factors.push_back(std::stod(found[1]));
+    }
+    REQUIRE(factors.size() == 4);
+    CHECK(factors[0] == 1);
+    CHECK(factors[1] < factors[2]);
+    CHECK(factors[2] < factors[3]);
+    CHECK(factors[3] == grid.dp() * grid.tp());
+    // The same sums, by hand: who owns an element of a matrix does all of it.
+    for (std::size_t i = 0; i < 2; ++i) {
+      double all = 0, once = 0;
+      for (const Layout& stage : layouts[i].stages)
+        for (const DistMeta& meta : stage.buffers[0].parameters) {
+          const double one = newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, 5);
+          once += one;
+          all += one * static_cast<double>(stage.owners(meta).size()) * grid.tp();
+        }
+      CHECK(factors[i + 1] == doctest::Approx(all / once).epsilon(0.001));
+    }
+    if (grid.pp() == 1) CHECK(text.find("w0 2 ranks, w1 4, w2 6, w3 8, w4 8") != std::string::npos);
+  }
+  MuonSettings none;
+  none.ns_steps = 0;
+  const Layout alone = plan_layout(proof_of_concept_parameters(), Grid());
+  CHECK(work_table(muon_plan(alone, Place(), none), {}) == "work    there is no Newton–Schulz in a step");
+}
+
+TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stages that there must be matrices for") {
+  FullStepRequest request;
+  CHECK(request.buckets_text() == "one bucket");
+  CHECK(request.with_other_buckets().buckets_text() == "buckets of 50,000 elements");
+  request.training.small = true;
+  CHECK(request.with_other_buckets().bucket_capacity == 781);
+  request.bucket_capacity = 1;
+  CHECK(request.buckets_text() == "buckets of 1 element");
+  CHECK(request.with_other_buckets().buckets_text() == "one bucket");
+
+  const std::vector<Layout> stages = FullStepRequest().layouts(many_parameters(5), Grid().pp(2));
+  REQUIRE(stages.size() == 2);
+  CHECK(stages[0].buffers[0].parameters.size() + stages[1].buffers[0].parameters.size() == 5);
+  CHECK_THROWS_WITH_AS(FullStepRequest().layouts(many_parameters(2), Grid().pp(3)),
+                       "--pp 3 asks for more stages than there are parameters; try --pp 2", UsageError);
+  request.ownership = "rows";
+  CHECK_THROWS_AS(request.layout(many_parameters(2), Grid(), 0), UsageError);
+
+  FullStepRequest settled;
+  settled.no_nesterov = true;
+  Seat seat;
+  seat.precision = Precision::bf16;
+  seat.products = Products::chain;
+  settled.settle(seat);
+  CHECK_FALSE(settled.muon.nesterov);
+  CHECK(settled.muon.precision == Precision::bf16);
+  CHECK(settled.muon.products == Products::chain);
+  settled.muon.lr = -1;
+  CHECK_THROWS_AS(settled.settle(seat), UsageError);
+}
+
+TEST_CASE("what lesson 09 is asked for: which optimizer steps what, with files of one's own and without") {
+  const std::vector<Parameter> parameters = {
+      {"wte", {8, 4}}, {"q", {4, 4}}, {"gate", {4, 4}}, {"norm", {1, 4}, SplitDim::none, 0, 1}};
+  FullStepRequest request;
+  request.training.files.params = "P";
+  CHECK(request.groups_text(parameters) ==
+        "Muon steps the hidden matrices: q, gate\n"
+        "ZeRO-1 AdamW steps the embeddings and output: wte\n"
+        "ZeRO-1 AdamW steps the vectors: norm\n");
+  CHECK(request.groups_text({parameters[1]}) == "Muon steps the hidden matrices: q\n");
+  request.adamw_for = {"ga*"};
+  CHECK(request.groups_text(parameters).find("ZeRO-1 AdamW steps the embeddings and output: wte, gate\n") !=
+        std::string::npos);
+  CHECK(request.optimizer(parameters)->name() == "Muon + ZeRO-1 AdamW");
+  for (const std::string name : {"no", "norm"}) {  // the second is a vector
+    request.adamw_for = {"ga*", name};
+    CHECK(usage_error([&] { request.optimizer(parameters); }) == "--adamw-for " + name + " names no matrix of \"P\"");
+  }
+
+  const std::string of_adamw =
+      "options that begin with --adamw go with --params, which was not given: without files of yours, all parameters "
+      "are hidden matrices; add --params FILE.safetensors";
+  const std::vector<std::function<void(FullStepRequest&)>> changes = {
+      [](FullStepRequest& r) { r.adamw.lr = 0.5f; },      [](FullStepRequest& r) { r.adamw.weight_decay = 0.5f; },
+      [](FullStepRequest& r) { r.adamw.beta1 = 0.5f; },   [](FullStepRequest& r) { r.adamw.beta2 = 0.5f; },
+      [](FullStepRequest& r) { r.adamw.epsilon = 0.5f; }, [](FullStepRequest& r) { r.adamw_for = {"q"}; }};
+  for (const auto& change : changes)
+    for (const bool own : {false, true}) {
+      FullStepRequest asked;
+      change(asked);
+      if (own) asked.training.files.params = "P";
+      CHECK(usage_error([&] { asked.settle(Seat()); }) == (own ? "(no UsageError)" : of_adamw));
+    }
+  FullStepRequest wrong;
+  wrong.training.files.params = "P";
+  wrong.adamw.beta2 = 1;
+  CHECK(usage_error([&] { wrong.settle(Seat()); }).find("--adamw-beta2 1 makes no sense") == 0);
+
+  request.alignment = 16;
+  request.bucket_capacity = 30;
+  request.ownership = "buffer";
+  const LayoutOptions options = request.layout(parameters, Grid().dp(2), 0).options;
+  CHECK(options.parameter_alignment == 16);
+  CHECK(options.bucket_capacity == 30);
+  CHECK(options.ownership == Ownership::buffer);
+  CHECK(request.with_other_buckets().bucket_capacity == 0);
+}

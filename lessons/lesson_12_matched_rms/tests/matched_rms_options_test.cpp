@@ -1,0 +1,91 @@
+// Lesson 12's own options, through the program.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/ranks/run_program.hpp"
+
+using muonwalk::testing::lines_of;
+using muonwalk::testing::Outcome;
+using muonwalk::testing::run_program;
+
+namespace {
+
+// Ranks that are threads, and three steps: there are many runs.
+Outcome matched_rms(std::vector<std::string> options) {
+  options.insert(options.begin(), {LESSON_12, "--world", "threads", "--transport", "memory", "--steps", "3"});
+  return run_program(options, 120);
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE(
+    "lesson 12: every recipe, scale, set of coefficients and split has its reference's bits, in both precisions") {
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{"--recipe", "moonshot", "--scale", "ratio"},
+                                             {"--recipe", "kellerjordan", "--coefficients", "polar_express"},
+                                             {"--recipe", "torch", "--split-qkv", "none"},
+                                             {"--recipe", "emerging", "--split-qkv", "heads"},
+                                             {"--recipe", "dion", "--scale", "none", "--coefficients", "aol"},
+                                             {"--scale", "largest", "--tp", "4"},
+                                             {"--scale", "tall", "--dp", "3"},
+                                             {"--coefficients", "deepseekv4", "--tp", "1", "--dp", "1"},
+                                             {"--coefficients", "simple", "--products", "chain"},
+                                             {"--coefficients", "quintic", "--scale", "matched", "--seed", "9"}})
+    for (const char* precision : {"fp32", "bf16"}) {
+      std::vector<std::string> all = options;
+      all.insert(all.end(), {"--precision", precision});
+      const Outcome outcome = matched_rms(all);
+      CAPTURE(outcome.out);
+      CAPTURE(outcome.err);
+      CHECK(outcome.exit_code == 0);
+      CHECK(says(outcome.out, "lesson_12_matched_rms: OK\n"));
+      const bool one = options[0] == "--recipe";
+      CHECK(says(outcome.out, "torch, 3 steps") == (!one || options[1] == "torch"));
+      CHECK(says(outcome.out, "dion, 3 steps") == (!one || options[1] == "dion"));
+    }
+}
+
+TEST_CASE("lesson 12: more tables are printed on top of the others, and no line is too wide") {
+  const Outcome usual = matched_rms({}), more = matched_rms({"--more-tables"});
+  CHECK(more.exit_code == 0);
+  CHECK(lines_of(more.out).size() == lines_of(usual.out).size() + 12);
+  CHECK(says(more.out, "distance from"));
+  CHECK(says(more.out, "becomes with polar_express"));
+}
+
+TEST_CASE("lesson 12: a bug that a layout gives no room to is not caught there") {
+  // One TP rank has the whole matrix, so that a split decided on its rows is right.
+  CHECK(matched_rms({"--bug", "local_rows", "--tp", "1"}).exit_code == 0);
+  CHECK(matched_rms({"--bug", "local_rows", "--tp", "2"}).exit_code == 1);
+  CHECK(matched_rms({"--bug", "local_rows", "--tp", "4", "--split-qkv", "heads"}).exit_code == 1);
+  CHECK(matched_rms({"--bug", "missing_factor", "--recipe", "torch"}).exit_code == 0);
+  CHECK(matched_rms({"--bug", "missing_factor", "--recipe", "torch", "--scale", "matched"}).exit_code == 1);
+}
+
+TEST_CASE("lesson 12: what can't work is one sentence and exit 2") {
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"--recipe", "nadam"},
+       "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging or dion"},
+      {{"--recipe", ""}, "--recipe '' is empty"},
+      {{"--scale", "huge"}, "--scale \"huge\" is not known"},
+      {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},
+      {{"--split-qkv", "two"}, "--split-qkv \"two\" is not known"},
+      {{"--steps", "0"}, "--steps 0 is too few or too many; it takes 1 to 100"},
+      {{"--steps", "101"}, "--steps 101 is too few or too many"},
+      {{"--pp", "2"}, "--pp 2 has no second stage here"},
+      {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}};
+  for (const auto& [options, sentence] : cases) {
+    std::vector<std::string> command = {LESSON_12};
+    command.insert(command.end(), options.begin(), options.end());
+    const Outcome outcome = run_program(command, 120);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(says(outcome.err, sentence));
+  }
+}

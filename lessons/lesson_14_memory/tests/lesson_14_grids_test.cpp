@@ -1,0 +1,72 @@
+// The lesson through the program, on other grids: what its ranks count is what was planned, whatever the layout; and a
+// model, for which it starts none.
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+#include "src/text/text.hpp"
+#include "tests/ranks/run_program.hpp"
+
+using namespace muonwalk;
+using muonwalk::testing::end_text;
+using muonwalk::testing::lines_of;
+using muonwalk::testing::Outcome;
+using muonwalk::testing::run_program;
+
+namespace {
+
+Outcome lesson_14(std::vector<std::string> options) {
+  options.insert(options.begin(), LESSON_14);
+  return run_program(options, 120);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "lesson 14: any grid, bucket size, precision and engine: the bits of the reference, and the bytes of the plan") {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--dp", "1", "--tp", "1"},
+           {"--dp", "3", "--tp", "1"},
+           {"--dp", "8", "--tp", "1", "--bucket-capacity", "100000"},
+           {"--dp", "5", "--tp", "1", "--bucket-capacity", "1"},
+           {"--dp", "2", "--tp", "4", "--bucket-capacity", "0", "--precision", "bf16"},
+           {"--dp", "1", "--tp", "4", "--products", "chain"},
+           {"--dp", "2", "--tp", "2", "--precision", "bf16", "--products", "chain", "--threads", "2"},
+           {"--dp", "2", "--tp", "2", "--pp", "2", "--seed", "7"}}) {
+    std::string said;
+    for (const std::string& option : options) said += option + " ";
+    CAPTURE(said);
+    std::vector<std::string> with_world = options;
+    with_world.insert(with_world.end(), {"--world", "threads", "--transport", "memory"});
+    const Outcome outcome = lesson_14(with_world);
+    CAPTURE(outcome.out);
+    CAPTURE(outcome.err);
+    CHECK_MESSAGE(outcome.exit_code == 0, end_text(outcome));
+    CHECK(outcome.out.find("✘") == std::string::npos);
+    for (const std::string& line : lines_of(outcome.out)) CHECK(text_width(line) <= kColumns);
+  }
+}
+
+TEST_CASE("lesson 14 --model: plans for thousands of ranks, and starts none") {
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = lesson_14({"--model", "kimi-k2", "--dp", "512", "--tp", "8"});
+  MESSAGE("kimi-k2 on 4,096 ranks: ", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+          " s");
+  CAPTURE(outcome.out);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.find("kimi-k2, planned for dp 512 × tp 8") == 0);
+  CHECK(outcome.out.find("check") == std::string::npos);
+  for (const std::string& line : lines_of(outcome.out)) CHECK(text_width(line) <= kColumns);
+}
+
+TEST_CASE("lesson 14 --model: a name or a grid that can't be is refused, and so are as many ranks without a model") {
+  const Outcome unknown = lesson_14({"--model", "gpt5"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.err.find("--model gpt5 is not known; it is gpt2, ") != std::string::npos);
+  const Outcome cut = lesson_14({"--model", "gpt2", "--tp", "8"});
+  CHECK(cut.exit_code == 2);
+  CHECK(cut.err.find("--tp 8 does not divide the 50257 rows") != std::string::npos);
+  CHECK(lesson_14({"--dp", "512", "--tp", "8"}).exit_code == 2);
+  CHECK(lesson_14({"--bucket-capacity", "-1"}).exit_code == 2);
+}

@@ -1,0 +1,175 @@
+#include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "src/numerics/newton_schulz.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+#include "src/train/published_models.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kNameWidth = 18;  // of a matrix
+
+double work_of(const DistMeta& meta) { return newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols); }
+
+// All matrices in the order of their numbers.
+std::vector<const DistMeta*> in_order(const Layout& layout) {
+  std::vector<const DistMeta*> metas;
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) metas.push_back(&meta);
+  std::sort(metas.begin(), metas.end(), [](auto* a, auto* b) { return a->parameter < b->parameter; });
+  return metas;
+}
+
+void require_some(const std::vector<NamedLayout>& layouts) {
+  if (layouts.empty()) throw std::invalid_argument("a table of layouts needs at least one of them");
+}
+
+// A unit, and how many of what it counts it stands for.
+using Unit = std::pair<const char*, double>;
+
+Unit unit_of(double flops) {
+  if (flops >= 1e15) return {"PFLOP", 1e15};
+  if (flops >= 1e12) return {"TFLOP", 1e12};
+  if (flops >= 1e9) return {"GFLOP", 1e9};
+  if (flops >= 1e6) return {"MFLOP", 1e6};
+  return {"kFLOP", 1e3};
+}
+
+// Exact as long as that can be read.
+std::string size_text(double bytes) {
+  if (bytes >= 1e9) return fmt::format("{:.1f} GB", bytes / 1e9);
+  if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return bytes_text(static_cast<long long>(bytes));
+}
+
+std::string elements_text(double elements) {
+  if (elements >= 1e9) return fmt::format("{:.1f} billion elements", elements / 1e9);
+  return number_text(static_cast<long long>(elements)) + " elements";
+}
+
+}  // namespace
+
+Layout lay_out(const std::vector<Parameter>& parameters, const Grid& grid, const OwnershipPolicy& way, Index bucket) {
+  constexpr Index kMegatronAlignment = 64;
+  return plan_layout(parameters, grid,
+                     {bucket, kMegatronAlignment, 1, way.ownership,
+                      way.owners == nullptr ? std::vector<int>() : way.owners(parameters, grid)});
+}
+
+std::vector<NamedLayout> layouts_of(const std::vector<Parameter>& parameters, const Grid& grid,
+                                    const std::vector<OwnershipPolicy>& ways, Index bucket) {
+  std::vector<NamedLayout> layouts;
+  for (const OwnershipPolicy& way : ways) layouts.emplace_back(way.name, lay_out(parameters, grid, way, bucket));
+  return layouts;
+}
+
+double least_slowdown(const Layout& layout) {
+  double largest = 0, sum = 0;
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) {
+      largest = std::max(largest, work_of(meta));
+      sum += work_of(meta);
+    }
+  return sum == 0 ? 1 : std::max(1.0, largest * layout.grid.dp() / sum);
+}
+
+std::string owners_table(const std::vector<NamedLayout>& layouts) {
+  require_some(layouts);
+  std::vector<std::vector<const DistMeta*>> metas;
+  for (const auto& [name, layout] : layouts) metas.push_back(in_order(layout));
+  double largest = 0;
+  for (const DistMeta* meta : metas[0]) largest = std::max(largest, work_of(*meta));
+  const auto [unit, flops] = unit_of(largest);
+
+  std::vector<std::vector<std::string>> rows = {{"matrix", "shape", "TP cuts", "elements", unit}};
+  for (const auto& [name, layout] : layouts) rows[0].push_back(name);
+  for (std::size_t p = 0; p < metas[0].size(); ++p) {
+    const DistMeta& meta = *metas[0][p];
+    rows.push_back({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
+                    split_name(meta.tp_split_dim), number_text(meta.shape.size()),
+                    fmt::format("{:.0f}", work_of(meta) / flops)});
+    for (std::size_t l = 0; l < layouts.size(); ++l) {
+      const std::vector<int> owners = layouts[l].second.owners(*metas[l][p]);
+      rows.back().push_back(range_text({owners.front(), owners.back() + 1}));
+    }
+  }
+  return joined_table(rows, 3);
+}
+
+std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered) {
+  require_some(layouts);
+  const Layout& first = layouts[0].second;
+  const int dp = first.grid.dp();
+  const double element_bytes = gathered == Precision::bf16 ? 2 : 4;
+  std::vector<std::vector<std::string>> rows = {
+      {"", "cut", "gathers", "× the work", "most elements", "most work", "slowest"}};
+  Sharding last;
+  const auto add = [&](const std::string& name, int cut, double elements, const std::vector<double>& factors) {
+    rows.push_back({name, fmt::format("{} of {}", number_text(cut), number_text(last.matrices)),
+                    size_text(elements * element_bytes)});
+    for (const double factor : factors) rows.back().push_back(factor > 0 ? fmt::format("{:.2f}", factor) : "–");
+  };
+
+  for (const auto& [name, layout] : layouts) {
+    last = sharding_of(layout);
+    const Index gathers = *std::max_element(last.gathered.begin(), last.gathered.end());
+    add(name, last.cut, static_cast<double>(gathers),
+        {last.redundancy(1), most_over_mean(last.elements), most_over_mean(last.flops), last.slowdown()});
+  }
+  // The bounds. Where whole matrices are dealt out by work, nothing bounds the elements of a rank.
+  double all = 0;
+  for (const Index elements : last.elements) all += static_cast<double>(elements);
+  const double least = least_slowdown(first), ranks = dp;
+  add("all cut by all", dp > 1 ? last.matrices : 0, all / dp * (dp - 1), {ranks, 1, 1, ranks});
+  add("whole, at best", 0, 0, {1, 0, least, least});
+
+  const auto [unit, flops] = unit_of(last.flops_once);
+  return fmt::format("{} {} on {}: {} in TP slices, {:.1f} {} of Newton–Schulz\n", number_text(last.matrices),
+                     last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), elements_text(all),
+                     last.flops_once / flops, unit) +
+         joined_table(rows, 1);
+}
+
+std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
+                          const std::vector<OwnershipPolicy>& ways) {
+  std::vector<std::vector<std::string>> rows = {{"slowest on " + grid.text()}};
+  for (const OwnershipPolicy& way : ways) rows[0].push_back(way.name);
+  rows[0].emplace_back("whole, at best");
+  for (const std::string& model : models) {
+    rows.push_back({model});
+    const std::vector<Parameter> parameters = with_whole_experts(model);
+    for (const OwnershipPolicy& way : ways)
+      rows.back().push_back(
+          fmt::format("{:.2f}", sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown()));
+    rows.back().push_back(fmt::format("{:.2f}", least_slowdown(plan_layout(parameters, grid))));
+  }
+  return joined_table(rows, 1);
+}
+
+std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp) {
+  std::vector<Parameter> slices = parameters;
+  for (Parameter& each : slices) {
+    each.shape = tp_shape(each, tp);
+    each.tp_split_dim = SplitDim::none;
+  }
+  return slices;
+}
+
+std::vector<Parameter> with_whole_experts(const std::string& model) {
+  std::vector<Parameter> parameters;
+  for (ModelTensor& tensor : model_tensors(model)) {
+    if (tensor.kind == TensorKind::expert) tensor.parameter.tp_split_dim = SplitDim::none;
+    if (tensor.kind == TensorKind::hidden || tensor.kind == TensorKind::expert)
+      parameters.push_back(std::move(tensor.parameter));
+  }
+  return parameters;
+}
+
+}  // namespace muonwalk::sim

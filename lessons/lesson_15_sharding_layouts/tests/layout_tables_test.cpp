@@ -1,0 +1,289 @@
+// The tables of lesson 15 as functions, and what lies under them: cuts and loads counted element by element, and
+// assignments compared with all that there could be.
+#include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
+#include "tests/layout/random_layout.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The words of a line that stand two or more spaces apart.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at < line.size();) {
+    at = line.find_first_not_of(' ', at);
+    if (at == std::string::npos) break;
+    const std::size_t end = std::min(line.find("  ", at), line.size());
+    cells.push_back(line.substr(at, end - at));
+    at = end;
+  }
+  return cells;
+}
+
+double work_of(Shape shape) {
+  const double m = double(std::min(shape.rows, shape.cols)), n = double(std::max(shape.rows, shape.cols));
+  return 20 * m * m * n + 10 * m * m * m;
+}
+
+// a of 16 elements, b of 16, c of 64, as in sharding_test.cpp: with dp 3 the buffer is cut at 32 and at 64.
+const std::vector<Parameter> kThree = {{"a", {4, 4}}, {"b", {2, 8}}, {"c", {8, 8}}};
+
+NamedLayout three(const std::string& name, Ownership ownership, std::vector<int> owners = {}) {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  options.ownership = ownership;
+  options.owners = std::move(owners);
+  return {name, plan_layout(kThree, Grid().dp(3), options)};
+}
+
+// Who owns each element of a buffer, from Layout::dp_slice alone; −1 for none, −2 for several.
+std::vector<int> owner_of_each(const Layout& layout, int b) {
+  const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
+  std::vector<int> owner(static_cast<std::size_t>(buffer.size), -1);
+  for (std::size_t k = 0; k < buffer.buckets.size(); ++k)
+    for (int rank = 0; rank < layout.grid.dp(); ++rank) {
+      const Range own = layout.dp_slice(b, static_cast<int>(k), rank);
+      for (Index at = own.begin; at < own.end; ++at) {
+        int& mine = owner[static_cast<std::size_t>(at)];
+        mine = mine == -1 ? rank : -2;
+      }
+    }
+  return owner;
+}
+
+std::vector<int> in_turn(const std::vector<Parameter>& parameters, const Grid& grid) {
+  return round_robin_owners(parameters, grid.dp());
+}
+std::vector<int> by_work(const std::vector<Parameter>& parameters, const Grid& grid) {
+  return balanced_owners(parameters, grid.dp());
+}
+const std::vector<OwnershipPolicy> kWays = {{"per bucket", Ownership::buckets},
+                                            {"contiguous", Ownership::buffer},
+                                            {"in turn", Ownership::matrices, in_turn},
+                                            {"by work", Ownership::matrices, by_work}};
+
+}  // namespace
+
+TEST_CASE(
+    "layouts: any parameters, grid, buckets and ownership: each element has one owner, and the figures count them") {
+  int cut_somewhere = 0;
+  for (unsigned seed = 1; seed <= 150; ++seed)
+    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
+      RandomLayout random(seed);
+      random.own(ownership);
+      INFO("RandomLayout(" << seed << "), " << ownership_name(ownership));
+      const Layout layout = random.plan();
+      const std::size_t dp = static_cast<std::size_t>(layout.grid.dp());
+      Sharding counted;
+      counted.elements.resize(dp);
+      counted.gathered.resize(dp);
+      counted.flops.resize(dp);
+      for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
+        const std::vector<int> owner = owner_of_each(layout, static_cast<int>(b));
+        REQUIRE(std::all_of(owner.begin(), owner.end(), [](int rank) { return rank >= 0; }));
+        for (const DistMeta& meta : layout.buffers[b].parameters) {
+          std::vector<Index> owned(dp);
+          for (Index at = meta.global_range.begin; at < meta.global_range.end; ++at)
+            ++owned[static_cast<std::size_t>(owner[static_cast<std::size_t>(at)])];
+          const auto owners = std::count_if(owned.begin(), owned.end(), [](Index n) { return n > 0; });
+          ++counted.matrices;
+          counted.cut += owners > 1;
+          counted.flops_once += work_of(random.parameters[static_cast<std::size_t>(meta.parameter)].shape);
+          for (std::size_t rank = 0; rank < dp; ++rank) {
+            if (owned[rank] == 0) continue;
+            counted.elements[rank] += owned[rank];
+            counted.flops[rank] += work_of(random.parameters[static_cast<std::size_t>(meta.parameter)].shape);
+            counted.gathered[rank] += random.elements(static_cast<std::size_t>(meta.parameter)) - owned[rank];
+          }
+        }
+      }
+      const Sharding sharding = sharding_of(layout);
+      CHECK(sharding.matrices == counted.matrices);
+      CHECK(sharding.cut == counted.cut);
+      CHECK(sharding.elements == counted.elements);
+      CHECK(sharding.gathered == counted.gathered);
+      CHECK(sharding.flops == counted.flops);
+      CHECK(sharding.flops_once == counted.flops_once);
+      if (ownership == Ownership::matrices) CHECK(sharding.cut == 0);
+      // The buffer of each group has dp − 1 cuts, and one cut can go through one matrix.
+      if (ownership == Ownership::buffer) CHECK(sharding.cut <= static_cast<int>(layout.buffers.size() * (dp - 1)));
+      cut_somewhere += sharding.cut > 0;
+    }
+  CHECK(cut_somewhere > 100);
+}
+
+TEST_CASE("assignments: no choice of owners is below the bound, and largest first by work is within 4/3 of the best") {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    RandomLayout random(seed);
+    if (random.parameters.size() > 6) random.parameters.resize(6);
+    const int dp = 1 + static_cast<int>(seed % 3);
+    random.grid = Grid().dp(dp).tp(random.grid.tp());
+    INFO("RandomLayout(" << seed << ") on dp " << dp);
+    const auto slowdown = [&](const std::vector<int>& owners) {
+      std::vector<double> load(static_cast<std::size_t>(dp));
+      double sum = 0;
+      for (std::size_t p = 0; p < owners.size(); ++p) {
+        load[static_cast<std::size_t>(owners[p])] += work_of(random.parameters[p].shape);
+        sum += work_of(random.parameters[p].shape);
+      }
+      return *std::max_element(load.begin(), load.end()) * dp / sum;
+    };
+    double best = dp;
+    int choices = 1;
+    for (std::size_t p = 0; p < random.parameters.size(); ++p) choices *= dp;
+    for (int choice = 0; choice < choices; ++choice) {
+      std::vector<int> owners;
+      for (int rest = choice; owners.size() < random.parameters.size(); rest /= dp) owners.push_back(rest % dp);
+      best = std::min(best, slowdown(owners));
+    }
+    random.options.ownership = Ownership::matrices;
+    random.options.owners = balanced_owners(random.parameters, dp);
+    const Layout layout = random.plan();
+    CHECK(least_slowdown(layout) <= best * (1 + 1e-12));
+    CHECK(least_slowdown(layout) >= 1);
+    CHECK(sharding_of(layout).slowdown() == doctest::Approx(slowdown(random.options.owners)));
+    CHECK(slowdown(random.options.owners) <= best * 4 / 3 * (1 + 1e-12));
+  }
+  CHECK(least_slowdown(plan_layout({}, Grid().dp(4))) == 1);
+}
+
+TEST_CASE("owners_table: a line per matrix, with its owners in each layout") {
+  const std::string table =
+      owners_table({three("contiguous", Ownership::buffer), three("dealt", Ownership::matrices, {2, 0, 1})});
+  CHECK(table ==
+        "matrix  shape  TP cuts  elements  kFLOP  contiguous  dealt\n"
+        "a       4 × 4  none           16      2           0      2\n"
+        "b       2 × 8  none           16      1           0      0\n"
+        "c       8 × 8  none           64     15         1–2      1");
+  CHECK_THROWS_WITH_AS(owners_table({}), "a table of layouts needs at least one of them", std::invalid_argument);
+}
+
+TEST_CASE("sharding_table: the figures of three matrices, worked out by hand") {
+  // Work: a 1,920, b 720, c 15,360; together 18,000, of which a third is 6,000.
+  const std::vector<std::string> lines = lines_of(sharding_table(
+      {three("contiguous", Ownership::buffer), three("dealt", Ownership::matrices, {2, 0, 1})}, Precision::fp32));
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[0] == "3 matrices on dp 3 × tp 1: 96 elements in TP slices, 18.0 kFLOP of Newton–Schulz");
+  using Cells = std::vector<std::string>;
+  CHECK(cells_of(lines[1]) == Cells{"cut", "gathers", "× the work", "most elements", "most work", "slowest"});
+  // c twice, on ranks 1 and 2, which get 32 elements each: 33,360 in all, of which the most are 15,360.
+  CHECK(cells_of(lines[2]) == Cells{"contiguous", "1 of 3", "128 B", "1.85", "1.00", "1.38", "2.56"});
+  CHECK(cells_of(lines[3]) == Cells{"dealt", "0 of 3", "0 B", "1.00", "2.00", "2.56", "2.56"});
+  CHECK(cells_of(lines[4]) == Cells{"all cut by all", "3 of 3", "256 B", "3.00", "1.00", "1.00", "3.00"});
+  CHECK(cells_of(lines[5]) == Cells{"whole, at best", "0 of 3", "0 B", "1.00", "–", "2.56", "2.56"});
+  CHECK(cells_of(lines_of(sharding_table({three("x", Ownership::buffer)}, Precision::bf16))[2])[2] == "64 B");
+  // The figures are of one DP group, so TP changes none of them where it cuts nothing.
+  const Layout with_tp = plan_layout(kThree, Grid().dp(3).tp(2), {0, 1, 1, Ownership::buffer, {}});
+  CHECK(lines_of(sharding_table({{"contiguous", with_tp}}, Precision::fp32))[2] ==
+        lines_of(sharding_table({three("contiguous", Ownership::buffer)}, Precision::fp32))[2]);
+  CHECK_THROWS_WITH_AS(sharding_table({}, Precision::fp32), "a table of layouts needs at least one of them",
+                       std::invalid_argument);
+}
+
+TEST_CASE("lay_out: each way has its ownership and its owners; layouts_of: all of them, by name") {
+  const Grid grid = Grid().dp(3);
+  const std::vector<NamedLayout> layouts = layouts_of(kThree, grid, kWays, 20);
+  REQUIRE(layouts.size() == 4);
+  for (std::size_t way = 0; way < kWays.size(); ++way) {
+    CHECK(layouts[way].first == kWays[way].name);
+    CHECK(layouts[way].second.options.ownership == kWays[way].ownership);
+    CHECK(layouts[way].second.options.bucket_capacity == 20);
+    CHECK(layouts[way].second.options.parameter_alignment == 64);
+    CHECK(layouts[way].second.text() == lay_out(kThree, grid, kWays[way], 20).text());
+  }
+  CHECK(layouts[0].second.options.owners.empty());
+  CHECK(layouts[2].second.options.owners == std::vector<int>{0, 1, 2});
+  CHECK(layouts[3].second.options.owners == std::vector<int>{1, 2, 0});
+}
+
+TEST_CASE("tables: of any parameters, they have a line per matrix or layout; published models fit into 100 columns") {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    const RandomLayout random(seed);
+    INFO("RandomLayout(" << seed << ")");
+    const std::vector<NamedLayout> all =
+        layouts_of(random.parameters, random.grid, kWays, random.options.bucket_capacity);
+    CHECK(lines_of(owners_table(all)).size() == random.parameters.size() + 1);
+    CHECK(lines_of(sharding_table(all, Precision::fp32)).size() == 2 + kWays.size() + 2);
+  }
+  for (const char* model : {"gpt2", "llama-7b", "moonlight-16b"})
+    for (const Grid& grid : {Grid(), Grid().dp(64), Grid().dp(512).tp(8)}) {
+      const auto layouts = layouts_of(with_whole_experts(model), grid, kWays, megatron_bucket(grid.dp()));
+      for (const std::string& line : lines_of(sharding_table(layouts, Precision::fp32)))
+        CHECK(text_width(line) <= kColumns);
+    }
+}
+
+TEST_CASE("slowest_table: the last column of each model's own table, and the bound") {
+  const Grid grid = Grid().dp(64).tp(2);
+  const std::vector<std::string> models = {"gpt2", "moonlight-16b"};
+  const std::vector<std::string> lines = lines_of(slowest_table(models, grid, kWays));
+  REQUIRE(lines.size() == 3);
+  CHECK(cells_of(lines[0]) == std::vector<std::string>{"slowest on dp 64 × tp 2", "per bucket", "contiguous", "in turn",
+                                                       "by work", "whole, at best"});
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    const auto layouts = layouts_of(with_whole_experts(models[m]), grid, kWays, megatron_bucket(64));
+    const std::vector<std::string> table = lines_of(sharding_table(layouts, Precision::fp32));
+    const std::vector<std::string> cells = cells_of(lines[m + 1]);
+    CHECK(cells[0] == models[m]);
+    for (std::size_t way = 0; way < kWays.size(); ++way) CHECK(cells[way + 1] == cells_of(table[way + 2]).back());
+    CHECK(cells.back() == cells_of(table.back()).back());
+  }
+  CHECK_THROWS_AS(slowest_table({"gpt9"}, grid, kWays), UsageError);
+}
+
+TEST_CASE("Megatron-LM's bucket: 40 million elements, or a million for each of more than 40 ranks") {
+  CHECK(megatron_bucket(1) == 40000000);
+  CHECK(megatron_bucket(40) == 40000000);
+  CHECK(megatron_bucket(41) == 41000000);
+  CHECK(megatron_bucket(4096) == 4096000000);
+}
+
+TEST_CASE("tp_slices and with_whole_experts: what a rank keeps, and experts that TP leaves alone") {
+  const std::vector<Parameter> slices = tp_slices(expert_layers(), 2);
+  REQUIRE(slices.size() == 14);
+  CHECK(slices[0].shape == Shape{16, 32});
+  CHECK(slices[3].shape == Shape{32, 16});
+  CHECK(slices[5].shape == Shape{16, 32});
+  for (const Parameter& each : slices) CHECK(each.tp_split_dim == SplitDim::none);
+  CHECK_THROWS_AS(tp_slices(expert_layers(), 3), UsageError);
+
+  const std::vector<Parameter> cut = model_parameters("moonlight-16b"), whole = with_whole_experts("moonlight-16b");
+  REQUIRE(cut.size() == whole.size());
+  int left_whole = 0;
+  for (std::size_t p = 0; p < cut.size(); ++p) {
+    CHECK(cut[p].name == whole[p].name);
+    CHECK(cut[p].shape == whole[p].shape);
+    const bool expert = cut[p].name.find(".expert") != std::string::npos;
+    CHECK(whole[p].tp_split_dim == (expert ? SplitDim::none : cut[p].tp_split_dim));
+    left_whole += expert;
+  }
+  CHECK(left_whole == 26 * 64 * 3);
+}
+
+TEST_CASE("the toy: distinct names, and sizes of TP from 1 to 16") {
+  std::set<std::string> names;
+  for (const Parameter& each : expert_layers()) names.insert(each.name);
+  CHECK(names.size() == 14);
+  for (const int tp : {1, 2, 4, 8, 16}) CHECK_NOTHROW(tp_slices(expert_layers(), tp));
+}

@@ -1,0 +1,139 @@
+// The table of strategies: prices, their sum, and who is named.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "lessons/lesson_16_strategies/strategy_tables.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+#include "src/train/models.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::vector<std::string> lines_of_table(const StrategyCosts& costs, const Price& price) {
+  std::istringstream in(strategy_table(costs, Grid().dp(4).tp(2), price));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Costs that each come to another power of ten, so that a sum shows which were taken.
+StrategyCost cost(double bytes, double messages, double flops) {
+  StrategyCost cost;
+  cost.most_bytes_sent = bytes;
+  cost.mean_bytes_sent = 7 * bytes;
+  cost.most_messages_sent = messages;
+  cost.most_flops = flops;
+  cost.mean_flops = 3 * flops;
+  cost.most_kept_bytes = 4096;
+  cost.most_transient_bytes = 2500000;
+  return cost;
+}
+
+bool refused(const std::string& text) {
+  return usage_error([&] { parse_price(text); }) ==
+         "--price " + in_quotes(text) +
+             " is not a price; it takes GB/s above 0, microseconds for each message, and TFLOP/s above 0, for example "
+             "50,10,400";
+}
+
+}  // namespace
+
+TEST_CASE("--price: three numbers in their order, and nothing else") {
+  const Price price = parse_price("50,0,1.5e3");
+  CHECK(price.gigabytes_per_second == 50);
+  CHECK(price.microseconds == 0);
+  CHECK(price.teraflops == 1500);
+  for (const char* wrong :
+       {"",          "50",        "50,10",   "50,10,",      "50;10;400",  "50,10,400,1", "50,10,400 ",
+        "0,10,400",  "50,-1,400", "50,10,0", "-50,10,400",  "nan,10,400", "50,nan,400",  "inf,10,400",
+        "50,10,inf", "1e999,1,1", "a,b,c",   "50,10,400\n", "50,,400",    "0x10,1,1"}) {
+    CAPTURE(wrong);
+    CHECK(refused(wrong));
+  }
+}
+
+TEST_CASE("the price of a strategy: most bytes, most messages and most operations, each once") {
+  // 1 GB at 1 GB/s is 1 s; 100 messages of 1,000 µs are 0.1 s; 10^10 operations at 1 TFLOP/s are 0.01 s.
+  const StrategyCosts one = {{gather_everything(), cost(1e9, 100, 1e10)}};
+  const std::vector<std::string> lines = lines_of_table(one, {1, 1000, 1});
+  REQUIRE(lines.size() == 3);
+  for (const char* word :
+       {"(a) gather everything", "1 GB", "100", "10 G", "30 G", "1.00", "4.1 kB", "2.5 MB", "1.11 s"}) {
+    CAPTURE(word);
+    CHECK(lines[1].find(word) != std::string::npos);
+  }
+  CHECK(lines[0] == "a step on dp 4 × tp 2  sent  messages  FLOP, most  mean  × the work    kept  passing   price");
+  CHECK(lines[2] == "at 1 GB/s, 1000 µs for each message and 1 TFLOP/s: (a) gather everything");
+  // Units change where three digits would not do, and times with them.
+  const auto cells = [](double bytes, double flops) {
+    const StrategyCosts costs = {{gather_everything(), cost(bytes, 0, flops)}};
+    std::istringstream words(lines_of_table(costs, {1, 0, 1})[1].substr(std::string("(a) gather everything").size()));
+    std::vector<std::string> all;
+    for (std::string word; words >> word;) all.push_back(word);
+    return all;
+  };
+  using Words = std::vector<std::string>;
+  const auto price = [&](double bytes) {
+    const Words all = cells(bytes, 0);
+    return all[all.size() - 2] + " " + all.back();
+  };
+  CHECK(price(999) == "0.999 µs");
+  CHECK(price(999999) == "1e+03 µs");
+  CHECK(price(1e6) == "1 ms");
+  CHECK(price(2.5e8) == "250 ms");
+  CHECK(price(1e9) == "1 s");
+  const auto sent = [&](double bytes) {
+    const Words all = cells(bytes, 0);
+    return all[0] + " " + all[1];
+  };
+  CHECK(sent(999) == "999 B");
+  CHECK(sent(999.6) == "1 kB");
+  CHECK(sent(1.5e6) == "1.5 MB");
+  CHECK(sent(2e12) == "2 TB");
+  CHECK(sent(3e15) == "3 PB");
+  CHECK(sent(4e18) == "4e+03 PB");
+}
+
+TEST_CASE("the cheapest strategy with the serial step's bits is named, and the cheapest of all where it has others") {
+  StrategyCosts costs = {{gather_everything(), cost(3e6, 0, 0)},
+                         {owner_by_work(), cost(2e6, 0, 0)},
+                         {all_to_all(), cost(2e6, 0, 0)},
+                         {distributed_gram(), cost(4e6, 0, 0)},
+                         {block_wise(), cost(4e6, 0, 0)}};
+  const auto named = [&] {  // the last line, or two
+    const std::vector<std::string> lines = lines_of_table(costs, {50, 10, 400});
+    return lines.size() == costs.size() + 2 ? lines.back() : lines[lines.size() - 2] + lines.back();
+  };
+  const std::string words = "at 50 GB/s, 10 µs for each message and 400 TFLOP/s: (d) owner, by work";
+  CHECK(named() == words);
+  costs[3].second.most_bytes_sent = 1e6;
+  CHECK(named() == words + ";  where other bits will do: (g) distributed Gram");
+  costs[4].second.most_bytes_sent = 0;
+  CHECK(named() == words + ";  where other bits will do: (h) block-wise");
+  costs[0].second.most_bytes_sent = 0;  // the first of the cheapest
+  CHECK(named() == "at 50 GB/s, 10 µs for each message and 400 TFLOP/s: (a) gather everything");
+}
+
+TEST_CASE("the table of a model fits the page, has all strategies, and every bar of the picture has its words") {
+  const Grid grid = Grid().dp(4).tp(2);
+  const StrategyCosts costs = costs_of(expert_layers(), grid, 1000, MuonSettings());
+  const std::vector<std::string> lines = lines_of_table(costs, {50, 10, 400});
+  REQUIRE(costs.size() == 8);
+  REQUIRE(lines.size() >= 10);
+  CHECK(lines.size() <= 11);
+  for (const std::string& line : lines) CHECK(text_width(line) <= kColumns);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    CHECK(costs[i].first.letter == 'a' + static_cast<char>(i));
+    CHECK(lines[i + 1].find(costs[i].first.name) != std::string::npos);
+  }
+  const std::string svg = strategy_picture(costs, grid);
+  for (const auto& [strategy, of] : costs) CHECK(svg.find(strategy.name) != std::string::npos);
+  std::size_t bars = 0;
+  for (std::size_t at = svg.find("<title>"); at != std::string::npos; at = svg.find("<title>", at + 1)) ++bars;
+  CHECK(bars >= 24);
+}

@@ -1,0 +1,66 @@
+#include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/text/text.hpp"
+#include "tools/trace/output.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+std::string name_of(const ComparedRun& run) { return fmt::format("{}, {}", run.optimizer, run.grid.text()); }
+
+bool on_grid(const ComparedRun& run, const char* optimizer, int dp, int tp) {
+  return run.optimizer == optimizer && run.grid.dp() == dp && run.grid.tp() == tp;
+}
+
+// Elements of state in one copy of it: Muon's DP ranks share one, and of AdamW's each has its own.
+double one_copy(const ComparedRun& run) {
+  const double elements = static_cast<double>(run.state_elements);
+  return run.optimizer == "Muon" ? elements : elements / run.grid.dp();
+}
+
+}  // namespace
+
+ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
+                         std::int64_t state_elements) {
+  ComparedRun run{optimizer, grid, totals_of(file, summary), state_elements, ""};
+  run.measured = fmt::format("measured on this machine: {}\n{}", name_of(run), joined(two_readings({file}, summary)));
+  return run;
+}
+
+OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
+  const auto find = [&runs](const char* optimizer, int dp, int tp) -> const ComparedRun* {
+    for (const ComparedRun& run : runs)
+      if (on_grid(run, optimizer, dp, tp)) return &run;
+    return nullptr;
+  };
+  const ComparedRun *adamw = find("AdamW", 4, 1), *muon = find("Muon", 2, 2), *equal = find("Muon", 4, 1);
+  const auto bytes_of = [](const ComparedRun& run) { return static_cast<double>(run.totals.sent_bytes); };
+  OwnRuns own;
+  if (adamw != nullptr && muon != nullptr) own.bytes_ratio = bytes_of(*muon) / bytes_of(*adamw);
+  if (adamw != nullptr && equal != nullptr) own.equal_grid_ratio = bytes_of(*equal) / bytes_of(*adamw);
+  if (adamw != nullptr && muon != nullptr) own.state_ratio = one_copy(*muon) / one_copy(*adamw);
+  return own;
+}
+
+std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read) {
+  std::vector<std::vector<std::string>> rows = {
+      {"runs", "calls", "events by name", "bytes sent", "state on all ranks"}};
+  for (const ComparedRun& run : runs)
+    rows.push_back({"  " + name_of(run), number_text(run.totals.calls), number_text(run.totals.events_by_name),
+                    number_text(run.totals.sent_bytes), number_text(run.state_elements)});
+  std::vector<std::string> lines = table_lines(rows, 1);
+  if (!read.folder.empty()) {
+    lines.push_back("");
+    append(lines, published_text(read.claims, {}));
+    lines.push_back("");
+  }
+  append(lines, published_claims_table(read, own_runs(runs)));
+  return joined(lines);
+}
+
+std::string joined(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
+
+}  // namespace muonwalk::sim

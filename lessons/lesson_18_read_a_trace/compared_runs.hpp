@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lessons/lesson_18_read_a_trace/published_claims.hpp"
+#include "lessons/lesson_18_read_a_trace/two_readings.hpp"
+#include "src/layout/grid.hpp"
+
+namespace muonwalk::sim {
+
+/// What is said of one of several runs that are compared.
+struct ComparedRun {
+  std::string optimizer;            ///< the name of the one that it trained with
+  Grid grid;                        ///< of its ranks
+  RunTotals totals;                 ///< of its trace
+  std::int64_t state_elements = 0;  ///< of all ranks
+  std::string measured;             ///< two_readings of its trace; differs from run to run
+};
+
+/// `file` is the trace of the run, and `summary` what was read out of it.
+ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const TraceFile& file, const Summary& summary,
+                         std::int64_t state_elements);
+
+/// What runs say about the published claims: Muon on dp 2 × tp 2, and on dp 4, against AdamW on dp 4. Nothing where one
+/// of them was not made.
+OwnRuns own_runs(const std::vector<ComparedRun>& runs);
+
+/// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
+/// them published_claims_table, and before that, where the published traces were read now, each figure as
+/// published_text has it.
+std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read);
+
+/// Lines as one text.
+std::string joined(const std::vector<std::string>& lines);
+
+}  // namespace muonwalk::sim

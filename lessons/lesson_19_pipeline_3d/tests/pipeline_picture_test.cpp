@@ -1,0 +1,121 @@
+// The picture of lesson 19: well-formed, a box for each move and a bar for what is held, all where the timelines have
+// them.
+#include "lessons/lesson_19_pipeline_3d/pipeline_picture.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/replay/drawn.hpp"
+#include "tests/replay/well_formed_xml.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::vector<std::pair<std::string, PipelineTimeline>> both(int stages, int micro_batches, int message = 0) {
+  std::vector<std::pair<std::string, PipelineTimeline>> timelines;
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+    timelines.emplace_back(pipeline_schedule_name(schedule),
+                           play_pipeline(schedule, micro_batches, equal_times(stages, 1, 2, message)));
+  return timelines;
+}
+
+// Of a class, those that are in a lane: the others are in the legend.
+std::vector<Drawn> in_lanes(const DrawnPage& page, const std::string& css_class) {
+  auto all = page.of_class(css_class);
+  all.erase(std::remove_if(all.begin(), all.end(), [](const Drawn& one) { return one.y < 70; }), all.end());
+  return all;
+}
+
+// The same on a clock that was started earlier.
+PipelineTimeline measured_like(PipelineTimeline played, std::int64_t unit_ns, std::int64_t began_ns = 0) {
+  played.clock = PipelineClock::nanoseconds;
+  for (auto& spans : played.stages)
+    for (PipelineSpan& span : spans)
+      span.time = {began_ns + span.time.begin * unit_ns, began_ns + span.time.end * unit_ns};
+  return played;
+}
+
+}  // namespace
+
+TEST_CASE("pipelines_svg: any pipeline: nothing overlaps or leaves the page, and every move has its box") {
+  for (int stages = 1; stages <= 8; ++stages)
+    for (const int micro_batches : {1, 2, 4, 8, 16, 64})
+      for (const int message : {0, 2}) {
+        INFO(stages << " stages, " << micro_batches << " micro-batches, message " << message);
+        const auto timelines = both(stages, micro_batches, message);
+        const std::string svg = pipelines_svg("Two schedules", timelines);
+        REQUIRE(XmlReader(svg).complaint() == "");
+        const DrawnPage page(svg);
+        REQUIRE(page.complaint() == "");
+        const auto moves = static_cast<std::size_t>(2 * stages * micro_batches);
+        REQUIRE(in_lanes(page, "mw-forward").size() == moves);
+        REQUIRE(in_lanes(page, "mw-backward").size() == moves);
+        REQUIRE(in_lanes(page, "mw-idle").size() == static_cast<std::size_t>(2 * stages));
+      }
+}
+
+TEST_CASE("pipelines_svg: boxes and bars where the timelines have them, on one scale") {
+  const auto timelines = both(3, 4);
+  const DrawnPage page(pipelines_svg("Two schedules", timelines));
+  const auto lanes = in_lanes(page, "mw-idle");
+  REQUIRE(lanes.size() == 6);
+  const auto forwards = in_lanes(page, "mw-forward"), backwards = in_lanes(page, "mw-backward");
+  const double unit = forwards[0].width;
+  std::size_t next_forward = 0, next_backward = 0, next_held = 0;
+  const auto bars = in_lanes(page, "mw-held");
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    const PipelineTimeline& timeline = timelines[lane / 3].second;
+    const int stage = static_cast<int>(lane % 3);
+    CAPTURE(lane);
+    for (const PipelineSpan& span : timeline.stages[lane % 3]) {
+      const bool forward = span.move.kind == PipelineMove::Kind::forward;
+      const Drawn& box = forward ? forwards.at(next_forward++) : backwards.at(next_backward++);
+      CHECK(box.x == doctest::Approx(lanes[lane].x + unit * double(span.time.begin)).epsilon(1e-3));
+      CHECK(box.right() == doctest::Approx(lanes[lane].x + unit * double(span.time.end)).epsilon(1e-3));
+      CHECK(box.y == lanes[lane].y);
+      CHECK(box.text.find(move_name(span.move) + ",") != std::string::npos);
+      CHECK(box.text.find("stage " + std::to_string(stage) + ":") == 0);
+    }
+    CHECK(lanes[lane].width == doctest::Approx(unit * double(timeline.extent().end)).epsilon(1e-3));
+    const double each = bars.at(0).height;  // of one micro-batch, in the whole picture
+    for (const HeldActivations& held : timeline.held(stage)) {
+      const Drawn& bar = bars.at(next_held++);
+      CHECK(bar.x == doctest::Approx(lanes[lane].x + unit * double(held.time.begin)).epsilon(1e-3));
+      CHECK(bar.width == doctest::Approx(unit * double(held.time.end - held.time.begin)).epsilon(1e-3));
+      CHECK(bar.height == doctest::Approx(each * held.micro_batches).epsilon(1e-2));
+      CHECK(bar.y > lanes[lane].bottom());
+    }
+  }
+  CHECK(next_forward == forwards.size());
+  CHECK(next_backward == backwards.size());
+  CHECK(next_held == bars.size());
+}
+
+TEST_CASE("pipelines_svg: measured timelines have a scale of their own, and milliseconds") {
+  const auto played = both(2, 4)[0].second;
+  const std::string svg = pipelines_svg("Played and measured",
+                                        {{"played", played}, {"measured <here>", measured_like(played, 1000000, 777)}});
+  CHECK(XmlReader(svg).complaint() == "");
+  const DrawnPage page(svg);
+  const auto lanes = in_lanes(page, "mw-idle");
+  REQUIRE(lanes.size() == 4);
+  CHECK(lanes[0].width == doctest::Approx(lanes[2].width));
+  const auto forwards = in_lanes(page, "mw-forward");
+  REQUIRE(forwards.size() == 16);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(forwards[i].x == doctest::Approx(forwards[8 + i].x));
+  CHECK(svg.find("measured &lt;here&gt; · 15.00 ms · bubble 25.0 % on every stage, 25.0 % by the formula") !=
+        std::string::npos);
+  CHECK(svg.find("played · 15 units · bubble 25.0 %") != std::string::npos);
+  CHECK(svg.find("Micro-batches held at most, by stage: 4, 4.") != std::string::npos);
+}
+
+TEST_CASE("pipelines_svg: nothing to draw is refused") {
+  CHECK_THROWS_WITH_AS(pipelines_svg("x", {}), "a picture of pipelines needs at least one of them",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(pipelines_svg("x", {{"empty", {}}}), "a pipeline without moves can't be drawn",
+                       std::invalid_argument);
+}

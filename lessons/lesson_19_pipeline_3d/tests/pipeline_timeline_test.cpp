@@ -1,0 +1,192 @@
+// Schedules that are played: what of the published formula comes out, and that no stage cheats.
+#include "src/train/pipeline/pipeline_timeline.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <stdexcept>
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+using Kind = PipelineMove::Kind;
+
+constexpr PipelineSchedule kBoth[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
+
+// When a stage began and ended each of its moves.
+std::map<std::pair<Kind, int>, Interval> times_of(const PipelineTimeline& timeline, int stage) {
+  std::map<std::pair<Kind, int>, Interval> times;
+  for (const PipelineSpan& span : timeline.stages[static_cast<std::size_t>(stage)])
+    times[{span.move.kind, span.move.micro_batch}] = span.time;
+  return times;
+}
+
+// The moment at which a stage has what it needs for a move, and is free for it.
+std::int64_t ready_at(const PipelineTimeline& timeline, const PipelineTimes& times, int stage, std::size_t number) {
+  const auto& spans = timeline.stages[static_cast<std::size_t>(stage)];
+  const PipelineMove move = spans[number].move;
+  std::int64_t ready = number == 0 ? 0 : spans[number - 1].time.end;
+  const int from = move.kind == Kind::forward ? stage - 1 : stage + 1;
+  if (from >= 0 && from < static_cast<int>(timeline.stages.size()))
+    ready = std::max(ready, times_of(timeline, from).at({move.kind, move.micro_batch}).end + times.message);
+  return ready;
+}
+
+// The same count, by looking at every unit of time.
+int most_held_by_looking(const PipelineTimeline& timeline, int stage) {
+  const auto times = times_of(timeline, stage);
+  int most = 0;
+  for (std::int64_t moment = 0; moment < timeline.extent().end; ++moment) {
+    int held = 0;
+    for (int i = 0; i < timeline.micro_batches(); ++i)
+      held += times.at({Kind::forward, i}).begin <= moment && moment < times.at({Kind::backward, i}).end;
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("played pipelines: equal stages and fast messages: the bubble is exactly (p − 1) / m, in both schedules") {
+  for (const PipelineSchedule schedule : kBoth)
+    for (int stages = 1; stages <= 8; ++stages)
+      for (int micro_batches = 1; micro_batches <= 17; ++micro_batches)
+        for (const auto& [forward, backward] : {std::pair(1, 1), std::pair(1, 2), std::pair(3, 2), std::pair(5, 0)}) {
+          INFO(pipeline_schedule_name(schedule) << ", " << stages << " stages, " << micro_batches << " micro-batches, "
+                                                << forward << " and " << backward);
+          const PipelineTimeline played =
+              play_pipeline(schedule, micro_batches, equal_times(stages, forward, backward));
+          REQUIRE(played.micro_batches() == micro_batches);
+          REQUIRE(played.extent() == Interval{0, (micro_batches + stages - 1) * (forward + backward)});
+          for (int stage = 0; stage < stages; ++stage) {
+            REQUIRE(played.busy(stage) == micro_batches * (forward + backward));
+            REQUIRE(played.idle(stage) * micro_batches == played.busy(stage) * (stages - 1));
+            REQUIRE(played.bubble(stage) == doctest::Approx(bubble_formula(stages, micro_batches)));
+          }
+        }
+}
+
+TEST_CASE("played pipelines: any times: moves in the schedule's order, each as early as it can be, and no earlier") {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const auto up_to = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
+    const int stages = 1 + up_to(5), micro_batches = 1 + up_to(11);
+    PipelineTimes times;
+    for (int stage = 0; stage < stages; ++stage) {
+      times.forward.push_back(1 + up_to(6));
+      times.backward.push_back(1 + up_to(9));
+    }
+    times.message = up_to(7);
+    for (const PipelineSchedule schedule : kBoth) {
+      const PipelineTimeline played = play_pipeline(schedule, micro_batches, times);
+      std::int64_t end = 0;
+      for (int stage = 0; stage < stages; ++stage) {
+        CAPTURE(stage);
+        const auto s = static_cast<std::size_t>(stage);
+        const auto& spans = played.stages[s];
+        const auto moves = pipeline_moves(schedule, stages, stage, micro_batches);
+        REQUIRE(spans.size() == moves.size());
+        for (std::size_t i = 0; i < spans.size(); ++i) {
+          REQUIRE(spans[i].move == moves[i]);
+          REQUIRE(spans[i].time.begin == ready_at(played, times, stage, i));
+          REQUIRE(spans[i].time.end - spans[i].time.begin ==
+                  (moves[i].kind == Kind::forward ? times.forward : times.backward)[s]);
+          end = std::max(end, spans[i].time.end);
+        }
+        REQUIRE(played.busy(stage) == micro_batches * (times.forward[s] + times.backward[s]));
+        REQUIRE(played.busy(stage) + played.idle(stage) == played.extent().end - played.extent().begin);
+        REQUIRE(played.most_held(stage) == most_held_by_looking(played, stage));
+        REQUIRE(played.most_held(stage) <= most_in_flight(schedule, stages, stage, micro_batches));
+      }
+      REQUIRE(played.extent() == Interval{0, end});
+    }
+  }
+}
+
+TEST_CASE("played pipelines: what stages hold is what the formula says, and it goes up and down one by one") {
+  for (const PipelineSchedule schedule : kBoth)
+    for (int stages = 1; stages <= 5; ++stages)
+      for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
+        const PipelineTimeline played = play_pipeline(schedule, micro_batches, equal_times(stages, 2, 3, 1));
+        for (int stage = 0; stage < stages; ++stage) {
+          INFO(pipeline_schedule_name(schedule) << ", stage " << stage << " of " << stages << ", " << micro_batches);
+          REQUIRE(played.most_held(stage) == most_in_flight(schedule, stages, stage, micro_batches));
+          const auto held = played.held(stage);
+          for (std::size_t i = 0; i < held.size(); ++i) {
+            REQUIRE(held[i].time.end > held[i].time.begin);
+            REQUIRE(held[i].micro_batches >= 1);
+            if (i > 0) REQUIRE(held[i].time.begin >= held[i - 1].time.end);
+            if (i > 0 && held[i].time.begin == held[i - 1].time.end)
+              REQUIRE(std::abs(held[i].micro_batches - held[i - 1].micro_batches) == 1);
+          }
+          REQUIRE(held.back().time.end == played.stages[static_cast<std::size_t>(stage)].back().time.end);
+        }
+      }
+}
+
+TEST_CASE("played pipelines: slow messages cost GPipe one way there and one back, and 1F1B far more") {
+  for (int stages = 2; stages <= 6; ++stages)
+    for (int micro_batches = 1; micro_batches <= 16; ++micro_batches)
+      for (int message : {1, 2, 5}) {
+        CAPTURE(stages);
+        CAPTURE(micro_batches);
+        CAPTURE(message);
+        const PipelineTimes times = equal_times(stages, 1, 2, message);
+        const auto fast_ends = (micro_batches + stages - 1) * 3;
+        const auto gpipe = play_pipeline(PipelineSchedule::gpipe, micro_batches, times).extent().end;
+        const auto in_turn = play_pipeline(PipelineSchedule::one_f_one_b, micro_batches, times).extent().end;
+        CHECK(gpipe == fast_ends + 2 * (stages - 1) * message);
+        CHECK(in_turn >= gpipe);
+        if (micro_batches >= 4 * stages) CHECK(in_turn > gpipe + message);
+      }
+}
+
+TEST_CASE("played pipelines: two stages, by hand") {
+  const PipelineTimeline played = play_pipeline(PipelineSchedule::one_f_one_b, 2, {{1, 2}, {3, 4}, 1});
+  const auto first = times_of(played, 0), second = times_of(played, 1);
+  CHECK(first.at({Kind::forward, 0}) == Interval{0, 1});
+  CHECK(first.at({Kind::forward, 1}) == Interval{1, 2});
+  CHECK(second.at({Kind::forward, 0}) == Interval{2, 4});
+  CHECK(second.at({Kind::backward, 0}) == Interval{4, 8});
+  CHECK(first.at({Kind::backward, 0}) == Interval{9, 12});
+  CHECK(second.at({Kind::forward, 1}) == Interval{8, 10});
+  CHECK(second.at({Kind::backward, 1}) == Interval{10, 14});
+  CHECK(first.at({Kind::backward, 1}) == Interval{15, 18});
+  CHECK(played.idle(0) == 18 - 8);
+  CHECK(played.idle(1) == 18 - 12);
+  CHECK(played.bubble(0) == doctest::Approx(10.0 / 8));
+  CHECK(played.bubble(1) == doctest::Approx(6.0 / 12));
+  PipelineTimeline later = played;
+  for (auto& spans : later.stages)
+    for (PipelineSpan& span : spans) span.time = {span.time.begin + 100, span.time.end + 100};
+  CHECK(later.extent() == Interval{100, 118});
+  CHECK(later.idle(1) == played.idle(1));
+  const auto held = played.held(0);
+  REQUIRE(held.size() == 3);
+  CHECK(held[1].time == Interval{1, 12});
+  CHECK(held[1].micro_batches == 2);
+}
+
+TEST_CASE("played pipelines: times that can't be are refused; a timeline of nothing is empty") {
+  const auto play = [](const PipelineTimes& times) { return play_pipeline(PipelineSchedule::gpipe, 2, times); };
+  CHECK_THROWS_WITH_AS(play({}), "a pipeline needs a forward and a backward time for each stage",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {1}, 0}), "a pipeline needs a forward and a backward time for each stage",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, -1}, {1, 1}, 0}), "no move takes less than no time", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {-1, 1}, 0}), "no move takes less than no time", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(play({{1, 1}, {1, 1}, -1}), "no message takes less than no time", std::invalid_argument);
+  CHECK_THROWS_AS(play_pipeline(PipelineSchedule::gpipe, 0, equal_times(2, 1, 1)), std::invalid_argument);
+  PipelineTimeline nothing;
+  nothing.stages.resize(1);
+  CHECK(nothing.extent() == Interval{});
+  CHECK(nothing.micro_batches() == 0);
+  CHECK(nothing.busy(0) == 0);
+  CHECK(nothing.bubble(0) == 0);
+  CHECK(nothing.most_held(0) == 0);
+}

@@ -1,0 +1,146 @@
+#include "lessons/lesson_20_pretrain/loss_curves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr std::size_t kTableRows = 6;  // besides the one before the first step
+
+// The mean of the training losses of step `step` and those before it, up to kSmoothedSteps of them.
+float smoothed(const LossCurve& curve, int step) {
+  const int first = std::max(1, step - kSmoothedSteps + 1);
+  float sum = 0;
+  for (int s = first; s <= step; ++s) sum += curve.training[static_cast<std::size_t>(s - 1)];
+  return sum / static_cast<float>(step - first + 1);
+}
+
+std::string step_text(const std::optional<double>& step) { return step ? fmt::format("{:.1f}", *step) : "never"; }
+
+std::string ratio_text(const Lead& lead) {
+  if (const auto ratio = lead.ratio()) return fmt::format("{:.2f}", *ratio);
+  return "-";
+}
+
+}  // namespace
+
+std::optional<double> Lead::ratio() const {
+  if (!first || !second || *second <= 0) return std::nullopt;
+  return *first / *second;
+}
+
+std::optional<double> reached_in_training(const LossCurve& curve, float loss) {
+  for (int step = kSmoothedSteps; step <= static_cast<int>(curve.training.size()); ++step)
+    if (smoothed(curve, step) <= loss) return step;
+  return std::nullopt;
+}
+
+std::optional<double> reached_held_out(const LossCurve& curve, float loss) {
+  const Validation* before = nullptr;
+  for (const Validation& each : curve.validations) {
+    if (each.held_out <= loss) {
+      if (before == nullptr) return each.step;
+      const double fallen = static_cast<double>(before->held_out) - static_cast<double>(loss);
+      const double falls = static_cast<double>(before->held_out) - static_cast<double>(each.held_out);
+      return before->step + (each.step - before->step) * fallen / falls;
+    }
+    before = &each;
+  }
+  return std::nullopt;
+}
+
+std::vector<Lead> leads(const LossCurve& first, const LossCurve& second, const std::vector<float>& losses,
+                        std::optional<double> (*reached)(const LossCurve&, float)) {
+  std::vector<Lead> all;
+  for (const float loss : losses) all.push_back({loss, reached(first, loss), reached(second, loss)});
+  return all;
+}
+
+std::vector<float> loss_levels(const std::vector<LossCurve>& curves) {
+  constexpr int kPerUnit = 20;  // multiples of 0.05
+  int of_all = 0, of_any = 0;   // the lowest, in them
+  bool first = true;
+  for (const LossCurve& curve : curves) {
+    float lowest = curve.validations.at(0).held_out;
+    for (const Validation& each : curve.validations) lowest = std::min(lowest, each.held_out);
+    const int level = static_cast<int>(std::ceil(lowest * kPerUnit));
+    of_all = first ? level : std::max(of_all, level);
+    of_any = first ? level : std::min(of_any, level);
+    first = false;
+  }
+  std::vector<float> levels;
+  for (const int above : {16, 8, 4, 2, 0}) levels.push_back(static_cast<float>(of_all + above) / kPerUnit);
+  if (of_any < of_all) levels.push_back(static_cast<float>(of_any) / kPerUnit);
+  return levels;
+}
+
+std::string loss_table(const std::vector<LossCurve>& curves) {
+  std::vector<std::vector<std::string>> rows(2, {"loss"});
+  rows[1][0] = "after step";
+  for (const LossCurve& curve : curves) {
+    rows[0].insert(rows[0].end(), {"", curve.name, ""});
+    rows[1].insert(rows[1].end(), {"training", "held out", "other text"});
+  }
+  const std::size_t last = curves[0].validations.size() - 1;
+  const std::size_t stride = std::max<std::size_t>(1, last / kTableRows);
+  for (std::size_t i = 0; i <= last; i = i < last ? std::min(i + stride, last) : last + 1) {
+    const int step = curves[0].validations[i].step;
+    std::vector<std::string> row = {std::to_string(step)};
+    for (const LossCurve& curve : curves) {
+      row.push_back(step == 0 ? "" : fmt::format("{:.4f}", smoothed(curve, step)));
+      row.push_back(fmt::format("{:.4f}", curve.validations[i].held_out));
+      row.push_back(fmt::format("{:.4f}", curve.validations[i].other));
+    }
+    rows.push_back(std::move(row));
+  }
+  return joined_table(rows, 1);
+}
+
+std::string lead_table(const LossCurve& first, const LossCurve& second) {
+  const std::vector<float> levels = loss_levels({first, second});
+  const std::vector<Lead> in_training = leads(first, second, levels, reached_in_training);
+  const std::vector<Lead> held_out = leads(first, second, levels, reached_held_out);
+  std::vector<std::vector<std::string>> rows = {
+      {"steps to", "", "training", "", "", "held out", ""},
+      {"a loss of", first.name, second.name, "lead", first.name, second.name, "lead"}};
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    rows.push_back({fmt::format("{:.2f}", levels[i]), step_text(in_training[i].first), step_text(in_training[i].second),
+                    ratio_text(in_training[i]), step_text(held_out[i].first), step_text(held_out[i].second),
+                    ratio_text(held_out[i])});
+  return joined_table(rows, 1);
+}
+
+std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal) {
+  std::string losses;
+  for (const LossCurve& curve : curves)
+    losses += fmt::format("{} {:.4f}, held out {:.4f} · ", curve.name, curve.training.back(),
+                          curve.validations.back().held_out);
+  return left_and_right(fmt::format("{} · {}", grid.text(), losses) + (equal ? "all bits" : "other bits"),
+                        equal ? "✔" : "✘");
+}
+
+std::string curves_csv(const std::vector<LossCurve>& curves) {
+  std::string text = "run,step,training,held_out,other\n";
+  for (const LossCurve& curve : curves) {
+    std::size_t next = 0;
+    for (int step = 0; step <= static_cast<int>(curve.training.size()); ++step) {
+      const bool validated = next < curve.validations.size() && curve.validations[next].step == step;
+      if (step == 0 && !validated) continue;
+      text += fmt::format("{},{},", curve.name, step);
+      if (step > 0) text += fmt::format("{:.9g}", curve.training[static_cast<std::size_t>(step - 1)]);
+      if (validated)
+        text += fmt::format(",{:.9g},{:.9g}\n", curve.validations[next].held_out, curve.validations[next].other);
+      else
+        text += ",,\n";
+      if (validated) ++next;
+    }
+  }
+  return text;
+}
+
+}  // namespace muonwalk::sim

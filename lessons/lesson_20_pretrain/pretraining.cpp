@@ -1,0 +1,266 @@
+#include "lessons/lesson_20_pretrain/pretraining.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <initializer_list>
+#include <sstream>
+#include <utility>
+
+#include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
+#include "lessons/lesson_20_pretrain/dealt_state.hpp"
+#include "lessons/lesson_20_pretrain/shipped_text.hpp"
+#include "src/errors.hpp"
+#include "src/io/safetensors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+#include "src/train/checkpoint_file.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+GptConfig model_of(bool small) {
+  GptConfig model;
+  model.width = small ? 16 : 64;
+  model.hidden = small ? 32 : 128;
+  model.tokens = small ? 16 : 64;
+  return model;
+}
+
+Corpus corpus_of(const char* option, const std::string& path, const char* name, const std::string& shipped,
+                 const Corpus::Options& options) {
+  if (!path.empty()) return Corpus::of_file(path, options, option);
+  return Corpus(name, {shipped.begin(), shipped.end()}, options);
+}
+
+TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alone) {
+  TrainingWay way;
+  way.name = alone ? "AdamW" : "Muon + AdamW";
+  way.word = alone ? "adamw" : "muon";
+  GptTraining& training = way.training;
+  training.config = model_of(request.small);
+  training.muon = muon_settings(seat.precision, seat.threads, seat.products);
+  training.muon.momentum = 0.95f;
+  training.muon.lr = request.lr;
+  training.adamw.lr = alone ? request.adamw_lr : request.outer_lr;
+  training.adamw.beta2 = 0.95f;
+  training.adamw_alone = alone;
+  training.decay_vectors = request.decay == "all";
+  training.micro_batches = request.micro_batches;
+  training.schedule = parse_pipeline_schedule(request.schedule);
+  training.seed = seat.seed;
+  way.rearranged = training;
+  way.rearranged.bucket_capacity = request.small ? 500 : 5000;
+  return way;
+}
+
+void require_way(const TrainingWay& way, const Seat& seat) {
+  require_sensible(way.training.muon);
+  require_sensible(way.training.adamw);
+  require_trainable(way.training, seat.grid);
+}
+
+void take_up(TrainingWay& way, const Pretraining& run, const Seat& seat) {
+  const Checkpoint checkpoint = read_checkpoint(way.resume_from);
+  require_notes(checkpoint, run.notes(way));
+  require_resumable(checkpoint, way.training, seat.grid);
+  if (checkpoint.steps >= run.steps)
+    refuse_checkpoint(way.resume_from,
+                      fmt::format("it has taken {} of {} steps, so nothing is left to do", checkpoint.steps, run.steps),
+                      "take an earlier one");
+  way.done = checkpoint.steps;
+}
+
+// Refuses options of which one would be passed over without a word.
+void require_together(const PretrainingRequest& request) {
+  const auto refuse_with = [](const char* option, const char* what,
+                              std::initializer_list<std::pair<const char*, bool>> others) {
+    for (const auto& [other, given] : others)
+      if (given)
+        throw UsageError(fmt::format("{} {}, so it does not go with {}; leave one of them out.", option, what, other));
+  };
+  const std::pair<const char*, bool> csv = {"--csv", !request.csv.empty()}, save = {"--save", !request.save.empty()},
+                                     resume = {"--resume", !request.resume.empty()};
+  if (request.sweep)
+    refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
+                {{"--grids", !request.grids.empty()}, csv, save, resume});
+  if (!request.grids.empty())
+    refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
+                {csv, save, resume});
+}
+
+int steps_of(const PretrainingRequest& request) {
+  const int usual = request.small ? 6 : 120;
+  const int steps = request.steps == kUsualSteps ? usual : request.steps;
+  if (steps < 2 || steps > 100000)
+    throw UsageError(fmt::format("--steps {} is not possible; it can be 2 to 100000.", steps));
+  return steps;
+}
+
+}  // namespace
+
+std::vector<LessonOption> PretrainingRequest::options() {
+  return {{"--text", "the file to train on (by default, prose of these lessons)", &text, PathUse::reads},
+          {"--other-text", "a file to validate on that nothing is trained on", &other_text, PathUse::reads},
+          {"--optimizer", "muon, adamw, or both, one after the other", &optimizer},
+          {"--steps", "of each optimizer", &steps},
+          {"--small", "a smaller model, and a handful of steps", &small},
+          {"--micro-batches", "in a batch, over all DP ranks", &micro_batches},
+          {"--schedule", "of the pipeline: gpipe or 1f1b", &schedule},
+          {"--lr", "Muon's learning rate, at its highest", &lr},
+          {"--outer-lr", "AdamW's beside Muon: of embedding, output and vectors", &outer_lr},
+          {"--adamw-lr", "AdamW's, alone", &adamw_lr},
+          {"--decay", "which parameters decay: matrices, or all", &decay},
+          {"--sweep", "try learning rates, on one process, and print a table", &sweep},
+          {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
+          {"--csv", "write all losses to this file", &csv, PathUse::writes},
+          {"--save", "a folder for checkpoints, which is made if need be", &save, PathUse::writes_into},
+          {"--save-every", "steps from one checkpoint to the next; 0 for one at the end", &save_every},
+          {"--resume", "a checkpoint, or a folder of them, of a run on any grid, to go on from", &resume}};
+}
+
+MicroBatch Pretraining::micro_batch(const GptTraining& training, int step, Index number) const {
+  MicroBatch batch;
+  for (Index s = 0; s < training.sequences; ++s) {
+    const std::vector<int> window =
+        corpus.window(training.seed, step, static_cast<int>(number * training.sequences + s));
+    batch.inputs.insert(batch.inputs.end(), window.begin(), window.end() - 1);
+    batch.targets.insert(batch.targets.end(), window.begin() + 1, window.end());
+  }
+  return batch;
+}
+
+std::vector<MicroBatch> Pretraining::batch(const GptTraining& training, int step, Range numbers) const {
+  std::vector<MicroBatch> all;
+  for (Index number = numbers.begin; number < numbers.end; ++number) all.push_back(micro_batch(training, step, number));
+  return all;
+}
+
+std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) const {
+  const GptTraining& training = way.training;
+  const GptConfig& model = training.config;
+  const MuonSettings& muon = training.muon;
+  const AdamWSettings& adamw = training.adamw;
+  return {{"seed", std::to_string(training.seed)},
+          {"text", corpus.digest()},
+          {"model", fmt::format("width {}, {} layers, {} heads of queries, {} of keys and values, hidden {}, {} tokens",
+                                model.width, model.layers, model.heads, model.kv_heads, model.hidden, model.tokens)},
+          {"optimizer", way.word},
+          {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
+          {"decay", training.decay_vectors ? "all" : "matrices"},
+          {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
+          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
+}
+
+const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps) {
+  return steps < run.pause ? way.training : way.rearranged;
+}
+
+float validation_loss(const GptConfig& config, const PartTensors& model, const Corpus& text) {
+  const int windows = std::min(kValidationWindows, text.held_out_windows());
+  float sum = 0;
+  for (int i = 0; i < windows; ++i) {
+    const std::vector<int> window = text.held_out_window(i * text.held_out_windows() / windows);
+    sum += serial_loss(config, model, {{window.begin(), window.end() - 1}, {window.begin() + 1, window.end()}});
+  }
+  return sum / static_cast<float>(windows);
+}
+
+Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
+  if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
+    throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
+  if (request.decay != "all" && request.decay != "matrices")
+    throw UsageError(fmt::format("--decay takes matrices or all, and not {}.", in_quotes(request.decay)));
+  if (!(request.outer_lr >= 0))  // of AdamW's settings, which know it by another name
+    throw UsageError(
+        fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for "
+                    "example 0.02",
+                    request.outer_lr));
+  require_together(request);
+  const int steps = steps_of(request);
+  for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
+    if (!request.grids.empty()) require_trainable(way_of(request, seat, true).training, grid);
+  if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
+    throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
+  if (!request.csv.empty()) require_writable(request.csv);
+  const Index tokens = model_of(request.small).tokens;
+  Pretraining run{
+      corpus_of("--text", request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),
+      corpus_of("--other-text", request.other_text, "code of these lessons", shipped_code(), {tokens, 0.75}),
+      {},
+      steps,
+      std::max(1, steps / 24),
+      steps / 2,
+      {},
+      request.save,
+      request.save_every};
+  run.rates = {std::max(1, steps / 10), steps, 0.1f};
+  require_sensible(run.rates);
+  for (const bool alone : {true, false})
+    if (request.optimizer != (alone ? "muon" : "adamw")) {
+      TrainingWay way = way_of(request, seat, alone);
+      require_way(way, seat);
+      way.resume_from = resumed_file(request.resume, way.word, request.optimizer == "both");
+      if (!way.resume_from.empty()) take_up(way, run, seat);
+      run.ways.push_back(std::move(way));
+    }
+  return run;
+}
+
+std::vector<Grid> grids_of(const std::string& text) {
+  std::vector<Grid> grids;
+  std::istringstream items(text + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    int dp = 0, tp = 0, pp = 0, end = 0;
+    const bool read = std::sscanf(item.c_str(), "%4dx%4dx%4d%n", &dp, &tp, &pp, &end) == 3;
+    if (!read || end != static_cast<int>(item.size()) || dp < 1 || tp < 1 || pp < 1 || dp * tp * pp > kMostRanks)
+      throw UsageError(
+          fmt::format("--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids "
+                      "1x1x1,2x2x2 (dp x tp x pp)",
+                      in_quotes(text), in_quotes(item), kMostRanks));
+    grids.push_back(Grid().dp(dp).tp(tp).pp(pp));
+  }
+  return grids;
+}
+
+std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds) {
+  const double tokens =
+      static_cast<double>(run.steps - way.done) * way.training.micro_batches * static_cast<double>(way.training.rows());
+  return fmt::format("{}: {} tokens per second with the reference beside it, {:.1f} s in all", way.name,
+                     number_text(static_cast<long long>(tokens / std::max(seconds, 1e-9))), seconds);
+}
+
+std::string pretraining_text(const Pretraining& run) {
+  const GptTraining& training = run.ways[0].training;
+  const GptConfig& model = training.config;
+  Index parameters = 0;
+  for (const Parameter& each : gpt_parameters(model)) parameters += each.shape.size();
+  const auto words = [&](const std::string& text) {
+    std::string all;
+    for (const std::string& line : wrap_text(text, 8)) all += line + "\n";
+    return all;
+  };
+  std::string text =
+      words(fmt::format("model   {} parameters: {} layers of width {}, {} hidden channels, {} heads that share {}",
+                        number_text(parameters), model.layers, model.width, model.hidden, model.heads, model.kv_heads));
+  text += words(fmt::format(
+      "text    {}, {} bytes, of which {} are held out; the other text is {}, {} bytes", visible_name(run.corpus.name()),
+      number_text(run.corpus.training_bytes() + run.corpus.held_out_bytes()), number_text(run.corpus.held_out_bytes()),
+      visible_name(run.other.name()), number_text(run.other.training_bytes() + run.other.held_out_bytes())));
+  text += words(fmt::format("steps   {} of {} micro-batches of {} tokens, {} tokens in all; clipped to a norm of {}",
+                            run.steps, training.micro_batches, training.rows(),
+                            number_text(static_cast<long long>(run.steps) * training.micro_batches * training.rows()),
+                            training.max_norm));
+  std::string rates;
+  for (const TrainingWay& way : run.ways)
+    rates += way.training.adamw_alone
+                 ? fmt::format("AdamW {}; ", way.training.adamw.lr)
+                 : fmt::format("Muon {}, AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);
+  text +=
+      words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
+                        run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
+  return text.substr(0, text.size() - 1);
+}
+
+}  // namespace muonwalk::sim

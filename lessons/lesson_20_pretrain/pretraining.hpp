@@ -1,0 +1,100 @@
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/ranks/options.hpp"
+#include "src/train/corpus.hpp"
+#include "src/train/gpt_training.hpp"
+#include "src/train/learning_rate.hpp"
+
+namespace muonwalk::sim {
+
+/// As many steps as there are where nobody says how many: 120, or 6 with --small. Not a number that --steps takes.
+constexpr int kUsualSteps = std::numeric_limits<int>::min();
+
+/// What is to be trained, as the options of lesson 20 say it.
+struct PretrainingRequest {
+  std::string text;                ///< --text: a file to train on; empty: what the program comes with
+  std::string other_text;          ///< --other-text: a file to validate on that nothing was trained on; likewise
+  std::string optimizer = "both";  ///< --optimizer: muon, adamw, or one after the other
+  std::string schedule = "1f1b";   ///< --schedule: of the pipeline
+  int steps = kUsualSteps;         ///< --steps: of each optimizer
+  bool small = false;              ///< --small: a smaller model, and a handful of steps
+  int micro_batches = 8;           ///< --micro-batches: in a batch, over all DP ranks
+  float lr = 0.02f;                ///< --lr: of Muon, at its highest
+  float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
+  float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
+  std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
+  bool sweep = false;              ///< --sweep: tries learning rates
+  std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
+  std::string csv;                 ///< --csv: a file for all losses
+  std::string save;                ///< --save: a folder for checkpoints
+  int save_every = 0;              ///< --save-every: steps from one to the next; 0: at the end
+  std::string resume;              ///< --resume: a checkpoint, or a folder with some, to go on from
+
+  /// The options that set all this.
+  std::vector<LessonOption> options();
+};
+
+/// One of the two ways to train that are compared.
+struct TrainingWay {
+  std::string name;         ///< "AdamW"
+  std::string word;         ///< "adamw": for options and folders
+  GptTraining training;     ///< the model, the same in both
+  GptTraining rearranged;   ///< the same training in other buckets, so that ranks own other elements
+  std::string resume_from;  ///< the file of the checkpoint to go on from; empty: from the first weights
+  int done = 0;             ///< steps that it has behind it
+};
+
+/// What lesson 20 trains, and on what: the same on every rank and in the reference.
+struct Pretraining {
+  Corpus corpus;                  ///< to train on; its end is held out
+  Corpus other;                   ///< another text, of which the part that is "held out" is validated on
+  WarmupCosine rates;             ///< by which learning rates are multiplied
+  int steps = 0;                  ///< of each way
+  int every = 0;                  ///< steps from one validation to the next; the last step has one in any case
+  int pause = 0;                  ///< the run is interrupted behind this step
+  std::vector<TrainingWay> ways;  ///< one or both, AdamW first
+  std::string save;               ///< a folder for checkpoints, with one in it for each way; empty: none
+  int save_every = 0;             ///< steps from one to the next; the last step has one in any case
+
+  /// Micro-batch `number` of a step, counted from 1: windows of the training text.
+  MicroBatch micro_batch(const GptTraining& training, int step, Index number) const;
+  /// Those of a range of a batch.
+  std::vector<MicroBatch> batch(const GptTraining& training, int step, Range numbers) const;
+  /// Whether there is a validation behind a step.
+  bool validates(int step) const { return step == steps || step % every == 0; }
+  /// Whether a checkpoint becomes a file behind a step.
+  bool saves(int step) const { return !save.empty() && (step == steps || (save_every > 0 && step % save_every == 0)); }
+  /// What a checkpoint of this run says of it, and must say for a run that goes on from it: the text, the model, and
+  /// all that decides bits. The grid, its buckets and the schedule of the pipeline are not among them.
+  std::map<std::string, std::string> notes(const TrainingWay& way) const;
+};
+
+/// The mean loss of up to kValidationWindows of the held-out windows of a text, evenly chosen. The model is whole.
+float validation_loss(const GptConfig& config, const PartTensors& model, const Corpus& text);
+/// The most windows of a validation: more of them would take longer than the training.
+constexpr int kValidationWindows = 24;
+
+/// The training of a way in the step behind so many: before the interruption, or after it in other buckets.
+const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps);
+
+/// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one
+/// sentence that names the option, for what makes no sense, and for what Corpus, WarmupCosine, require_trainable,
+/// read_checkpoint, require_notes and require_resumable refuse.
+Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat);
+
+/// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
+std::vector<Grid> grids_of(const std::string& text);
+
+/// How fast a way was trained, for standard error: tokens per second in a run that took this long, with the reference
+/// beside it.
+std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds);
+
+/// What is trained and how, in a few lines for the reader.
+std::string pretraining_text(const Pretraining& run);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,236 @@
+// Lesson 20 through the program itself: a run that was saved on one grid goes on on another, and comes to the same
+// file, byte for byte, as the run that nobody interrupted; what can't work is refused in a sentence, and what breaks on
+// the way has another exit code; and on a terminal it says how far it is.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/ranks/run_program.hpp"
+
+using muonwalk::testing::Outcome;
+using muonwalk::testing::run_program;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::vector<int>> kGrids = {{1, 1, 1}, {2, 2, 2}, {4, 2, 1}, {1, 4, 2}, {8, 1, 1}};  // dp, tp, pp
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "lesson_20_XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& more,
+               const std::function<void()>& prepare = nullptr) {
+  // With one thread per rank, which wait for nobody: the parent has work as well.
+  std::vector<std::string> command = {LESSON_20, "--small", "--verbose", "0", "--threads", "1"};
+  const char* names[] = {"--dp", "--tp", "--pp"};
+  for (std::size_t i = 0; i < 3; ++i) command.insert(command.end(), {names[i], std::to_string(grid[i])});
+  command.insert(command.end(), more.begin(), more.end());
+  return run_program(command, 120, prepare);
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string name_of(const std::vector<int>& grid) {
+  return std::to_string(grid[0]) + "x" + std::to_string(grid[1]) + "x" + std::to_string(grid[2]);
+}
+
+void expect_refusal(const std::vector<std::string>& options, const std::string& words) {
+  const Outcome outcome = lesson({2, 2, 2}, options);
+  INFO(options.back(), ": ", outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find(words) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("from any grid to any grid, nothing is lost") {
+  const TemporaryFolder folder;
+  for (const auto& from : kGrids) {
+    const Outcome saved = lesson(from, {"--steps", "4", "--save", folder / name_of(from), "--save-every", "1"});
+    INFO("saved on ", name_of(from), ": ", saved.out, saved.err);
+    REQUIRE(saved.exit_code == 0);
+  }
+  // Rows are grids that a run was saved on, columns grids that it went on on.
+  for (const std::string way : {"adamw", "muon"}) {
+    const std::string uninterrupted = bytes_of(folder / ("1x1x1/" + way + "/step-000004.safetensors"));
+    REQUIRE(!uninterrupted.empty());
+    std::string table = way + ", from the row's grid to the column's\n        ";
+    for (const auto& to : kGrids) table += "  " + name_of(to);
+    for (std::size_t f = 0; f < kGrids.size(); ++f) {
+      const std::string saved = folder / (name_of(kGrids[f]) + "/" + way);
+      CHECK(bytes_of(saved + "/step-000004.safetensors") == uninterrupted);
+      table += "\n  " + name_of(kGrids[f]) + " ";
+      for (std::size_t t = 0; t < kGrids.size(); ++t) {
+        if (way == "adamw" && t != (f + 1) % kGrids.size()) {  // all pairs of one way are enough
+          table += "      -";
+          continue;
+        }
+        const std::string resumed = folder / ("resumed-" + name_of(kGrids[f]) + "-" + name_of(kGrids[t]));
+        // Before the pause and behind it, in turn.
+        const std::string step = (f + t) % 2 == 0 ? "1" : "3";
+        std::vector<std::string> options = {"--steps", "4", "--optimizer", way, "--save", resumed};
+        options.insert(options.end(), {"--resume", saved + "/step-00000" + step + ".safetensors"});
+        // One of each row as processes, as all were when they were saved; as threads, ranks begin sooner.
+        if (t != (f + 1) % kGrids.size())
+          options.insert(options.end(), {"--world", "threads", "--transport", "memory"});
+        const Outcome outcome = lesson(kGrids[t], options);
+        INFO("from ", name_of(kGrids[f]), " to ", name_of(kGrids[t]), ": ", outcome.out, outcome.err);
+        const bool equal =
+            outcome.exit_code == 0 && bytes_of(resumed + "/" + way + "/step-000004.safetensors") == uninterrupted;
+        CHECK(equal);
+        table += equal ? "  equal" : "  OTHER";
+      }
+    }
+    std::cout << table << "\n";
+  }
+}
+
+TEST_CASE("a checkpoint of another run is refused, and says which") {
+  const TemporaryFolder folder;
+  const Outcome saved = lesson({2, 2, 2}, {"--save", folder / "run", "--save-every", "2"});
+  REQUIRE(saved.exit_code == 0);
+  const std::string file = folder / "run/muon/step-000002.safetensors";
+  const std::vector<std::string> go_on = {"--optimizer", "muon", "--resume", file};
+  const auto with = [&go_on](std::vector<std::string> more) {
+    more.insert(more.begin(), go_on.begin(), go_on.end());
+    return more;
+  };
+  expect_refusal(with({"--lr", "0.01"}), "its rates is");
+  expect_refusal(with({"--decay", "all"}), "its decay is \"matrices\", but here it is \"all\"");
+  expect_refusal(with({"--seed", "5"}), "its seed is");
+  expect_refusal(with({"--micro-batches", "4"}), "its batch is");
+  expect_refusal(with({"--text", LESSON_20}), "its text is");
+  expect_refusal(with({"--steps", "9"}), "its rates is");
+  expect_refusal({"--optimizer", "adamw", "--resume", file}, "its optimizer is");
+  expect_refusal({"--resume", file}, "say which optimizer");
+  expect_refusal({"--resume", folder / "run"}, "nothing is left to do");
+  for (const std::string optimizer : {"both", "muon"})
+    expect_refusal({"--optimizer", optimizer, "--resume", folder / "nowhere"}, "there is no such file or folder");
+  std::string torn = bytes_of(file);
+  torn[torn.size() / 2] ^= 1;
+  std::ofstream(folder / "torn.safetensors", std::ios::binary) << torn;
+  expect_refusal({"--optimizer", "muon", "--resume", folder / "torn.safetensors"}, "torn.safetensors");
+  CHECK(lesson({1, 1, 1}, with({"--schedule", "gpipe"})).exit_code == 0);
+}
+
+TEST_CASE("--grids compares all of them, and --csv has the same losses on each") {
+  const TemporaryFolder folder;
+  const Outcome outcome = lesson({1, 1, 1}, {"--steps", "3", "--grids", "1x1x1,4x2x1"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("dp 4 × tp 2") != std::string::npos);
+  std::string first;
+  for (const auto& grid : {kGrids[0], kGrids[3]}) {
+    REQUIRE(lesson(grid, {"--steps", "3", "--csv", folder / "losses.csv"}).exit_code == 0);
+    const std::string csv = bytes_of(folder / "losses.csv");
+    if (first.empty()) first = csv;
+    CHECK(csv == first);
+  }
+  for (const std::string grids : {"1x2", "0x1x1", "1x1x1,", "ax1x1", "9x9x9", "3x1x1"})
+    expect_refusal({"--grids", grids}, "--");
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--steps", "1"},
+                                                                                       {"--steps", "0"},
+                                                                                       {"--optimizer", "sgd"},
+                                                                                       {"--decay", "some"},
+                                                                                       {"--save-every", "2"},
+                                                                                       {"--lr", "-1"},
+                                                                                       {"--text", "/dev"}})
+    expect_refusal(options, options[0]);
+}
+
+TEST_CASE("a file that can't be written, and options of which one would be passed over, are refused before any work") {
+  const TemporaryFolder folder;
+  expect_refusal({"--csv", folder / "no/such/folder.csv"}, "create its folder first");
+  const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, csv = {"--csv", folder / "losses.csv"},
+                                 save = {"--save", folder / "run"}, resume = {"--resume", folder / "run"},
+                                 sweep = {"--sweep"};
+  const auto expect_apart = [](std::vector<std::string> options, const std::vector<std::string>& others) {
+    options.insert(options.end(), others.begin(), others.end());
+    expect_refusal(options, "does not go with " + others[0] + ";");
+  };
+  for (const auto& other : {csv, save, resume}) {
+    expect_apart(grids, other);
+    expect_apart(sweep, other);
+  }
+  expect_apart(sweep, grids);
+  // Files of the lesson's own run, which does not come about.
+  for (const std::string option : {"--record", "--svg", "--trace", "--trace-per-rank"})
+    for (const auto& other : {grids, sweep}) {
+      std::vector<std::string> options = other;
+      options.insert(options.end(), {option, folder / "file.svg"});
+      expect_refusal(options, option + " writes a file of the lesson's run, and " + other[0] + " does something else");
+      CHECK_FALSE(fs::exists(folder / "file.svg"));
+    }
+  CHECK_FALSE(fs::exists(folder / "losses.csv"));
+  CHECK_FALSE(fs::exists(folder / "run"));
+  fs::create_directories(folder / "taken/muon/step-000006.safetensors");
+  expect_refusal({"--save", folder / "taken"}, "step-000006.safetensors\": it is a folder");
+}
+
+TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 3: it was asked for correctly") {
+  const TemporaryFolder folder;
+  for (const std::string option : {"--csv", "--save"}) {
+    const std::string value = folder / "written";
+    const std::string file = option == "--csv" ? value : value + "/adamw/step-000006.safetensors";
+    const Outcome outcome = lesson({2, 1, 1}, {option, value}, [] {
+      const rlimit limit = {400, 400};  // bytes: room for what is printed, and not for the file
+      setrlimit(RLIMIT_FSIZE, &limit);
+    });
+    INFO(option, ": ", outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.err.find("can't write \"" + file + "\": File too large; make room") != std::string::npos);
+    CHECK(outcome.out.find("OK") == std::string::npos);
+    CHECK_FALSE(fs::exists(file));
+  }
+}
+
+TEST_CASE("on a terminal it says how far it is, unless nobody wants to know") {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  const int other_end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  REQUIRE(other_end >= 0);
+  const auto written = [&](const std::string& verbose) {
+    const auto to_terminal = [name = std::string(::ptsname(terminal))] {
+      ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
+    };
+    CHECK(lesson({1, 1, 1}, {"--steps", "2", "--optimizer", "muon", "--verbose", verbose}, to_terminal).exit_code == 0);
+    REQUIRE(::write(other_end, "|", 1) == 1);
+    std::string all;
+    char next = 0;
+    while (::read(terminal, &next, 1) == 1 && next != '|') all += next;
+    return all;
+  };
+  const std::string wanted = written("1");
+  INFO(wanted);
+  CHECK(wanted.find("\rMuon + AdamW: step 1 of 2\x1b[K") == 0);
+  CHECK(written("0").empty());
+  ::close(other_end);
+  ::close(terminal);
+}

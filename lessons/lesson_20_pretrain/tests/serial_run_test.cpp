@@ -1,0 +1,124 @@
+// The reference of lesson 20, what it writes, and the pieces of an interruption.
+#include "lessons/lesson_20_pretrain/serial_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "lessons/lesson_20_pretrain/interruption.hpp"
+#include "lessons/lesson_20_pretrain/shipped_text.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+Pretraining small_run(int steps, const std::string& decay = "matrices") {
+  PretrainingRequest request;
+  request.decay = decay;
+  request.small = true;
+  request.steps = steps;
+  Seat seat;
+  seat.seed = 1;
+  seat.products = Products::chain;
+  return requested_pretraining(request, seat);
+}
+
+}  // namespace
+
+TEST_CASE("a counter in bf16 stops at 256") {
+  CHECK(counted_in_bf16(0) == 0);
+  CHECK(counted_in_bf16(255) == 255);
+  CHECK(counted_in_bf16(256) == 256);
+  CHECK(counted_in_bf16(257) == 256);
+  CHECK(counted_in_bf16(1000) == 256);
+}
+
+TEST_CASE("the reference takes each step once, and says so where weights are gone") {
+  const Pretraining run = small_run(4);
+  REQUIRE(run.ways.size() == 2);
+  SerialRun serial(run, run.ways[1]);
+  const float third = serial.report(3).loss;
+  CHECK(serial.report(3).loss == third);
+  CHECK(serial.curve().training.size() == 3);
+  CHECK_THROWS_WITH_AS(serial.weights_after(2), "the weights after step 2 are gone", std::logic_error);
+  SerialRun other(run, run.ways[1]);
+  for (int step = 1; step <= 3; ++step) other.report(step);
+  const auto& a = serial.weights_after(4);
+  const auto& b = other.weights_after(4);
+  REQUIRE(a.size() == b.size());
+  for (std::size_t p = 0; p < a.size(); ++p)
+    CHECK(std::memcmp(a[p].matrix.data(), b[p].matrix.data(), sizeof(float) * std::size_t(a[p].matrix.size())) == 0);
+  CHECK(serial.curve().validations.front().step == 0);
+  CHECK(serial.curve().validations.back().step == 4);
+}
+
+TEST_CASE("the number of steps matters to the step after them, and leaves the model of the run as it was") {
+  const Pretraining run = small_run(3);
+  for (const TrainingWay& way : run.ways) {
+    SerialRun right(run, way), stopped(run, way);
+    right.report(3);
+    const PartTensors before = right.model();
+    const auto& a = right.weights_later(300);
+    const auto& b = stopped.weights_later(253);  // a count of 256
+    bool differ = false;
+    for (std::size_t p = 0; p < a.size(); ++p)
+      differ = differ || std::memcmp(a[p].matrix.data(), b[p].matrix.data(),
+                                     sizeof(float) * std::size_t(a[p].matrix.size())) != 0;
+    CHECK(differ);
+    CHECK(right.model().embedding.flat() == before.embedding.flat());
+    CHECK_THROWS_AS(right.weights_after(3), std::logic_error);
+  }
+}
+
+TEST_CASE("--decay all: the gains of norms shrink by a step, and all else is as with matrices alone") {
+  const Pretraining usual = small_run(2), decaying = small_run(2, "all");
+  for (std::size_t way = 0; way < usual.ways.size(); ++way) {
+    SerialRun spared(usual, usual.ways[way]), shrunk(decaying, decaying.ways[way]);
+    const std::vector<NamedMatrix> a = spared.weights_after(1), b = shrunk.weights_after(1);
+    REQUIRE(a.size() == b.size());
+    int gains = 0;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      const bool is_gain = a[p].matrix.rows() == 1;
+      gains += is_gain ? 1 : 0;
+      INFO(a[p].name);
+      for (Index i = 0; i < a[p].matrix.size(); ++i)
+        REQUIRE(
+            (is_gain ? b[p].matrix.data()[i] < a[p].matrix.data()[i] : b[p].matrix.data()[i] == a[p].matrix.data()[i]));
+    }
+    CHECK(gains == 2 * usual.ways[way].training.config.layers + 1);
+    CHECK(usual.notes(usual.ways[way]).at("decay") == "matrices");
+    CHECK(decaying.notes(decaying.ways[way]).at("decay") == "all");
+  }
+}
+
+TEST_CASE("greedy text is the same each time, printable, and as long as asked for") {
+  const Pretraining run = small_run(3);
+  SerialRun serial(run, run.ways[0]);
+  serial.report(3);
+  const GptConfig& model = run.ways[0].training.config;
+  for (const std::string beginning : {"E", "Each rank has a number of its own, and "}) {
+    const std::string text = greedy_text(model, serial.model(), beginning, 30);
+    CHECK(text.size() == 30);
+    CHECK(text == greedy_text(model, serial.model(), beginning, 30));
+    for (const char letter : text) CHECK((letter >= ' ' && letter <= '~'));
+    CHECK(text.substr(0, 10) == greedy_text(model, serial.model(), beginning, 10));
+  }
+}
+
+TEST_CASE("a spectrum is shown as shares of the largest, from the first to the last") {
+  Matrix diagonal(3, 3);
+  diagonal(0, 0) = 2;
+  diagonal(1, 1) = 4;
+  diagonal(2, 2) = 1;
+  CHECK(spectrum_text(diagonal, 3) == "1.000  0.500  0.250");
+  CHECK(spectrum_text(diagonal, 2) == "1.000  0.250");
+}
+
+TEST_CASE("both texts are ASCII, and long enough") {
+  CHECK(shipped_text().size() > 30000);
+  CHECK(shipped_code().size() > 3000);
+  for (const std::string* text : {&shipped_text(), &shipped_code()})
+    for (const char letter : *text) REQUIRE((letter == '\n' || (letter >= ' ' && letter <= '~')));
+}

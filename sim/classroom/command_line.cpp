@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "sim/ranks/launched_process.hpp"
+#include "sim/ranks/options.hpp"
+#include "sim/terminal/empty_values.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
+#include "src/numerics/chain_product.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+template <class Value>
+using Words = std::vector<std::pair<std::string, Value>>;
+
+const Words<Fault::Kind> kFaultKinds = {{"kill", Fault::Kind::kill},
+                                        {"exit", Fault::Kind::exit},
+                                        {"throw", Fault::Kind::raise},
+                                        {"stop", Fault::Kind::stop},
+                                        {"hang", Fault::Kind::hang},
+                                        {"spin", Fault::Kind::spin},
+                                        {"never-connect", Fault::Kind::never_connect}};
+
+template <class Value>
+std::string listed(const Words<Value>& words, const char* between) {
+  std::string list;
+  for (const auto& [word, value] : words) list += (list.empty() ? "" : between) + word;
+  return list;
+}
+
+// The number that a text is, if it is one and nothing else.
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number = 0;
+  const char* end = text.data() + text.size();
+  const auto [read_to, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || read_to != end) return std::nullopt;
+  return number;
+}
+
+// "kill:3:2" → rank 3 is killed in step 2; the step may be left out.
+Fault parse_fault(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) c == ':' ? words.emplace_back() : words.back() += c;
+  words.resize(std::max<std::size_t>(words.size(), 2));
+  const auto kind = std::find_if(kFaultKinds.begin(), kFaultKinds.end(), [&](auto& k) { return k.first == words[0]; });
+  const std::optional<int> rank = number_of<int>(words[1]);
+  const std::optional<int> step = words.size() > 2 ? number_of<int>(words[2]) : 1;
+  if (kind == kFaultKinds.end() || !rank || !step || *step < 0 || words.size() > 3)
+    throw UsageError(
+        fmt::format("--fault {} names no fault; it takes KIND:RANK or KIND:RANK:STEP with KIND one of {} and STEP 1 "
+                    "or later, or 0 for the rendezvous, for example --fault kill:3:2",
+                    as_typed(text), listed(kFaultKinds, ", ")));
+  return {kind->second, *rank, *step};
+}
+
+// What CLI11 is to refuse. It puts the option's name before the words that a validator returns.
+
+CLI::Validator whole_number(int least, int most) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        if (text.empty()) return fmt::format("'' is not a number; it takes a whole number of at least {}", least);
+        const std::optional<int> number = number_of<int>(text);
+        return number ? range_complaint(*number, least, most) : "";  // what is not a number can't be converted
+      },
+      "");
+}
+
+CLI::Validator seed_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (number_of<std::uint64_t>(text)) return "";
+        return fmt::format("{} is not a seed; it takes a whole number from 0 to {}", as_typed(text),
+                           std::numeric_limits<std::uint64_t>::max());
+      },
+      "");
+}
+
+// One of these words; it becomes the number of the value that it stands for.
+template <class Value>
+CLI::Validator one_of(Words<Value> words) {
+  return CLI::Validator(
+      [words = std::move(words)](std::string& text) -> std::string {
+        const auto known = std::find_if(words.begin(), words.end(), [&](auto& word) { return word.first == text; });
+        if (known == words.end())
+          return fmt::format("{} is not known; it takes {}", as_typed(text), listed(words, " or "));
+        text = fmt::format("{}", static_cast<int>(known->second));
+        return "";
+      },
+      "");
+}
+
+// What the parser found wrong, as a sentence of ours.
+std::string parse_error_text(const CLI::ParseError& error, const LessonInfo& info) {
+  std::string reason = error.what();
+  while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.')) reason.pop_back();
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && reason.find(": ") != std::string::npos)
+    return reason.erase(reason.find(": "), 1);
+  const std::string unreadable = "Could not convert: ";  // and then "--dp = two"
+  const std::size_t equals = reason.find(" = ");
+  if (reason.rfind(unreadable, 0) == 0 && equals != std::string::npos)
+    return fmt::format("{} {} is not a number of the kind that it takes; {} --help says what works",
+                       reason.substr(unreadable.size(), equals - unreadable.size()),
+                       as_typed(reason.substr(equals + 3)), info.name);
+  return fmt::format("{}; {} --help lists the options", visible_name(reason, 300), info.name);  // it may quote a value
+}
+
+// Adds a lesson's own options to the common ones.
+void add_own_options(CLI::App& app, const LessonInfo& info) {
+  for (const LessonOption& option : info.options) {
+    std::visit(
+        [&](auto* target) {
+          using Target = std::remove_pointer_t<decltype(target)>;
+          if constexpr (std::is_same_v<Target, bool>)
+            app.add_flag(option.name, *target, option.help)->group("This lesson");
+          else if constexpr (std::is_same_v<Target, std::vector<std::string>>)
+            app.add_option(option.name, *target, option.help)
+                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                ->group("This lesson");
+          else
+            app.add_option(option.name, *target, option.help)->group("This lesson");
+        },
+        option.target);
+  }
+}
+
+}  // namespace
+
+bool parse_options(const LessonInfo& info, int argc, char** argv, Options& options) {
+  CLI::App app{fmt::format("{}", fmt::join(wrap_text(info.question, 0), "\n")), info.name};
+  int dp = options.grid.dp(), tp = options.grid.tp(), pp = options.grid.pp();
+  bool list_bugs = false;
+  app.allow_extras();  // named below, in a sentence of ours
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  const auto sizes = {app.add_option("--dp", dp, fmt::format("data-parallel ranks (default {})", dp)),
+                      app.add_option("--tp", tp, fmt::format("tensor-parallel ranks (default {})", tp)),
+                      app.add_option("--pp", pp, fmt::format("pipeline-parallel ranks (default {})", pp))};
+  const int most_ranks = may_plan_only(info) ? kMostPlannedRanks : kMostRanks;
+  for (CLI::Option* size : sizes) size->check(whole_number(1, most_ranks));
+  app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
+      ->check(whole_number(1, kMostThreads));
+  app.add_option("--seed", options.seed, "seed of the random numbers (default 1)")->check(seed_number());
+  app.add_option("--precision", options.precision,
+                 info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)")
+      ->transform(one_of<Precision>({{"fp32", Precision::fp32}, {"bf16", Precision::bf16}}))
+      ->type_name("TEXT");
+  const auto* products = app.add_option("--products", options.products,
+                                        info.fp32_only ? "nothing: this lesson multiplies no matrices"
+                                        : info.products == Products::chain
+                                            ? "what multiplies in Newton–Schulz: chain (default), with the same\n"
+                                              "bits on any processor and any GPU, or eigen"
+                                            : "what multiplies in Newton–Schulz: eigen (default), or "
+                                              "chain,\nwhich gives the same bits on any processor")
+                             ->transform(one_of<Products>({{"eigen", Products::eigen}, {"chain", Products::chain}}))
+                             ->type_name("TEXT");
+  app.add_option("--verbose", options.verbose, "0: the result only, 1: shapes and shards (default), 2: also values");
+  auto* bug = app.add_option("--bug", options.bug, "switch on a planted bug and see the check catch it");
+  app.add_flag("--list-bugs", list_bugs, "print the planted bugs of this lesson");
+  app.add_option("--timeout", options.timeout_seconds,
+                 fmt::format("seconds in which nothing moves before a run is given up (default 30);\n"
+                             "a rank that does nothing but compute may take {} times as long",
+                             kComputeTimeouts));
+  app.add_option("--world", options.world, "processes (default) or threads")
+      ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"threads", WorldKind::threads}}))
+      ->type_name("TEXT");
+  app.add_option("--transport", options.transport,
+                 "gloo (default), memory, which needs --world threads, or nccl,\nwhich needs a GPU per rank")
+      ->transform(one_of<TransportKind>(
+          {{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}, {"nccl", TransportKind::nccl}}))
+      ->type_name("TEXT");
+  const auto* network =
+      app.add_option("--network", options.network,
+                     "private (default): processes get a network that nobody else can\n"
+                     "reach, where the system allows it; shared: this machine's loopback")
+          ->transform(one_of<NetworkKind>({{"private", NetworkKind::own}, {"shared", NetworkKind::shared}}))
+          ->type_name("TEXT");
+  app.add_option_function<std::string>(
+         "--fault", [&](const std::string& text) { options.fault = parse_fault(text); },
+         "KIND:RANK[:STEP], KIND one of\n" + listed(kFaultKinds, " "))
+      ->check([](const std::string& text) {
+        if (text.empty()) parse_fault(text);  // which says what it takes
+        return std::string();
+      });
+  LaunchOptions launch;
+  const char* const several = "Started as several processes, by hand or by a launcher (mpirun, srun, torchrun)";
+  app.add_option("--rank", launch.rank, "by hand: which of them this process is, from 0")->group(several);
+  app.add_option("--world-size", launch.world_size, "by hand: how many there are")->group(several);
+  app.add_option("--rendezvous", launch.rendezvous,
+                 "HOST:PORT where they meet: the host of rank 0, and a free port there")
+      ->group(several);
+  app.add_option("--interface", launch.interface, "the network interface that they talk over, or its address")
+      ->group(several);
+  app.add_option("--secret-file", launch.secret_file, "a file with the secret that they know each other by")
+      ->group(several);
+  app.add_option("--record", options.record_file, "record the run (of two layouts, the first) in this file, as JSON");
+  app.add_option("--svg", options.svg_path,
+                 info.draws ? "the lesson's own picture, or all that it draws into FOLDER/"
+                            : "nothing: this lesson draws no picture of its own");
+  app.add_option("--trace", options.trace_file,
+                 "trace the run (of two layouts, the first) into this file, for Perfetto");
+  app.add_option("--trace-per-rank", options.trace_folder,
+                 "trace the run into this folder, a file per rank, as PyTorch does");
+  const auto* trace_events =
+      app.add_option("--trace-events", options.trace_events,
+                     fmt::format("the most events that a trace keeps of a rank (default {})", kTraceEvents));
+  add_own_options(app, info);
+  bug->check([&info](const std::string& name) {
+    if (name.empty()) require_known_bug(info, name);  // which lists them
+    return std::string();
+  });
+  refuse_empty_values(app);
+
+  refuse_empty_values(argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::string help = app.help();
+    while (!help.empty() && help.back() == '\n') help.pop_back();
+    print_line(help);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(parse_error_text(error, info));
+  }
+  if (!app.remaining().empty())
+    throw UsageError(fmt::format("{} is not an option of {}; {} --help lists them", as_typed(app.remaining().front()),
+                                 info.name, info.name));
+  if (list_bugs) {
+    for (const Bug& known : info.bugs) print_line(fmt::format("{}  {}", known.name, known.what));
+    return false;
+  }
+  if (options.precision == Precision::bf16 && info.fp32_only)
+    throw UsageError(
+        fmt::format("--precision bf16 would change nothing in {}, which moves float32 and multiplies nothing; try it "
+                    "with lesson 04, 06 or 09",
+                    info.name));
+  if (options.products == Products::chain) chain_kernel();  // refuses a MUONWALK_CHAIN that can't be run
+  if (products->count() > 0 && info.fp32_only)
+    throw UsageError(fmt::format(
+        "--products {} would change nothing in {}, which multiplies no matrices; try it with lesson 06 or 09",
+        options.products == Products::chain ? "chain" : "eigen", info.name));
+  if (!options.svg_path.empty() && !info.draws)
+    throw UsageError(
+        fmt::format("--svg has nothing to write, because {} draws no picture of its own; --record run.json keeps its "
+                    "steps, and the player on its page shows them (./walk docs)",
+                    info.name));
+  if (trace_events->count() > 0 && !options.tracing())
+    throw UsageError(
+        "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
+  options.grid.dp(dp).tp(tp).pp(pp);
+  options.arguments.assign(argv, argv + argc);
+  if (!plans_only(info)) options.launch = launch_of_this_process(launch);
+  if (options.launch && network->count() > 0 && options.network == NetworkKind::own)
+    throw UsageError(fmt::format(
+        "--network private is for ranks that this program starts itself, but this one is rank {} of {} ({}); "
+        "leave it out",
+        options.launch->rank, options.launch->world_size, options.launch->told_by));
+  options.grid_given = std::any_of(sizes.begin(), sizes.end(), [](auto* size) { return size->count() > 0; });
+  if (bug->count() > 0) require_known_bug(info, options.bug);
+  require_valid(info, options);
+  return true;
+}
+
+}  // namespace muonwalk::sim

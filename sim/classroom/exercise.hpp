@@ -1,0 +1,114 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "sim/classroom/likeness.hpp"
+#include "sim/ranks/rank.hpp"
+#include "src/optim/muon_settings.hpp"
+#include "src/optim/plan.hpp"
+
+namespace muonwalk::sim {
+
+/// Calls the reader's function with input that is ready, and returns what came of it.
+using Answer = std::function<std::vector<NamedMatrix>()>;
+
+/// A single matrix as an answer, or a flat array as a matrix of one row, without a copy of it.
+/// @{
+std::vector<NamedMatrix> answer(const std::string& name, Matrix matrix);
+std::vector<NamedMatrix> answer(const std::string& name, Flat values);
+/// @}
+
+/// What is asked of the reader's function, and what it is held to. The lesson's own functions prepare the input and
+/// compute what must come out.
+struct Task {
+  /// The layouts, each a run of its own: real processes that talk over Gloo.
+  std::vector<Grid> grids;
+  /// On a rank, before anything is counted: makes the input, and returns what calls the reader's function with it.
+  std::function<Answer(Rank&)> prepare;
+  /// What the rank at a seat must end with, bit for bit; computed in the parent.
+  std::function<std::vector<NamedMatrix>(const Seat&)> reference;
+  /// What the function may do on the rank at a seat: its calls in order, and the memory that it takes besides its
+  /// input.
+  std::function<Plan(const Seat&)> plan;
+  /// Which calls it makes, and in which order, is the reader's own affair: only the plan's bytes and peak bound it.
+  bool own_design = false;
+  /// How many equal slices the result is made of, for what a wrong one looks like.
+  std::function<int(const Seat&)> slices = {};
+  /// What else a wrong result may turn out to be.
+  std::function<std::vector<Look>(const Seat&)> looks = {};
+};
+
+/// A function without its type, as exercises are listed.
+using AnyFunction = void (*)();
+
+/// An exercise of a lesson: what the judge knows of it.
+struct Exercise {
+  std::string name;                       ///< "lesson_05_tp_gather/join_columns"
+  std::string function;                   ///< "join_columns"
+  const std::type_info* type = nullptr;   ///< of the function
+  std::function<Task(AnyFunction)> task;  ///< what is asked of a function of this type
+};
+
+/// Adds an exercise to the list, when its judge is loaded: `const bool added = add_exercise("lesson_05_tp_gather",
+/// "join_columns", task);` with a function Task task(JoinColumns* yours).
+/// @{
+bool add_exercise(Exercise exercise);
+template <class Function>
+bool add_exercise(const std::string& lesson, const std::string& function, Task (*task)(Function*)) {
+  return add_exercise({lesson + "/" + function, function, &typeid(Function),
+                       [task](AnyFunction yours) { return task(reinterpret_cast<Function*>(yours)); }});
+}
+/// @}
+
+/// The exercise of this name. Throws UsageError, which names those that there are.
+const Exercise& find_exercise(const std::string& name);
+
+/// How an attempt ended.
+enum class Outcome {
+  solved,          ///< right bits, right calls, and no more memory than planned
+  wrong_values,    ///< other bits than the reference
+  too_many_bytes,  ///< right bits, but more was sent than planned
+  other_calls,     ///< right bits and no more bytes, but other calls than planned
+  peak_too_high,   ///< right bits and right calls, but more memory than planned
+  crashed,         ///< a signal ended a rank
+  ended,           ///< a rank ended the program by itself
+  stood_still,     ///< ranks wait for what nobody sends
+  never_ended,     ///< a rank computes forever
+  threw            ///< an exception
+};
+
+/// "solved", "wrong values", "too many bytes" and so on.
+const char* outcome_name(Outcome outcome);
+
+/// What the judge says of an attempt.
+struct Verdict {
+  Outcome outcome = Outcome::solved;  ///< how it ended
+  std::vector<std::string> lines;     ///< what to print
+  /// All bits, calls and peaks are right.
+  bool solved() const { return outcome == Outcome::solved; }
+};
+
+/// Where an attempt runs.
+struct JudgeOptions {
+  WorldKind world = WorldKind::processes;  ///< processes that talk over Gloo, or threads that talk through memory
+  double timeout_seconds = 1;              ///< as Options::timeout_seconds
+};
+
+/// Runs a function in every layout of its task, and compares. Throws where something of ours breaks. In a process that
+/// is a rank it does not return.
+Verdict judge(const std::string& function, const Task& task, const JudgeOptions& options = {});
+
+/// The same for a listed exercise and the reader's function; throws UsageError where its type is another one.
+/// @{
+Verdict judge(const Exercise& exercise, const std::type_info& type, AnyFunction yours,
+              const JudgeOptions& options = {});
+template <class Function>
+Verdict judge(const std::string& exercise, Function* yours, const JudgeOptions& options = {}) {
+  return judge(find_exercise(exercise), typeid(Function), reinterpret_cast<AnyFunction>(yours), options);
+}
+/// @}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,214 @@
+#include "sim/classroom/likeness.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "sim/classroom/comparison.hpp"
+#include "src/layout/slicing.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// Two answers that differ by no more than this, element by element, were added in another order.
+constexpr long long kLastBits = 64;  // ULP
+// Up to so many elements, something that was shifted is looked for.
+constexpr Index kLargestShift = 64;
+
+bool same_values(const Flat& a, const Flat& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+bool all_zero(const Flat& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
+}
+
+// "row 3", "rows 2–5".
+std::string rows_text(const char* one, const std::vector<Index>& which) {
+  if (which.size() == 1) return fmt::format("{} {}", one, which.front());
+  return fmt::format("{}s {}–{}", one, which.front(), which.back());
+}
+
+bool contiguous(const std::vector<Index>& which) {
+  return !which.empty() && which.back() - which.front() + 1 == static_cast<Index>(which.size());
+}
+
+// A matrix as its rows, or its columns.
+struct Lines {
+  const char* one;            // "row"
+  std::vector<Flat> of_held;  // one entry per line
+  std::vector<Flat> of_wanted;
+};
+
+std::vector<Flat> lines_of(const Matrix& matrix, SplitDim dim) {
+  std::vector<Flat> lines;
+  const Index count = dim == SplitDim::rows ? matrix.rows() : matrix.cols();
+  for (Index i = 0; i < count; ++i)
+    lines.push_back(dim == SplitDim::rows ? row_slice(matrix, {i, i + 1}).flat()
+                                          : column_slice(matrix, {i, i + 1}).flat());
+  return lines;
+}
+
+// "Rows 4–7 are zeros; all else is right."
+std::string zero_lines(const Lines& lines) {
+  std::vector<Index> zeros;
+  for (std::size_t i = 0; i < lines.of_held.size(); ++i) {
+    if (same_values(lines.of_held[i], lines.of_wanted[i])) continue;
+    if (!all_zero(lines.of_held[i])) return "";
+    zeros.push_back(static_cast<Index>(i));
+  }
+  if (!contiguous(zeros)) return "";
+  std::string words = rows_text(lines.one, zeros);
+  words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  return fmt::format("{} {} zero{}; all else is right.", words, zeros.size() == 1 ? "is" : "are",
+                     zeros.size() == 1 ? "" : "s");
+}
+
+// Slice number i of n, along the rows or the columns.
+Flat slice_of(const Matrix& matrix, SplitDim dim, int n, int i) { return tp_slice(matrix, dim, n, i).flat(); }
+
+// "Slice 1 (columns 4–7) is zeros", "slice 0 where slice 1 belongs".
+std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim dim, int n) {
+  const Index along = dim == SplitDim::rows ? wanted.rows() : wanted.cols();
+  if (n < 2 || along % n != 0) return "";
+  std::vector<std::string> found;
+  for (int i = 0; i < n; ++i) {
+    const Flat mine = slice_of(held, dim, n, i);
+    if (same_values(mine, slice_of(wanted, dim, n, i))) continue;
+    const Index begin = along / n * i, end = along / n * (i + 1) - 1;
+    const std::string where = along / n == 1
+                                  ? fmt::format("{} {}", dim == SplitDim::rows ? "row" : "column", begin)
+                                  : fmt::format("{}s {}–{}", dim == SplitDim::rows ? "row" : "column", begin, end);
+    if (all_zero(mine)) {
+      found.push_back(fmt::format("there are zeros where slice {} belongs ({})", i, where));
+      continue;
+    }
+    int other = -1;
+    for (int k = 0; k < n && other < 0; ++k)
+      if (same_values(mine, slice_of(wanted, dim, n, k))) other = k;
+    if (other < 0) return "";
+    found.push_back(fmt::format("slice {} lies where slice {} belongs ({})", other, i, where));
+  }
+  if (found.empty()) return "";
+  std::string words = found[0];
+  words[0] = static_cast<char>(words[0] - 'a' + 'A');
+  if (found.size() == 2) words += fmt::format(", and {}", found[1]);
+  if (found.size() > 2) words += fmt::format(", and {} more slices are not where they belong", found.size() - 1);
+  return words + ".";
+}
+
+// The matrix with its n slices along `dim` laid one after the other in memory, as an all-gather leaves them.
+Flat one_after_the_other(const Matrix& matrix, SplitDim dim, int n) {
+  Flat joined;
+  for (int i = 0; i < n; ++i) {
+    const Flat slice = slice_of(matrix, dim, n, i);
+    joined.insert(joined.end(), slice.begin(), slice.end());
+  }
+  return joined;
+}
+
+std::string joined_along_the_other(const Matrix& held, const Matrix& wanted, int n) {
+  if (n < 2 || held.size() != wanted.size()) return "";
+  if (wanted.cols() % n == 0 && same_values(held.flat(), one_after_the_other(wanted, SplitDim::columns, n)))
+    return fmt::format("The {} slices lie one below the other, as if they were rows; they are columns.", n);
+  if (wanted.rows() % n != 0) return "";
+  const Matrix sideways = join_slices(wanted.flat(), {wanted.rows() / n, wanted.cols()}, SplitDim::columns, n);
+  if (same_values(held.flat(), sideways.flat()))
+    return fmt::format("The {} slices lie side by side, as if they were columns; they are rows.", n);
+  return "";
+}
+
+// The same values in the same order, begun too early or too late. What fell off at an end, or came in there, is not
+// compared; but at least three quarters of the values have to be left, and not all of them equal.
+std::string shifted(const Flat& held, const Flat& wanted) {
+  const Index size = static_cast<Index>(wanted.size());
+  if (held.size() != wanted.size() || size < 2) return "";
+  if (std::all_of(wanted.begin(), wanted.end(), [&](float value) { return value == wanted[0]; })) return "";
+  for (Index k = 1; k <= std::min(kLargestShift, size / 4); ++k) {
+    const std::size_t bytes = static_cast<std::size_t>(size - k) * sizeof(float);
+    const char* elements = k == 1 ? "element" : "elements";
+    if (std::memcmp(held.data(), wanted.data() + k, bytes) == 0)
+      return fmt::format("All values lie {} {} too early: what should come first is missing.", k, elements);
+    if (std::memcmp(held.data() + k, wanted.data(), bytes) == 0)
+      return fmt::format("All values lie {} {} too late.", k, elements);
+  }
+  return "";
+}
+
+// "Every element is 4 times too large."
+std::string scaled(const Flat& held, const Flat& wanted) {
+  std::optional<double> found;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (wanted[i] == 0 || !std::isfinite(held[i])) {
+      if (held[i] != wanted[i]) return "";
+      continue;
+    }
+    const double here = static_cast<double>(held[i]) / static_cast<double>(wanted[i]);
+    if (!found) found = here;
+    if (std::fabs(here - *found) > 1e-6 * std::fabs(*found)) return "";
+  }
+  const double factor = found.value_or(0);
+  if (factor == -1) return "Every element has the wrong sign.";
+  // A product of several roundings still counts as 4 times as large; anything odd is not a likeness.
+  const double times = std::fabs(factor) >= 1 ? factor : 1 / factor;
+  if (factor == 0 || std::fabs(times - std::round(times)) > 1e-5 || std::fabs(times) < 1.5) return "";
+  return fmt::format("Every element is {:.0f} times too {}.", times, std::fabs(factor) >= 1 ? "large" : "small");
+}
+
+std::string nearly_right(const Flat& held, const Flat& wanted) {
+  long long most = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const long long apart = ulp_distance(held[i], wanted[i]);
+    // Next to zero, a distance in ULP says little.
+    if (apart < 0 || apart > kLastBits) return "";
+    most = std::max(most, apart);
+  }
+  if (most == 0) return "It differs in the sign of a zero alone.";
+  return fmt::format(
+      "Only last bits differ, by {} ULP at most: the same numbers, added or multiplied in another order.", most);
+}
+
+}  // namespace
+
+std::string likeness(const Matrix& held, const Matrix& wanted, int slices, const std::vector<Look>& looks) {
+  if (held.empty() && !wanted.empty()) return "It is empty: nothing was returned.";
+  for (const Look& look : looks)
+    if (same_values(held.flat(), look.matrix.flat()) && !same_values(held.flat(), wanted.flat()))
+      return fmt::format("It is {}.", look.what);
+
+  if (!held.empty() && all_zero(held.flat()) && !all_zero(wanted.flat())) return "All of it is zeros.";
+  const bool shapes_equal = held.rows() == wanted.rows() && held.cols() == wanted.cols();
+  if (!shapes_equal) {
+    if (same_values(held.flat(), wanted.flat()))
+      return fmt::format("The values are right and in the right order; only the shape is not {}.",
+                         shape_text(wanted.rows(), wanted.cols()));
+    if (same_values(held.flat(), wanted.transposed().flat())) return "It is the transpose.";
+    return joined_along_the_other(held, wanted, slices);
+  }
+
+  const auto all_finite = [](const Flat& values) {
+    return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  };
+  if (!all_finite(held.flat()) && all_finite(wanted.flat()))
+    return "Some of it is not a number (NaN) or infinite: memory that was never written, or a division by zero.";
+
+  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
+    const std::string words = slices_mixed_up(held, wanted, dim, slices);
+    if (!words.empty()) return words;
+  }
+  for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
+    const std::string words =
+        zero_lines({dim == SplitDim::rows ? "row" : "column", lines_of(held, dim), lines_of(wanted, dim)});
+    if (!words.empty()) return words;
+  }
+  if (same_values(held.flat(), wanted.transposed().flat())) return "It is the transpose.";
+  for (const std::string& words : {joined_along_the_other(held, wanted, slices), shifted(held.flat(), wanted.flat()),
+                                   scaled(held.flat(), wanted.flat()), nearly_right(held.flat(), wanted.flat())})
+    if (!words.empty()) return words;
+  return "";
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,123 @@
+#include "sim/classroom/step_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "src/layout/parameter.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// The cells of one line about something shown: name with its range, shape, bytes, bar and note.
+struct ShownLine {
+  std::string name, shape, bytes, bar, note;
+};
+
+ShownLine shown_line(const Shown& shown) {
+  const RecordedBlock& block = shown.block;
+  ShownLine line;
+  line.name = block.name;
+  line.shape = block.flat ? fmt::format("{}", block.cols) : shape_text(block.rows, block.cols);
+  line.bytes = bytes_text(block.bytes);
+  if (shown.has_bar) {
+    if (!block.unit.empty()) line.name += fmt::format("[{} {}]", block.unit, range_text({block.begin, block.end}));
+    line.bar = bar_text(block.begin, block.end, block.of);
+  }
+  line.note = block.note.value_or("");
+  return line;
+}
+
+// A matrix as rows of numbers; what does not fit is left out and counted. A flat array continues on the next line.
+std::vector<std::string> value_lines(const Shown& shown, int indent) {
+  constexpr long long kMostRows = 16;
+  const long long rows = shown.block.rows, cols = shown.block.cols;
+  const float* values = shown.values.data();
+  const bool flat = shown.block.flat;
+  std::size_t width = 7;  // at least, so that matrices of small numbers look alike
+  for (long long at = 0; at < rows * cols; ++at) width = std::max(width, fmt::formatted_size("{:.4g}", values[at]));
+  const long long room = (output_columns() - indent) / static_cast<long long>(width + 2);
+  const long long room_and_count =
+      (output_columns() - indent - text_width("  … 1000000 more")) / static_cast<long long>(width + 2);
+  const long long shown_cols = std::max(1LL, flat || cols <= room ? std::min(cols, room) : room_and_count);
+  const long long all_rows = flat ? (cols + shown_cols - 1) / shown_cols : rows;
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::vector<std::string> lines;
+  for (long long row = 0; row < std::min(all_rows, kMostRows); ++row) {
+    std::string line = margin;
+    for (long long col = 0; col < shown_cols; ++col) {
+      const long long at = flat ? row * shown_cols + col : row * cols + col;
+      if (at < rows * cols) line += fmt::format("{:>{}.4g}", values[at], width + 2);
+    }
+    lines.push_back(line + (!flat && cols > shown_cols ? fmt::format("  … {} more", cols - shown_cols) : ""));
+  }
+  if (all_rows > kMostRows) lines.push_back(fmt::format("{}… {} more lines", margin, all_rows - kMostRows));
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> step_lines(const Grid& grid, const StepReports& reports, bool values) {
+  std::map<const Shown*, ShownLine> lines_of;
+  int label = 0, name = 0, shape = 0, bytes = 0, bar = 0;
+  for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank)
+    label = std::max(label, text_width(rank_label(grid, rank)));
+  for_each<Shown>(reports, [&](int, const Shown& shown) {
+    const ShownLine& line = lines_of[&shown] = shown_line(shown);
+    name = std::max(name, text_width(line.name));
+    shape = std::max(shape, text_width(line.shape));
+    bytes = std::max(bytes, text_width(line.bytes));
+    bar = std::max(bar, text_width(line.bar));
+  });
+  std::vector<std::string> lines;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    std::string who = rank_label(grid, static_cast<int>(rank));
+    for (const Report& report : reports[rank]) {
+      if (const auto* said = std::get_if<Said>(&report)) {
+        lines.push_back(fmt::format("  {}   {}", pad_right(who, label), said->line));
+      } else if (const auto* shown = std::get_if<Shown>(&report)) {
+        const ShownLine& s = lines_of[shown];
+        std::string line = fmt::format("  {}   {}   {}   {}", pad_right(who, label), pad_right(s.name, name),
+                                       pad_left(s.shape, shape), pad_left(s.bytes, bytes));
+        if (bar > 0) line += "   " + pad_right(s.bar, bar);
+        if (!s.note.empty()) line += "   " + s.note;
+        lines.push_back(line);
+        if (values && !shown->values.empty()) {
+          lines.push_back(fmt::format("  {}   digest {}", pad_right("", label), digest_text(shown->values)));
+          for (std::string& value : value_lines(*shown, label + 5)) lines.push_back(std::move(value));
+        }
+      } else {
+        continue;
+      }
+      who.clear();  // the label stands in a rank's first line only
+    }
+  }
+  for (std::string& line : lines) line.erase(line.find_last_not_of(' ') + 1);
+  return lines;
+}
+
+std::vector<std::string> moved_lines(const StepReports& reports) {
+  std::vector<std::pair<Moved, std::vector<int>>> groups;  // in order of the first rank
+  for_each<Moved>(reports, [&](int rank, const Moved& moved) {
+    const auto same = [&](const auto& group) {
+      const Moved& other = group.first;
+      return other.sent == moved.sent && other.messages == moved.messages && other.received == moved.received;
+    };
+    auto group = std::find_if(groups.begin(), groups.end(), same);
+    if (group == groups.end()) group = groups.insert(groups.end(), {moved, {}});
+    group->second.push_back(rank);
+  });
+  std::vector<std::string> lines;
+  for (const auto& [moved, ranks] : groups) {
+    if (moved.messages == 0 && moved.received == 0 && groups.size() == 1) continue;
+    lines.push_back(fmt::format("  {} sent {} in {} {} and received {}",
+                                ranks_text(ranks, static_cast<int>(reports.size())), bytes_text(moved.sent),
+                                moved.messages, moved.messages == 1 ? "message" : "messages",
+                                bytes_text(moved.received)));
+  }
+  return lines;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,167 @@
+#include "sim/ranks/host_link.hpp"
+
+#include <chrono>
+#include <thread>
+
+#ifdef __linux__
+#include <arpa/inet.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <vector>
+#endif
+
+namespace muonwalk::sim {
+
+std::string host_address(int host) { return "10.77.0." + std::to_string(host + 1); }
+
+std::optional<LinkBytes> link_bytes(std::int64_t sent_at_least) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  std::optional<LinkBytes> counted = link_bytes();
+  while (counted && counted->sent < sent_at_least && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    counted = link_bytes();
+  }
+  return counted;
+}
+
+#ifndef __linux__
+
+std::optional<LinkBytes> link_bytes() { return std::nullopt; }
+bool cut_host_link() { return false; }
+bool make_host_link(int) { return false; }
+bool start_host_link(int) { return false; }
+
+#else
+
+namespace {
+
+constexpr char kLink[] = "link0";  // at both ends
+
+// A message of the kernel's netlink: a header, and attributes that may hold others.
+class NetlinkMessage {
+ public:
+  template <class Part>
+  void add(const Part& part) {
+    add(&part, sizeof part);
+  }
+  void add(const void* bytes, std::size_t count) {
+    const char* begin = static_cast<const char*>(bytes);
+    bytes_.insert(bytes_.end(), begin, begin + count);
+    bytes_.resize(NLMSG_ALIGN(bytes_.size()));
+  }
+  void attribute(unsigned short type, const void* bytes, std::size_t count) {
+    attribute(
+        type, [&] { add(bytes, count); }, count);
+  }
+  // One that holds what `inside` adds.
+  void attribute(unsigned short type, const std::function<void()>& inside, std::size_t count = 0) {
+    const std::size_t at = bytes_.size();
+    add(rtattr{0, type});
+    inside();
+    const std::size_t length = count > 0 ? RTA_LENGTH(count) : bytes_.size() - at;
+    reinterpret_cast<rtattr*>(&bytes_[at])->rta_len = static_cast<unsigned short>(length);
+  }
+  // Sends it; true when the kernel has done what it says.
+  bool send() {
+    reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(bytes_.size());
+    const int channel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (channel < 0) return false;
+    alignas(nlmsghdr) char answer[4096];
+    bool done = false;
+    if (::send(channel, bytes_.data(), bytes_.size(), 0) == static_cast<ssize_t>(bytes_.size()) &&
+        recv(channel, answer, sizeof answer, 0) >= static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr)))) {
+      const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
+      done = header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
+    }
+    close(channel);
+    return done;
+  }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+// Asks the kernel something about this host's end of the cable.
+bool ask(unsigned long what, ifreq& request) {
+  const int channel = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (channel < 0) return false;
+  std::strcpy(request.ifr_name, kLink);
+  const bool answered = ioctl(channel, what, &request) == 0;
+  close(channel);
+  return answered;
+}
+
+bool set_up(bool up) {
+  ifreq request = {};
+  if (!ask(SIOCGIFFLAGS, request)) return false;
+  request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+  return ask(SIOCSIFFLAGS, request);
+}
+
+bool set_address(unsigned long what, const std::string& address) {
+  ifreq request = {};
+  sockaddr_in four = {};
+  four.sin_family = AF_INET;
+  inet_pton(AF_INET, address.c_str(), &four.sin_addr);
+  std::memcpy(&request.ifr_addr, &four, sizeof four);
+  return ask(what, request);
+}
+
+}  // namespace
+
+std::optional<LinkBytes> link_bytes() {
+  std::FILE* table = std::fopen("/proc/self/net/dev", "re");
+  if (table == nullptr) return std::nullopt;
+  std::optional<LinkBytes> found;
+  char line[512];
+  while (std::fgets(line, sizeof line, table) != nullptr) {
+    char name[64];
+    long long received = 0, sent = 0;  // the 1st and the 9th number
+    if (std::sscanf(line, " %63[^:]: %lld %*d %*d %*d %*d %*d %*d %*d %lld", name, &received, &sent) == 3 &&
+        std::strcmp(name, kLink) == 0)
+      found = LinkBytes{sent, received};
+  }
+  std::fclose(table);
+  return found;
+}
+
+bool cut_host_link() { return set_up(false); }
+
+bool make_host_link(int other_network) {
+  NetlinkMessage message;
+  nlmsghdr header = {};
+  header.nlmsg_type = RTM_NEWLINK;
+  header.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
+  message.add(header);
+  message.add(ifinfomsg{});
+  message.attribute(IFLA_IFNAME, kLink, sizeof kLink);
+  message.attribute(IFLA_LINKINFO, [&] {
+    message.attribute(IFLA_INFO_KIND, "veth", 4);
+    message.attribute(IFLA_INFO_DATA, [&] {
+      message.attribute(VETH_INFO_PEER, [&] {
+        message.add(ifinfomsg{});
+        message.attribute(IFLA_IFNAME, kLink, sizeof kLink);
+        message.attribute(IFLA_NET_NS_FD, &other_network, sizeof other_network);
+      });
+    });
+  });
+  return message.send();
+}
+
+bool start_host_link(int host) {
+  return set_address(SIOCSIFADDR, host_address(host)) && set_address(SIOCSIFNETMASK, "255.255.255.0") && set_up(true);
+}
+
+#endif
+
+}  // namespace muonwalk::sim

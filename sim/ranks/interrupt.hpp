@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "sim/terminal/end_on_signals.hpp"
+
+namespace muonwalk::sim {
+
+/// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT) kills every registered rank, waits for their end, says so on
+/// standard error in the name of `program`, and exits with 3 (end_on_signals). An exception that a library throws in a
+/// thread of its own, where nobody can catch it, ends the program in the same way, with what it says. To be called by
+/// the main thread.
+void handle_interrupts(const std::string& program);
+
+/// Ends the program as an interrupt does, with `sentence` in its place; from any thread.
+[[noreturn]] void end_program(const std::string& sentence);
+
+/// Adds or removes the process of a rank that has to end with the program.
+/// @{
+void register_rank_process(pid_t pid);
+void forget_rank_process(pid_t pid);
+/// @}
+
+/// In the process of a rank: Ctrl-C reaches it too, but ending the run is the parent's work.
+void leave_interrupts_to_the_parent();
+
+}  // namespace muonwalk::sim

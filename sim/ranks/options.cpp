@@ -1,0 +1,178 @@
+#include "sim/ranks/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "sim/transport/nccl_device.hpp"
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// All paths that the command line names.
+std::vector<NamedPath> named_paths(const LessonInfo& info, const Options& options) {
+  const bool pictures = !options.svg_path.empty() && options.svg_path.back() == '/';
+  std::vector<NamedPath> paths = {
+      {"--record", options.record_file, PathUse::writes, "", ""},
+      {"--svg", options.svg_path, pictures ? PathUse::writes_into : PathUse::writes, "", ".svg"},
+      {"--trace", options.trace_file, PathUse::writes, "", ""},
+      {"--trace-per-rank", options.trace_folder, PathUse::writes_into, "rank_", ".json"}};
+  for (const LessonOption& option : info.options) {
+    if (const auto* one = std::get_if<std::string*>(&option.target))
+      paths.push_back({option.name, **one, option.use, "", ""});
+    if (const auto* several = std::get_if<std::vector<std::string>*>(&option.target))
+      for (const std::string& path : **several) paths.push_back({option.name, path, option.use, "", ""});
+  }
+  return paths;
+}
+
+void require_bearable(const LessonInfo& info, const Options& options) {
+  const Grid& grid = options.grid;
+  const long ranks = long{grid.dp()} * grid.tp() * grid.pp();
+  if (plans_only(info) && ranks > kMostPlannedRanks)
+    throw UsageError(fmt::format("--dp {} --tp {} --pp {} asks for {} ranks, but plans are made for at most {}",
+                                 grid.dp(), grid.tp(), grid.pp(), ranks, kMostPlannedRanks));
+  if (plans_only(info)) return;
+  if (ranks > kMostRanks)
+    throw UsageError(fmt::format(
+        "--dp {} --tp {} --pp {} asks for {} ranks, more than one machine should bear; at most {} "
+        "work, for example --dp {} --tp {} --pp 1",
+        grid.dp(), grid.tp(), grid.pp(), ranks, kMostRanks, std::min(grid.dp(), 8), std::min(grid.tp(), 8)));
+  const bool threads_over_gloo = options.world == WorldKind::threads && options.transport != TransportKind::memory;
+  if (threads_over_gloo && ranks > 16)
+    throw UsageError(
+        fmt::format("--world threads --transport {} with {} ranks would need more sockets than one process "
+                    "may open; try --transport memory, or --world processes",
+                    transport_name(options.transport), ranks));
+  if (options.fault.kind != Fault::Kind::none && (options.fault.rank < 0 || options.fault.rank >= ranks))
+    throw UsageError(
+        fmt::format("--fault names rank {}, but the ranks of this run are 0 to {}", options.fault.rank, ranks - 1));
+  if (options.world == WorldKind::threads && options.fault.kind != Fault::Kind::none &&
+      options.fault.kind != Fault::Kind::raise)
+    throw UsageError(
+        "--fault with --world threads can only throw, because ranks that are threads die together; "
+        "use --fault throw:RANK:STEP, or --world processes");
+}
+
+// Grids of as many ranks as there are: the lesson's TP where it divides them, and DP alone.
+std::string grids_of(int ranks, const Grid& grid) {
+  const std::string plain = fmt::format("--dp {} --tp 1 --pp 1", ranks);
+  if (grid.tp() == 1 || ranks % grid.tp() != 0) return plain;
+  return fmt::format("--dp {} --tp {} --pp 1, or {}", ranks / grid.tp(), grid.tp(), plain);
+}
+
+// A launcher has started so many processes, and each of them is a rank.
+void require_launched_grid(const LessonInfo& info, const Options& options) {
+  const Launch& launch = *options.launch;
+  if (options.world == WorldKind::threads)
+    throw UsageError(
+        fmt::format("--world threads keeps all ranks in one process, but this one is rank {} of {} ({}); start the "
+                    "program by itself for that, or leave --world out",
+                    launch.rank, launch.world_size, launch.told_by));
+  if (plans_only(info) || launch.world_size == options.grid.size()) return;
+  const std::string started = launch.by_hand ? fmt::format("--world-size {} means", launch.world_size)
+                                             : fmt::format("{} has started", launch.launcher);
+  throw UsageError(
+      fmt::format("{} {} {}, but {} is a layout of {}{}; start {}, or try {}", started, launch.world_size,
+                  launch.world_size == 1 ? "process" : "processes", options.grid.text(), options.grid.size(),
+                  options.grid_given ? "" : fmt::format(", which is what {} takes unless told otherwise", info.name),
+                  options.grid.size(), grids_of(launch.world_size, options.grid)));
+}
+
+}  // namespace
+
+bool may_plan_only(const LessonInfo& info) { return info.plans_only != nullptr || info.plans_of != nullptr; }
+
+bool plans_only(const LessonInfo& info) {
+  return (info.plans_only != nullptr && *info.plans_only) || (info.plans_of != nullptr && !info.plans_of->empty());
+}
+
+const char* transport_name(TransportKind transport) {
+  switch (transport) {
+    case TransportKind::gloo:
+      return "gloo";
+    case TransportKind::memory:
+      return "memory";
+    case TransportKind::nccl:
+      return "nccl";
+  }
+  return "";
+}
+
+void require_transport(const LessonInfo& info, const Options& options) {
+  if (options.transport != TransportKind::nccl || plans_only(info)) return;
+  // Who starts processes by hand does not say how many of them are on this host.
+  const bool known = !options.launch || !options.launch->by_hand;
+  require_nccl(known ? options.ranks_on_this_host() : 1, options.launch.has_value());
+}
+
+std::string lesson_number(const LessonInfo& info) {
+  return info.name.rfind("lesson_", 0) == 0 && info.name.size() > 9 ? info.name.substr(7, 2) : "";
+}
+
+Seat Options::seat(int rank) const {
+  Seat seat;
+  seat.place = grid.place(rank);
+  seat.grid = grid;
+  seat.threads = threads_per_rank();
+  seat.seed = seed;
+  seat.precision = precision;
+  seat.products = products;
+  seat.bug_switched_on = bug;
+  return seat;
+}
+
+int Options::threads_per_rank() const {
+  if (threads > 0) return threads;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::max(1, cores / ranks_on_this_host());
+}
+
+std::string range_complaint(long value, long least, long most) {
+  if (value < least) return fmt::format("{} is too small; it takes a whole number of at least {}", value, least);
+  if (value > most)
+    return fmt::format("{} is too much for one machine; it takes a whole number from {} to {}", value, least, most);
+  return "";
+}
+
+void require_known_bug(const LessonInfo& info, const std::string& bug) {
+  std::vector<std::string> names;
+  for (const Bug& known : info.bugs) {
+    if (known.name == bug) return;
+    names.push_back(known.name);
+  }
+  throw UsageError(fmt::format("--bug {} is not a planted bug of {}; {}", as_typed(bug), info.name,
+                               names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "))));
+}
+
+void require_valid(const LessonInfo& info, const Options& options) {
+  if (options.verbose < 0 || options.verbose > 2)
+    throw UsageError(fmt::format("--verbose {} is not known; it takes 0, 1 or 2", options.verbose));
+  if (!(options.timeout_seconds >= 0.1) || options.timeout_seconds > 86400)
+    throw UsageError(
+        fmt::format("--timeout {} makes no sense; it takes seconds from 0.1 to 86400", options.timeout_seconds));
+  const auto require_between = [](const char* option, int value, int most) {
+    const std::string complaint = range_complaint(value, 1, most);
+    if (!complaint.empty()) throw UsageError(fmt::format("{} {}", option, complaint));
+  };
+  if (options.threads != 0) require_between("--threads", options.threads, kMostThreads);
+  require_between("--trace-events", options.trace_events, kMostTraceEvents);
+  require_distinct_files(named_paths(info, options));
+  if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
+    throw UsageError(
+        "--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
+  if (!options.bug.empty()) require_known_bug(info, options.bug);
+  const std::string& svg = options.svg_path;
+  const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;
+  if (!svg.empty() && svg.back() != '/' && !picture)
+    throw UsageError(fmt::format(
+        "--svg {} is neither a picture nor a folder; try --svg {}, or --svg {} for all that the lesson draws",
+        as_typed(svg), as_typed(svg + ".svg"), as_typed(svg + "/")));
+  require_bearable(info, options);
+  if (options.launch) require_launched_grid(info, options);
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,75 @@
+#include "sim/ranks/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+Progress::Progress(int ranks) : ranks_(ranks) {
+  void* memory = mmap(nullptr, sizeof(ProgressSlot) * static_cast<std::size_t>(ranks), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw RunError("the memory that ranks share with their parent could not be mapped");
+  slots_ = static_cast<ProgressSlot*>(memory);
+  for (int rank = 0; rank < ranks; ++rank) {
+    new (&slots_[rank]) ProgressSlot;
+    slots_[rank].stage = ProgressSlot::Stage::starting;
+    slots_[rank].signs = 0;
+    slots_[rank].waits_for = ProgressSlot::kNobody;
+    slots_[rank].waits_in = CollectiveKind::barrier;
+    enter_step(rank, "rendezvous");
+  }
+}
+
+Progress::~Progress() { munmap(slots_, sizeof(ProgressSlot) * static_cast<std::size_t>(ranks_)); }
+
+void Progress::enter_step(int rank, const std::string& title) {
+  char* text = slots_[rank].step;
+  const std::size_t length = std::min(title.size(), sizeof slots_[rank].step - 1);
+  std::copy_n(title.begin(), length, text);
+  text[length] = '\0';
+  ++slots_[rank].signs;
+}
+
+std::string Progress::step(int rank) const { return slots_[rank].step; }
+
+std::string Progress::cycle(bool hopeless) const {
+  constexpr std::size_t kNamed = 8;  // of a longer cycle only the first ranks are named
+  for (int first = 0; first < ranks_; ++first) {
+    std::vector<int> path(1, first);
+    for (int next = slots_[first].waits_for; next > first; next = slots_[next].waits_for) {
+      if (std::find(path.begin(), path.end(), next) != path.end()) break;
+      path.push_back(next);
+    }
+    if (slots_[path.back()].waits_for != first || path.size() < 2) continue;
+    std::string text = fmt::format("rank {} waits in ", first);
+    bool sends = false, messages = false, collectives = false;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const CollectiveKind kind = slots_[path[i]].waits_in;
+      const bool message = kind == CollectiveKind::send || kind == CollectiveKind::recv;
+      sends = sends || kind == CollectiveKind::send;
+      messages = messages || message;
+      collectives = collectives || !message;
+      if (i == kNamed) text += fmt::format("and so on around {} ranks", path.size());
+      if (i >= kNamed) continue;
+      const int next = i + 1 < path.size() ? path[i + 1] : first;
+      text += fmt::format("{} for rank {}", collective_name(kind), next);
+      if (i + 1 < path.size()) text += i + 1 < kNamed ? ", which waits in " : ", ";
+    }
+    if (hopeless && !sends && !(messages && collectives)) continue;
+    if (messages && collectives) return "the ranks do not make the same calls: " + text;
+    if (sends)
+      text +=
+          "; a send returns when its receiver has taken the message, so ranks that send to each other post it with "
+          "isend, call recv, and then wait for the isend";
+    return text;
+  }
+  return "";
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/ranks/options.hpp"
+#include "sim/ranks/rank.hpp"
+#include "sim/ranks/rank_groups.hpp"
+#include "sim/ranks/reports.hpp"
+
+namespace muonwalk::sim {
+
+/// What a step does on one rank.
+using RankBody = std::function<void(Rank&)>;
+
+/// Runs steps on one rank and keeps what the rank said; the same for a rank that is a process and one that is a thread.
+class RankSession {
+ public:
+  /// The session of rank `rank` with its connected groups. `progress` must outlive it.
+  RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress);
+
+  /// Runs the body as step number `step` (counted from 1; 0 for a hand-over) and returns its records. Exceptions pass
+  /// through. A fault that was asked for happens here, before the body.
+  std::vector<Report> run(int step, const std::string& title, const RankBody& body);
+
+  /// The rank's communicators and counters.
+  RankGroups& groups() { return *groups_; }
+
+ private:
+  Options options_;
+  std::unique_ptr<RankGroups> groups_;
+  Progress* progress_;
+  Rank rank_;
+};
+
+/// The ranks of one run. There are two kinds of world; a lesson can't tell them apart.
+///
+/// Processes: the constructor forks a process for each rank, and from there on the parent and all ranks go through the
+/// same program. In a rank, `step` runs the body on that one rank; in the parent it waits for the ranks and returns
+/// what they said. The parent is not a rank. It forks before it has a thread or a socket of its own.
+///
+/// Threads: `step` runs the body on all ranks at once, a thread each, and the threads end before it returns.
+class World {
+ public:
+  virtual ~World() = default;
+
+  /// True in the parent and checks; false in a process that is a rank.
+  virtual bool reporting() const = 0;
+
+  /// Runs a step on the ranks of this process. Where reporting() holds, returns every rank's records in rank order.
+  /// Throws RunError that names the rank, the step and the cause when a rank fails; no rank is left by then. UsageError
+  /// when a rank refused its input.
+  StepReports step(const std::string& title, const RankBody& body) { return run(title, body, ++steps_); }
+
+  /// The same for what is not a step of the lesson, such as handing over results: it has no number, and no fault that
+  /// was asked for happens in it.
+  StepReports hand_over(const std::string& title, const RankBody& body) { return run(title, body, 0); }
+
+  /// In the parent, when nothing more is to be done: lets the ranks go. Throws RunError when one of them
+  /// went on to a step that the parent never came to, or does not end.
+  virtual void finish() {}
+
+  /// The number of the last step.
+  int steps() const { return steps_; }
+
+ protected:
+  /// Does what `step` (numbers count from 1) and `hand_over` (0) promise, in this kind of world.
+  virtual StepReports run(const std::string& title, const RankBody& body, int step) = 0;
+
+ private:
+  int steps_ = 0;
+};
+
+/// Starts the ranks and connects their groups.
+std::unique_ptr<World> start_world(const Options& options);
+
+class LaunchedRun;
+
+/// Starts the rank of this process, and in the parent connects with all others (launched_run.hpp). In an agent, it
+/// returns when the ranks have ended.
+std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run);
+
+/// The same for one kind of world, whatever Options::world says.
+/// @{
+std::unique_ptr<World> start_process_world(const Options& options);
+std::unique_ptr<World> start_thread_world(const Options& options);
+/// @}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "src/layout/grid.hpp"
+
+namespace muonwalk {
+
+/// The grid as text: a box per rank, one panel per pipeline stage, dp counted down and tp across, and below it the
+/// groups of all three kinds with their ranks. At most `columns` characters wide: panels that do not fit stand below
+/// each other, and a TP dimension too wide for a line is cut into several panels. Throws std::invalid_argument for less
+/// than 60 columns.
+std::string grid_map_text(const Grid& grid, int columns = 96);
+
+/// The same as an SVG picture: the grid three times, once a kind of group, with the ranks of a group in one colour. It
+/// carries a title and a description for readers who can't see it, and its own colours (sim/replay/palette.hpp) for
+/// light and dark.
+std::string grid_map_svg(const Grid& grid);
+
+}  // namespace muonwalk

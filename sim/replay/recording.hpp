@@ -1,0 +1,103 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/layout/grid.hpp"
+#include "src/numerics/matrix.hpp"
+
+namespace muonwalk::sim {
+
+/// Elements of a flat block that are those of a parameter: a flat buffer holds several, and padding between them.
+struct RecordedSpan {
+  int tensor = 0;   ///< index into Recording::tensors: the parameter
+  Index begin = 0;  ///< the half-open range [begin, end) of the block's own elements
+  Index end = 0;    ///< likewise
+  Index first = 0;  ///< which element of the parameter is the first: row-major, in the rank's TP slice of the matrix
+};
+
+/// Something that a rank showed in a step: a matrix or a flat array, and which part of a whole it is.
+struct RecordedBlock {
+  std::string name;                          ///< as shown: "down, as it arrived"
+  int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
+  Index rows = 0;                            ///< its own shape, not the whole's
+  Index cols = 0;                            ///< likewise
+  bool flat = false;                         ///< a flat array of `cols` elements, without rows
+  long long bytes = 0;                       ///< of its elements
+  std::string unit;                          ///< "rows", "columns" or "elements"; "" for the whole
+  Index begin = 0;                           ///< the half-open range [begin, end) of `of` units of the whole
+  Index end = 1;                             ///< likewise
+  Index of = 1;                              ///< how many units the whole has
+  std::optional<std::vector<float>> values;  ///< row-major; none of what is too large, or has no values
+  std::optional<std::string> digest;         ///< 16 hex digits of all values; none of what has no values
+  std::optional<std::string> note;           ///< what the rank said of it
+  std::vector<int> from;                     ///< tensors that it was made of, besides its own
+  /// Of a flat buffer: the parameters in it, in order, none over another; what is in no span is padding. None: all
+  /// elements are its own tensor's.
+  std::optional<std::vector<RecordedSpan>> spans;
+};
+
+/// One message, as its sender handed it to the transport.
+struct RecordedMove {
+  int from = 0;            ///< the sender, a rank of the world
+  int to = 0;              ///< the receiver, a rank of the world
+  std::string group;       ///< "tp"
+  std::string collective;  ///< "all_gather"
+  std::string type;        ///< "float32"
+  long long elements = 0;  ///< of `type`
+  long long bytes = 0;     ///< without headers
+  int call = 0;            ///< numbers the sender's calls in the step, counted from 0
+};
+
+/// One step: what the ranks showed and said when it had ended, and what they sent meanwhile.
+struct RecordedStep {
+  int number = 1;                                 ///< its place in the recording, counted from 1
+  std::string title;                              ///< as printed
+  std::vector<std::string> lines;                 ///< as printed, up to the next step
+  std::vector<std::vector<RecordedBlock>> holds;  ///< [rank]
+  std::vector<std::vector<std::string>> says;     ///< [rank]
+  std::vector<RecordedMove> moves;                ///< by sender, in the order in which it sent
+};
+
+/// One rank: its number, its label on the screen, its coordinates in the grid.
+struct RecordedRank {
+  std::string label;  ///< "rank 3  dp 1 tp 1"
+  Place place;        ///< its number and its coordinates
+};
+
+/// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
+/// name tells it from others: "w" and "w, orthogonalized" are the same tensor at two moments.
+/// Parameters of a layout have the palette's colours in the layout's order, as on maps, and other tensors in the order
+/// in which they were first shown. A buffer has no colour: what is seen of it are its parameters.
+struct RecordedTensor {
+  std::string name;           ///< "w"
+  std::optional<int> colour;  ///< index into the palette's colours of tensors; none of what is shown only with spans
+};
+
+/// A lesson's run, as far as the player on its page can replay it. It holds plain data and knows no rank, so that it is
+/// the same for processes and for threads.
+struct Recording {
+  std::string name;                     ///< "lesson_05_tp_gather"
+  std::string number;                   ///< "05"
+  std::string title;                    ///< "TP gather"
+  std::string question;                 ///< the lesson's
+  std::string heading;                  ///< the first line that is printed
+  Grid grid;                            ///< of the run
+  std::string precision;                ///< "fp32"
+  std::vector<RecordedRank> ranks;      ///< all of the grid, in order
+  std::vector<RecordedTensor> tensors;  ///< in the order in which they were first shown
+  std::vector<RecordedStep> steps;      ///< in order
+  std::vector<std::string> before;      ///< lines printed before the first step
+  std::vector<std::string> after;       ///< lines printed after the last step
+  bool ok = false;                      ///< every check held
+};
+
+/// The most elements of which a recording keeps the values; of more it keeps the digest.
+constexpr Index kMostRecordedValues = 1024;
+
+/// The recording as JSON, the format "muonwalk-recording" version 1, with a newline at its end. Floats have as many
+/// digits as it takes to read the same bits again; NaN and infinities are the words "nan", "inf" and "-inf".
+std::string recording_json(const Recording& recording);
+
+}  // namespace muonwalk::sim

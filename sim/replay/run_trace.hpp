@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/replay/span_buffer.hpp"
+#include "src/layout/grid.hpp"
+
+namespace muonwalk::sim {
+
+/// A matrix that a run trains, by its full shape.
+struct TrainedMatrix {
+  std::string name;  ///< the parameter's
+  Index rows = 0;    ///< before TP
+  Index cols = 0;    ///< before TP
+};
+
+/// One rank of a traced run.
+struct RankTrace {
+  std::string label;               ///< "rank 3 (dp 1, tp 1)"
+  std::vector<Group> groups;       ///< that Span::group numbers; this rank is in no group without ranks
+  std::vector<std::string> names;  ///< of steps and phases
+  std::vector<Span> spans;         ///< in the order in which they began
+  std::int64_t dropped = 0;        ///< entries that had no room
+  std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
+  Ledger ledger;                   ///< what the rank sent in all, as the transports counted it
+};
+
+/// A traced run: what its ranks recorded, and what was asked for.
+struct RunTrace {
+  std::string name;                       ///< "lesson_09_full_step"
+  std::string title;                      ///< "The full step"
+  Grid grid;                              ///< of its ranks
+  std::string precision;                  ///< "fp32"
+  std::string backend;                    ///< "gloo", "memory"
+  std::vector<TrainedMatrix> parameters;  ///< that it trains, as LessonCore::trains was told
+  std::int64_t began_ns = 0;              ///< time 0 of the trace, on the clock of the spans
+  std::vector<RankTrace> ranks;           ///< [rank]
+  bool ok = true;                         ///< the run's checks held
+};
+
+/// A slice of a rank's own thread.
+struct ComputationSlice {
+  std::int64_t begin_ns = 0;  ///< on the clock of the spans
+  std::int64_t end_ns = 0;    ///< on the clock of the spans
+  std::string name;           ///< as the trace shows it
+};
+
+/// What a rank did by itself: within its steps, all time in which it was not in a call; named by the phase, or else by
+/// the step, and cut where these begin and end. What came after an entry that had no room is left out, as it may have
+/// been a call. In the order of time.
+std::vector<ComputationSlice> computation_of(const RankTrace& rank);
+
+/// True for the title of a step of the optimizer, "optimizer step 3" or "training step 3". Other steps of a lesson
+/// prepare, or show one part of such a step.
+bool is_optimizer_step(const std::string& title);
+
+/// The ranks of a group: "[0, 2]", as PyTorch writes them.
+std::string group_ranks_text(const Group& group);
+
+}  // namespace muonwalk::sim

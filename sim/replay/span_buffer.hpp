@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/replay/span.hpp"
+#include "src/numerics/memory_meter.hpp"
+
+namespace muonwalk::sim {
+
+/// What a rank keeps of its run by default: 5 MB.
+constexpr int kTraceEvents = 1 << 16;
+
+/// What one rank did in some time, as its SpanBuffer hands it over.
+struct SpanBatch {
+  std::vector<Span> spans;         ///< in the order in which they began; all have ended
+  std::vector<std::string> names;  ///< all names so far
+  std::int64_t dropped = 0;        ///< entries so far that had no room
+  std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
+};
+
+/// Records what one rank does, for a trace: steps, their phases, calls on communicators, and messages. It holds
+/// `capacity` entries and no more, in the whole run; those that have no room are counted. A rank is one thread, so
+/// there is no lock.
+class SpanBuffer {
+ public:
+  /// `memory` is asked how much the rank holds, and must outlive the buffer.
+  SpanBuffer(std::size_t capacity, const MemoryMeter& memory) : room_(capacity), memory_(&memory) {}
+
+  /// What an entry without room is called; closing it does nothing.
+  static constexpr std::ptrdiff_t kNoRoom = -1;
+
+  /// Begins an entry; `close` ends it. The later ones end first.
+  /// @{
+  std::ptrdiff_t open_step(const std::string& title) { return open_named(SpanKind::step, title); }
+  std::ptrdiff_t open_phase(const std::string& name) { return open_named(SpanKind::phase, name); }
+  /// @}
+  /// Messages belong to the call that is open. `group` is the group's number among the rank's groups.
+  std::ptrdiff_t open_call(int group, const Call& call);
+  /// Ends what open_step, open_phase or open_call began and gave this number.
+  void close(std::ptrdiff_t entry);
+
+  /// A message of the open call, which has just ended, to or from `peer`, a rank of the world.
+  void message(int group, const Call& call, const Message& message, int peer);
+
+  /// Hands over what was recorded since the last time. Everything must be closed.
+  SpanBatch take();
+
+  /// Nanoseconds on the clock of all spans.
+  static std::int64_t now_ns();
+
+ private:
+  std::ptrdiff_t open(const Span& span);
+  std::ptrdiff_t open_named(SpanKind kind, const std::string& name);
+
+  std::size_t room_;
+  const MemoryMeter* memory_;
+  std::vector<Span> spans_;
+  std::vector<std::string> names_;
+  std::ptrdiff_t open_call_ = kNoRoom;
+  std::int64_t dropped_ = 0;
+  std::int64_t full_since_ns_ = 0;
+};
+
+}  // namespace muonwalk::sim

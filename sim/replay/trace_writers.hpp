@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sim/replay/run_trace.hpp"
+#include "src/io/file_beside.hpp"
+
+namespace muonwalk::sim {
+
+/// A Chrome trace that is being written: an object of some fields and, at its end, the array of events, one per line.
+/// The file takes its place with `commit`, whole or not at all. Throws UsageError as FileBeside does.
+class TraceFileWriter {
+ public:
+  /// `fields` are what stands beside the events: `"key":value,"key":value`.
+  TraceFileWriter(const std::string& path, const std::string& fields);
+
+  /// The same into `text`, which must outlive the writer; it has no place to take.
+  TraceFileWriter(std::string* text, const std::string& fields);
+
+  /// One event, a JSON object.
+  void event(const std::string& json);
+  /// A complete event, [begin_ns, end_ns) since the beginning of the trace. `arguments` are what its "args" hold:
+  /// `"key":value,"key":value`.
+  void slice(int process, int thread, const char* category, const std::string& name, std::int64_t begin_ns,
+             std::int64_t end_ns, const std::string& arguments = "");
+  /// What a process is called, or a thread (`what` is "process" or "thread"), and its place among the others.
+  void name(const char* what, int process, int thread, const std::string& text, int place);
+  /// All events were written.
+  void finish();
+  /// Puts the finished file in its place.
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  void begin(const std::string& fields);
+  void flush();
+
+  std::optional<FileBeside> file_;
+  std::string* text_ = nullptr;
+  std::string unwritten_;
+  bool first_ = true;
+};
+
+/// Nanoseconds as microseconds: "12.345".
+std::string microseconds_text(std::int64_t ns);
+
+/// The name in quotes, as JSON has it and a reader of the trace can see it (visible_name).
+std::string quoted(const std::string& text);
+
+/// Writes all ranks of a run into one Chrome trace, for chrome://tracing, Perfetto and muonwalk-trace, whole or not at
+/// all. TraceDialect (tools/trace/event.hpp) says which events it has; those of no duration are, besides names and the
+/// order of rows:
+///   - an arrow for each message, from the moment in which the sender hands it over to the one in which the receiver's
+///     exchange is done; only where both ends were recorded;
+///   - counters: "bytes sent" since the start, after each call; "elements held" in matrices and flat buffers, at the
+///     beginning and the end of whatever was recorded (what is held in between for a shorter time is not seen).
+/// Throws UsageError as FileBeside does.
+void write_chrome_trace(const std::string& path, const RunTrace& run);
+
+/// What write_chrome_trace writes.
+std::string chrome_trace_text(const RunTrace& run);
+
+/// Writes one rank of a run as torch.profiler writes a rank, so that tools for such traces can read it, for example
+/// HolisticTraceAnalysis. Those tools look at a device; here the processor stands in for it:
+///   - "kernel" on stream 7: what the rank did by itself (computation_of), and on stream 20: its calls, which are named
+///   as
+///     PyTorch names collectives on a CPU, "gloo:all_gather", also where threads talk through memory;
+///   - "user_annotation" on the host: steps of the optimizer as "ProfilerStep#3", other steps and phases by their
+///   names; one
+///     that begins with "optimizer" as "Optimizer.step#…";
+///   - "gpu_user_annotation": the same names, on each stream from their first to their last kernel.
+/// The file is finished but not yet committed, so that those of all ranks can take their places together. Throws
+/// UsageError as FileBeside does.
+std::unique_ptr<TraceFileWriter> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank);
+
+}  // namespace muonwalk::sim

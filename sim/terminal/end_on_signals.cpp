@@ -1,0 +1,118 @@
+#include "sim/terminal/end_on_signals.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <initializer_list>
+
+#include "sim/terminal/progress_line.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// A handler may touch little more than this: fixed memory, and what the system allows it to call.
+char last_words[256];
+char words_of_request[256];
+std::atomic<std::atomic<int>*> request{nullptr};
+pthread_t main_thread;
+std::atomic<pthread_t> ends_the_program{};
+void (*before_end)() = nullptr;
+constexpr std::initializer_list<int> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+// The system picks any thread. Only the main one knows when an interrupt has to wait (InterruptHold).
+bool handed_to_main_thread(int number) {
+  if (pthread_equal(pthread_self(), main_thread) != 0) return false;
+  pthread_kill(main_thread, number);
+  return true;
+}
+
+// The first of the signals that may ask, and every SIGTERM.
+bool is_a_request(int number) {
+  std::atomic<int>* asked = request;
+  if (asked == nullptr || (number != SIGINT && number != SIGTERM)) return false;
+  if (asked->exchange(1) != 0) return number == SIGTERM;
+  const int before = errno;  // of whatever was interrupted, and goes on
+  clear_progress_line();
+  const bool heard = write(STDERR_FILENO, words_of_request, std::strlen(words_of_request)) >= 0;
+  static_cast<void>(heard);  // the request counts all the same
+  errno = before;
+  return true;
+}
+
+void end_everything(int number) {
+  if (!handed_to_main_thread(number) && !is_a_request(number)) end_with(last_words);
+}
+
+void die_of(int number) {
+  remove_unfinished();
+  clear_progress_line();
+  signal(number, SIG_DFL);
+  raise(number);  // comes when the handler has returned
+}
+
+sigset_t end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kSignals) sigaddset(&set, number);
+  return set;
+}
+
+}  // namespace
+
+void end_with(const char* sentence) {
+  // Two threads may have a reason to end at once, as event loops do that meet the same stranger: the first one's
+  // counts.
+  pthread_t nobody{};
+  if (!ends_the_program.compare_exchange_strong(nobody, pthread_self()) && pthread_equal(nobody, pthread_self()) == 0)
+    while (true) pause();
+  if (before_end != nullptr) before_end();
+  remove_unfinished();
+  clear_progress_line();
+  if (write(STDERR_FILENO, sentence, std::strlen(sentence)) < 0) _exit(3);  // nobody hears it; the end is the same
+  _exit(3);
+}
+
+void end_on_signals(const std::string& sentence, void (*first)()) {
+  std::strncpy(last_words, (sentence + "\n").c_str(), sizeof last_words - 1);
+  before_end = first;
+  main_thread = pthread_self();
+  struct sigaction action {};
+  action.sa_handler = end_everything;
+  action.sa_flags = SA_RESTART;
+  action.sa_mask = end_signals();
+  for (int number : kSignals) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // under nohup, a hangup stays ignored
+  }
+  action.sa_handler = die_of;
+  struct sigaction before {};
+  sigaction(SIGPIPE, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGPIPE, &action, nullptr);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+void take_requests(std::atomic<int>& asked, const std::string& sentence) {
+  const InterruptHold hold;
+  std::strncpy(words_of_request, (sentence + "\n").c_str(), sizeof words_of_request - 1);
+  request = &asked;
+}
+
+void take_no_requests(const std::atomic<int>& asked) {
+  const InterruptHold hold;
+  if (request == &asked) request = nullptr;
+}
+
+void end_without_a_word() { last_words[0] = '\0'; }
+
+void ignore_end_signals() {
+  for (int number : kSignals) signal(number, SIG_IGN);
+}
+
+InterruptHold::InterruptHold() : SignalHold(kSignals) {}
+
+}  // namespace muonwalk::sim

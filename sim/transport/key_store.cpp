@@ -1,0 +1,228 @@
+#include "sim/transport/key_store.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_key_bytes = 118;
+constexpr std::size_t max_reason_bytes = 200;
+constexpr std::size_t bells = 256;  // a power of two
+
+// What has become of an entry.
+enum EntryState : std::uint32_t {
+  kUnwritten,  // it is empty, or its writer is not done
+  kWritten,    // there is a value
+  kRefused,    // somebody who waited for it has given up: it may not be written any more
+};
+
+// All of the key store starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step
+// that two ranks may compete for), filled, and then given its state; from then on it never changes.
+struct Entry {
+  std::atomic<std::uint64_t> hash;
+  std::atomic<std::uint32_t> state;
+  std::uint32_t value_bytes;
+  std::uint16_t key_bytes;
+  char key[max_key_bytes];
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
+              "the board is shared by processes, so its atomics must not hide a lock");
+
+// FNV-1a. Never 0, which means "empty".
+std::uint64_t hash_of(const std::string& key) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash == 0 ? 1 : hash;
+}
+
+// Sleeps until the bell no longer shows `seen`, at most until the deadline. May return early.
+void sleep_on(std::atomic<std::uint32_t>& bell, std::uint32_t seen, Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+  if (left <= 0) return;
+#if defined(__linux__)
+  timespec limit = {};
+  limit.tv_sec = static_cast<time_t>(left / 1000000000);
+  limit.tv_nsec = static_cast<long>(left % 1000000000);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAIT, seen, &limit, nullptr, 0);
+#else
+  if (bell.load() == seen) std::this_thread::sleep_for(std::chrono::microseconds(200));
+#endif
+}
+
+void ring(std::atomic<std::uint32_t>& bell) {
+  bell.fetch_add(1);
+#if defined(__linux__)
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&bell), FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+#endif
+}
+
+}  // namespace
+
+struct KeyStore::Shared {
+  std::size_t entries;
+  std::size_t value_bytes;
+  Secret secret;
+  std::atomic<std::uint32_t> given_up;  // 0: no, 1: the reason is being written, 2: it is there
+  char reason[max_reason_bytes + 1];
+  // A waiting rank sleeps on the bell of its key's hash, so that a new key wakes only those who may want it.
+  std::atomic<std::uint32_t> bell[bells];
+
+  Entry* entry(std::size_t i) { return reinterpret_cast<Entry*>(this + 1) + i; }
+  char* value(std::size_t i) { return reinterpret_cast<char*>(entry(entries)) + i * value_bytes; }
+  std::atomic<std::uint32_t>& bell_of(std::uint64_t hash) { return bell[(hash >> 32) & (bells - 1)]; }
+
+  bool holds(std::size_t i, std::uint64_t hash, const std::string& key) {
+    Entry& candidate = *entry(i);
+    return candidate.hash.load() == hash && candidate.state.load(std::memory_order_acquire) != kUnwritten &&
+           candidate.key_bytes == key.size() && std::memcmp(candidate.key, key.data(), key.size()) == 0;
+  }
+
+  // The entry of a key that was written or refused; `entries` when there is none (yet).
+  std::size_t find(std::uint64_t hash, const std::string& key) {
+    for (std::size_t probe = 0; probe < entries; ++probe) {
+      const std::size_t i = (hash + probe) % entries;
+      if (holds(i, hash, key)) return i;
+      if (entry(i)->hash.load() == 0) return entries;
+    }
+    return entries;
+  }
+
+  // Claims the key's entry for the caller, who then writes or refuses it. None when somebody else has claimed it.
+  std::optional<std::size_t> claim(std::uint64_t hash, const std::string& key) {
+    for (std::size_t probe = 0; probe < entries; ++probe) {
+      const std::size_t i = (hash + probe) % entries;
+      std::uint64_t found = 0;
+      if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
+      // Equal hashes of different keys are possible but never seen; one without a state is taken for the same key.
+      if (found == hash && (entry(i)->state.load(std::memory_order_acquire) == kUnwritten || holds(i, hash, key)))
+        return std::nullopt;
+    }
+    throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
+                   " keys; make the board larger");
+  }
+
+  // Fills a claimed entry.
+  void finish(std::size_t i, std::uint64_t hash, const std::string& key, EntryState state) {
+    Entry& mine = *entry(i);
+    mine.key_bytes = static_cast<std::uint16_t>(key.size());
+    std::memcpy(mine.key, key.data(), key.size());
+    mine.state.store(state, std::memory_order_release);
+    ring(bell_of(hash));
+  }
+};
+
+KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
+  mapped_bytes_ = sizeof(Shared) + entries * (sizeof(Entry) + value_bytes);
+  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw RunError("a board of " + std::to_string(mapped_bytes_) + " bytes can't be mapped: " + std::strerror(errno));
+  }
+  shared_ = static_cast<Shared*>(memory);
+  shared_->entries = entries;
+  shared_->value_bytes = value_bytes;
+  try {
+    shared_->secret = random_bytes();
+  } catch (...) {
+    munmap(shared_, mapped_bytes_);
+    throw;
+  }
+}
+
+KeyStore::~KeyStore() { munmap(shared_, mapped_bytes_); }
+
+void KeyStore::set(const std::string& key, const std::vector<char>& value) {
+  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes) {
+    throw RunError("the key \"" + key + "\" with a value of " + std::to_string(value.size()) +
+                   " bytes does not fit on the board, which takes keys of " + std::to_string(max_key_bytes) +
+                   " and values of " + std::to_string(shared_->value_bytes) + " bytes");
+  }
+  const std::uint64_t hash = hash_of(key);
+  const std::optional<std::size_t> mine = shared_->claim(hash, key);
+  if (!mine) {
+    if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
+    throw RunError("the key \"" + key + "\" was to be written to the board a second time; every key is written once");
+  }
+  shared_->entry(*mine)->value_bytes = static_cast<std::uint32_t>(value.size());
+  if (!value.empty()) std::memcpy(shared_->value(*mine), value.data(), value.size());
+  shared_->finish(*mine, hash, key, kWritten);
+  if (told_) told_(key, value);
+}
+
+std::vector<char> KeyStore::get(const std::string& key, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  const std::uint64_t hash = hash_of(key);
+  std::atomic<std::uint32_t>& bell = shared_->bell_of(hash);
+  for (;;) {
+    // The bell is read before the entry is looked for: a key that comes in between has rung, and the sleep ends at
+    // once.
+    const std::uint32_t seen = bell.load();
+    const std::size_t i = shared_->find(hash, key);
+    if (i < shared_->entries) {
+      if (shared_->entry(i)->state.load(std::memory_order_acquire) == kRefused) throw PeerLostError(shared_->reason);
+      const char* value = shared_->value(i);
+      return std::vector<char>(value, value + shared_->entry(i)->value_bytes);
+    }
+    // Who gives up refuses the key for all: otherwise it could come a moment later, and others would go on to meet a
+    // rank that has left.
+    if (shared_->given_up.load(std::memory_order_acquire) == 2 && key.size() <= max_key_bytes) {
+      if (const std::optional<std::size_t> refused = shared_->claim(hash, key)) {
+        shared_->finish(*refused, hash, key, kRefused);
+        throw PeerLostError(shared_->reason);
+      }
+    }
+    if (Clock::now() >= deadline) {
+      throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
+                         std::to_string(timeout.count()) +
+                         " ms; the rank that writes it has died, hangs, or was never started");
+    }
+    sleep_on(bell, seen, deadline);
+  }
+}
+
+void KeyStore::give_up(const std::string& reason) {
+  std::uint32_t not_yet = 0;
+  if (!shared_->given_up.compare_exchange_strong(not_yet, 1)) return;
+  std::strncpy(shared_->reason, reason.c_str(), max_reason_bytes);
+  shared_->given_up.store(2, std::memory_order_release);
+  for (auto& bell : shared_->bell) ring(bell);
+}
+
+const Secret& KeyStore::secret() const { return shared_->secret; }
+
+void KeyStore::set_secret(const Secret& secret) { shared_->secret = secret; }
+
+void KeyStore::on_set(std::function<void(const std::string& key, const std::vector<char>& value)> told) {
+  told_ = std::move(told);
+}
+
+void KeyStore::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  for (const std::string& key : keys) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    get(key, std::max(left, std::chrono::milliseconds(0)));
+  }
+}
+
+}  // namespace muonwalk::sim

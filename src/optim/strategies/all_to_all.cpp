@@ -1,0 +1,270 @@
+// (e) Buckets are cut into equal parts as in (a), but no rank gathers them. Each matrix has one DP rank that works on
+// it: the owners of its elements send it their parts of the update, all of a bucket in one all-to-all, and get their
+// parts of the orthogonal matrix back in another. So do dion's megabatches, torchtitan's DistMuon, and a proposal for
+// Megatron-LM (pull request 6676).
+#include "src/optim/strategies/all_to_all.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "src/optim/strategies/strategy.hpp"
+
+namespace muonwalk {
+namespace {
+
+// A part of a matrix that one rank owns and another one works on.
+struct TravellingPart {
+  int index;    // of the matrix among the parameters of its buffer
+  int peer;     // the other rank: the worker, or the owner
+  Range range;  // in the buffer
+};
+
+// A bucket, and who works on what of its buffer.
+struct SharedBucket {
+  const Layout& layout;
+  int buffer_idx, bucket_idx;
+  const std::vector<int>& workers;  // [parameter of the buffer]
+
+  const DistMeta& meta(int index) const { return layout.buffers[buffer_idx].parameters[index]; }
+  Range slice(int rank) const { return layout.dp_slice(buffer_idx, bucket_idx, rank); }
+  Index size() const { return layout.buffers[buffer_idx].buckets[bucket_idx].range.size(); }
+
+  std::vector<int> owned_by(int rank) const { return layout.owned_parameters(buffer_idx, bucket_idx, rank); }
+
+  std::vector<int> worked_on_by(int rank) const {
+    std::vector<int> indices;
+    for (const int index : layout.buffers[buffer_idx].buckets[bucket_idx].parameters)
+      if (workers[index] == rank) indices.push_back(index);
+    return indices;
+  }
+
+  // What a rank owns and another one works on.
+  std::vector<TravellingPart> leaving(int rank) const {
+    std::vector<TravellingPart> parts;
+    for (const int index : owned_by(rank))
+      if (workers[index] != rank) parts.push_back({index, workers[index], layout.owned_range(meta(index), rank)});
+    return parts;
+  }
+
+  // What a rank works on, worked_on_by(rank), and another one owns.
+  std::vector<TravellingPart> coming(const std::vector<int>& worked_on, int rank) const {
+    std::vector<TravellingPart> parts;
+    for (const int index : worked_on)
+      for (const int owner : layout.owners(meta(index)))
+        if (owner != rank) parts.push_back({index, owner, layout.owned_range(meta(index), owner)});
+    return parts;
+  }
+};
+
+Index elements_of(const std::vector<TravellingPart>& parts) {
+  Index elements = 0;
+  for (const TravellingPart& part : parts) elements += part.range.size();
+  return elements;
+}
+
+// How elements are put into an array that travels, and taken out of it.
+void pack(const float* from, Index count, float* to) { std::copy_n(from, count, to); }
+void pack(const float* from, Index count, bfloat16* to) { to_bf16(from, count, to); }
+void unpack(const float* from, Index count, float* to) { std::copy_n(from, count, to); }
+void unpack(const bfloat16* from, Index count, float* to) { from_bf16(from, count, to); }
+
+// Parts in one array as an all-to-all takes them: those of each peer together, in the order of the ranks.
+template <class T>
+class Parcels {
+ public:
+  Parcels(std::vector<TravellingPart> parts, int dp)
+      : parts_(std::move(parts)), counts_(static_cast<std::size_t>(dp)), elements_(elements_of(parts_)) {
+    for (const TravellingPart& part : parts_) counts_[part.peer] += part.range.size();
+    std::vector<Index> next(counts_.size());
+    for (std::size_t peer = 1; peer < next.size(); ++peer) next[peer] = next[peer - 1] + counts_[peer - 1];
+    for (const TravellingPart& part : parts_) {
+      begins_.push_back(next[part.peer]);
+      next[part.peer] += part.range.size();
+    }
+  }
+
+  T* data() { return elements_.data(); }
+  const std::vector<Index>& counts() const { return counts_; }
+
+  // From or to an array in which element `begin` of the buffer comes first: all parts, or those of one matrix.
+  void pack_from(const float* array, Index begin, int index = -1) {
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (const auto& [of, peer, range] = parts_[i]; index < 0 || of == index)
+        pack(array + (range.begin - begin), range.size(), data() + begins_[i]);
+  }
+  void unpack_to(float* array, Index begin, int index = -1) {
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (const auto& [of, peer, range] = parts_[i]; index < 0 || of == index)
+        unpack(data() + begins_[i], range.size(), array + (range.begin - begin));
+  }
+
+ private:
+  std::vector<TravellingPart> parts_;
+  std::vector<Index> counts_;  // [DP rank]
+  std::vector<Index> begins_;  // [part]
+  FlatOf<T> elements_;
+};
+
+// Takes what this rank owns of the updates of a bucket, and leaves the same elements of the orthogonal matrices.
+template <class T>
+void orthogonalize_at_workers(const StepContext& context, const MuonSettings& settings, const TpWay& tp_way,
+                              const SharedBucket& bucket, Flat& update) {
+  const int me = context.place.dp;
+  const Range own = bucket.slice(me);
+
+  context.begin(phases::to_workers);
+  const std::vector<int> worked_on = bucket.worked_on_by(me);
+  Parcels<T> leaving(bucket.leaving(me), context.dp.size()), coming(bucket.coming(worked_on, me), context.dp.size());
+  leaving.pack_from(update.data(), own.begin);
+  context.dp.all_to_all_v(leaving.data(), leaving.counts(), coming.data(), coming.counts());
+
+  // I work on these, together with my TP group. What I own of them myself has not travelled.
+  for (const int index : worked_on) {
+    const DistMeta& meta = bucket.meta(index);
+    const Index begin = meta.global_range.begin;
+    const Range mine = intersection(meta.global_range, own);
+    context.begin(tp_way.begins(meta, settings).phase, &meta);
+    Matrix slice(meta.shape.rows, meta.shape.cols);
+    coming.unpack_to(slice.data(), begin, index);
+    if (!mine.empty())
+      std::copy_n(update.data() + (mine.begin - own.begin), mine.size(), slice.data() + (mine.begin - begin));
+
+    slice = tp_way.orthogonal_slice(context, settings, meta, std::move(slice));
+
+    // Each part takes the place of the one that came, and so goes back where that came from.
+    context.begin(phases::dp_shard, &meta);
+    coming.pack_from(slice.data(), begin, index);
+    if (!mine.empty())
+      std::copy_n(slice.data() + (mine.begin - begin), mine.size(), update.data() + (mine.begin - own.begin));
+  }
+
+  context.begin(phases::to_owners);
+  context.dp.all_to_all_v(coming.data(), coming.counts(), leaving.data(), leaving.counts());
+  leaving.unpack_to(update.data(), own.begin);
+}
+
+// The same in the plan.
+void plan_at_workers(Plan& plan, const MuonSettings& settings, const TpWay& tp_way, const SharedBucket& bucket) {
+  const int me = plan.place.dp;
+  const ElementType type = settings.gathered() == Precision::bf16 ? ElementType::bfloat16 : ElementType::float32;
+  const std::vector<int> worked_on = bucket.worked_on_by(me);
+  const Index leaving = elements_of(bucket.leaving(me)), coming = elements_of(bucket.coming(worked_on, me));
+  plan.work(phases::to_workers, {1, bucket.slice(me).size()});
+  plan.take(leaving, "parts for workers", type);
+  plan.take(coming, "parts of owners", type);
+  plan.call("dp", CollectiveKind::all_to_all, type, leaving, coming);
+
+  for (const int index : worked_on) {
+    const DistMeta& meta = bucket.meta(index);
+    const Index slice = meta.shape.size();
+    plan.operations.push_back(tp_way.begins(meta, settings));
+    plan.take(slice, "slice");
+    tp_way.plan(plan, meta, settings);
+    plan.work(phases::dp_shard, meta.shape, 0, &meta);
+    plan.give_back(slice, "slice");
+  }
+
+  plan.work(phases::to_owners, {1, bucket.slice(me).size()});
+  plan.call("dp", CollectiveKind::all_to_all, type, coming, leaving);
+  plan.give_back(coming, "parts of owners", type);
+  plan.give_back(leaving, "parts for workers", type);
+}
+
+std::unique_ptr<Optimizer> with_workers(const Layout& layout, const MuonSettings& settings, int) {
+  return std::make_unique<AllToAllMuon>(layout, settings);
+}
+
+}  // namespace
+
+AllToAllMuon::AllToAllMuon(const Layout& layout, const MuonSettings& settings) : Muon(settings) {
+  std::vector<Parameter> parameters;  // buffer by buffer
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) parameters.push_back({meta.name, meta.full_shape});
+  const std::vector<int> workers = balanced_owners(parameters, layout.grid.dp());
+  auto next = workers.begin();
+  for (const Buffer& buffer : layout.buffers) {
+    workers_.emplace_back(next, next + static_cast<std::ptrdiff_t>(buffer.parameters.size()));
+    next += static_cast<std::ptrdiff_t>(buffer.parameters.size());
+  }
+}
+
+void AllToAllMuon::step(const StepContext& context, const BucketsView& gradients) {
+  const auto& [layout, place, dp, tp, observer, monitor] = context;
+  require_own_gradients("AllToAllMuon", settings_.summed_gradients);
+  require_fitting(
+      "AllToAllMuon", context,
+      {{"weights", state_.weights}, {"momentum", state_.momentum, /*whole=*/false}, {"gradients", gradients}});
+  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
+    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
+      const SharedBucket bucket{layout, b, k, workers_[b]};
+      const std::vector<Index> counts = layout.dp_counts(b, k);
+      const Range own = bucket.slice(place.dp);
+      Flat& weights = state_.weights[b][k];
+
+      context.begin(phases::reduce_gradients);
+      Flat update = reduce_gradients(dp, gradients[b][k], counts);
+
+      context.begin(phases::momentum);
+      momentum(update.data(), state_.momentum[b][k].data(), own.size(), settings_, update.data());
+
+      if (settings_.gathered() == Precision::bf16)
+        orthogonalize_at_workers<bfloat16>(context, settings_, tp_way(), bucket, update);
+      else
+        orthogonalize_at_workers<float>(context, settings_, tp_way(), bucket, update);
+
+      const Index bucket_begin = layout.buffers[b].buckets[k].range.begin;
+      for (const int index : bucket.owned_by(place.dp)) {
+        const DistMeta& meta = bucket.meta(index);
+        context.begin(phases::apply, &meta);
+        for (const auto& [range, shape] :
+             tp_way().scaled(meta, place.tp, layout.owned_range(meta, place.dp), settings_)) {
+          float* mine = weights.data() + (range.begin - bucket_begin);
+          const float* orthogonal = update.data() + (range.begin - own.begin);
+          apply(mine, orthogonal, range.size(), shape, settings_);
+          if (monitor != nullptr)
+            monitor->add(meta, place, mine, range.size(), update_squares(orthogonal, range.size(), shape, settings_));
+        }
+      }
+
+      context.begin(phases::gather_weights);
+      all_gather_weights(dp, weights, counts);
+    }
+  ++steps_;
+}
+
+Plan AllToAllMuon::plan(const Layout& layout, const Place& place) const {
+  require_own_gradients("the plan of AllToAllMuon", settings_.summed_gradients);
+  Plan plan{layout.grid, place, {}};
+  Index all = 0;
+  for (const Buffer& buffer : layout.buffers) all += buffer.size;
+  plan.take(all, "weights");
+  plan.take(all, "gradients");
+  plan.take(layout.shard_elements(place.dp), "momentum");
+  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
+    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
+      const SharedBucket bucket{layout, b, k, workers_[b]};
+      const Index own = bucket.slice(place.dp).size();
+      plan.work(phases::reduce_gradients, {1, bucket.size()});
+      plan.take(own, "update");
+      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, bucket.size(), own);
+      plan.work(phases::momentum, {1, own}, momentum_flops(settings_) * static_cast<double>(own));
+
+      plan_at_workers(plan, settings_, tp_way(), bucket);
+
+      for (const int index : bucket.owned_by(place.dp)) {
+        const Index owned = layout.owned_range(bucket.meta(index), place.dp).size();
+        plan.work(phases::apply, {1, owned}, apply_flops(settings_) * static_cast<double>(owned), &bucket.meta(index));
+      }
+      plan.work(phases::gather_weights, {1, bucket.size()});
+      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, bucket.size());
+      plan.give_back(own, "update");
+    }
+  return plan;
+}
+
+Strategy all_to_all() {
+  return {'e', "all-to-all", "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers};
+}
+
+}  // namespace muonwalk

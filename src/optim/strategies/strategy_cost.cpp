@@ -1,0 +1,106 @@
+#include "src/optim/strategies/strategy_cost.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "src/comm/predicted_traffic.hpp"
+#include "src/numerics/newton_schulz.hpp"
+#include "src/optim/full_step.hpp"
+
+namespace muonwalk {
+namespace {
+
+// The sums over the plans of one DP rank.
+struct RankCost {
+  std::vector<Index> bytes_sent;  // of each of its TP ranks
+  Index messages_sent = 0;
+  double flops = 0, newton_schulz = 0;
+  Index kept_bytes = 0, transient_bytes = 0;  // of the plan that needs most
+};
+
+void add_call(const Call& call, const Plan& plan, RankCost& sums) {
+  const Traffic traffic = traffic_of(call, plan);
+  sums.messages_sent += traffic.messages_sent;
+  const int tp = plan.grid.tp();
+  const bool alike = call.kind != CollectiveKind::all_reduce || call.group != "tp" || call.elements_in % tp == 0;
+  for (int rank = 0; rank < tp; ++rank)
+    sums.bytes_sent[static_cast<std::size_t>(rank)] +=
+        alike ? traffic.bytes_sent : all_reduce_traffic(rank, tp, call.elements_in, call.type).bytes_sent;
+}
+
+void add_plan(const Plan& plan, RankCost& sums) {
+  bool begun = false;  // what is taken before the first phase is what the rank holds between steps
+  Index held = 0, between_steps = 0, most = 0, kept = 0;
+  for (const Operation& operation : plan.operations) {
+    if (const Call* call = std::get_if<Call>(&operation)) {
+      add_call(*call, plan, sums);
+    } else if (const Memory* memory = std::get_if<Memory>(&operation)) {
+      held += memory->bytes();
+      most = std::max(most, held);
+      if (begun) continue;
+      between_steps = held;
+      if (memory->what != "weights" && memory->what != "gradients") kept += memory->bytes();
+    } else {
+      begun = true;
+      const Work& work = std::get<Work>(operation);
+      sums.flops += work.flops;
+      if (work.phase != phases::momentum && work.phase != phases::apply) sums.newton_schulz += work.flops;
+    }
+  }
+  sums.kept_bytes = std::max(sums.kept_bytes, kept);
+  sums.transient_bytes = std::max(sums.transient_bytes, most - between_steps);
+}
+
+// Newton–Schulz of each matrix once, or of each of its pieces.
+double flops_once(const std::vector<Parameter>& parameters, const MuonSettings& settings) {
+  double sum = 0;
+  for (const Parameter& parameter : parameters) {
+    const auto fused = settings.fused.find(parameter.name);
+    if (fused == settings.fused.end()) {
+      sum += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, settings.ns_steps);
+      continue;
+    }
+    for (const Piece& piece : fused->second)
+      sum += newton_schulz_flops(piece.count(), parameter.shape.cols, settings.ns_steps);
+  }
+  return sum;
+}
+
+}  // namespace
+
+StrategyCost strategy_cost(const Strategy& strategy, const std::vector<Parameter>& parameters, const Grid& grid,
+                           Index bucket, const MuonSettings& settings) {
+  if (grid.pp() != 1)
+    throw std::invalid_argument("strategy_cost was given pp " + std::to_string(grid.pp()) +
+                                "; call it for each pipeline stage, with the stage's own parameters");
+  const Layout layout = strategy.lay_out(parameters, grid, bucket);
+  const std::size_t tp = static_cast<std::size_t>(grid.tp());
+  std::vector<RankCost> ranks(static_cast<std::size_t>(grid.dp()));
+  for (RankCost& rank : ranks) rank.bytes_sent.resize(tp);
+  for (int step = 0; step < strategy.period; ++step) {
+    const auto optimizer = strategy.optimizer(layout, settings, step);
+    for (int dp = 0; dp < grid.dp(); ++dp)
+      add_plan(optimizer->plan(layout, grid.place(grid.rank(dp, 0))), ranks[static_cast<std::size_t>(dp)]);
+  }
+
+  StrategyCost cost;
+  double newton_schulz = 0;
+  const double steps = strategy.period, dp = grid.dp();
+  for (const RankCost& rank : ranks) {
+    for (const Index bytes : rank.bytes_sent) {
+      cost.most_bytes_sent = std::max(cost.most_bytes_sent, static_cast<double>(bytes) / steps);
+      cost.mean_bytes_sent += static_cast<double>(bytes) / steps / grid.size();
+    }
+    cost.most_messages_sent = std::max(cost.most_messages_sent, static_cast<double>(rank.messages_sent) / steps);
+    cost.most_flops = std::max(cost.most_flops, rank.flops / steps);
+    cost.mean_flops += rank.flops / steps / dp;
+    newton_schulz += rank.newton_schulz / steps * grid.tp();
+    cost.most_kept_bytes = std::max(cost.most_kept_bytes, rank.kept_bytes);
+    cost.most_transient_bytes = std::max(cost.most_transient_bytes, rank.transient_bytes);
+  }
+  if (const double once = flops_once(parameters, settings); once > 0) cost.redundancy = newton_schulz / once;
+  return cost;
+}
+
+}  // namespace muonwalk

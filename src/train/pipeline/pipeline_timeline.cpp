@@ -1,0 +1,140 @@
+#include "src/train/pipeline/pipeline_timeline.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace muonwalk::sim {
+namespace {
+
+using Kind = PipelineMove::Kind;
+
+const std::vector<PipelineSpan>& spans_of(const PipelineTimeline& timeline, int stage) {
+  return timeline.stages.at(static_cast<std::size_t>(stage));
+}
+
+// When a stage has ended its moves, [kind][micro-batch]; those that it has not made are missing.
+using Ends = std::array<std::map<int, std::int64_t>, 2>;
+
+// Where a move's input comes from: the stage before, going forward; the one behind, going backward.
+int stage_before(int stage, PipelineMove move) { return move.kind == Kind::forward ? stage - 1 : stage + 1; }
+
+}  // namespace
+
+Interval PipelineTimeline::extent() const {
+  Interval extent;
+  bool any = false;
+  for (const auto& spans : stages)
+    for (const PipelineSpan& span : spans) {
+      extent.begin = any ? std::min(extent.begin, span.time.begin) : span.time.begin;
+      extent.end = any ? std::max(extent.end, span.time.end) : span.time.end;
+      any = true;
+    }
+  return extent;
+}
+
+int PipelineTimeline::micro_batches() const {
+  std::set<int> numbers;
+  if (!stages.empty())
+    for (const PipelineSpan& span : stages[0]) numbers.insert(span.move.micro_batch);
+  return static_cast<int>(numbers.size());
+}
+
+std::int64_t PipelineTimeline::busy(int stage) const {
+  std::vector<Interval> moves;
+  for (const PipelineSpan& span : spans_of(*this, stage)) moves.push_back(span.time);
+  return IntervalSet(std::move(moves)).length();
+}
+
+std::int64_t PipelineTimeline::idle(int stage) const {
+  const Interval all = extent();
+  return all.end - all.begin - busy(stage);
+}
+
+double PipelineTimeline::bubble(int stage) const {
+  const std::int64_t useful = busy(stage);
+  return useful == 0 ? 0 : static_cast<double>(idle(stage)) / static_cast<double>(useful);
+}
+
+std::vector<HeldActivations> PipelineTimeline::held(int stage) const {
+  std::map<int, Interval> of_micro_batch;
+  for (const PipelineSpan& span : spans_of(*this, stage)) {
+    const auto [found, first] = of_micro_batch.insert({span.move.micro_batch, span.time});
+    if (!first) found->second.end = span.time.end;  // in the order of time, so the last one counts
+  }
+  std::map<std::int64_t, int> change;  // at these moments
+  for (const auto& [number, time] : of_micro_batch) {
+    ++change[time.begin];
+    --change[time.end];
+  }
+  std::vector<HeldActivations> list;
+  std::int64_t since = 0;
+  int now = 0;
+  for (const auto& [moment, by] : change) {
+    if (by == 0) continue;  // one went as another came
+    if (now > 0) list.push_back({{since, moment}, now});
+    since = moment;
+    now += by;
+  }
+  return list;
+}
+
+int PipelineTimeline::most_held(int stage) const {
+  int most = 0;
+  for (const HeldActivations& some : held(stage)) most = std::max(most, some.micro_batches);
+  return most;
+}
+
+PipelineTimes equal_times(int stages, std::int64_t forward, std::int64_t backward, std::int64_t message) {
+  const auto count = static_cast<std::size_t>(std::max(stages, 0));
+  return {std::vector<std::int64_t>(count, forward), std::vector<std::int64_t>(count, backward), message};
+}
+
+PipelineTimeline play_pipeline(PipelineSchedule schedule, int micro_batches, const PipelineTimes& times) {
+  const std::size_t stages = times.forward.size();
+  if (stages == 0 || times.backward.size() != stages)
+    throw std::invalid_argument("a pipeline needs a forward and a backward time for each stage");
+  for (const auto* list : {&times.forward, &times.backward})
+    if (*std::min_element(list->begin(), list->end()) < 0)
+      throw std::invalid_argument("no move takes less than no time");
+  if (times.message < 0) throw std::invalid_argument("no message takes less than no time");
+
+  std::vector<std::vector<PipelineMove>> moves;
+  for (std::size_t s = 0; s < stages; ++s)
+    moves.push_back(pipeline_moves(schedule, static_cast<int>(stages), static_cast<int>(s), micro_batches));
+  std::vector<Ends> ends(stages);
+  PipelineTimeline played;
+  played.stages.resize(stages);
+
+  // Stage after stage makes as many moves as it has the input for, until none of them can make another one.
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < stages; ++s) {
+      auto& spans = played.stages[s];
+      for (; spans.size() < moves[s].size(); moved = true) {
+        const PipelineMove move = moves[s][spans.size()];
+        const auto kind = static_cast<std::size_t>(move.kind);
+        std::int64_t begin = spans.empty() ? 0 : spans.back().time.end;
+        const int from = stage_before(static_cast<int>(s), move);
+        if (from >= 0 && from < static_cast<int>(stages)) {
+          const auto& sent = ends[static_cast<std::size_t>(from)][kind];
+          const auto found = sent.find(move.micro_batch);
+          if (found == sent.end()) break;
+          begin = std::max(begin, found->second + times.message);
+        }
+        const std::int64_t end = begin + (move.kind == Kind::forward ? times.forward : times.backward)[s];
+        spans.push_back({move, {begin, end}});
+        ends[s][kind][move.micro_batch] = end;
+      }
+    }
+  }
+  for (std::size_t s = 0; s < stages; ++s)
+    if (played.stages[s].size() < moves[s].size())
+      throw std::logic_error("the stages of a pipeline wait for each other");
+  return played;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,98 @@
+#include "src/train/pipeline/stage.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "src/errors.hpp"
+#include "src/numerics/running_tree_sum.hpp"
+#include "src/numerics/tree_sum.hpp"
+#include "src/train/pipeline/outbox.hpp"
+#include "src/train/pipeline/tp_sharers.hpp"
+
+namespace muonwalk {
+
+ModelPart stage_part(const GptConfig& config, int stages, int stage) {
+  return {split_layers(static_cast<int>(config.layers), stages, stage), stage == 0, stage == stages - 1};
+}
+
+Range own_micro_batches(int micro_batches, int dp, int dp_rank) {
+  const int each = micro_batches / dp;
+  const bool whole_subtrees = dp == 1 || (each > 0 && (each & (each - 1)) == 0);
+  if (micro_batches < 1 || each * dp != micro_batches || !whole_subtrees)
+    throw UsageError(fmt::format(
+        "--micro-batches {} can't be dealt out to {} data-parallel ranks; each of them needs 1, 2, 4, 8, … of them: "
+        "try --micro-batches {} or {}",
+        micro_batches, dp, dp, 2 * dp));
+  return {each * dp_rank, each * (dp_rank + 1)};
+}
+
+StageGradients run_stage(const StageContext& c, const PartTensors& tensors, PipelineSchedule schedule,
+                         const std::vector<MicroBatch>& micro_batches, float scale) {
+  const int stages = c.grid.pp(), stage = c.place.pp;
+  const ModelPart part = stage_part(c.config, stages, stage);
+  const TpSharers sharers(c.tp, c.threads);
+  const RotaryAngles angles = rotary_angles(c.config);
+  const PartWorker worker = {c.config, part, sharers, angles};
+  const bool tied = c.config.tied && stages > 1;
+  if (tied && (part.first || part.last) && c.ends == nullptr)
+    throw std::invalid_argument("a tied embedding on two stages needs the group of first and last stage");
+
+  Outbox to_next(c.pp), to_previous(c.pp);
+  std::optional<Outbox> to_other_end;
+  if (tied && (part.first || part.last)) to_other_end.emplace(*c.ends);
+  std::vector<PartSaved> activations(micro_batches.size());
+  RunningTreeSum<Matrix> gradients;
+  Flat losses;
+
+  for (const PipelineMove move : pipeline_moves(schedule, stages, stage, static_cast<int>(micro_batches.size()))) {
+    const auto number = static_cast<std::size_t>(move.micro_batch);
+    const MicroBatch& tokens = micro_batches[number];
+    const auto rows = static_cast<Index>(tokens.inputs.size());
+    PartSaved& saved = activations[number];
+    const auto begin = [&] {  // the work itself: what it needs is there
+      if (c.begins) c.begins(move);
+    };
+
+    if (move.kind == PipelineMove::Kind::forward) {
+      Matrix x;
+      if (!part.first) x = received(c.pp, rows, c.config.width, stage - 1);
+      begin();
+      x = part_forward(worker, tensors, tokens, std::move(x), saved);
+      if (part.last)
+        losses.push_back(tree_sum(saved.losses.data(), rows));
+      else
+        to_next.send(std::move(x), stage + 1);
+    } else {
+      Matrix d;
+      if (!part.last) d = received(c.pp, rows, c.config.width, stage + 1);
+      PartTensors leaf = zeros_like(tensors);
+      // The share of the output layer comes first in the sum, as on a process that has both.
+      if (tied && part.first) leaf.embedding = received(*c.ends, leaf.embedding.rows(), c.config.width, 1);
+      begin();
+      d = part_backward(worker, tensors, tokens, scale, std::move(d), saved, leaf);
+      if (!part.first) to_previous.send(std::move(d), stage - 1);
+      if (tied && part.last) {
+        to_other_end->send(std::move(leaf.output), 0);
+        leaf.output = Matrix();
+      }
+      std::vector<Matrix> matrices;
+      for_each_tensor(leaf, [&](Matrix& tensor) { matrices.push_back(std::move(tensor)); });
+      gradients.add(move.micro_batch, std::move(matrices));
+    }
+    if (c.ended) c.ended(move);
+  }
+  to_next.wait();
+  to_previous.wait();
+
+  StageGradients all{gradients.take(), tree_sum(losses.data(), static_cast<Index>(losses.size()))};
+  // The first stage has the whole gradient of a tied embedding, and the last one needs it too.
+  if (to_other_end) to_other_end->wait();
+  if (tied && part.first) c.ends->send(all.gradients.front().data(), all.gradients.front().size(), 1);
+  if (tied && part.last) all.gradients.push_back(received(*c.ends, tensors.output.rows(), c.config.width, 0));
+  return all;
+}
+
+}  // namespace muonwalk

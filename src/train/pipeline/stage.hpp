@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "src/comm/communicator.hpp"
+#include "src/model/gpt.hpp"
+#include "src/optim/plan.hpp"
+#include "src/train/pipeline/schedule.hpp"
+
+namespace muonwalk {
+
+/// The part of a model that stage `stage` of `stages` holds: its layers (split_layers), and the embedding or the output
+/// layer at the ends. Throws UsageError as split_layers does.
+ModelPart stage_part(const GptConfig& config, int stages, int stage);
+
+/// Where a rank's micro-batches lie among those of a batch, which are numbered over the whole grid: DP rank r has an
+/// equal range of them, the r-th. Throws UsageError, one sentence that names --micro-batches, unless every DP rank gets
+/// as many and their sums make whole subtrees of the sum over all (a power of two for each, or one DP rank).
+Range own_micro_batches(int micro_batches, int dp, int dp_rank);
+
+/// What a stage needs to know of the rank that computes it.
+struct StageContext {
+  const GptConfig& config;  ///< of the whole model
+  Grid grid;                ///< of all ranks
+  Place place;              ///< of this one
+  Communicator& tp;         ///< its tensor-parallel group, which shares every layer
+  Communicator& pp;         ///< its pipeline, stage by stage
+  /// First and last stage of its pipeline, where a tied embedding lies on both of them; else null.
+  Communicator* ends = nullptr;
+  int threads = 1;  ///< OpenMP threads in products
+  std::function<void(PipelineMove move)> begins =
+      nullptr;  ///< is told of each move as its work begins, when what it needs has come; may be empty
+  std::function<void(PipelineMove move)> ended = nullptr;  ///< and as it ends
+};
+
+/// What a step's forward and backward passes give on one rank.
+struct StageGradients {
+  std::vector<Matrix> gradients;  ///< of the stage's tensors, in the order of part_parameters: the sum over its
+                                  ///< micro-batches, as a balanced tree
+  float loss = 0;  ///< on the last stage: the sum of the losses of its micro-batches' rows, in the same tree
+};
+
+/// Forward and backward through a stage for all of this rank's micro-batches, in the order of a schedule. Each loss
+/// counts `scale` times in the gradients. Activations come from the stage before and go to the next one, their
+/// gradients the other way; sends are posted, and at most one in each direction is not taken yet.
+///
+/// A tied embedding lies on the first and on the last stage. Its gradient has two shares in every micro-batch, and it
+/// is their sum that is a leaf; so the last stage sends its share to the first one, micro-batch by micro-batch, and
+/// gets the sum over all of them back. (To add the two sums once, after the last micro-batch, would take one message
+/// in each direction, and an order of additions that one process does not have.)
+StageGradients run_stage(const StageContext& context, const PartTensors& tensors, PipelineSchedule schedule,
+                         const std::vector<MicroBatch>& micro_batches, float scale);
+
+/// The phases of a stage's plan.
+namespace phases {
+/// Each is announced as a move begins.
+/// @{
+constexpr Phase forward = "forward";
+constexpr Phase backward = "backward";
+constexpr Phase tied_embedding = "tied embedding";
+/// @}
+}  // namespace phases
+
+/// What run_stage does on the rank at `place`, as a list: the calls of every move, and its products' FLOPs. Each
+/// micro-batch has `rows` tokens.
+Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, PipelineSchedule schedule,
+                int micro_batches, Index rows);
+
+/// The elements that a stage keeps of a micro-batch of `rows` tokens from its forward to its backward pass: its
+/// activations, on one of `tp` ranks. Only of models without experts, whose rows go where a router sends them: for
+/// others it throws std::invalid_argument.
+Index activation_elements(const GptConfig& config, const ModelPart& part, int tp, Index rows);
+
+}  // namespace muonwalk

@@ -1,0 +1,264 @@
+#include "sim/transport/key_store.hpp"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "src/errors.hpp"
+#include "tests/comm/rank_runners.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::testing;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::vector<char> bytes(const std::string& text) { return std::vector<char>(text.begin(), text.end()); }
+
+}  // namespace
+
+TEST_CASE("board: what is written is read, and nothing else is taken for it") {
+  sim::KeyStore store(4, 8);
+  store.set("a", bytes("first"));
+  store.set("b", {});
+  CHECK(store.get("a", milliseconds(0)) == bytes("first"));
+  CHECK(store.get("b", milliseconds(0)).empty());
+  CHECK_THROWS_WITH_AS(
+      store.get("c", milliseconds(20)),
+      "the key \"c\" did not appear on the board within 20 ms; the rank that writes it has died, hangs, "
+      "or was never started",
+      RunError);
+  CHECK_NOTHROW(store.wait({"a", "b"}, milliseconds(0)));
+  CHECK_THROWS_WITH_AS(
+      store.wait({"a", "missing", "b"}, milliseconds(0)),
+      "the key \"missing\" did not appear on the board within 0 ms; the rank that writes it has died, hangs, or was "
+      "never started",
+      RunError);
+}
+
+TEST_CASE("board: a second value for a key, a long value or key and a full board are refused") {
+  sim::KeyStore store(2, 8);
+  store.set("a", bytes("12345678"));
+  CHECK_THROWS_WITH_AS(store.set("a", bytes("x")),
+                       "the key \"a\" was to be written to the board a second time; every key is written once",
+                       RunError);
+  CHECK(store.get("a", milliseconds(0)) == bytes("12345678"));
+  CHECK_THROWS_WITH_AS(store.set("b", bytes("123456789")),
+                       "the key \"b\" with a value of 9 bytes does not fit on the board, which takes keys of 118 and "
+                       "values of 8 bytes",
+                       RunError);
+  CHECK_THROWS_WITH_AS(store.set(std::string(119, 'k'), bytes("")),
+                       doctest::Contains("with a value of 0 bytes does not fit on the board"), RunError);
+  const std::string longest(118, 'k');
+  store.set(longest, bytes("x"));
+  CHECK(store.get(longest, milliseconds(0)) == bytes("x"));
+  CHECK_THROWS_WITH_AS(store.set("c", bytes("x")),
+                       "the key \"c\" does not fit on the board, which has room for 2 keys; make the board larger",
+                       RunError);
+  CHECK_THROWS_WITH_AS(sim::KeyStore(std::size_t{1} << 40, std::size_t{1} << 20),
+                       doctest::Contains(" bytes can't be mapped: "), RunError);
+  sim::KeyStore told(2, 8);  // whoever asks to be told hears of what was written, and of nothing else
+  std::string heard;
+  told.on_set([&](const std::string& key, const std::vector<char>& value) {
+    heard += key + "=" + std::string(value.begin(), value.end()) + ";";
+  });
+  told.set("a", bytes("one"));
+  CHECK_THROWS_AS(told.set("a", bytes("two")), RunError);
+  told.set("b", {});
+  CHECK(heard == "a=one;b=;");
+}
+
+TEST_CASE("board: where the run is given up, whoever waits hears why; what was written stays") {
+  sim::KeyStore store(4, 8);
+  store.set("a", bytes("first"));
+  std::string heard;
+  std::thread waiting([&] {
+    try {
+      store.get("never", milliseconds(60000));
+    } catch (const PeerLostError& error) {
+      heard = error.what();
+    }
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto before = std::chrono::steady_clock::now();
+  store.give_up("rank 3 failed");
+  store.give_up("rank 4 failed too");
+  waiting.join();
+  CHECK(heard == "rank 3 failed");
+  CHECK(std::chrono::steady_clock::now() - before < milliseconds(30000));  // not when the wait was over anyway
+  CHECK(store.get("a", milliseconds(0)) == bytes("first"));
+  CHECK_THROWS_WITH_AS(store.get("b", milliseconds(20000)), "rank 3 failed", PeerLostError);
+}
+
+TEST_CASE("board: who gives up at any moment, all ranks that wait for each other go on or none does") {
+  const int ranks = 4;
+  const int rounds = 3000;
+  int went_on = 0, stayed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    sim::KeyStore store(16, 8);
+    std::atomic<int> passed{0};
+    std::atomic<int> begun{0};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        ++begun;
+        while (begun.load() < ranks + 1) std::this_thread::yield();
+        try {
+          store.set("ready " + std::to_string(rank), {});
+          for (int other = 0; other < ranks; ++other) store.get("ready " + std::to_string(other), milliseconds(20000));
+          ++passed;
+        } catch (const PeerLostError&) {
+        }
+      });
+    ++begun;
+    while (begun.load() < ranks + 1) std::this_thread::yield();
+    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
+    store.give_up("rank 9 failed");
+    for (std::thread& thread : threads) thread.join();
+    (passed == ranks ? went_on : stayed) += 1;
+    CAPTURE(round);
+    const bool all_or_none = passed == ranks || passed == 0;
+    REQUIRE(all_or_none);
+  }
+  CHECK(went_on + stayed == rounds);
+  CHECK(stayed > 0);
+}
+
+TEST_CASE("board: a key that somebody has given up waiting for can't be written any more") {
+  sim::KeyStore store(4, 8);
+  store.give_up("rank 3 failed");
+  CHECK_THROWS_WITH_AS(store.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
+  CHECK_THROWS_WITH_AS(store.set("late", {}), "rank 3 failed", PeerLostError);
+  CHECK_THROWS_WITH_AS(store.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
+  store.set("other", bytes("value"));  // nobody has waited for this one
+  CHECK(store.get("other", milliseconds(0)) == bytes("value"));
+}
+
+TEST_CASE("board: many processes write and read at once, and each sees the values of all") {
+  const int size = 6;
+  const int keys = 50;
+  sim::KeyStore store(std::size_t(size * keys), 32);
+  const auto ends = on_processes(size, [&](int rank) -> std::string {
+    const auto key = [](int r, int k) { return "rank " + std::to_string(r) + " key " + std::to_string(k); };
+    for (int k = 0; k < keys; ++k) {
+      store.set(key(rank, k), bytes("value " + std::to_string(rank * k)));
+      for (int r = 0; r < size; ++r) {
+        if (store.get(key(r, k), milliseconds(10000)) != bytes("value " + std::to_string(r * k))) return key(r, k);
+      }
+    }
+    return "";
+  });
+  CHECK(joined(ends) == "");
+}
+
+TEST_CASE("board: one deadline covers all keys that are waited for, however many of them come in the meantime") {
+  sim::KeyStore store(64, 16);
+  std::vector<std::string> keys;
+  for (int k = 0; k < 10; ++k) keys.push_back("key " + std::to_string(k));
+  std::thread writer([&] {
+    for (const std::string& key : keys) {
+      std::this_thread::sleep_for(milliseconds(40));
+      store.set(key, bytes("value"));
+    }
+  });
+  CHECK_THROWS_AS(store.wait(keys, milliseconds(120)), RunError);
+  writer.join();
+  CHECK_NOTHROW(store.wait(keys, milliseconds(0)));
+}
+
+TEST_CASE("board: of many writers of one key exactly one succeeds") {
+  const int size = 8;
+  sim::KeyStore store(64, 16);
+  SharedCounter ready;
+  SharedCounter won;
+  const auto ends = on_processes(size, [&](int rank) -> std::string {
+    ready.add();
+    ready.wait_for(size);
+    for (int k = 0; k < 50; ++k) {
+      try {
+        store.set("contested " + std::to_string(k), bytes(std::to_string(rank)));
+        won.add();
+      } catch (const RunError&) {
+      }
+    }
+    return "";
+  });
+  CHECK(joined(ends) == "");
+  CHECK(won.value() == 50);
+}
+
+TEST_CASE("board: processes that are killed while they write leave it usable") {
+  sim::KeyStore store(20000, 64);
+  const auto ends = on_processes(4, [&](int rank) -> std::string {
+    if (rank == 0) {
+      std::this_thread::sleep_for(milliseconds(60));
+      return "";
+    }
+    for (int k = 0;; ++k) {
+      if (k == 300 * rank) kill(getpid(), SIGKILL);
+      store.set("rank " + std::to_string(rank) + " " + std::to_string(k), bytes("value"));
+    }
+  });
+  CHECK(ends[0].code == 0);
+  CHECK(ends[1].signal == SIGKILL);
+  store.set("afterwards", bytes("fine"));
+  CHECK(store.get("afterwards", milliseconds(0)) == bytes("fine"));
+  CHECK(store.get("rank 3 899", milliseconds(0)) == bytes("value"));
+}
+
+TEST_CASE("board: its secret is made with it, differs from every other board's, and is the same for all who share it") {
+  sim::KeyStore store(1, 8), other(1, 8);
+  const sim::Secret secret = store.secret(), nothing{};
+  CHECK((secret != nothing));
+  CHECK((secret != other.secret()));
+  sim::Secret given;
+  given.fill(9);
+  other.set_secret(given);
+  CHECK((other.secret() == given));
+  CHECK((store.secret() == secret));
+  CHECK(joined(on_processes(2, [&](int) -> std::string {
+          return store.secret() == secret && other.secret() == given ? "" : "another secret";
+        })) == "");
+}
+
+TEST_CASE("board: a reason for giving up is cut at 200 bytes") {
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{199}, std::size_t{200}, std::size_t{201}, std::size_t{5000}}) {
+    std::string reason;
+    for (std::size_t i = 0; i < length; ++i) reason += static_cast<char>('a' + i % 26);
+    sim::KeyStore store(4, 8);
+    store.give_up(reason);
+    CHECK_THROWS_WITH_AS(store.get("never", milliseconds(20000)), reason.substr(0, 200).c_str(), PeerLostError);
+  }
+}
+
+TEST_CASE("board: keys that are alike, and a board that is full to its last entry, are told apart and found again") {
+  const int count = 300;
+  sim::KeyStore store(count, 4);
+  const auto key = [](int k) { return "key " + std::to_string(k); };
+  for (int k = 0; k < count; ++k) store.set(key(k), bytes(std::to_string(k)));
+  for (int k = 0; k < count; ++k) CHECK(store.get(key(k), milliseconds(0)) == bytes(std::to_string(k)));
+  for (const std::string& alike : {std::string("key"), std::string("key 1 "), std::string("key 01"), std::string("")})
+    CHECK_THROWS_AS(store.get(alike, milliseconds(0)), TimeoutError);
+  CHECK_THROWS_AS(store.set("one more", {}), RunError);
+  CHECK_THROWS_AS(store.set(key(7), {}), RunError);
+  // Full or not, whoever waits for what is not there hears that the run was given up.
+  store.give_up("rank 2 failed");
+  CHECK_THROWS_AS(store.get(std::string(119, 'k'), milliseconds(0)), TimeoutError);  // no key of this board
+  CHECK(store.get(key(count - 1), milliseconds(0)) == bytes(std::to_string(count - 1)));
+}
+
+TEST_CASE("board: whoever waits sleeps, and costs no processor time") {
+  sim::KeyStore store(4, 8);
+  timespec began{}, ended{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+  CHECK_THROWS_AS(store.get("never", milliseconds(500)), TimeoutError);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+  const auto used_ns = (ended.tv_sec - began.tv_sec) * 1000000000LL + ended.tv_nsec - began.tv_nsec;
+  CHECK(used_ns < 15000000);  // of 500 ms; also on a machine that gives a busy thread little
+}

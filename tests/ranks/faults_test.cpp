@@ -1,0 +1,202 @@
+// What goes wrong inside of a run: a rank that dies, leaves, throws, stops, hangs or never comes.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/ranks/fault_cases.hpp"
+
+using namespace muonwalk::testing;
+
+namespace {
+
+std::string text(int number) { return std::to_string(number); }
+
+}  // namespace
+
+TEST_CASE("faults at the rendezvous: the first or the last rank, whatever it does: named, exit 3, nothing left") {
+  std::vector<FaultCase> cases;
+  for (int rank : {0, 7}) {
+    const std::string at = ":" + text(rank) + ":0", who = "rank " + text(rank);
+    const std::string where = "in step 'rendezvous'";
+    cases.push_back({{"--fault", "kill" + at}, 3, {who + " was killed by signal 9 (SIGKILL)", where}});
+    cases.push_back({{"--fault", "exit" + at}, 3, {who + " exited early with code 0", where}});
+    cases.push_back({{"--fault", "throw" + at}, 3, {who + " failed", where, "asked for it"}});
+    cases.push_back({{"--fault", "stop" + at}, 3, {who + " was stopped by signal 19 (SIGSTOP)", where}});
+    cases.push_back({{"--fault", "hang" + at}, 3, {who + " never connected", where}});
+    cases.push_back({{"--fault", "never-connect:" + text(rank)}, 3, {who + " never connected", where}});
+  }
+  run_cases(cases);
+}
+
+TEST_CASE("faults at the start of a step: the first or the last rank, whatever it does: named, exit 3, nothing left") {
+  std::vector<FaultCase> cases;
+  for (int rank : {0, 7}) {
+    const std::string at = ":" + text(rank) + ":2", who = "rank " + text(rank), where = "in step 'trouble'";
+    cases.push_back({{"--fault", "kill" + at}, 3, {who + " was killed by signal 9 (SIGKILL)", where}});
+    cases.push_back({{"--fault", "exit" + at}, 3, {who + " exited early with code 0", where}});
+    cases.push_back({{"--fault", "throw" + at}, 3, {who + " failed", where, "asked for it"}});
+    cases.push_back({{"--fault", "stop" + at}, 3, {who + " was stopped by signal 19 (SIGSTOP)", where}});
+    cases.push_back({{"--fault", "hang" + at}, 3, {who + " did nothing", where}});
+  }
+  // Step 3 comes after a check: hand-overs between the steps have no number.
+  cases.push_back({{"--fault", "kill:3:3"}, 3, {"rank 3 was killed", "in step 'part'"}});
+  cases.push_back({{"--fault", "kill:3:4"}, 2, {"--fault names step 4", "0 (the rendezvous) to 3"}});
+  run_cases(cases);
+}
+
+TEST_CASE("faults within a collective, between groups of several ranks: the culprit is named, not its victims") {
+  std::vector<FaultCase> cases;
+  for (int rank : {0, 5, 7}) {
+    const std::string who = "rank " + text(rank), where = "in step 'trouble'";
+    const auto with = [&](const char* mode) {
+      return std::vector<std::string>{"--mode", mode, "--culprit", text(rank)};
+    };
+    cases.push_back({with("kill"), 3, {who + " was killed by signal 9 (SIGKILL)", where}});
+    cases.push_back({with("killed_during"), 3, {who + " was killed by signal 9 (SIGKILL)", where}});
+    cases.push_back({with("abort"), 3, {who + " was killed by signal 6 (SIGABRT)", where}});
+    cases.push_back({with("segv"), 3, {who + " was killed by signal 11 (SIGSEGV)", where}});
+    cases.push_back({with("exit"), 3, {who + " exited early with code 7", where}});
+    cases.push_back({with("throw"), 3, {who + " failed", where, "the culprit threw"}});
+    cases.push_back({with("throw_int"), 3, {who + " failed", where}});
+    cases.push_back({with("usage"), 2, {"--culprit refuses its input"}});
+    cases.push_back({with("stop"), 3, {who + " was stopped by signal 19 (SIGSTOP)", where}});
+    cases.push_back({with("hang"), 3, {who + " did nothing", where}});
+    cases.push_back(
+        {with("stray_receive"), 3, {"nothing moved", where, who + " waits for messages that nobody sends"}});
+    cases.push_back({with("mismatch"), 3, {"rank ", where, "do not make the same calls", "12 bytes", "8 bytes"}});
+    cases.push_back({with("wrong_call"), 3, {"rank ", where, "do not make the same calls", "recv", "all_reduce"}});
+  }
+  cases.push_back({{"--mode", "deadlock"}, 3, {"nothing moved in step 'trouble'", "every rank waits for messages"}});
+  cases.push_back(
+      {{"--mode", "drop_transfer", "--culprit", "3"},
+       3,
+       {"rank 3 failed in step 'trouble'", "dropped a posted transfer", "send of float32, 1 in", "wait()"}});
+  cases.push_back({{"--mode", "nap"}, 3, {"every rank did nothing in step 'trouble'"}});
+  cases.push_back({{"--mode", "goes_astray"}, 3, {"went on to 'astray'", "as the outcome of a check"}});
+  cases.push_back({{"--mode", "asks_as_a_rank"}, 3, {"was killed by signal 6 (SIGABRT)"}});
+  cases.push_back({{"--mode", "reference_throws"}, 3, {"the reference can't be computed"}});
+  for (int rank : {0, 7})  // behind its last step, when all checks have been made
+    cases.push_back(
+        {{"--mode", "dies_at_the_end", "--culprit", text(rank)}, 3, {"rank " + text(rank) + " was killed"}});
+  for (int rank : {0, 7})
+    cases.push_back(
+        {{"--mode", "consequence_first", "--culprit", text(rank)}, 3, {"failed in step 'trouble': this is the cause"}});
+  cases.push_back({{"--mode", "reference_throws_int"}, 3, {"something was thrown that is not a std::exception"}});
+  run_cases(cases);
+}
+
+TEST_CASE("two layouts: the program fails when the check of either does, whichever comes last, in both worlds") {
+  for (const std::string world : {"processes", "threads"})
+    for (const int culprit : {-1, 0, 1}) {
+      CAPTURE(world);
+      CAPTURE(culprit);
+      const Outcome outcome = run_program(
+          {fault_program(), "--mode", "two_layouts", "--culprit", text(culprit), "--world", world}, kFaultLimitSeconds);
+      CHECK(outcome.exit_code == (culprit < 0 ? 0 : 1));
+      CHECK(outcome.err == "");
+      CHECK((outcome.out.find("fault_program: OK") != std::string::npos) == (culprit < 0));
+      CHECK((outcome.out.find("fault_program: FAILED") != std::string::npos) == (culprit >= 0));
+    }
+}
+
+TEST_CASE(
+    "ranks that all send first: stuck at every size, in both worlds, in a sentence that goes around all of them") {
+  struct Ring {
+    const char* dp;
+    const char* sentence;
+  };
+  const Ring rings[] = {
+      {"2", "rank 0 waits in send for rank 1, which waits in send for rank 0; "},
+      {"3", "rank 0 waits in send for rank 1, which waits in send for rank 2, which waits in send for rank 0; "},
+      {"4", "for rank 3, which waits in send for rank 0; a send returns when its receiver has taken the message"}};
+  std::vector<FaultCase> cases;
+  for (const Ring& ring : rings)
+    for (const char* elements : {"1", "1025", "100000"}) {
+      const std::vector<std::string> options = {"--mode", "send_first", "--tp",       "1",
+                                                "--dp",   ring.dp,      "--elements", elements};
+      const auto with = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> all = options;
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+      };
+      const std::vector<std::string> words = {"in step 'trouble'", ring.sentence, "isend"};
+      cases.push_back({with({"--timeout", "60"}), 3, words});  // it does not take the timeout to know
+      cases.push_back({with({"--world", "threads", "--transport", "memory"}), 3, words});
+      cases.push_back({with({"--world", "threads", "--transport", "gloo"}), 3, words});
+    }
+  run_cases(cases);
+}
+
+TEST_CASE("a rank that computes for longer than the timeout is left in peace") {
+  run_cases({{{"--mode", "compute", "--culprit", "2", "--seconds", "4"}, 0, {}},
+             {{"--mode", "compute", "--culprit", "0", "--seconds", "4", "--dp", "1", "--tp", "2"}, 0, {}}});
+}
+
+TEST_CASE("threads over Gloo: who fails while they connect is told at once, not when the timeout is over") {
+  std::vector<FaultCase> cases;
+  for (const char* rank : {"0", "3", "7"})
+    cases.push_back({{"--world", "threads", "--timeout", "1000", "--fault", std::string("throw:") + rank + ":0"},
+                     3,
+                     {std::string("rank ") + rank + " failed in step 'rendezvous'", "asked for it"}});
+  run_cases(cases);
+}
+
+TEST_CASE("a rank that computes forever is named, in the rendezvous, at the start of a step and within one; exit 3") {
+  const std::vector<std::string> sentence = {"did nothing but compute", "for 2 s of processor time",
+                                             "longer --timeout"};
+  const auto named = [&](const std::string& who, const std::string& where) {
+    std::vector<std::string> words = sentence;
+    words.insert(words.end(), {who, where});
+    return words;
+  };
+  run_cases(
+      {{{"--fault", "spin:0:0", "--timeout", "0.2", "--threads", "1"}, 3, named("rank 0", "in step 'rendezvous'")},
+       {{"--fault", "spin:7:2", "--timeout", "0.2", "--threads", "1"}, 3, named("rank 7", "in step 'trouble'")}});
+  run_cases(
+      {{{"--mode", "compute", "--culprit", "3", "--seconds", "1000", "--timeout", "0.2", "--threads", "1"},
+        3,
+        named("rank 3", "in step 'trouble'")},
+       {{"--dp", "1", "--tp", "1", "--mode", "compute", "--seconds", "1000", "--timeout", "0.2", "--threads", "1"},
+        3,
+        named("rank 0", "in step 'trouble'")}});
+}
+
+TEST_CASE("a rank that computes for long and says in which phase it is, is left in peace") {
+  run_cases({{{"--mode", "compute_in_phases", "--culprit", "2", "--seconds", "4", "--timeout", "0.2"}, 0, {}}});
+}
+
+TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {
+  const std::vector<std::string> many = {"--dp", "64", "--tp", "1", "--timeout", "6", "--mode"};
+  const auto with = [&](const std::string& mode) {
+    std::vector<std::string> options = many;
+    options.push_back(mode);
+    return options;
+  };
+  run_cases({{with("deadlock"), 3, {"nothing moved in step 'trouble' for 6 s: every rank waits"}},
+             {with("wrong_call"), 3, {"in step 'trouble'", "do not make the same calls", "recv", "all_reduce"}}});
+}
+
+TEST_CASE("ranks as threads: what a rank throws is named, and the others end with it") {
+  for (const char* transport : {"memory", "gloo"}) {
+    CAPTURE(transport);
+    const std::vector<std::string> world = {"--world", "threads", "--transport", transport};
+    const auto with = [&](std::vector<std::string> options) {
+      options.insert(options.end(), world.begin(), world.end());
+      return options;
+    };
+    run_cases(
+        {{with({"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
+         {with({"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
+         {with({"--mode", "throw", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'", "the culprit threw"}},
+         {with({"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
+         {with({"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
+         {with({"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
+         {with({"--mode", "wrong_call", "--culprit", "5"}), 3, {"in step 'trouble'", "do not make the same calls"}},
+         {with({"--mode", "mismatch", "--culprit", "5"}), 3, {"in step 'trouble'", "12 bytes", "8 bytes"}}});
+  }
+}

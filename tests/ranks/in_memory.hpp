@@ -1,0 +1,17 @@
+#pragma once
+
+#include "sim/ranks/options.hpp"
+
+namespace muonwalk::testing {
+
+/// A run whose ranks are threads of the test and send to each other through memory: quick, and nothing is forked.
+inline sim::Options in_memory(const Grid& grid) {
+  sim::Options options;
+  options.grid = grid;
+  options.world = sim::WorldKind::threads;
+  options.transport = sim::TransportKind::memory;
+  options.timeout_seconds = 20;
+  return options;
+}
+
+}  // namespace muonwalk::testing

@@ -1,0 +1,209 @@
+// What a rank says of all its groups together. The backends are made up here: they move nothing and say what they are
+// told to say.
+#include "sim/ranks/rank_groups.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "src/errors.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+// What one group's backend has to say.
+struct GroupAccount {
+  KernelTraffic kernel;
+  std::int64_t headers = 0;
+};
+
+struct TellingBackend : Backend {
+  explicit TellingBackend(const GroupAccount& account) : says(account) {}
+  std::unique_ptr<PostedMessage> post_send(const Envelope&, int, const void*, std::int64_t) override { return nullptr; }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope&, int, void*, std::int64_t) override { return nullptr; }
+  KernelTraffic kernel_traffic() const override { return says.kernel; }
+  std::int64_t header_bytes_sent() const override { return says.headers; }
+  void close(const std::string&) override {}
+  GroupAccount says;
+};
+
+}  // namespace
+
+TEST_CASE("the kernel's counters of a rank are the sums over its groups, and known only where every group's are") {
+  Options options;
+  options.grid = Grid().dp(2).tp(3).pp(2);
+  options.groups = {{"pair", {0, 7}}, {"nobody here", {1, 2}}};
+  const std::vector<std::string> joined = {"dp", "tp", "pp", "pair"};  // rank 7 is in all of them
+  Progress store(options.grid.size());
+  for (unsigned subset = 0; subset < 1u << joined.size(); ++subset) {
+    CAPTURE(subset);
+    std::map<std::string, GroupAccount> accounts;
+    KernelTraffic sum{true, 0, 0};
+    std::int64_t headers = 0;
+    for (std::size_t g = 0; g < joined.size(); ++g) {
+      const bool known = (subset >> g & 1u) != 0;
+      const std::int64_t digit = std::int64_t{1} << (4 * g);
+      accounts[joined[g]] = {{known, 2 * digit, 3 * digit}, 5 * digit};
+      sum.known = sum.known && known;
+      sum.bytes_sent += 2 * digit;
+      sum.bytes_received += 3 * digit;
+      headers += 5 * digit;
+    }
+    const RankGroups groups(options, 7, store.slot(7),
+                            [&](const std::string&, const Group& group, int) -> std::unique_ptr<Backend> {
+                              return std::make_unique<TellingBackend>(accounts.at(group.name));
+                            });
+    const KernelTraffic all = groups.kernel_traffic();
+    CHECK(all.known == sum.known);
+    CHECK(all.bytes_sent == sum.bytes_sent);
+    CHECK(all.bytes_received == sum.bytes_received);
+    CHECK(groups.header_bytes_sent() == headers);
+  }
+}
+
+namespace {
+
+// Messages that arrive as soon as they are waited for, and tell whoever looks how it was meanwhile.
+struct ArrivingBackend : Backend {
+  struct Arriving : PostedMessage {
+    Arriving(int its_peer, const std::function<void()>& seen) : peer(its_peer), look(seen) {}
+    void wait(const WaitsFor& waits_for) override {
+      waits_for(peer);
+      look();
+    }
+    int peer;
+    const std::function<void()>& look;
+  };
+  ArrivingBackend(const std::function<void()>& seen, std::string& reason) : look(seen), closed(reason) {}
+  std::unique_ptr<PostedMessage> post_send(const Envelope&, int peer, const void*, std::int64_t) override {
+    return std::make_unique<Arriving>(peer, look);
+  }
+  std::unique_ptr<PostedMessage> post_receive(const Envelope&, int peer, void*, std::int64_t) override {
+    return std::make_unique<Arriving>(peer, look);
+  }
+  void close(const std::string& reason) override { closed += reason + ";"; }
+  const std::function<void()>& look;
+  std::string& closed;
+};
+
+}  // namespace
+
+TEST_CASE("each group of a rank has a name and a number of its own, and is closed with the others") {
+  Options options;
+  options.grid = Grid().dp(2).tp(3).pp(2);
+  options.groups = {{"pair", {7, 0}}, {"pair", {3, 9, 5}}, {"nobody here", {1, 2}}};
+  Progress store(options.grid.size());
+  const std::function<void()> nothing = [] {};
+  for (const auto& [rank, listed] :
+       std::vector<std::pair<int, std::string>>{{7, "pair 0: 7, 0; number 0\n"}, {5, "pair 1: 3, 9, 5; number 2\n"}}) {
+    std::string told, closed;
+    RankGroups groups(options, rank, store.slot(rank),
+                      [&](const std::string& name, const Group& group, int number) -> std::unique_ptr<Backend> {
+                        told += name + ":";
+                        for (const int member : group.ranks)
+                          told += (member == group.ranks[0] ? " " : ", ") + std::to_string(member);
+                        told += "; number " + std::to_string(number) + "\n";
+                        return std::make_unique<ArrivingBackend>(nothing, closed);
+                      });
+    std::string by_grid;
+    int at = 0;
+    for (const char* name : {"dp", "tp", "pp"}) {
+      const std::vector<Group> all = options.grid.groups(name);
+      for (std::size_t number = 0; number < all.size(); ++number) {
+        if (all[number].number_of(rank) < 0) continue;
+        by_grid += std::string(name) + " " + std::to_string(number) + ":";
+        for (const int member : all[number].ranks)
+          by_grid += (member == all[number].ranks[0] ? " " : ", ") + std::to_string(member);
+        by_grid += "; number " + std::to_string(all[number].number_of(rank)) + "\n";
+        ++at;
+      }
+    }
+    CHECK(at == 3);
+    CHECK(told == by_grid + listed);
+    groups.close("it is over");
+    CHECK(closed == "it is over;it is over;it is over;it is over;");
+    CHECK(groups.communicator("pair").size() == (rank == 7 ? 2 : 3));
+    CHECK(groups.communicator("pair").rank() == (rank == 7 ? 0 : 2));
+    CHECK_THROWS_WITH_AS(
+        groups.communicator("nobody here"),
+        ("rank " + std::to_string(rank) + " asked for the group \"nobody here\", but is not in it").c_str(),
+        UsageError);
+    CHECK_THROWS_WITH_AS(groups.communicator("ep"),
+                         ("rank " + std::to_string(rank) +
+                          " asked for the group \"ep\", but this run has dp, tp, pp, pair, nobody here; name it in "
+                          "LessonInfo::groups")
+                             .c_str(),
+                         UsageError);
+  }
+}
+
+TEST_CASE(
+    "while a rank waits, its slot says for which rank of the run and in what; then for nobody, with a sign more") {
+  Options options;
+  options.grid = Grid().dp(3).tp(2);
+  options.groups = {{"odd", {5, 1, 3}}};
+  Progress store(options.grid.size());
+  ProgressSlot& slot = store.slot(3);
+  std::vector<std::tuple<CollectiveKind, int>> seen;
+  const std::function<void()> look = [&] { seen.emplace_back(slot.waits_in.load(), slot.waits_for.load()); };
+  std::string closed;
+  RankGroups groups(options, 3, slot, [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
+    return std::make_unique<ArrivingBackend>(look, closed);
+  });
+  std::vector<std::string> sent;
+  groups.on_sent = [&](const SentMessage& message) {
+    sent.push_back(std::to_string(message.from) + " to " + std::to_string(message.to) + " in " + message.group + ": " +
+                   collective_name(message.kind) + " of " + element_name(message.type) + ", " +
+                   std::to_string(message.bytes));
+  };
+  CHECK(slot.waits_for == ProgressSlot::kNobody);
+  float numbers[4] = {};
+  Communicator& odd = groups.communicator("odd");  // in which it is number 2
+  using Seen = std::tuple<CollectiveKind, int>;
+  const auto signs = [&] { return slot.signs.load(); };
+  const std::uint64_t before = signs();
+  odd.recv(numbers, 3, 0);
+  odd.send(numbers, 2, 1);
+  CHECK(signs() == before + 2);
+  CHECK(slot.waits_for == ProgressSlot::kNobody);
+  odd.broadcast(numbers, 4, 2);
+  REQUIRE(seen.size() == 4);
+  CHECK((seen[0] == Seen{CollectiveKind::recv, 5}));
+  CHECK((seen[1] == Seen{CollectiveKind::send, 1}));
+  CHECK((seen[2] == Seen{CollectiveKind::broadcast, 5}));
+  CHECK((seen[3] == Seen{CollectiveKind::broadcast, 1}));
+  CHECK(slot.waits_for == ProgressSlot::kNobody);
+  REQUIRE(sent.size() == 3);
+  CHECK(sent[0] == "3 to 1 in odd: send of float32, 8");
+  CHECK(sent[1] == "3 to 5 in odd: broadcast of float32, 16");
+  CHECK(sent[2] == "3 to 1 in odd: broadcast of float32, 16");
+}
+
+TEST_CASE("all groups of a rank share its slow link, one way in and one way out") {
+  Options options;
+  options.grid = Grid().dp(2).tp(2);
+  options.link = LinkSpeed{1e-4, 0};  // 10,000 bytes take 100 ms
+  Progress store(options.grid.size());
+  std::string closed;
+  const std::function<void()> look = [] {};
+  RankGroups groups(options, 0, store.slot(0), [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
+    return std::make_unique<ArrivingBackend>(look, closed);
+  });
+  const std::vector<float> out(2500);
+  std::vector<float> in(2500);
+  const auto began = std::chrono::steady_clock::now();
+  Transfer first = groups.communicator("dp").isend(out.data(), 2500, 1);
+  Transfer second = groups.communicator("tp").isend(out.data(), 2500, 1);
+  first.wait();
+  second.wait();
+  CHECK(std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(200));
+}

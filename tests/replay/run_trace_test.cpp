@@ -1,0 +1,444 @@
+// The parts of a trace: what a rank keeps, what it computed between its calls, and the files, for a run made by hand.
+
+#include "sim/replay/run_trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/replay/trace_writers.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/replay/perfetto_rules.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using namespace muonwalk::testing;
+
+namespace {
+
+Span named(SpanKind kind, int name, std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = kind;
+  span.name = name;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+Span call(std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = SpanKind::call;
+  span.collective = CollectiveKind::all_gather;
+  span.type = ElementType::bfloat16;
+  span.elements_in = 300;
+  span.elements_out = 600;
+  span.bytes = 600;
+  span.messages = 1;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+Span message(SpanKind direction, int peer, std::int64_t begin, std::int64_t end) {
+  Span span;
+  span.kind = direction;
+  span.peer = peer;
+  span.bytes = 600;
+  span.begin_ns = begin;
+  span.end_ns = end;
+  return span;
+}
+
+// Two ranks, one step of two phases; rank 1 comes late to the gather.
+RunTrace two_ranks() {
+  RunTrace run;
+  run.name = "lesson_77_by_hand";
+  run.grid = Grid().dp(2);
+  run.began_ns = 1000;
+  run.parameters = {{"w\"0", 20, 30}};
+  run.ranks.resize(2);
+  for (int rank : {0, 1}) {
+    RankTrace& of_rank = run.ranks[static_cast<std::size_t>(rank)];
+    of_rank.label = rank == 0 ? "rank 0 (dp 0)" : "rank 1 (dp 1)";
+    for (const char* name : {"dp", "tp", "pp"}) of_rank.groups.push_back(run.grid.group(name, rank));
+    of_rank.names = {"optimizer step 12", "DP gather", "optimizer: apply"};
+    const std::int64_t called = rank == 0 ? 2000 : 2600;
+    of_rank.spans = {named(SpanKind::step, 0, 1500, 4000),
+                     named(SpanKind::phase, 1, 1700, 3200),
+                     call(called, 3000 + rank),
+                     message(SpanKind::sent, 1 - rank, called + 10, 2999 + rank),
+                     message(SpanKind::received, 1 - rank, called + 10, 3000 + rank),
+                     named(SpanKind::phase, 2, 3200, 3900)};
+  }
+  return run;
+}
+
+std::string text_of(const std::vector<ComputationSlice>& slices) {
+  std::string text;
+  for (const auto& slice : slices)
+    text += slice.name + " " + std::to_string(slice.begin_ns) + "–" + std::to_string(slice.end_ns) + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("computation is what is left of a step without its calls, cut where phases begin and end") {
+  RankTrace rank = two_ranks().ranks[0];
+  CHECK(text_of(computation_of(rank)) ==
+        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\n"
+        "optimizer: apply 3200–3900\noptimizer step 12 3900–4000\n");
+  // A second step without phases, after a while in which nothing was done.
+  rank.spans.push_back(named(SpanKind::step, 1, 5000, 6000));
+  rank.spans.push_back(call(5000, 6000));
+  rank.spans.push_back(named(SpanKind::step, 2, 6500, 7000));
+  const std::string text = text_of(computation_of(rank));
+  CHECK(text.substr(text.find("3900–4000\n")) == "3900–4000\noptimizer: apply 6500–7000\n");
+}
+
+TEST_CASE("no computation is claimed where an entry had no room, because it may have been a call") {
+  RankTrace rank = two_ranks().ranks[0];
+  rank.dropped = 3;
+  rank.full_since_ns = 3300;
+  CHECK(text_of(computation_of(rank)) ==
+        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\noptimizer: apply 3200–3300\n");
+}
+
+TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts the rest") {
+  const MemoryMeter memory;
+  SpanBuffer buffer(5, memory);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const Call all_reduce{"tp", CollectiveKind::all_reduce, ElementType::float32, 8, 8, -1};
+  Message sent;
+  sent.sent = true;
+  sent.bytes = 16;
+  sent.began_ns = 1;
+  const auto message = [&](std::int64_t number) {
+    sent.number = number;
+    buffer.message(1, all_reduce, sent, 3);
+  };
+  const auto first = buffer.open_call(1, all_reduce);
+  message(0);
+  message(1);
+  message(2);  // no room, but counted in its call
+  buffer.close(first);
+  const auto second = buffer.open_call(1, all_reduce);
+  message(3);
+  buffer.close(second);
+  buffer.close(phase);
+  buffer.close(step);
+  const SpanBatch batch = buffer.take();
+  REQUIRE(batch.spans.size() == 5);
+  CHECK(batch.dropped == 3);
+  CHECK(batch.full_since_ns == 1);  // when the exchange of the first message without room began
+  CHECK(batch.spans[2].bytes == 48);
+  CHECK(batch.spans[2].messages == 3);
+  CHECK(batch.spans[4].number == 1);
+  CHECK(batch.names == std::vector<std::string>{"step", "phase"});
+  for (std::size_t inner = 1; inner < 3; ++inner) {
+    CHECK(batch.spans[inner - 1].begin_ns <= batch.spans[inner].begin_ns);
+    CHECK(batch.spans[inner].end_ns <= batch.spans[inner - 1].end_ns);
+  }
+  buffer.open_step("later");
+  const SpanBatch later = buffer.take();
+  CHECK(later.spans.empty());
+  CHECK(later.dropped == 4);
+  CHECK(later.full_since_ns == 1);  // still the first of all
+  CHECK(later.names.size() == 2);
+}
+
+TEST_CASE("both files of a run made by hand say what happened, to the nanosecond") {
+  const TemporaryFolder folder;
+  const RunTrace run = two_ranks();
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(all.whole["muonwalk"]["parameters"][0]["name"] == "w\"0");
+  REQUIRE(all.on(1, "communication").size() == 1);
+  const TraceSlice& gather = all.on(1, "communication")[0];
+  CHECK(gather.begin == 1600);  // since the beginning of the run
+  CHECK(gather.end == 2001);
+  CHECK(gather.args["group_ranks"] == "[0, 1]");
+  CHECK(gather.args["message_bytes"] == 1200);  // the gathered whole
+  CHECK(gather.args["elements"] == 300);
+  CHECK(gather.args["algbw"].get<double>() == doctest::Approx(1200 / 401.0).epsilon(1e-5));
+  CHECK(gather.args["busbw"].get<double>() == doctest::Approx(600 / 401.0).epsilon(1e-5));
+  CHECK(all.on(1, "computation")[0].category == "step");
+  CHECK(all.on(1, "computation")[1].category == "computation");
+  CHECK(all.on(1, "computation")[2].category == "phase");
+  CHECK(all.arrows.at(0) == 1);
+  CHECK(all.arrows.at(1) == 1);
+
+  write_pytorch_dialect(folder.file("rank_1.json"), run, 1)->commit();
+  const ReadTrace rank = read_by_perfettos_rules(read_text(folder.file("rank_1.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(rank.whole["distributedInfo"]["rank"] == 1);
+  CHECK(rank.whole["distributedInfo"]["world_size"] == 2);
+  std::string host, kernels, ranges;
+  for (const auto& [thread, slices] : rank.slices)
+    for (const TraceSlice& slice : slices) {
+      if (slice.category == "user_annotation") host += slice.name + "\n";
+      const std::string stream = slice.category == "user_annotation" ? "" : slice.args["stream"].dump() + " ";
+      if (slice.category == "kernel") kernels += stream + slice.name + "\n";
+      if (slice.category == "gpu_user_annotation")
+        ranges += stream + slice.name + " " + std::to_string(slice.begin) + "–" + std::to_string(slice.end) + "\n";
+      if (slice.name == "gloo:all_gather") {
+        CHECK(slice.args["dtype"] == "BFloat16");
+        CHECK(slice.args["In msg nelems"] == 300);
+        CHECK(slice.args["Out msg nelems"] == 600);
+      }
+    }
+  CHECK(host == "ProfilerStep#12\nDP gather\nOptimizer.step#optimizer: apply\n");
+  CHECK(kernels ==
+        "7 optimizer step 12\n7 DP gather\n7 DP gather\n7 optimizer: apply\n7 optimizer step 12\n"
+        "20 gloo:all_gather\n");
+  CHECK(ranges ==
+        "7 ProfilerStep#12 500–3000\n7 DP gather 700–2200\n7 Optimizer.step#optimizer: apply 2200–2900\n"
+        "20 ProfilerStep#12 1600–2001\n20 DP gather 1600–2001\n");
+}
+
+TEST_CASE("posted messages are slices from post to wait, on threads of their own where several are under way") {
+  RunTrace run = two_ranks();
+  RankTrace& rank = run.ranks[0];
+  const auto posted = [&](std::int64_t begin, std::int64_t end, int number) {
+    Span span = message(SpanKind::received, 1, begin, end);
+    span.collective = CollectiveKind::send;
+    span.number = number;
+    return span;
+  };
+  const auto waits = [&](std::int64_t begin, std::int64_t end) {
+    Span span = call(begin, end);
+    span.collective = CollectiveKind::wait;
+    span.elements_in = span.elements_out = span.bytes = 0;
+    return span;
+  };
+  // A blocking recv, whose message is no more than its call; then three posted messages: two that cross, and one that
+  // begins when the first one ends.
+  Span recv = waits(3210, 3260);
+  recv.collective = CollectiveKind::recv;
+  rank.spans.insert(rank.spans.end(),
+                    {recv, posted(3215, 3260, 0), waits(3400, 3500), posted(3300, 3500, 1), waits(3600, 3700),
+                     posted(3350, 3700, 2), waits(3750, 3800), posted(3500, 3800, 3)});
+  const TemporaryFolder folder;
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  REQUIRE(all.on(0, "transfers").size() == 2);
+  REQUIRE(all.on(0, "transfers 2").size() == 1);
+  CHECK(all.on(0, "transfers 3").empty());
+  CHECK(all.on(1, "transfers").empty());
+  const TraceSlice& first = all.on(0, "transfers")[0];
+  CHECK(first.category == "transfer");
+  CHECK(first.name == "message from rank 1");
+  CHECK(first.begin == 2300);
+  CHECK(first.end == 2500);
+  CHECK(first.args["bytes"] == 600);
+  CHECK(all.on(0, "transfers")[1].begin == 2500);
+  CHECK(all.on(0, "transfers 2")[0].end == 2700);
+}
+
+TEST_CASE(
+    "steps of an optimizer, by any number, are called as PyTorch's profiler calls them; others keep their names") {
+  for (const auto& [title, name] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"optimizer step 0", "ProfilerStep#0"},
+           {"optimizer step 9", "ProfilerStep#9"},
+           {"optimizer step 1000", "ProfilerStep#1000"},
+           {"training step 5", "ProfilerStep#5"},
+           {"optimizer step", "optimizer step"},
+           {"optimizer step x", "optimizer step x"},
+           {"step 3", "step 3"},
+           {"another optimizer step 3", "another optimizer step 3"}}) {
+    CAPTURE(title);
+    CHECK(is_optimizer_step(title) == (title.find("optimizer step") == 0 || title.find("training step") == 0));
+    const TemporaryFolder folder;
+    RunTrace run = two_ranks();
+    run.ranks[0].names[0] = title;
+    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+    std::vector<std::string> broken;
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("rank")), broken);
+    CHECK(all_of(broken) == "");
+    const std::string text = read_text(folder.file("rank"));
+    CHECK(text.find("\"cat\":\"user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
+    CHECK(text.find("\"cat\":\"gpu_user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
+    const std::string chrome = chrome_trace_text(run);
+    CHECK(chrome.find(std::string("\"cat\":\"") + (is_optimizer_step(title) ? "step" : "phase") + "\",\"name\":\"" +
+                      title + "\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("names may hold anything: both files stay JSON, and give them back, with what can't be seen made visible") {
+  const std::string odd = "a \"quoted\" \\ name\nwith ‹×› and \x01";
+  const std::string visible = "a \"quoted\" \\ name\\nwith ‹×› and \\x01";
+  const TemporaryFolder folder;
+  RunTrace run = two_ranks();
+  run.name = run.title = odd;
+  run.ranks[0].names[1] = odd;
+  write_chrome_trace(folder.file("all.json"), run);
+  write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+  for (const char* file : {"all.json", "rank"}) {
+    CAPTURE(file);
+    std::vector<std::string> broken;
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file(file)), broken);
+    CHECK(all_of(broken) == "");
+    CHECK(trace.whole[file == std::string("rank") ? "recorded_by" : "muonwalk"]["name"] == visible);
+    bool found = false;
+    for (const auto& [thread, slices] : trace.slices)
+      for (const TraceSlice& slice : slices) found = found || slice.name == visible;
+    CHECK(found);
+  }
+}
+
+TEST_CASE("a SpanBuffer notes how much the rank holds when something begins and when it ends") {
+  MemoryMeter memory;
+  SpanBuffer buffer(5, memory);
+  const MeterScope scope(memory);
+  const Flat before(5);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const Flat within(7);
+  buffer.close(phase);
+  {
+    const Flat later(3);
+    const auto call = buffer.open_call(0, {"dp", CollectiveKind::barrier, ElementType::bytes, 0, 0, -1});
+    buffer.close(call);
+  }
+  buffer.close(step);
+  const SpanBatch batch = buffer.take();
+  std::vector<std::pair<std::int64_t, std::int64_t>> held;
+  for (const Span& span : batch.spans) held.emplace_back(span.held_at_begin, span.held_at_end);
+  CHECK(held == std::vector<std::pair<std::int64_t, std::int64_t>>{{5, 12}, {5, 12}, {15, 15}});
+}
+
+TEST_CASE("an arrow whose other end was not recorded is not drawn") {
+  const TemporaryFolder folder;
+  RunTrace run = two_ranks();
+  run.ranks[1].spans.erase(run.ranks[1].spans.begin() + 4);  // what rank 1 received
+  write_chrome_trace(folder.file("all.json"), run);
+  std::vector<std::string> broken;
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
+  CHECK(all_of(broken) == "");
+  CHECK(all.arrows.count(0) == 0);
+  CHECK(all.arrows.at(1) == 1);
+}
+
+TEST_CASE("a trace that can't be written leaves nothing behind") {
+  const TemporaryFolder folder;
+  CHECK_THROWS(write_chrome_trace(folder.file("none/all.json"), two_ranks()));
+  write_pytorch_dialect(folder.file("rank_1.json"), two_ranks(), 1);  // never committed
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("a trace that is longer than what is written at a time has every event once, in a file as in a text") {
+  RunTrace run = two_ranks();
+  run.ranks.resize(1);
+  std::vector<Span>& spans = run.ranks[0].spans;
+  spans.assign(1, named(SpanKind::step, 0, 1500, 100'000'000));
+  for (int i = 0; i < 3100; ++i) {
+    Span one = call(2000 + 1000 * i, 2500 + 1000 * i);
+    one.bytes = i;
+    spans.push_back(one);
+  }
+  const TemporaryFolder folder;
+  write_chrome_trace(folder.file("all.json"), run);
+  const std::string text = chrome_trace_text(run);
+  CHECK(text.size() > (std::size_t{1} << 20));
+  CHECK((read_text(folder.file("all.json")) == text));
+  std::vector<std::string> broken;
+  const ReadTrace trace = read_by_perfettos_rules(text, broken);
+  CHECK(all_of(broken) == "");
+  const auto slices = trace.on(0, "communication");
+  REQUIRE(slices.size() == 3100);
+  for (int i = 0; i < 3100; ++i) CHECK(slices[static_cast<std::size_t>(i)].args["bytes"] == i);
+}
+
+TEST_CASE("Span::message_bytes: the larger side of a call, and of all_to_all what goes in, in bytes of its type") {
+  struct Case {
+    CollectiveKind kind;
+    ElementType type;
+    std::int64_t in, out, bytes;
+  };
+  for (const Case& each : {Case{CollectiveKind::all_gather, ElementType::float32, 5, 20, 80},
+                           Case{CollectiveKind::reduce_scatter, ElementType::bfloat16, 20, 5, 40},
+                           Case{CollectiveKind::all_reduce, ElementType::bytes, 7, 7, 7},
+                           Case{CollectiveKind::all_to_all, ElementType::float32, 3, 9, 12},
+                           Case{CollectiveKind::all_to_all, ElementType::float32, 9, 3, 36},
+                           Case{CollectiveKind::send, ElementType::bfloat16, 4, 0, 8},
+                           Case{CollectiveKind::recv, ElementType::float32, 0, 4, 16},
+                           Case{CollectiveKind::barrier, ElementType::bytes, 0, 0, 0}}) {
+    Span span;
+    span.collective = each.kind;
+    span.type = each.type;
+    span.elements_in = each.in;
+    span.elements_out = each.out;
+    CAPTURE(static_cast<int>(each.kind));
+    CHECK(span.message_bytes() == each.bytes);
+
+    // As both files name the type of its elements.
+    const TemporaryFolder folder;
+    RunTrace run = two_ranks();
+    run.ranks[0].spans = {named(SpanKind::step, 0, 1500, 4000), span};
+    run.ranks[0].spans[1].kind = SpanKind::call;
+    run.ranks[0].spans[1].begin_ns = 2000, run.ranks[0].spans[1].end_ns = 3000;
+    run.ranks[0].spans[1].bytes = 1000;
+    write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
+    const bool floats = each.type == ElementType::float32, halves = each.type == ElementType::bfloat16;
+    const std::string dtype = floats ? "Float" : halves ? "BFloat16" : "Byte";
+    CHECK(read_text(folder.file("rank")).find("\"dtype\":\"" + dtype + "\"") != std::string::npos);
+    CHECK(chrome_trace_text(run).find(std::string("\"type\":\"") +
+                                      (floats   ? "float32"
+                                       : halves ? "bfloat16"
+                                                : "bytes") +
+                                      "\",\"elements\":" + std::to_string(1000 / element_size(each.type)) + ",") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a SpanBuffer keeps all that is told of a call and of its messages, to whom and from whom") {
+  const MemoryMeter memory;
+  SpanBuffer buffer(9, memory);
+  Message message;
+  message.bytes = 24;
+  message.number = 6;
+  message.began_ns = 5;
+  const Call gather{"dp", CollectiveKind::all_gather, ElementType::bfloat16, 7, 21, -1};
+  message.sent = true;
+  buffer.message(4, gather, message, 9);  // of no call: counted in none
+  buffer.close(buffer.open_call(2, gather));
+  buffer.message(2, gather, message, 9);  // its call has been closed
+  const auto call = buffer.open_call(3, gather);
+  message.sent = false;
+  buffer.message(3, gather, message, 8);
+  message.from_rank_to_rank = message.sent = true;
+  buffer.message(3, gather, message, 7);
+  buffer.close(call);
+  const std::vector<Span> spans = buffer.take().spans;
+  REQUIRE(spans.size() == 6);
+  const int groups[] = {4, 2, 2, 3, 3, 3}, peers[] = {9, -1, 9, -1, 8, 7};
+  const SpanKind kinds[] = {SpanKind::sent, SpanKind::call,     SpanKind::sent,
+                            SpanKind::call, SpanKind::received, SpanKind::sent};
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const Span& span = spans[i];
+    const bool is_call = span.kind == SpanKind::call;
+    CHECK(span.kind == kinds[i]);
+    CHECK(span.group == groups[i]);
+    CHECK(span.peer == peers[i]);
+    CHECK(span.type == ElementType::bfloat16);
+    CHECK(span.collective == (i == 5 ? CollectiveKind::send : CollectiveKind::all_gather));
+    CHECK(span.bytes == (!is_call || i == 3 ? 24 : 0));
+    CHECK(span.messages == (i == 3 ? 1 : 0));
+    CHECK(span.number == (is_call ? 0 : 6));
+    CHECK(span.elements_in == (is_call ? 7 : 0));
+    CHECK(span.elements_out == (is_call ? 21 : 0));
+    CHECK(span.name == -1);
+    CHECK(span.end_ns >= span.begin_ns);
+    if (!is_call) CHECK(span.begin_ns == 5);
+  }
+}
+
+TEST_CASE("microseconds_text: nanoseconds as microseconds with three digits, also before the beginning") {
+  const std::pair<std::int64_t, const char*> cases[] = {{0, "0.000"},      {1, "0.001"},           {999, "0.999"},
+                                                        {1000, "1.000"},   {-1, "-0.001"},         {-999, "-0.999"},
+                                                        {-1001, "-1.001"}, {12345678, "12345.678"}};
+  for (const auto& [ns, text] : cases) CHECK(microseconds_text(ns) == text);
+}

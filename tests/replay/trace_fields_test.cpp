@@ -1,0 +1,178 @@
+// What both files of a trace say beside their slices, for runs of any grid, read back and compared with the run.
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "sim/replay/run_trace.hpp"
+#include "sim/replay/trace_writers.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using Json = nlohmann::json;
+
+namespace {
+
+using Moments = std::vector<std::pair<std::string, std::int64_t>>;  // a time as the file has it, and a value
+
+// Ranks that call, compute and hold whatever comes, on any grid.
+RunTrace random_run(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto draw = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+  RunTrace run;
+  run.name = "lesson_" + std::to_string(seed);
+  run.title = "Title " + std::to_string(seed);
+  run.grid = Grid().dp(draw(1, 4)).tp(draw(1, 3)).pp(draw(1, 2));
+  run.precision = draw(0, 1) == 0 ? "fp32" : "bf16";
+  run.backend = draw(0, 1) == 0 ? "gloo" : "memory";
+  run.began_ns = draw(0, 5000);
+  run.ok = draw(0, 1) == 0;
+  for (int i = draw(0, 3); i > 0; --i) run.parameters.push_back({"w" + std::to_string(i), draw(1, 99), draw(100, 199)});
+  for (int rank = 0; rank < run.grid.size(); ++rank) {
+    RankTrace one;
+    one.label = "label " + std::to_string(rank);
+    for (const char* name : {"dp", "tp", "pp"}) one.groups.push_back(run.grid.group(name, rank));
+    if (draw(0, 1) == 0) one.groups.push_back({"of others", {}});  // the rank is not in it
+    one.names = {"optimizer step 1", "phase"};
+    one.dropped = draw(0, 2) == 0 ? draw(1, 100) : 0;
+    std::int64_t now = run.began_ns + draw(0, 100);
+    for (int i = draw(1, 6); i > 0; --i) {
+      Span span;
+      span.kind = SpanKind::call;
+      span.group = draw(0, 2);
+      span.collective = CollectiveKind::all_gather;
+      span.type = draw(0, 1) == 0 ? ElementType::float32 : ElementType::bfloat16;
+      span.elements_in = draw(1, 50);
+      span.elements_out = span.elements_in * one.groups[static_cast<std::size_t>(span.group)].size();
+      span.bytes = draw(0, 1000);
+      span.messages = draw(0, 9);
+      span.held_at_begin = draw(0, 3);
+      span.held_at_end = draw(0, 3);
+      span.begin_ns = now;
+      now += draw(1, 3000);
+      span.end_ns = now;
+      now += draw(1, 3000);
+      one.spans.push_back(span);
+      one.ledger.add(one.groups[static_cast<std::size_t>(span.group)].name, span.collective, span.type, 1,
+                     {span.bytes, 2 * span.bytes + 1, span.messages, 3 * span.messages + 1});
+    }
+    run.ranks.push_back(one);
+  }
+  return run;
+}
+
+Moments counters_of(const Json& trace, int rank, const std::string& name, const std::string& unit) {
+  Moments found;
+  for (const Json& event : trace["traceEvents"])
+    if (event["ph"] == "C" && event["pid"] == rank && event["name"] == name)
+      found.emplace_back(event["ts"].dump(), event["args"].at(unit).get<std::int64_t>());
+  return found;
+}
+
+std::string time_text(const RunTrace& run, std::int64_t moment) {
+  return Json::parse(microseconds_text(moment - run.began_ns)).dump();
+}
+
+}  // namespace
+
+TEST_CASE("chrome trace: what it says of the run, its ledgers, and its counters are the run's, on any grid") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const RunTrace run = random_run(seed);
+    const Json trace = Json::parse(chrome_trace_text(run)), about = trace["muonwalk"];
+    CHECK(about["name"] == run.name);
+    CHECK(about["title"] == run.title);
+    CHECK(about["ranks"] == run.grid.size());
+    CHECK(about["grid"] == Json{{"dp", run.grid.dp()}, {"tp", run.grid.tp()}, {"pp", run.grid.pp()}});
+    CHECK(about["precision"] == run.precision);
+    CHECK(about["backend"] == run.backend);
+    CHECK(about["ok"] == run.ok);
+    REQUIRE(about["parameters"].size() == run.parameters.size());
+    for (std::size_t i = 0; i < run.parameters.size(); ++i)
+      CHECK(about["parameters"][i] ==
+            Json{{"name", run.parameters[i].name}, {"rows", run.parameters[i].rows}, {"cols", run.parameters[i].cols}});
+    REQUIRE(about["dropped_events"].size() == run.ranks.size());
+    REQUIRE(about["ledger"].size() == run.ranks.size());
+    for (int rank = 0; rank < run.grid.size(); ++rank) {
+      CAPTURE(rank);
+      const auto r = static_cast<std::size_t>(rank);
+      const RankTrace& of_rank = run.ranks[r];
+      CHECK(about["dropped_events"][r] == of_rank.dropped);
+      Json ledger = Json::array();
+      for (const LedgerLine& line : of_rank.ledger.lines())
+        ledger.push_back({{"group", line.group},
+                          {"collective", "all_gather"},
+                          {"type", line.type == ElementType::float32 ? "float32" : "bfloat16"},
+                          {"calls", line.calls},
+                          {"bytes", line.traffic.bytes_sent},
+                          {"messages", line.traffic.messages_sent}});
+      CHECK(about["ledger"][r] == ledger);
+
+      Moments sent, held;
+      std::int64_t bytes = 0;
+      for (const Span& span : of_rank.spans) {
+        sent.emplace_back(time_text(run, span.end_ns), bytes += span.bytes);
+        for (const auto& [moment, elements] :
+             {std::pair(span.begin_ns, span.held_at_begin), std::pair(span.end_ns, span.held_at_end)})
+          if (held.empty() || held.back().second != elements) held.emplace_back(time_text(run, moment), elements);
+      }
+      CHECK(counters_of(trace, rank, "bytes sent", "bytes") == sent);
+      CHECK(counters_of(trace, rank, "elements held", "elements") == held);
+    }
+  }
+}
+
+TEST_CASE("PyTorch's dialect: each rank's file says which rank it is of how many, its groups, and what it left out") {
+  const TemporaryFolder folder;
+  for (unsigned seed = 100; seed < 130; ++seed) {
+    CAPTURE(seed);
+    const RunTrace run = random_run(seed);
+    for (int rank = 0; rank < run.grid.size(); ++rank) {
+      CAPTURE(rank);
+      write_pytorch_dialect(folder.file("rank"), run, rank)->commit();
+      const Json trace = Json::parse(read_text(folder.file("rank")));
+      const RankTrace& of_rank = run.ranks[static_cast<std::size_t>(rank)];
+      CHECK(trace["recorded_by"] == Json{{"name", run.name}, {"dropped_events", of_rank.dropped}});
+      Json groups = Json::array();
+      for (const Group& group : of_rank.groups)
+        if (!group.ranks.empty())
+          groups.push_back({{"pg_name", group.name},
+                            {"pg_desc", group.name},
+                            {"backend_config", "cpu:gloo"},
+                            {"pg_size", group.size()},
+                            {"ranks", group.ranks}});
+      CHECK(trace["distributedInfo"] == Json{{"backend", "gloo"},
+                                             {"rank", rank},
+                                             {"world_size", run.grid.size()},
+                                             {"pg_count", groups.size()},
+                                             {"pg_config", groups}});
+
+      // Processes and threads have their names, on the host and on what stands in for a device.
+      std::map<std::string, int> names;
+      std::map<int, int> places;  // of processes: the host stands over what stands in for a device
+      for (const Json& event : trace["traceEvents"])
+        if (event["name"] == "process_sort_index") {
+          places[event["pid"]] = event["args"]["sort_index"];
+        } else if (event["ph"] == "M" && event["args"].contains("name")) {
+          const std::string name = event["args"]["name"];
+          ++names[event["name"].get<std::string>() + ": " + name];
+          if (name == "stream 7 computation") CHECK(event["tid"] == 7);
+          if (name == "stream 20 communication") CHECK(event["tid"] == 20);
+          if (name.find("as a device") != std::string::npos || name.find("stream") == 0) CHECK(event["pid"] == rank);
+          if (name.find("what the program does") != std::string::npos || name == "steps and phases")
+            CHECK(event["pid"] != rank);
+        }
+      REQUIRE(places.size() == 2);
+      for (const auto& [process, place] : places) CHECK(place == (process == rank ? 1 : 0));
+      CHECK(names == std::map<std::string, int>{{"process_name: " + of_rank.label + ", what the program does", 1},
+                                                {"process_name: " + of_rank.label + ", the processor as a device", 1},
+                                                {"thread_name: steps and phases", 1},
+                                                {"thread_name: stream 7 computation", 1},
+                                                {"thread_name: stream 20 communication", 1}});
+    }
+  }
+}

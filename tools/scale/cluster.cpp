@@ -1,0 +1,79 @@
+#include "tools/scale/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+auto members_of(const Accelerator& a) {
+  return std::tie(a.name, a.flops_per_second, a.memory_bytes, a.memory_bytes_per_second, a.product_efficiency,
+                  a.source);
+}
+auto members_of(const NetworkLevel& a) {
+  return std::tie(a.name, a.accelerators, a.bytes_per_second, a.latency_seconds, a.all_reduce, a.all_gather, a.source);
+}
+auto members_of(const Cluster& a) { return std::tie(a.name, a.accelerator, a.levels); }
+
+// Of ranks that are `stride` apart, how many lie in each unit of `accelerators`; 0 where some units hold more than
+// others. In long, because ranks · stride may be more than an int can count.
+long ranks_in_unit(long ranks, long stride, long accelerators) {
+  if (stride >= accelerators) return stride % accelerators == 0 ? 1 : 0;
+  if (accelerators % stride != 0) return 0;
+  const long room = accelerators / stride;
+  if (ranks <= room) return room % ranks == 0 ? ranks : 0;
+  return ranks % room == 0 ? room : 0;
+}
+
+}  // namespace
+
+bool operator==(const Accelerator& a, const Accelerator& b) { return members_of(a) == members_of(b); }
+bool operator==(const NetworkLevel& a, const NetworkLevel& b) { return members_of(a) == members_of(b); }
+bool operator==(const Cluster& a, const Cluster& b) { return members_of(a) == members_of(b); }
+
+ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product) {
+  const MeasuredCurve& curve = accelerator.product_efficiency;
+  const CurveReading reading = curve.measured() && product > 0 ? curve.at(product) : CurveReading{1};
+  return {flops / (accelerator.flops_per_second * reading.value), reading};
+}
+
+int GroupSpread::within(std::size_t level) const {
+  int members = 1;
+  for (std::size_t inner = 0; inner < level; ++inner) members *= widths.at(inner);
+  return members;
+}
+
+GroupSpread group_spread(const Cluster& cluster, int ranks, int stride) {
+  if (ranks < 1 || stride < 1)
+    throw std::invalid_argument(
+        fmt::format("a group of {} ranks with a stride of {} was to be laid out; both count from 1", ranks, stride));
+  GroupSpread spread;
+  spread.ranks = ranks;
+  long inside = 1;  // ranks of the group in a unit of the level below
+  for (std::size_t l = 0; l < cluster.levels.size(); ++l) {
+    const NetworkLevel& level = cluster.levels[l];
+    const long here = level.accelerators == 0 ? ranks : ranks_in_unit(ranks, stride, level.accelerators);
+    if (here == 0 || here % inside != 0)
+      throw UsageError(
+          fmt::format("groups of {} ranks with a stride of {} do not fit evenly into the {} accelerators that {} joins "
+                      "in {}; take sizes that divide them, or that they divide",
+                      ranks, stride, level.accelerators, level.name, cluster.name));
+    spread.widths.push_back(static_cast<int>(here / inside));
+    // Every accelerator of the unit below is in one such group, and `inside` of them in this one.
+    spread.sharing.push_back(static_cast<int>(std::max(1L, cluster.unit_below(l) / inside)));
+    inside = here;
+  }
+  if (inside != ranks)
+    throw UsageError(
+        fmt::format("{} joins {} accelerators and no more, so a group of {} ranks with a stride of {} "
+                    "does not fit into it; take fewer ranks or another cluster",
+                    cluster.name, cluster.levels.back().accelerators, ranks, stride));
+  return spread;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tools/scale/measured_curve.hpp"
+
+namespace muonwalk::sim {
+
+/// One GB is 10⁹ bytes and one GiB is 2³⁰; a card of "80 GB" has 80 GiB of memory.
+/// @{
+constexpr double kGigabyte = 1e9;
+constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+/// @}
+
+/// A GPU, or a processor core that stands in for one.
+struct Accelerator {
+  std::string name;             ///< "H100"
+  double flops_per_second = 0;  ///< Dense, in the type that products are computed in (bf16 on a GPU).
+  double memory_bytes = 0;
+  double memory_bytes_per_second = 0;  ///< How fast it reads or writes its memory.
+  MeasuredCurve product_efficiency;  ///< The share of flops_per_second that a product reaches, by its FLOPs, or empty.
+  std::string source;                ///< Where these numbers come from.
+
+  friend bool operator==(const Accelerator& a, const Accelerator& b);
+};
+
+/// What products take on an accelerator.
+struct ProductSeconds {
+  double seconds = 0;
+  CurveReading efficiency;  ///< The share of its peak that it reaches; 1 where that is not known.
+};
+
+/// The time of `flops` in products of `product` FLOPs each: their size decides how much of its peak the accelerator
+/// reaches.
+ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product);
+
+/// One level of a network: what joins the accelerators of a node, the nodes of a pod, the pods. Every accelerator has
+/// a link of its own into it, or an equal part of those that its unit of the level below has.
+struct NetworkLevel {
+  std::string name;             ///< "NVLink", "EFA"
+  int accelerators = 0;         ///< How many one such unit joins; 0 for the outermost level: all of them.
+  double bytes_per_second = 0;  ///< Out of one accelerator, in one direction, while all of its neighbours send too.
+  double latency_seconds = 0;   ///< Until a message's first byte has arrived.
+  /// Bus bandwidth of a collective, in bytes per second, by the number of units of the level below that take part, with
+  /// all accelerators of each. Measured as a whole, so it holds for the levels inside of this one as well; may be
+  /// empty, then bytes_per_second holds.
+  /// @{
+  MeasuredCurve all_reduce;
+  MeasuredCurve all_gather;  ///< It also stands for a reduce-scatter.
+  /// @}
+  std::string source;  ///< Where these numbers come from.
+
+  friend bool operator==(const NetworkLevel& a, const NetworkLevel& b);
+};
+
+/// A cluster: equal accelerators under levels of network, the innermost first.
+struct Cluster {
+  std::string name;                  ///< "h100-efa"
+  Accelerator accelerator;           ///< All accelerators are alike.
+  std::vector<NetworkLevel> levels;  ///< At least one.
+  /// How many accelerators a node has: those of the innermost level.
+  int node() const { return levels.front().accelerators; }
+  /// How many accelerators a unit of the level below `level` has: 1 below the innermost one.
+  int unit_below(std::size_t level) const { return level == 0 ? 1 : levels[level - 1].accelerators; }
+
+  friend bool operator==(const Cluster& a, const Cluster& b);
+};
+
+/// The clusters that are known by name, in the order in which they are listed.
+std::vector<std::string> cluster_names();
+
+/// The cluster of that name, or, where `name` ends in ".json", the one that the file describes (docs/cost-model.md has
+/// its fields, each with its unit in its name); a file of machine_costs.hpp counts as the cluster of such machines.
+/// Throws UsageError, one sentence, for an unknown name, a file that can't be read, a field that is missing, unknown,
+/// twice there, or not a number above 0.
+Cluster cluster_of(const std::string& name);
+
+/// A cluster as the JSON text that cluster_of reads. What was given in the units of the file comes back bit for bit.
+std::string cluster_json(const Cluster& cluster);
+
+/// How the ranks of a group lie in a cluster that is filled in rank order.
+struct GroupSpread {
+  int ranks = 1;
+  std::vector<int> widths;   ///< How many units of the level below each level joins, 1 where it is not crossed; their
+                             ///< product is `ranks`.
+  std::vector<int> sharing;  ///< How many such groups send out of one unit of the level below at once, for each level.
+
+  /// How many ranks of the group are in one unit of the level below `level`.
+  int within(std::size_t level) const;
+};
+
+/// The group of `ranks` ranks, each `stride` after the one before: tp has a stride of 1, dp of tp, pp of tp · dp
+/// (src/layout/grid.hpp). A level holds as many members of the group as fit into its accelerators. Throws UsageError
+/// where the cluster's levels and the group do not divide each other so that every unit holds as many members, and
+/// where the cluster is too small for the group; std::invalid_argument for ranks or a stride below 1.
+GroupSpread group_spread(const Cluster& cluster, int ranks, int stride);
+
+}  // namespace muonwalk::sim

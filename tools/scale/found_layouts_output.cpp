@@ -1,0 +1,221 @@
+#include "tools/scale/found_layouts_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/text/names.hpp"
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
+#include "src/text/units.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+std::string time_text(double seconds) {
+  return seconds >= 1 && seconds < 1000 ? fixed_text(seconds, 3, "s") : seconds_text(seconds, 4);
+}
+
+std::string strategy_text(const FoundLayout& found) {
+  return found.strategy ? fmt::format("({})", found.strategy->letter) : "AdamW";
+}
+
+// The strategies that the letters stand for.
+std::string legend(const std::vector<FoundLayout>& found) {
+  std::map<char, const char*> names;
+  for (const FoundLayout& each : found)
+    if (each.strategy) names.emplace(each.strategy->letter, each.strategy->name);
+  std::string text;
+  for (const auto& [letter, name] : names) text += fmt::format("{}({}) {}", text.empty() ? "" : ", ", letter, name);
+  return text;
+}
+
+Table layout_table(const LayoutSearch& search, const FoundLayouts& found) {
+  Table table({{"   dp × tp × pp"},
+               {"optimizer"},
+               {"micro-batches", Side::right},
+               {"recompute", Side::right},
+               {"a step", Side::right},
+               {"tokens/s/GPU", Digits{0}},
+               {"memory", gibibytes_text}});
+  int number = 0;
+  for (const FoundLayout& each : found.best) {
+    const TrainingLayout& layout = each.layout;
+    std::string grid = fmt::format("{}  {} × {} × {}", ++number, layout.dp, layout.tp, layout.pp);
+    if (layout.ep > 1) grid += fmt::format(", ep {}", layout.ep);
+    table.row({grid, strategy_text(each), fmt::format("{} of {}", number_text(layout.accumulation), layout.micro_batch),
+               recomputation_name(layout.recomputation),
+               time_text(each.prediction.step_seconds()) + (any_extrapolated(each.prediction.seconds) ? " *" : ""),
+               each.prediction.tokens_per_second / search.gpus, total(each.prediction.bytes)});
+  }
+  return table;
+}
+
+// Terms from the largest on, of those that are more than nothing.
+std::vector<const Term*> by_amount(const std::vector<Term>& terms) {
+  std::vector<const Term*> sorted;
+  for (const Term& term : terms)
+    if (term.amount > 0) sorted.push_back(&term);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Term* a, const Term* b) { return a->amount > b->amount; });
+  return sorted;
+}
+
+// The terms that make up a hundredth of the whole or more, and what the others come to.
+std::string where_it_goes(const std::vector<Term>& terms, std::string (*amount)(double)) {
+  std::string text;
+  const double all = total(terms);
+  double rest = 0;
+  for (const Term* term : by_amount(terms)) {
+    if (term->amount < all / 100) {
+      rest += term->amount;
+      continue;
+    }
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", term->name(), amount(term->amount),
+                        percent_text(term->amount / all));
+  }
+  return rest > 0 ? text + fmt::format(", all else {}", amount(rest)) : text;
+}
+
+void append_text(std::vector<std::string>& lines, const std::string& text) {
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+}
+
+// What was read outside of where it was measured, and which terms depend on it.
+void append_extrapolations(std::vector<std::string>& lines, const std::vector<Term>& terms) {
+  std::map<std::string, std::string> terms_of;
+  for (const Term& term : terms)
+    for (const TermInput& input : term.inputs)
+      if (input.extrapolated) {
+        std::string& list =
+            terms_of[fmt::format("{} = {}, the nearest that was measured is {}", input.name,
+                                 amount_text(input.value, input.unit), amount_text(input.nearest_at, input.unit))];
+        list += (list.empty() ? "" : ", ") + std::string(term.name());
+      }
+  for (const auto& [input, list] : terms_of)
+    append(lines, paragraph(fmt::format("* outside of what was measured: {}; it is in: {}", input, list), 0, 2));
+}
+
+// ── As JSON
+
+using Json = nlohmann::ordered_json;
+
+Json terms_json(const std::vector<Term>& terms, const char* amount) {
+  Json list = Json::array();
+  for (const Term& term : terms) {
+    Json inputs = Json::array();
+    for (const TermInput& input : term.inputs) {
+      Json each = {{"name", input.name}, {"value", input.value}, {"unit", input.unit}, {"source", input.source}};
+      if (input.extrapolated) each["nearest_measured_at"] = input.nearest_at;
+      inputs.push_back(each);
+    }
+    list.push_back({{"name", term.name()},
+                    {amount, term.amount},
+                    {"formula", term.formula},
+                    {"extrapolated", term.extrapolated()},
+                    {"inputs", inputs}});
+  }
+  return list;
+}
+
+Json layout_json(const TrainingLayout& layout) {
+  return {{"nodes", layout.nodes},
+          {"dp", layout.dp},
+          {"tp", layout.tp},
+          {"pp", layout.pp},
+          {"ep", layout.ep},
+          {"zero", layout.zero},
+          {"micro_batch_sequences", layout.micro_batch},
+          {"accumulation", layout.accumulation},
+          {"recomputation", recomputation_name(layout.recomputation)},
+          {"chunks", layout.chunks}};
+}
+
+Json prediction_json(const StepPrediction& prediction, int gpus) {
+  return {{"step_seconds", prediction.step_seconds()},
+          {"tokens_per_second_per_gpu", prediction.tokens_per_second / gpus},
+          {"memory_bytes", total(prediction.bytes)},
+          {"fits", prediction.fits},
+          {"seconds", terms_json(prediction.seconds, "seconds")},
+          {"memory", terms_json(prediction.bytes, "bytes")}};
+}
+
+std::string document(const Json& json) { return json.dump(1) + "\n"; }
+
+}  // namespace
+
+std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLayouts& found) {
+  const FoundLayout& best = found.best.front();
+  std::vector<std::string> lines;
+  const int sequences = best.layout.dp * best.layout.micro_batch * best.layout.accumulation;
+  append(lines, paragraph(fmt::format("{} on {} of {}, {} of {} tokens per step, {}", search.model.name,
+                                      search.gpus == 1 ? "1 GPU" : number_text(search.gpus) + " GPUs",
+                                      visible_name(search.cluster.name),
+                                      sequences == 1 ? "1 sequence" : number_text(sequences) + " sequences",
+                                      number_text(search.model.tokens), search.software.name),
+                          0, 2));
+  lines.push_back(fmt::format("{} layouts, {} of them fit into {} of memory", number_text(found.tried),
+                              number_text(found.fit), gibibytes_text(search.cluster.accelerator.memory_bytes)));
+  lines.push_back("");
+  append(lines, layout_table(search, found).lines());
+  if (const std::string names = legend(found.best); !names.empty()) append(lines, paragraph(names, 0, 2));
+  lines.push_back("");
+  append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
+  append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
+  if (found.best.size() > 1) append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
+  append_extrapolations(lines, best.prediction.seconds);
+  return lines;
+}
+
+std::vector<std::string> explanation_text(const StepQuestion& question, const StepPrediction& prediction) {
+  std::vector<std::string> lines;
+  append(lines, paragraph(fmt::format("{} on {} of {} with {}: {}", question.model.name,
+                                      count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
+                                      question.software.name, text(question.layout)),
+                          0, 2));
+  lines.push_back("");
+  lines.push_back("time of a step");
+  append_text(lines, explain(prediction.seconds, "s"));
+  lines.push_back("");
+  lines.push_back("memory of the fullest stage, at its peak");
+  append_text(lines, explain(prediction.bytes, "B"));
+  lines.push_back("");
+  lines.push_back(
+      fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",
+                  prediction.tokens_per_second / question.layout.ranks(), total(prediction.bytes) / kGibibyte,
+                  question.cluster.accelerator.memory_bytes / kGibibyte, prediction.fits ? "fits" : "does not fit"));
+  return lines;
+}
+
+std::string layouts_json(const LayoutSearch& search, const FoundLayouts& found) {
+  Json layouts = Json::array();
+  for (const FoundLayout& each : found.best) {
+    Json json = {{"layout", layout_json(each.layout)},
+                 {"strategy", each.strategy ? Json(std::string(1, each.strategy->letter)) : Json(nullptr)}};
+    json.update(prediction_json(each.prediction, search.gpus));
+    layouts.push_back(json);
+  }
+  return document({{"format", "muonwalk-scale-layouts"},
+                   {"model", search.model.name},
+                   {"cluster", search.cluster.name},
+                   {"software", search.software.name},
+                   {"gpus", search.gpus},
+                   {"tried", found.tried},
+                   {"fit", found.fit},
+                   {"layouts", layouts}});
+}
+
+std::string explanation_json(const StepQuestion& question, const StepPrediction& prediction) {
+  Json json = {{"format", "muonwalk-scale-explanation"},
+               {"model", question.model.name},
+               {"cluster", question.cluster.name},
+               {"software", question.software.name},
+               {"layout", layout_json(question.layout)}};
+  json.update(prediction_json(prediction, question.layout.ranks()));
+  return document(json);
+}
+
+}  // namespace muonwalk::sim

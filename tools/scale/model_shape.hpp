@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/train/published_models.hpp"
+
+namespace muonwalk::sim {
+
+/// Tensors of a model that have one shape and one purpose, counted.
+struct TensorClass {
+  Shape shape;            ///< The shape of each, before TP cuts it.
+  SplitDim tp_split_dim;  ///< What TP cuts.
+  TensorKind kind;        ///< What they are for.
+  Index count = 0;        ///< How many the whole model has.
+
+  /// The elements of one of them.
+  double elements() const { return static_cast<double>(shape.size()); }
+};
+
+/// What the cost model knows of a model: sizes for its arithmetic and its activations, and its tensors by shape.
+struct ModelShape {
+  std::string name;      ///< "llama-7b"
+  Index layers = 0;      ///< Transformer layers.
+  Index width = 0;       ///< Channels of the residual stream.
+  Index heads = 0;       ///< Heads of queries.
+  Index kv_heads = 0;    ///< Heads of keys and values.
+  Index head_width = 0;  ///< Channels of a head.
+  Index hidden = 0;      ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
+  Index vocabulary = 0;
+  Index tokens = 0;   ///< Tokens in a sequence, as it was trained.
+  bool tied = false;  ///< The output layer is the embedding once more.
+  bool gated = true;  ///< Three matrices in a feed-forward half (SwiGLU), and not two.
+  Index experts = 0;  ///< Experts that a router chooses from, per layer; 0: a dense model.
+  Index chosen = 0;   ///< Experts per token.
+  std::vector<TensorClass> tensors;
+  std::string source;  ///< Where these numbers come from.
+
+  double parameters() const;
+  /// The parameters that Muon takes.
+  double muon_parameters() const;
+};
+
+/// The models that the cost model knows: those of model_names, the four of the Ultra-Scale Playbook ("1B", "3B", "8B",
+/// "80B") and the four of Megatron's table ("megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t").
+std::vector<std::string> model_shape_names();
+
+/// The model of that name. Throws UsageError, one sentence with the names that are known, for another one.
+const ModelShape& model_shape(const std::string& name);
+
+}  // namespace muonwalk::sim

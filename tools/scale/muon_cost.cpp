@@ -1,0 +1,256 @@
+#include "tools/scale/muon_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "src/errors.hpp"
+#include "src/layout/sharding.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/plan_memory.hpp"
+#include "src/optim/strategies/all_to_all.hpp"
+#include "tools/scale/collective_time.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients || phase == phases::gather_weights; }
+
+// The DP rank that has most of Newton–Schulz: of those that work, owners or the workers of an all-to-all.
+int busiest_rank(const Strategy& strategy, const std::vector<Parameter>& matrices, const Layout& layout, int ns_steps) {
+  std::vector<double> flops = sharding_of(layout, ns_steps).flops;
+  if (strategy.letter == all_to_all().letter) {
+    std::fill(flops.begin(), flops.end(), 0.0);
+    const std::vector<int> workers = balanced_owners(matrices, layout.grid.dp());
+    for (std::size_t i = 0; i < matrices.size(); ++i)
+      flops[static_cast<std::size_t>(workers[i])] +=
+          newton_schulz_flops(matrices[i].shape.rows, matrices[i].shape.cols, ns_steps);
+  }
+  return static_cast<int>(std::max_element(flops.begin(), flops.end()) - flops.begin());
+}
+
+// Newton–Schulz of a plan, each work by its own size.
+struct ProductTime {
+  double seconds = 0, flops = 0;
+  bool outside = false;             // of some product, the efficiency was read outside of its curve
+  double read_at = 0, nearest = 0;  // its FLOPs, and those of the nearest measured one
+
+  void add(const Work& work, int ns_steps, const Accelerator& device) {
+    // Three products per step; the mean of their FLOPs says how efficient they are.
+    const double product = work.flops / (3.0 * std::max(1, ns_steps));
+    const ProductSeconds time = product_seconds(device, work.flops, product);
+    flops += work.flops;
+    seconds += time.seconds;
+    if (!time.efficiency.outside) return;
+    outside = true;
+    read_at = product;
+    nearest = time.efficiency.nearest_at;
+  }
+};
+
+// What one kind of transfer amounts to.
+struct TransferTime {
+  double seconds = 0, latency = 0, bytes = 0;
+  int calls = 0;
+  bool extrapolated = false;
+  double read_at = 0, nearest_at = 0;  // units of a level that take part, and the nearest number that was measured
+};
+
+double whole_bytes(const Call& call, int ranks) {
+  const double size = static_cast<double>(element_size(call.type));
+  switch (call.kind) {
+    case CollectiveKind::all_gather:
+      return size * static_cast<double>(call.elements_in) * ranks;
+    case CollectiveKind::recv:
+      return size * static_cast<double>(call.elements_out);
+    case CollectiveKind::all_to_all:
+      // A plan leaves out what a rank has for itself (plan.hpp), which the formulas of an all-to-all count.
+      return size * static_cast<double>(std::max(call.elements_in, call.elements_out)) * ranks / (ranks - 1);
+    default:
+      return size * static_cast<double>(std::max(call.elements_in, call.elements_out));
+  }
+}
+
+// What a ring makes one rank send of it.
+double sent_bytes(const Call& call, double whole, int ranks) {
+  const double others = ranks > 1 ? static_cast<double>(ranks - 1) / ranks : 0.0;
+  if (call.kind == CollectiveKind::all_reduce) return 2 * whole * others;
+  return call.kind == CollectiveKind::recv ? whole : whole * others;
+}
+
+// A sum over a plan: what comes beyond AdamW.
+class PlanSum {
+ public:
+  PlanSum(const MuonSetup& setup, const Cluster& cluster, int dp_stride)
+      : setup_(setup), cluster_(cluster), dp_stride_(dp_stride) {}
+
+  void add(const Plan& plan) {
+    Phase phase = "";
+    for (const Operation& operation : plan.operations) {
+      if (const Work* work = std::get_if<Work>(&operation)) {
+        phase = work->phase;
+        if (phase != phases::momentum && phase != phases::apply && work->flops > 0)
+          products_.add(*work, setup_.ns_steps, cluster_.accelerator);
+      } else if (const Call* call = std::get_if<Call>(&operation)) {
+        if (!shared_with_adamw(phase)) add_call(*call, phase, plan.grid);
+      }
+    }
+    const std::vector<PhaseMemory> memory = phase_memory(plan);
+    for (const PhaseMemory& each : memory)
+      transient_ = std::max(transient_, static_cast<double>(each.most - memory.front().held));
+    ++plans_;
+  }
+
+  // The mean over the plans that were added.
+  MuonCost cost(Index buckets) const {
+    MuonCost cost;
+    const double steps = plans_;
+    const double newton_schulz = products_.seconds / steps;
+    cost.flops = products_.flops / steps;
+    cost.transient_bytes = transient_;
+    const double peak = cluster_.accelerator.flops_per_second;
+    cost.terms.push_back({TermId::newton_schulz,
+                          newton_schulz,
+                          "FLOPs of the busiest rank / (peak · efficiency)",
+                          {{"FLOPs", cost.flops, "FLOP", "its plan"},
+                           {"peak", peak, "FLOP/s", "the cluster's accelerator"},
+                           {"efficiency", newton_schulz > 0 ? cost.flops / (newton_schulz * peak) : 1, "",
+                            "by the size of the products"}}});
+    if (products_.outside)
+      cost.terms.back().inputs.push_back({"a product", products_.read_at, "FLOP",
+                                          "of those outside of the curve of efficiencies", true, products_.nearest});
+    // A transfer hides behind the work of the buckets that are there already.
+    double hidden = 0;
+    if (setup_.overlaps && buckets > 1)
+      hidden = newton_schulz * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
+    for (const auto& [id, transfer] : transfers_) {
+      const double seconds = transfer.seconds / steps, exposed = std::max(0.0, seconds - hidden);
+      hidden -= seconds - exposed;
+      cost.bytes_sent += transfer.bytes / steps;
+      cost.terms.push_back({id,
+                            exposed,
+                            "calls · latency + bytes / bandwidth − what hides behind Newton–Schulz",
+                            {{"calls", transfer.calls / steps, "", "its plan"},
+                             {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
+                             {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
+                             {"hidden", seconds - exposed, "s", "lesson 17"},
+                             {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels"}},
+                            transfer.bytes / steps});
+      if (transfer.extrapolated)
+        cost.terms.back().inputs.push_back({"units that take part", transfer.read_at, "",
+                                            "of the level where bandwidth was measured", true, transfer.nearest_at});
+    }
+    return cost;
+  }
+
+ private:
+  static double bandwidth(const TransferTime& transfer) {
+    const double moving = transfer.seconds - transfer.latency;
+    return moving > 0 ? transfer.bytes / moving : 0;
+  }
+
+  static TermId id_of(const Call& call, Phase phase) {
+    if (call.kind == CollectiveKind::all_to_all) return TermId::to_workers;
+    if (call.group == "tp") return call.kind == CollectiveKind::all_reduce ? TermId::tp_sums : TermId::tp_gather;
+    return phase == phases::dp_gather ? TermId::dp_gather : TermId::dp_transfers;
+  }
+
+  void add_call(const Call& call, Phase phase, const Grid& grid) {
+    if (call.kind == CollectiveKind::send || call.kind == CollectiveKind::wait) return;  // what comes in counts
+    const bool tp = call.group == "tp";
+    const int ranks = tp ? grid.tp() : grid.dp();
+    if (ranks == 1) return;
+    const double whole = whole_bytes(call, ranks);
+    const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread_of(tp, ranks));
+    TransferTime& transfer = transfers_[id_of(call, phase)];
+    transfer.seconds += seconds.total();
+    transfer.latency += seconds.latency;
+    transfer.bytes += sent_bytes(call, whole, ranks);
+    transfer.extrapolated = transfer.extrapolated || seconds.extrapolated;
+    if (seconds.extrapolated) {
+      transfer.read_at = seconds.read_at;
+      transfer.nearest_at = seconds.nearest_at;
+    }
+    ++transfer.calls;
+  }
+
+  const GroupSpread& spread_of(bool tp, int ranks) {
+    GroupSpread& spread = tp ? tp_spread_ : dp_spread_;
+    if (spread.widths.empty()) spread = group_spread(cluster_, ranks, tp ? 1 : dp_stride_);
+    return spread;
+  }
+
+  const MuonSetup& setup_;
+  const Cluster& cluster_;
+  int dp_stride_;
+  GroupSpread tp_spread_, dp_spread_;
+  std::map<TermId, TransferTime> transfers_;
+  ProductTime products_;
+  double transient_ = 0;
+  int plans_ = 0;
+};
+
+MuonSettings settings_of(const MuonSetup& setup) {
+  MuonSettings settings;
+  settings.ns_steps = setup.ns_steps;
+  settings.precision = setup.precision;
+  return settings;
+}
+
+}  // namespace
+
+StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
+  if (pp > model.layers)
+    throw UsageError(fmt::format("pp {} is more than the {} layers of {}; a stage needs a layer at least", pp,
+                                 model.layers, model.name));
+  if (ep > 1 && (model.experts == 0 || model.experts % ep != 0))
+    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts, model.name));
+  StageMatrices matrices;
+  const Index layers = (model.layers + pp - 1) / pp;
+  for (Index layer = 0; layer < layers; ++layer) {
+    int number = 0;
+    for (const TensorClass& each : model.tensors) {
+      if (each.kind != TensorKind::hidden && each.kind != TensorKind::expert) continue;
+      const bool expert = each.kind == TensorKind::expert;
+      // As many of each layer's as make up the whole model's in the end.
+      Index here = (layer + 1) * each.count / model.layers - layer * each.count / model.layers;
+      if (expert) here = (here + ep - 1) / ep;
+      for (Index i = 0; i < here; ++i)
+        (expert ? matrices.experts : matrices.dense)
+            .push_back({fmt::format("layer{}.{}", layer, number++), each.shape, each.tp_split_dim});
+    }
+  }
+  return matrices;
+}
+
+MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
+                   const MuonSetup& setup, const Cluster& cluster) {
+  const MuonSettings settings = settings_of(setup);
+  const Layout layout = setup.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
+  const int busiest = busiest_rank(setup.strategy, matrices, layout, setup.ns_steps);
+  PlanSum sum(setup, cluster, dp_stride);
+  for (int step = 0; step < setup.strategy.period; ++step)
+    sum.add(setup.strategy.optimizer(layout, settings, step)
+                ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));
+  Index buckets = 0;
+  for (const Buffer& buffer : layout.buffers) buckets += static_cast<Index>(buffer.buckets.size());
+  return sum.cost(buckets);
+}
+
+MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonSetup& setup,
+                   const Cluster& cluster) {
+  if (dp % ep != 0) throw UsageError(fmt::format("ep {} does not divide dp {}", ep, dp));
+  const StageMatrices stage = stage_matrices(model, pp, ep);
+  MuonCost cost = muon_cost(stage.dense, dp, tp, tp, megatron_bucket(dp), setup, cluster);
+  if (stage.experts.empty()) return cost;
+  const int sharers = dp / ep;
+  const MuonCost experts = muon_cost(stage.experts, sharers, tp, tp * ep, megatron_bucket(sharers), setup, cluster);
+  for (Term term : experts.terms) cost.terms.push_back(std::move(term));
+  cost.flops += experts.flops;
+  cost.bytes_sent += experts.bytes_sent;
+  cost.transient_bytes = std::max(cost.transient_bytes, experts.transient_bytes);
+  return cost;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <vector>
+
+#include "src/optim/strategies/strategy.hpp"
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/model_shape.hpp"
+#include "tools/scale/term.hpp"
+
+namespace muonwalk::sim {
+
+/// The matrices of Muon that one pipeline stage holds: those of ⌈layers / pp⌉ layers, and of the experts in them a
+/// share of 1 / ep. Layer by layer, as a model lists them, with the names "layer0.0", "layer0.1" and so on.
+struct StageMatrices {
+  std::vector<Parameter> dense;    ///< All DP ranks share them.
+  std::vector<Parameter> experts;  ///< The dp / ep ranks of one expert-parallel position share them.
+};
+
+/// The matrices of the stage that holds most. Throws UsageError where pp is larger than the number of layers, or ep
+/// does not divide the experts.
+StageMatrices stage_matrices(const ModelShape& model, int pp, int ep = 1);
+
+/// How Muon's step is taken.
+struct MuonSetup {
+  Strategy strategy = owner_by_work();    ///< One of src/optim/strategies.
+  int ns_steps = 5;                       ///< Steps of Newton–Schulz.
+  Precision precision = Precision::bf16;  ///< The precision of Newton–Schulz, and of what is gathered for it.
+  bool overlaps = false;  ///< Transfers hide behind Newton–Schulz, all but those of the first bucket (lesson 17).
+};
+
+/// What Muon does in a step besides what AdamW with ZeRO-1 does too: it reduces the same gradients and gathers the same
+/// weights, and its elementwise work is not more.
+struct MuonCost {
+  std::vector<Term> terms;     ///< Seconds: Newton–Schulz, and each kind of transfer.
+  double flops = 0;            ///< Newton–Schulz on the rank that has most of it.
+  double bytes_sent = 0;       ///< What this rank sends in these transfers, as a ring sends them.
+  double transient_bytes = 0;  ///< The most that it holds at one time beside weights, gradients and momentum.
+
+  double seconds() const { return total(terms); }
+};
+
+/// The cost for these matrices on dp × tp ranks of a cluster, `dp` being that of the ranks that share them, with
+/// neighbours `dp_stride` ranks apart. It is a sum over the plan of one rank: of those that compute most, the first
+/// (src/optim/plan.hpp). A bucket is full at `bucket` elements. Throws UsageError where TP does not divide a matrix or
+/// the strategy can't work.
+MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
+                   const MuonSetup& setup, const Cluster& cluster);
+
+/// The cost for the stage of a model that holds most: its dense matrices, and its experts, one after the other.
+MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonSetup& setup,
+                   const Cluster& cluster);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,277 @@
+// muonwalk-scale: says what a step of training costs on a cluster that nobody has at hand, and how far off it is.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/ranks/interrupt.hpp"
+#include "sim/terminal/reading_program.hpp"
+#include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
+#include "src/io/file_identity.hpp"
+#include "src/text/names.hpp"
+#include "tools/scale/found_layouts_output.hpp"
+#include "tools/scale/layout_search.hpp"
+#include "tools/scale/machine_costs.hpp"
+#include "tools/scale/measure_machine.hpp"
+#include "tools/scale/payoff_map.hpp"
+#include "tools/scale/payoff_output.hpp"
+#include "tools/scale/predicted_trace.hpp"
+#include "tools/scale/published_runs.hpp"
+#include "tools/scale/published_steps.hpp"
+#include "tools/scale/stage_filling.hpp"
+#include "tools/scale/validate_here.hpp"
+#include "tools/scale/validation.hpp"
+
+namespace {
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+constexpr const char* kName = "muonwalk-scale";
+
+// What was asked for on the command line.
+struct Request {
+  bool json = false;
+  std::string model = "8B", cluster = "h100-efa", software = "nanotron", optimizer = "muon";
+  int gpus = 0, sequences = 0, most = 5;
+  TrainingLayout layout;
+  std::string recomputation = "none", strategy = "d";
+  std::string over = "links", html, trace;
+  std::string runs;       // of predict and validate
+  bool here = false;      // of validate
+  bool overlaps = false;  // of explain
+  std::string machine;    // of measure
+};
+
+// Prints in the form that was asked for, and works out no other one.
+template <class Document, class Lines>
+void print_as(bool json, const Document& document, const Lines& lines) {
+  if (json) {
+    std::string text = document();
+    text.pop_back();  // print_line ends it
+    print_line(text);
+  } else {
+    for (const std::string& line : lines()) print_line(line);
+  }
+}
+
+bool with_muon(const Request& request) {
+  if (request.optimizer == "muon") return true;
+  if (request.optimizer == "adamw") return false;
+  throw UsageError("--optimizer " + as_typed(request.optimizer) + " is not known; it is muon or adamw");
+}
+
+Strategy strategy_of(const std::string& letter) {
+  for (const Strategy& each : strategies())
+    if (letter == std::string(1, each.letter)) return each;
+  throw UsageError("--strategy " + as_typed(letter) + " is not known; it is a letter from a to h, as in lesson 16");
+}
+
+int print_list() {
+  const auto line = [](const char* what, const std::vector<std::string>& names) {
+    print_line(fmt::format("{:9} {}", what, fmt::join(names, ", ")));
+  };
+  line("models", model_shape_names());
+  line("clusters", cluster_names());
+  line("software", software_names());
+  return 0;
+}
+
+int print_plan(const Request& request) {
+  const Cluster cluster = cluster_of(request.cluster);
+  const ModelShape& model = model_shape(request.model);
+  const TrainingSoftware& software = software_of(request.software);
+  const LayoutSearch search{model, cluster, software, request.gpus, request.sequences, with_muon(request)};
+  const FoundLayouts found = find_layouts(search, request.most);
+  print_as(
+      request.json, [&] { return layouts_json(search, found); }, [&] { return layouts_text(search, found); });
+  return 0;
+}
+
+// The file that describes the cluster, where it is one.
+NamedPath cluster_file(const Request& request) {
+  const std::string& name = request.cluster;
+  const bool known = name.size() < 5 || name.compare(name.size() - 5, 5, ".json") != 0;
+  return {"--cluster", known ? "" : name, PathUse::reads, "", ""};
+}
+
+// More stages than layers, heads that TP does not divide, and what else can't run with any optimizer.
+void require_runnable(const StepQuestion& question) {
+  const TrainingLayout& layout = question.layout;
+  stage_matrices(question.model, layout.pp, layout.ep);
+  if (layout.chunks > 1 && question.model.layers < static_cast<Index>(layout.pp) * layout.chunks)
+    throw UsageError(fmt::format("{} layers of {} can't be cut into pp {} × {} chunks; take fewer",
+                                 question.model.layers, question.model.name, layout.pp, layout.chunks));
+  const std::string why = why_it_cannot_run(question.model, layout, question.software);
+  if (!why.empty()) throw UsageError(why);
+}
+
+int print_explanation(Request& request) {
+  const Cluster cluster = cluster_of(request.cluster);
+  require_sizes(request.layout);
+  request.layout.nodes = (request.layout.ranks() + cluster.node() - 1) / cluster.node();
+  request.layout.recomputation = parse_recomputation(request.recomputation);
+  const StepQuestion question{model_shape(request.model), cluster, software_of(request.software), request.layout};
+  require_sensible(question.layout, std::min(cluster.node(), question.layout.ranks()));
+  require_runnable(question);
+  require_distinct_files({{"--trace", request.trace, PathUse::writes, "", ""}, cluster_file(request)});
+  StepPrediction prediction;
+  if (with_muon(request)) {
+    MuonSetup setup;
+    setup.strategy = strategy_of(request.strategy);
+    setup.overlaps = request.overlaps;
+    prediction = predict_muon(question, setup);
+  } else {
+    prediction = predict_adamw(question);
+  }
+  if (!request.trace.empty()) write_predicted_trace(request.trace, question, prediction);
+  print_as(
+      request.json, [&] { return explanation_json(question, prediction); },
+      [&] { return explanation_text(question, prediction); });
+  return 0;
+}
+
+int print_map(const Request& request) {
+  const Cluster cluster = cluster_of(request.cluster);
+  PayoffQuestion question{model_shape(request.model), cluster, &software_of(request.software)};
+  question.columns = parse_map_columns(request.over);
+  if (request.gpus > 0) question.most_gpus = request.gpus;
+  require_distinct_files({{"--html", request.html, PathUse::writes, "", ""}, cluster_file(request)});
+  std::unique_ptr<FileBeside> html;
+  if (!request.html.empty()) html = std::make_unique<FileBeside>(request.html);
+  // A page shows both maps.
+  const std::vector<PayoffMap> maps =
+      html != nullptr ? payoff_maps(question) : std::vector<PayoffMap>{payoff_map(question)};
+  const PayoffMap& map = maps.front();
+  if (html != nullptr) {
+    const std::string page = payoff_page(maps);
+    html->write(page.data(), page.size());
+    html->commit();
+  }
+  print_as(
+      request.json, [&] { return payoff_json(map); }, [&] { return payoff_text(map); });
+  return 0;
+}
+
+int print_predicted_runs(const Request& request) {
+  for (const std::string& row : predicted_rows(read_layouts(request.runs))) print_line(row);
+  return 0;
+}
+
+void told(const std::string& what) { print_error_line(what); }
+
+int print_validation(const Request& request) {
+  if (request.here) {
+    handle_interrupts(kName);
+    const MachineCosts machine = request.runs.empty() ? measure_machine({}, told) : read_machine_costs(request.runs);
+    const std::vector<StepHere> steps = validate_here(machine);
+    print_line(here_table(steps));
+    return std::all_of(steps.begin(), steps.end(), [](const StepHere& step) { return step.difference.empty(); }) ? 0
+                                                                                                                 : 1;
+  }
+  // Before anything is printed: the table may be refused.
+  const std::string runs =
+      validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty());
+  print_line(published_steps_text());
+  print_line();
+  print_line(runs);
+  return 0;
+}
+
+int measure(const Request& request) {
+  handle_interrupts(kName);
+  std::unique_ptr<FileBeside> file;
+  if (!request.machine.empty()) file = std::make_unique<FileBeside>(request.machine);
+  std::string json = machine_costs_json(measure_machine({}, told));
+  if (file == nullptr) {
+    json.pop_back();
+    print_line(json);
+    return 0;
+  }
+  file->write(json.data(), json.size());
+  file->commit();
+  return 0;
+}
+
+void add_question(CLI::App& command, Request& request) {
+  command.add_option("--model", request.model, "a name of muonwalk-scale list (default 8B)");
+  command.add_option("--cluster", request.cluster, "a name of muonwalk-scale list, or FILE.json (default h100-efa)");
+  command.add_option("--software", request.software, "a name of muonwalk-scale list (default nanotron)");
+}
+
+int run(int argc, char** argv) {
+  Request request;
+  CLI::App app{"Predicts what a step of training costs, with Muon or AdamW, on clusters that nobody has at hand.",
+               kName};
+  app.require_subcommand(1);
+  CLI::App* list = app.add_subcommand("list", "models, clusters and software that are known");
+
+  CLI::App* plan = app.add_subcommand("plan", "the fastest layouts of a model on some GPUs, and why others are slower");
+  add_question(*plan, request);
+  plan->add_option("--gpus", request.gpus, "how many; all of them are used")
+      ->required()
+      ->check(CLI::Range(1, kMostOfALayout));
+  plan->add_option("--sequences", request.sequences, "in a batch (default 256, more where GPUs would have no work)")
+      ->check(CLI::Range(1, 1 << 24));
+  plan->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
+  plan->add_option("--most", request.most, "how many layouts to print (default 5)")->check(CLI::Range(1, 1000));
+
+  CLI::App* explanation = app.add_subcommand("explain", "one layout taken apart: every term with formula and sources");
+  add_question(*explanation, request);
+  TrainingLayout& layout = request.layout;
+  explanation->add_option("--dp", layout.dp, "data-parallel ranks (default 1)");
+  explanation->add_option("--tp", layout.tp, "tensor-parallel ranks (default 1)");
+  explanation->add_option("--pp", layout.pp, "pipeline stages (default 1)");
+  explanation->add_option("--ep", layout.ep, "expert-parallel ranks, among those of dp (default 1)");
+  explanation->add_option("--chunks", layout.chunks, "pieces of a stage's layers, interleaved (default 1)");
+  explanation->add_option("--zero", layout.zero, "0 or 1 (default 1)")->default_val(1);
+  explanation->add_option("--micro-batch", layout.micro_batch, "sequences in a micro-batch (default 1)");
+  explanation->add_option("--accumulation", layout.accumulation, "micro-batches per step and DP rank (default 1)");
+  explanation->add_option("--recompute", request.recomputation, "none (default), selective or full");
+  explanation->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
+  explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
+  explanation->add_flag("--overlap", request.overlaps,
+                        "Muon's transfers hide behind Newton–Schulz, all but the first bucket's (lesson 17)");
+  explanation->add_option("--trace", request.trace, "also write the predicted step as a trace, for Perfetto")
+      ->type_name("FILE");
+
+  CLI::App* map = app.add_subcommand("map", "where Muon sends less than AdamW, and the line where that turns");
+  add_question(*map, request);
+  map->add_option("--over", request.over, "links (default): GPUs and link speed; grid: dp and tp");
+  map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::Range(2, kMostOfALayout));
+  map->add_option("--html", request.html, "also write a page with both maps, to point at")->type_name("FILE");
+
+  CLI::App* predict = app.add_subcommand("predict", "a table of runs with what the model says of each");
+  predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc")->required();
+
+  CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
+  validate->add_option("FILE", request.runs,
+                       "runs with results as CSV (default: those that the program carries), or, with --here, what "
+                       "muonwalk-scale measure has written (default: it measures first)");
+  validate->add_flag("--here", request.here, "on this machine: lessons 09 and 13, predicted and run");
+
+  CLI::App* measuring = app.add_subcommand("measure", "what messages, bytes and products cost on this machine");
+  measuring->add_option("FILE.json", request.machine, "where to write it, for validate --here and --cluster");
+
+  for (CLI::App* command : {plan, explanation, map}) command->add_flag("--json", request.json, "print JSON");
+  if (!parse_command_line(app, argc, argv)) return 0;
+  return list->parsed()          ? print_list()
+         : plan->parsed()        ? print_plan(request)
+         : explanation->parsed() ? print_explanation(request)
+         : map->parsed()         ? print_map(request)
+         : predict->parsed()     ? print_predicted_runs(request)
+         : validate->parsed()    ? print_validation(request)
+                                 : measure(request);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_reading_program(kName, "try fewer GPUs, or a smaller table", [&] { return run(argc, argv); });
+}

@@ -1,0 +1,281 @@
+#include "tools/scale/published_runs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/model_shape.hpp"
+#include "tools/scale/stage_filling.hpp"
+#include "tools/scale/training_memory.hpp"
+#include "tools/scale/training_time.hpp"
+
+namespace muonwalk::sim {
+
+namespace page_texts {
+extern const char* const ultrascale_runs_csv;  // embed_texts
+}
+
+namespace {
+
+constexpr std::uintmax_t kMostBytes = 64 << 20;
+constexpr int kMostNumber = 1 << 20;
+constexpr const char* kCluster = "h100-efa";
+constexpr const char* kPredicted[] = {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"};
+
+const Cluster& records_cluster() {
+  static const Cluster cluster = cluster_of(kCluster);
+  return cluster;
+}
+
+std::string without_spaces_around(const std::string& cell) {
+  const std::size_t first = cell.find_first_not_of(" \t"), last = cell.find_last_not_of(" \t");
+  return first == std::string::npos ? "" : cell.substr(first, last - first + 1);
+}
+
+// A table's text, cut into cells, without the spaces around each. Quotes keep a comma inside of a cell.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char each : line) {
+    if (each == '"') {
+      quoted = !quoted;
+    } else if (each == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += each;
+    }
+  }
+  for (std::string& cell : cells) cell = without_spaces_around(cell);
+  return cells;
+}
+
+// The file on its way into rows; knows where it is, for its sentences.
+class RunTable {
+ public:
+  // From a file.
+  explicit RunTable(const std::string& path) : path_(path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (error == std::errc::permission_denied) refuse("permission denied");
+    if (!std::filesystem::exists(status)) refuse("there is no such file");
+    if (std::filesystem::is_directory(status)) refuse("it is a folder");
+    if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file");
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (error || bytes > kMostBytes) refuse("it is larger than 64 MiB");
+    stream_ = std::make_unique<std::ifstream>(path, std::ios::binary);
+    if (!*stream_) refuse("permission denied");
+  }
+  // From a text; `path` is what its sentences call it.
+  RunTable(std::string path, const char* all)
+      : path_(std::move(path)), stream_(std::make_unique<std::istringstream>(all)) {}
+
+  // The next line that is not empty, without its end.
+  bool next() {
+    while (std::getline(*stream_, text)) {
+      ++line_;
+      if (!text.empty() && text.back() == '\r') text.pop_back();
+      if (!text.empty()) return true;
+    }
+    if (stream_->bad()) refuse("it could not be read to its end");
+    return false;
+  }
+
+  void read_header() {
+    if (!next()) refuse("it is empty");
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) text.erase(0, kByteOrderMark.size());
+    require_closed_quotes();
+    columns_ = cells_of(text);
+  }
+
+  bool has(const std::string& column) const {
+    return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
+  }
+
+  // A name that stands for two columns stands for neither.
+  void require_once(const char* column) const {
+    const auto times = std::count(columns_.begin(), columns_.end(), column);
+    if (times == 0) refuse(fmt::format("it has no column {}", column));
+    if (times > 1) refuse(fmt::format("it has {} columns {}", times, column));
+  }
+
+  void read_row() {
+    require_closed_quotes();
+    cells_ = cells_of(text);
+    if (cells_.size() != columns_.size())
+      refuse_line(fmt::format("has {}, and the first line names {}", count_text(whole_of(cells_.size()), "cell"),
+                              count_text(whole_of(columns_.size()), "column")));
+  }
+
+  const std::string& cell(const std::string& column) const {
+    const auto found = std::find(columns_.begin(), columns_.end(), column);
+    if (found == columns_.end()) refuse(fmt::format("it has no column {}", column));
+    return cells_[static_cast<std::size_t>(found - columns_.begin())];
+  }
+
+  int whole(const std::string& column, int least) const {
+    const std::string& word = cell(column);
+    int value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < least || value > kMostNumber)
+      refuse_line(
+          fmt::format("has {} = {}; it is a whole number from {} to {}", column, as_typed(word), least, kMostNumber));
+    return value;
+  }
+
+  double positive(const std::string& column) const {
+    const std::string& word = cell(column);
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) || value <= 0)
+      refuse_line(
+          fmt::format("has {} = {}; of a run that was measured it is a number above 0", column, as_typed(word)));
+    return value;
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw UsageError(fmt::format("the table of runs {} can't be used: {}", in_quotes(path_), reason));
+  }
+  [[noreturn]] void refuse_line(const std::string& reason) const { refuse(fmt::format("line {} {}", line_, reason)); }
+
+  std::string text;  // the present line
+
+ private:
+  static std::int64_t whole_of(std::size_t size) { return static_cast<std::int64_t>(size); }
+
+  // A cell that does not end would swallow the columns that are added behind it.
+  void require_closed_quotes() const {
+    if (std::count(text.begin(), text.end(), '"') % 2 != 0)
+      refuse_line("has a quoted cell that does not end on it; a row is one line");
+  }
+
+  std::string path_;
+  std::unique_ptr<std::istream> stream_;
+  int line_ = 0;
+  std::vector<std::string> columns_, cells_;
+};
+
+std::vector<std::string> split_flags(const std::string& cell) {
+  std::vector<std::string> flags(1);
+  for (const char each : cell)
+    if (each == ';')
+      flags.emplace_back();
+    else
+      flags.back() += each;
+  flags.erase(std::remove(flags.begin(), flags.end(), ""), flags.end());
+  return flags;
+}
+
+void read_results(const RunTable& table, PublishedRun& run) {
+  const std::string& status = table.cell("status");
+  if (status != "measured" && status != "nan")
+    table.refuse_line(fmt::format("has status = {}; it is measured or nan", as_typed(status)));
+  run.measured = status == "measured";
+  if (table.has("flags")) run.flags = split_flags(table.cell("flags"));
+  if (!run.measured) return;
+  run.tokens_per_second = table.positive("tokens_per_s") / run.layout.ranks();
+  run.memory_gibibytes = table.positive("memory_gb");
+}
+
+PublishedRun run_of(const RunTable& table, bool has_results) {
+  PublishedRun run;
+  run.row = table.text;
+  run.model = table.cell("model");
+  run.layout.nodes = table.whole("nodes", 1);
+  run.layout.dp = table.whole("dp", 1);
+  run.layout.tp = table.whole("tp", 1);
+  run.layout.pp = table.whole("pp", 1);
+  run.layout.zero = table.whole("zero", 0);
+  run.layout.micro_batch = table.whole("mbs", 1);
+  run.layout.accumulation = table.whole("grad_acc", 1);
+  try {
+    model_shape(run.model);
+    require_sensible(run.layout, records_cluster().node());
+  } catch (const UsageError& error) {
+    table.refuse_line(fmt::format("can't be predicted: {}", error.what()));
+  }
+  if (has_results) read_results(table, run);
+  return run;
+}
+
+}  // namespace
+
+bool PublishedRun::flagged(const std::string& flag) const {
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+bool PublishedRun::clean() const {
+  return measured && !flagged("stall") && !flagged("gqa") && !flagged("batch_mismatch");
+}
+
+namespace {
+
+// With results only where they are asked for, and the table has them.
+PublishedRuns runs_of(RunTable table, bool results) {
+  table.read_header();
+  PublishedRuns all;
+  all.header = table.text;
+  for (const char* column : {"model", "nodes", "dp", "tp", "pp", "zero", "mbs", "grad_acc"}) table.require_once(column);
+  for (const char* column : kPredicted)
+    if (table.has(column)) table.refuse(fmt::format("it has a column {} already", column));
+  all.has_results = results && table.has("status") && table.has("tokens_per_s") && table.has("memory_gb");
+  while (table.next()) {
+    table.read_row();
+    all.runs.push_back(run_of(table, all.has_results));
+  }
+  if (all.runs.empty()) table.refuse("it has no row");
+  return all;
+}
+
+}  // namespace
+
+PublishedRuns read_layouts(const std::string& path) { return runs_of(RunTable(path), false); }
+
+PublishedRuns read_runs(const std::string& path) { return runs_of(RunTable(path), true); }
+
+PublishedRuns carried_runs() { return runs_of(RunTable("ultrascale_runs.csv", page_texts::ultrascale_runs_csv), true); }
+
+double predicted_speed(const PublishedRun& run, const TrainingSoftware& software) {
+  const ModelShape& model = model_shape(run.model);
+  const TrainingLayout& layout = run.layout;
+  const double tokens = static_cast<double>(model.tokens) * layout.dp * layout.micro_batch * layout.accumulation;
+  return tokens / step_seconds({model, records_cluster(), software, layout}) / layout.ranks();
+}
+
+RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software) {
+  const ModelShape& model = model_shape(run.model);
+  const TrainingLayout& layout = run.layout;
+  RunPrediction prediction;
+  prediction.tokens_per_second = predicted_speed(run, software);
+  prediction.memory_gibibytes = total(stage_bytes(model, layout, software, 0)) / kGibibyte;
+  prediction.fits = fits(firm_bytes(model, layout, software), records_cluster(), software) &&
+                    why_it_cannot_run(model, layout, software).empty();
+  return prediction;
+}
+
+RunPrediction predict_run(const PublishedRun& run) { return predict_run(run, software_of("nanotron")); }
+
+std::vector<std::string> predicted_rows(const PublishedRuns& runs) {
+  std::vector<std::string> rows = {fmt::format("{},{}", runs.header, fmt::join(kPredicted, ","))};
+  for (const PublishedRun& run : runs.runs) {
+    const RunPrediction prediction = predict_run(run);
+    rows.push_back(fmt::format("{},{:.6g},{:.6g},{}", run.row, prediction.tokens_per_second,
+                               prediction.memory_gibibytes, prediction.fits ? 1 : 0));
+  }
+  return rows;
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muonwalk::sim {
+
+/// Something that was published about a step of training, beside what the model says.
+struct PublishedStep {
+  std::string what;  ///< "175B, selective recomputation"
+  double predicted = 0;
+  double published = 0;
+  const char* unit = "";      ///< "s", "%", "B" or "GB/s".
+  std::string miss;           ///< Why it differs, where it differs by more than 10 %.
+  bool extrapolated = false;  ///< The prediction reads a curve outside of what was measured.
+
+  /// Predicted over published, minus 1.
+  double error() const { return predicted / published - 1; }
+};
+
+/// Megatron-LM's step times on A100s (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
+/// Models", 2022, table 5; layouts: its table 3), eight of them.
+std::vector<PublishedStep> megatron_steps();
+
+/// What Muon adds to a step. Of Kimi K2 and Qwen3-30B the records say how Newton–Schulz compares to the model's own
+/// FLOPs, from which the batch follows; the step is predicted for that batch.
+std::vector<PublishedStep> muon_steps();
+
+/// The bytes of the published run ("Distributed Muon: Field Notes & Reproducibility Artifacts", Jen Wei, 2025), by plan
+/// (lesson 13). These have to be equal.
+std::vector<PublishedStep> published_bytes();
+
+/// Bandwidths of collectives by nodes (Ultra-Scale Playbook), beside what latency and bandwidth of the links alone
+/// give.
+std::vector<PublishedStep> published_bandwidths();
+
+/// All of the above as tables of at most 100 columns, each with its source and with its misses below it.
+std::string published_steps_text();
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "tools/scale/muon_cost.hpp"
+#include "tools/scale/training_time.hpp"
+
+namespace muonwalk::sim {
+
+/// One step of training, predicted.
+struct StepPrediction {
+  std::vector<Term> seconds;     ///< What the slowest stage spends them on, one after the other.
+  std::vector<Term> bytes;       ///< Memory at its peak, on the fullest stage.
+  bool fits = false;             ///< Whether that fits into the accelerator's memory.
+  double tokens_per_second = 0;  ///< The speed of the whole cluster.
+
+  double step_seconds() const { return total(seconds); }
+};
+
+/// A step with AdamW for all parameters.
+StepPrediction predict_adamw(const StepQuestion& question);
+
+/// A step with Muon for the matrices inside of the layers, and AdamW for the rest: the same step with what Muon adds to
+/// it (muon_cost), one momentum in place of two moments, and what it holds for a moment.
+StepPrediction predict_muon(const StepQuestion& question, const MuonSetup& setup);
+
+/// A step with Muon, whose cost is known already.
+StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,357 @@
+// Clusters: what a measured curve says between its points and outside of them, how groups lie in a cluster, the
+// presets, and files, good and bad ones.
+
+#include "tools/scale/cluster.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "src/errors.hpp"
+#include "src/text/text.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/near.hpp"
+#include "tools/scale/machine_costs.hpp"
+#include "tools/scale/tests/made_up_machine.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using nlohmann::json;
+
+namespace {
+
+// What a call is refused with; empty where it is not.
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A cluster whose numbers are given in the units of a file, as those of a reader are.
+Cluster random_cluster(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto number = [&] {
+    return std::round(std::exp(std::uniform_real_distribution<>(-5, 8)(random)) * 1e4) / 1e4 + 1e-4;
+  };
+  const auto curve = [&](const std::string& what, double at, double value, double most) {
+    std::vector<MeasuredCurve::Point> points;
+    double x = 0;
+    for (int i = 0; i < 3; ++i) points.push_back({(x += number()) * at, std::fmin(number(), most) * value});
+    return MeasuredCurve(what, points, "somebody");
+  };
+  Cluster cluster;
+  cluster.name = "random " + std::to_string(seed);
+  cluster.accelerator.name = "chip";
+  cluster.accelerator.flops_per_second = number() * 1e12;
+  cluster.accelerator.memory_bytes = number() * kGibibyte;
+  cluster.accelerator.memory_bytes_per_second = number() * kGigabyte;
+  cluster.accelerator.source = "a data sheet";
+  if (seed % 2 == 0) cluster.accelerator.product_efficiency = curve("efficiency", 1e9, 1, 1);
+  int joined = 1;
+  for (unsigned l = 0; l < 1 + seed % 3; ++l) {
+    NetworkLevel level;
+    level.name = "level " + std::to_string(l);
+    level.accelerators = l > 0 && l == seed % 3 && seed % 4 != 0 ? 0 : joined *= 2 + static_cast<int>(random() % 7);
+    level.bytes_per_second = number() * kGigabyte;
+    level.latency_seconds = number() * 1e-6;
+    if (random() % 2 == 0) level.all_reduce = curve("all-reduce", 1, kGigabyte, 1e9);
+    if (random() % 2 == 0) level.all_gather = curve("all-gather", 1, kGigabyte, 1e9);
+    level.source = "a cable";
+    cluster.levels.push_back(level);
+  }
+  return cluster;
+}
+
+// Every place in a JSON text that holds a number or a text.
+std::vector<json::json_pointer> leaves(const json& root) {
+  std::vector<json::json_pointer> all;
+  const json flat = root.flatten();
+  for (const auto& [path, value] : flat.items()) all.emplace_back(path);
+  return all;
+}
+
+// The last name in a place, as sentences quote it: /levels/0/latency_us is "levels[0].latency_us".
+std::string quoted(const json::json_pointer& place) {
+  std::string text;
+  for (json::json_pointer rest = place; !rest.empty(); rest = rest.parent_pointer()) {
+    const std::string part = rest.back();
+    const bool number = part.find_first_not_of("0123456789") == std::string::npos;
+    text = (number ? "[" + part + "]" : (rest.parent_pointer().empty() ? part : "." + part)) + text;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a curve gives its points, lies between two of them, and says where it was not measured") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<> real(0.1, 10);
+    std::vector<MeasuredCurve::Point> points;
+    double at = 0;
+    for (unsigned i = 0; i < 1 + seed % 5; ++i) points.push_back({at += real(random), real(random)});
+    const MeasuredCurve curve("curve", points, "somebody");
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      CHECK(curve.at(points[i].at).value == points[i].value);
+      CHECK_FALSE(curve.at(points[i].at).outside);
+      if (i == 0) continue;
+      const CurveReading middle = curve.at(std::sqrt(points[i - 1].at * points[i].at));
+      CHECK(middle.value == near(std::sqrt(points[i - 1].value * points[i].value)));
+      CHECK_FALSE(middle.outside);
+    }
+    for (const auto& [where, nearest] : {std::pair{points.front().at / 2, points.front()}, {at * 3, points.back()}}) {
+      const CurveReading reading = curve.at(where);
+      CHECK(reading.outside);
+      CHECK(reading.value == nearest.value);
+      CHECK(reading.nearest_at == nearest.at);
+    }
+  }
+  CHECK_THROWS_AS(MeasuredCurve().at(1), std::logic_error);
+  CHECK_FALSE(MeasuredCurve().measured());
+}
+
+TEST_CASE("a curve refuses points that do not rise, and numbers that are not finite and above 0") {
+  const double nan = std::nan(""), infinity = INFINITY;
+  for (const std::vector<MeasuredCurve::Point>& points :
+       std::vector<std::vector<MeasuredCurve::Point>>{{},
+                                                      {{1, 1}, {1, 2}},
+                                                      {{2, 1}, {1, 1}},
+                                                      {{0, 1}},
+                                                      {{-1, 1}},
+                                                      {{1, 0}},
+                                                      {{1, -2}},
+                                                      {{nan, 1}},
+                                                      {{1, infinity}}})
+    CHECK(holds(refusal([&] { MeasuredCurve("speed of light", points, "Rømer"); }), "the speed of light"));
+}
+
+TEST_CASE("group_spread: every rank is somewhere, and links are shared by as many groups as there are") {
+  for (const std::string& name : cluster_names()) {
+    const Cluster cluster = cluster_of(name);
+    for (int tp = 1; tp <= 2 * cluster.node(); tp *= 2)
+      for (int dp = 1; dp <= 64; dp *= 2) {
+        CAPTURE(name);
+        CAPTURE(tp);
+        CAPTURE(dp);
+        if (cluster.node() % tp != 0 && tp % cluster.node() != 0) continue;
+        if (tp < cluster.node() && tp * dp < cluster.node() && cluster.node() % (tp * dp) != 0) continue;
+        if (tp < cluster.node() && tp * dp > cluster.node() && (tp * dp) % cluster.node() != 0) continue;
+        for (const auto& [ranks, stride] : {std::pair{tp, 1}, {dp, tp}}) {
+          const GroupSpread spread = group_spread(cluster, ranks, stride);
+          // Counted rank by rank: in which node each of them is.
+          std::vector<int> in_node(static_cast<std::size_t>(ranks * stride / cluster.node() + 1));
+          for (int i = 0; i < ranks; ++i) ++in_node[static_cast<std::size_t>(i * stride / cluster.node())];
+          CHECK(spread.widths[0] == in_node[0]);
+          CHECK(spread.widths[0] * spread.widths[1] == ranks);
+          CHECK(spread.within(1) == spread.widths[0]);
+          CHECK(spread.sharing[0] == 1);
+          CHECK(spread.sharing[1] == cluster.node() / in_node[0]);
+        }
+      }
+  }
+}
+
+TEST_CASE("group_spread refuses groups that lie unevenly, and those that are too large") {
+  Cluster cluster = cluster_of("h100-efa");
+  CHECK(
+      holds(refusal([&] { group_spread(cluster, 3, 1); }), "3 ranks with a stride of 1 do not fit evenly into the 8"));
+  CHECK(holds(refusal([&] { group_spread(cluster, 4, 3); }), "do not fit evenly"));
+  CHECK(holds(refusal([&] { group_spread(cluster, 12, 1); }), "do not fit evenly"));
+  cluster.levels.back().accelerators = 32;
+  CHECK(group_spread(cluster, 32, 1).widths[1] == 4);
+  CHECK(refusal([&] { group_spread(cluster, 64, 1); }) != "");
+  CHECK_THROWS_AS(group_spread(cluster, 0, 1), std::invalid_argument);
+  CHECK_THROWS_AS(group_spread(cluster, 1, 0), std::invalid_argument);
+}
+
+TEST_CASE("every preset is one, with a source for each of its numbers, and goes through a file bit for bit") {
+  const TemporaryFolder folder;
+  for (const std::string& name : cluster_names()) {
+    CAPTURE(name);
+    const Cluster cluster = cluster_of(name);
+    CHECK(cluster.name == name);
+    CHECK(cluster.levels.back().accelerators == 0);
+    CHECK_FALSE(cluster.accelerator.source.empty());
+    for (const NetworkLevel& level : cluster.levels) CHECK_FALSE(level.source.empty());
+    write_text(folder.file("it.json"), cluster_json(cluster));
+    CHECK(cluster_of(folder.file("it.json")) == cluster);
+  }
+  CHECK(holds(refusal([] { cluster_of("h100"); }), "no cluster is called \"h100\"; take a100-selene, "));
+}
+
+TEST_CASE("the measured bandwidths of h100-efa are those that were published") {
+  const Cluster cluster = cluster_of("h100-efa");
+  CHECK(cluster.levels[1].all_reduce.at(2).value == 361.7e9);
+  CHECK(cluster.levels[1].all_reduce.at(64).value == 32.9e9);
+  CHECK(cluster.levels[1].all_gather.at(16).value == 55.0e9);
+  CHECK(cluster.levels[1].all_gather.at(128).outside);
+  CHECK(cluster.levels[0].all_gather.at(8).value == 249.8e9);
+}
+
+TEST_CASE("any cluster goes through a file bit for bit, and so does any machine") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("it.json");
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    const Cluster cluster = random_cluster(seed);
+    write_text(path, cluster_json(cluster));
+    CHECK(cluster_of(path) == cluster);
+    Cluster other = cluster;
+    other.levels.back().latency_seconds *= 1 + 1e-15;
+    CHECK_FALSE(cluster_of(path) == other);
+  }
+  const MachineCosts machine = made_up_machine();
+  write_text(path, machine_costs_json(machine));
+  CHECK(read_machine_costs(path) == machine);
+  CHECK(cluster_of(path) == cluster_of_machines(machine));
+}
+
+TEST_CASE("a file in which a field is missing, unknown or no good is refused in a sentence that names file and field") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("my cluster.json");
+  const auto refused = [&](const std::string& text, const std::string& part) {
+    write_text(path, text);
+    const std::string sentence = refusal([&] { cluster_of(path); });
+    CAPTURE(text);
+    CAPTURE(sentence);
+    CHECK(holds(sentence, "my cluster.json\" can't be used: "));
+    CHECK(holds(sentence, part));
+    CHECK_FALSE(holds(sentence, "\n"));
+  };
+  int places = 0;
+  for (const std::string& whole : {cluster_json(cluster_of("h100-efa")), cluster_json(cluster_of("a100-selene")),
+                                   machine_costs_json(made_up_machine())}) {
+    const json good = json::parse(whole);
+    for (const json::json_pointer& place : leaves(good)) {
+      ++places;
+      const std::string field = quoted(place);
+      json bad = good;
+      bad[place.parent_pointer()].erase(place.back());
+      refused(bad.dump(), "\"" + field + "\" is missing");
+      for (const json& wrong : {json(nullptr), json(true), json(json::array()), json(json::object())}) {
+        bad = good;
+        bad[place] = wrong;
+        refused(bad.dump(), "\"" + field + "\" is not ");
+      }
+      bad = good;
+      if (good[place].is_string()) {
+        for (const json& wrong : {json(""), json(std::string(1001, 'x')), json(3)}) {
+          bad[place] = wrong;
+          refused(bad.dump(), "\"" + field + "\" ");
+        }
+      } else {
+        for (const json& wrong : {json(0), json(-1), json(-2.5), json(1e300), json("8")}) {
+          bad[place] = wrong;
+          refused(bad.dump(), "\"" + field + "\" ");
+        }
+      }
+      bad = good;
+      bad[place.parent_pointer()]["colour"] = 1;
+      refused(bad.dump(), "colour\" is not a field that it knows");
+    }
+  }
+  CHECK(places > 100);
+}
+
+TEST_CASE("a file that can't be read, is not JSON, or names a field twice is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("it.json"), good = cluster_json(cluster_of("h100-ndr"));
+  const auto sentence = [&](const std::string& text) {
+    write_text(path, text);
+    return refusal([&] { cluster_of(path); });
+  };
+  CHECK(holds(refusal([&] { cluster_of(folder.file("none.json")); }), "there is no such file"));
+  CHECK(holds(refusal([&] { cluster_of("/dev/null/x.json"); }), "there is no such file"));
+  std::filesystem::create_directory(folder.file("a.json"));
+  CHECK(holds(refusal([&] { cluster_of(folder.file("a.json")); }), "it is a folder"));
+  CHECK(holds(sentence(std::string(2 << 20, ' ')), "larger than 1 MiB"));
+  CHECK(holds(sentence(""), "it is not JSON, as byte 1"));
+  CHECK(holds(sentence(good.substr(0, good.size() / 2)), "it is not JSON, as byte"));
+  CHECK(holds(sentence(good + "{}"), "it is not JSON, as byte"));
+  CHECK(holds(sentence("[]"), "not an object"));
+  CHECK(holds(sentence(std::string(100000, '[')), "more than 10 levels"));
+  CHECK(holds(sentence("{\"name\": NaN}"), "it is not JSON"));
+  CHECK(holds(sentence("{\"name\": 1e999}"), "too large"));
+  CHECK(holds(sentence("{\"name\": \"a\", \"name\": \"b\"}"), "it names \"name\" twice"));
+  CHECK(holds(sentence("{\"name\": \"a\\u0000\\n\", \"\\u001b[31m\": 1}"), "accelerator"));
+  // Two objects may have fields of one name.
+  CHECK(sentence(good) == "");
+}
+
+TEST_CASE("levels have to nest, and a share of the peak is at most 1") {
+  const TemporaryFolder folder;
+  const auto sentence = [&](const std::string& cluster, const std::string& place, const json& value) {
+    json changed = json::parse(cluster_json(cluster_of(cluster)));
+    changed[json::json_pointer(place)] = value;
+    write_text(folder.file("it.json"), changed.dump());
+    return refusal([&] { cluster_of(folder.file("it.json")); });
+  };
+  CHECK(holds(sentence("h100-ndr", "/levels/1/accelerators_joined", 12), "not a multiple of the 8"));
+  CHECK(holds(sentence("h100-ndr", "/levels/1/accelerators_joined", 8), "not a multiple of the 8"));
+  CHECK(holds(sentence("h100-ndr", "/levels/1/accelerators_joined", "most"), "neither a whole number nor"));
+  CHECK(holds(sentence("h100-ndr", "/levels/0/accelerators_joined", "all"), "is not a whole number"));
+  CHECK(holds(sentence("h100-ndr", "/levels/0/accelerators_joined", 2.5), "is not a whole number"));
+  CHECK(sentence("h100-ndr", "/levels/1/accelerators_joined", 16) == "");
+  CHECK(holds(sentence("a100-selene", "/accelerator/product_efficiency/points/0/share_of_peak", 1.1), "above 1"));
+  CHECK(holds(sentence("h100-efa", "/levels/1/all_reduce/points/3/units", 2), "not above that of the point before"));
+}
+
+TEST_CASE("limits of a file hold to the last one") {
+  const TemporaryFolder folder;
+  const json good = json::parse(cluster_json(cluster_of("a100-selene")));
+  const auto sentence = [&](const std::string& place, const json& value) {
+    json changed = good;
+    changed[json::json_pointer(place)] = value;
+    write_text(folder.file("it.json"), changed.dump());
+    return refusal([&] { cluster_of(folder.file("it.json")); });
+  };
+  const std::string speed = "/accelerator/peak_tflop_per_s", name = "/accelerator/name";
+  for (const double number : {1e-12, 1e15}) CHECK(sentence(speed, number) == "");
+  for (const double number : {0.99e-12, 1.01e15})
+    CHECK(holds(sentence(speed, number), "takes a number above 0, from 1e-12 to 1e+15"));
+  CHECK(sentence(name, std::string(1000, 'x')) == "");
+  CHECK(holds(sentence(name, std::string(1001, 'x')), "has 1001 bytes; a text has from 1 to 1000"));
+  CHECK(holds(sentence(name, ""), "has 0 bytes; a text has from 1 to 1000"));
+  CHECK(sentence("/levels/1/accelerators_joined", 1'000'000'000) == "");
+  CHECK(holds(sentence("/levels/1/accelerators_joined", 1'000'000'008), "is not a whole number from 1 to 1000000000"));
+  CHECK(sentence("/accelerator/product_efficiency/points/2/share_of_peak", 1) == "");
+  CHECK(holds(sentence("/levels", json::array()), "is not a list of 1 to 64 objects"));
+  // Numbers of ranks rise.
+  json machine = json::parse(machine_costs_json(made_up_machine()));
+  for (const int ranks : {2, 1}) {
+    machine["transports"]["gloo"][1]["ranks"] = ranks;
+    write_text(folder.file("it.json"), machine.dump());
+    CHECK(holds(refusal([&] { cluster_of(folder.file("it.json")); }), "is not above that of the entry before"));
+  }
+}
+
+TEST_CASE("the page about these files has an example that is read, and names every field") {
+  const std::string page = read_text(std::string(MUONWALK_ROOT) + "/docs/cost-model.md");
+  const std::size_t begin = page.find("```json\n") + 8, end = page.find("```", begin);
+  REQUIRE(end != std::string::npos);
+  const TemporaryFolder folder;
+  write_text(folder.file("example.json"), page.substr(begin, end - begin));
+  CHECK(cluster_of(folder.file("example.json")).node() == 8);
+  for (const std::string& file : {cluster_json(cluster_of("h100-efa")), cluster_json(cluster_of("a100-selene")),
+                                  machine_costs_json(made_up_machine())})
+    for (const json::json_pointer& place : leaves(json::parse(file)))
+      for (json::json_pointer rest = place; !rest.empty(); rest = rest.parent_pointer()) {
+        const std::string field = rest.back();
+        if (field == "points" || field.find_first_not_of("0123456789") == std::string::npos) continue;
+        CAPTURE(field);
+        CHECK(holds(page.substr(end), "`" + field + "`"));
+      }
+}

@@ -1,0 +1,164 @@
+// What Muon adds to a step: cases that can be worked out by hand, and the sums over plans that src/optim/strategies
+// makes.
+#include "tools/scale/muon_cost.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/strategies/strategy_cost.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/near.hpp"
+#include "tests/strategies/strategy_case.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using namespace muonwalk::test;
+
+namespace {
+
+// One level that joins everything: a byte takes a second, a message nothing, an operation a nanosecond.
+Cluster plain_cluster(double latency = 0) {
+  Cluster cluster;
+  cluster.name = "plain";
+  cluster.accelerator = {"unit", 1e9, 1e12, 1e12, {}, "made up"};
+  NetworkLevel level;
+  level.name = "wire";
+  level.bytes_per_second = 1;
+  level.latency_seconds = latency;
+  cluster.levels = {level};
+  return cluster;
+}
+
+double seconds_of(const MuonCost& cost, TermId id) {
+  double seconds = 0;
+  for (const Term& term : cost.terms)
+    if (term.id == id) seconds += term.amount;
+  return seconds;
+}
+
+MuonSetup way_of(const Strategy& strategy, Precision precision = Precision::bf16) {
+  MuonSetup setup;
+  setup.strategy = strategy;
+  setup.precision = precision;
+  return setup;
+}
+
+// Two equal matrices, cut by rows, 64 elements each.
+std::vector<Parameter> pair_of_matrices() { return {{"a", {8, 8}, SplitDim::rows}, {"b", {8, 8}, SplitDim::rows}}; }
+
+}  // namespace
+
+TEST_CASE("muon_cost: by hand, two matrices on dp 2 × tp 2") {
+  const double one = newton_schulz_flops(8, 8);
+  // (d): an owner each, who gathers the other half of its slice of it: 32 elements in bf16.
+  const MuonCost by_work = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(owner_by_work()), plain_cluster());
+  CHECK(by_work.flops == one);
+  CHECK(seconds_of(by_work, TermId::newton_schulz) == near(one / 1e9));
+  CHECK(seconds_of(by_work, TermId::tp_gather) == near(64));
+  CHECK(by_work.bytes_sent == near(64));
+  // (f): the same in float32.
+  const MuonCost unrounded = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(tp_duplicated()), plain_cluster());
+  CHECK(seconds_of(unrounded, TermId::tp_gather) == near(128));
+  // (a): one bucket of 64 elements, a rank gathers the other 32 of them. It owns one matrix whole, and works on that.
+  const MuonCost everything = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(gather_everything()), plain_cluster());
+  CHECK(seconds_of(everything, TermId::dp_gather) == near(64));
+  CHECK(everything.flops == one);
+  // (e): each owns and works on one of them, so nothing has to travel.
+  const MuonCost workers = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(all_to_all()), plain_cluster());
+  CHECK(seconds_of(workers, TermId::to_workers) == 0);
+  CHECK(seconds_of(workers, TermId::tp_gather) == near(64));
+}
+
+TEST_CASE("muon_cost: by hand, one matrix on dp 2: who has nothing to do does not count, and whoever is cut travels") {
+  const std::vector<Parameter> one = {{"a", {8, 8}, SplitDim::rows}};
+  const double flops = newton_schulz_flops(8, 8);
+  const MuonCost owner = muon_cost(one, 2, 1, 1, 0, way_of(owner_in_turn()), plain_cluster());
+  CHECK(owner.flops == flops);
+  CHECK(owner.bytes_sent == 0);
+  // (b) sends halves to each other; (e) one half there, and the result back: 32 elements in bf16, twice.
+  const MuonCost cut = muon_cost(one, 2, 1, 1, 0, way_of(boundary_matrices()), plain_cluster());
+  CHECK(seconds_of(cut, TermId::dp_gather) == near(64));
+  const MuonCost worker = muon_cost(one, 2, 1, 1, 0, way_of(all_to_all()), plain_cluster());
+  CHECK(seconds_of(worker, TermId::to_workers) == near(2 * 64));
+}
+
+TEST_CASE("muon_cost: a latency is paid for each call, overlap hides what it can, and hides nothing of one bucket") {
+  const std::vector<Parameter> matrices = pair_of_matrices();
+  const MuonSetup setup = way_of(gather_everything());
+  const MuonCost free = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster());
+  const MuonCost slow = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster(10));
+  // Two buckets, and one message in each gather.
+  CHECK(slow.seconds() == near(free.seconds() + 2 * 10));
+
+  Cluster balanced = plain_cluster();
+  balanced.accelerator.flops_per_second = newton_schulz_flops(8, 8) / 50;  // 50 s a matrix
+  MuonSetup overlapping = setup;
+  overlapping.overlaps = true;
+  const MuonCost in_sequence = muon_cost(matrices, 2, 1, 1, 64, setup, balanced);
+  const MuonCost overlapped = muon_cost(matrices, 2, 1, 1, 64, overlapping, balanced);
+  // Both matrices are cut: 100 s of work; half of the work hides one of two gathers of 64 s, up to 50 s.
+  CHECK(in_sequence.seconds() == near(100 + 128));
+  CHECK(overlapped.seconds() == near(100 + 128 - 50));
+  const MuonCost one_bucket = muon_cost(matrices, 2, 1, 1, 0, overlapping, balanced);
+  MuonSetup sequential_bucket = setup;
+  CHECK(one_bucket.seconds() == muon_cost(matrices, 2, 1, 1, 0, sequential_bucket, balanced).seconds());
+}
+
+TEST_CASE("muon_cost: random layouts: FLOPs of the busiest rank are those of the plans of all ranks") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const Strategy& strategy : strategies()) {
+      Case c = strategy_case(seed);
+      c.settings.fused.clear();
+      INFO("(" << strategy.letter << ") " << c.text());
+      const Layout layout = lay_out(strategy, c);
+      if (!takes(strategy, layout, c.settings)) continue;
+      if (strategy.letter == 'g' || strategy.letter == 'h') continue;  // whose pieces have FLOPs of their own
+      MuonSetup setup = way_of(strategy, c.settings.precision);
+      setup.ns_steps = c.settings.ns_steps;
+      const MuonCost cost = muon_cost(c.parameters, c.grid.dp(), c.grid.tp(), c.grid.tp(), c.options.bucket_capacity,
+                                      setup, plain_cluster());
+      double most = 0;
+      for (int dp = 0; dp < c.grid.dp(); ++dp) {
+        MuonSettings settings;
+        settings.ns_steps = setup.ns_steps;
+        const double own =
+            flops(strategy.optimizer(layout, settings, 0)->plan(layout, c.grid.place(c.grid.rank(dp, 0))),
+                  phases::orthogonalize);
+        most = std::max(most, own);
+      }
+      CHECK(cost.flops == near(most));
+    }
+}
+
+TEST_CASE("stage_matrices: all stages together have the model's matrices, experts are dealt out, and pp has a limit") {
+  const ModelShape& llama = model_shape("llama-7b");
+  double elements = 0;
+  for (const Parameter& each : stage_matrices(llama, 1).dense) elements += static_cast<double>(each.shape.size());
+  CHECK(elements == llama.muon_parameters());
+  CHECK(stage_matrices(llama, 4).dense.size() * 4 == stage_matrices(llama, 1).dense.size());
+  CHECK(stage_matrices(llama, 5).dense.size() == 7 * 7);  // 7 of 32 layers in the fullest, 7 matrices in each
+  const ModelShape& qwen = model_shape("qwen3-30b");
+  CHECK(stage_matrices(qwen, 48, 8).experts.size() == 128 / 8 * 3);
+  CHECK(stage_matrices(qwen, 48, 128).experts.size() == 3);
+  CHECK(usage_error([&] { stage_matrices(llama, 33); }).find("32 layers") != std::string::npos);
+  CHECK(usage_error([&] { stage_matrices(qwen, 1, 7); }).find("ep 7") != std::string::npos);
+  CHECK(usage_error([&] { stage_matrices(llama, 1, 2); }).find("0 experts") != std::string::npos);
+}
+
+TEST_CASE("muon_cost of a model: experts are stepped among those that share them") {
+  const ModelShape& qwen = model_shape("qwen3-30b");
+  const Cluster cluster = plain_cluster();
+  const MuonSetup setup = way_of(owner_by_work());
+  const StageMatrices stage = stage_matrices(qwen, 4, 8);
+  const MuonCost both = muon_cost(qwen, 16, 1, 4, 8, setup, cluster);
+  const MuonCost dense = muon_cost(stage.dense, 16, 1, 1, megatron_bucket(16), setup, cluster);
+  const MuonCost experts = muon_cost(stage.experts, 2, 1, 8, megatron_bucket(2), setup, cluster);
+  CHECK(both.flops == near(dense.flops + experts.flops));
+  CHECK(both.seconds() == near(dense.seconds() + experts.seconds()));
+  CHECK(usage_error([&] { muon_cost(qwen, 12, 1, 4, 8, setup, cluster); }).find("does not divide dp 12") !=
+        std::string::npos);
+}

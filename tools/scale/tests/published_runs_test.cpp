@@ -1,0 +1,149 @@
+// Tables of training runs: what is read, what is refused, and that predictions are those of the model in Python.
+#include "tools/scale/published_runs.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/layout/expect_usage_error.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+const std::string kHeader = "model,nodes,dp,tp,pp,zero,mbs,grad_acc";
+
+// A table that is gone with the test.
+class WrittenTable {
+ public:
+  explicit WrittenTable(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
+  WrittenTable(const WrittenTable&) = delete;
+  WrittenTable& operator=(const WrittenTable&) = delete;
+  ~WrittenTable() { std::filesystem::remove(path_); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "published_runs_test_" + std::to_string(::getpid()) + ".csv";
+};
+
+std::string refusal(const std::string& text) {
+  const WrittenTable table(text);
+  const std::string said = usage_error([&table] { read_runs(table.path()); });
+  const std::string begin = "the table of runs \"" + table.path() + "\" can't be used: ";
+  CHECK(said.compare(0, begin.size(), begin) == 0);
+  return said.substr(std::min(said.size(), begin.size()));
+}
+
+}  // namespace
+
+TEST_CASE("read_runs: columns in any order, others left alone, ends of lines of both kinds") {
+  const WrittenTable table(
+      "\xEF\xBB\xBF"
+      "grad_acc,note,model,nodes,dp,tp,pp,zero,mbs\r\n"
+      "32,\"a, b\",8B,2,4,2,2,1,2\r\n\r\n16,,80B,64,16,8,4,0,1");
+  const PublishedRuns runs = read_runs(table.path());
+  CHECK(runs.header == "grad_acc,note,model,nodes,dp,tp,pp,zero,mbs");
+  CHECK(!runs.has_results);
+  REQUIRE(runs.runs.size() == 2);
+  const PublishedRun& first = runs.runs.front();
+  CHECK(first.row == "32,\"a, b\",8B,2,4,2,2,1,2");
+  CHECK(first.model == "8B");
+  CHECK(first.layout.nodes == 2);
+  CHECK(first.layout.dp == 4);
+  CHECK(first.layout.zero == 1);
+  CHECK(first.layout.micro_batch == 2);
+  CHECK(first.layout.accumulation == 32);
+  CHECK(runs.runs.back().layout.pp == 4);
+  CHECK(!first.clean());
+}
+
+TEST_CASE("read_runs: results, where the table has them") {
+  const WrittenTable table(kHeader + ",tokens_per_s,memory_gb,status,flags\n" +
+                           "1B,1,8,1,1,0,1,32,80000,36.5,measured,\n1B,1,8,1,1,0,1,32,,,nan,repeat\n" +
+                           "1B,1,8,1,1,0,1,32,80000,36.5,measured,stall;repeat\n");
+  const PublishedRuns runs = read_runs(table.path());
+  CHECK(runs.has_results);
+  REQUIRE(runs.runs.size() == 3);
+  CHECK(runs.runs[0].clean());
+  CHECK(runs.runs[0].tokens_per_second == 10000);
+  CHECK(runs.runs[0].memory_gibibytes == 36.5);
+  CHECK(!runs.runs[1].measured);
+  CHECK(runs.runs[1].flagged("repeat"));
+  CHECK(runs.runs[2].measured);
+  CHECK(!runs.runs[2].clean());
+}
+
+TEST_CASE("read_layouts: whatever stands in the other columns") {
+  const WrittenTable table(kHeader + ",status, tokens_per_s,memory_gb\n 1B , 1,8,1,1,0,1,32,kept,,-\n");
+  const PublishedRuns runs = read_layouts(table.path());
+  CHECK(!runs.has_results);
+  REQUIRE(runs.runs.size() == 1);
+  CHECK(runs.runs[0].model == "1B");
+  CHECK(runs.runs[0].layout.accumulation == 32);
+  CHECK(predicted_rows(runs)[1].find(" 1B , 1,8,1,1,0,1,32,kept,,-,") == 0);
+  CHECK(usage_error([&table] { read_runs(table.path()); }).find("line 2 has status = kept") != std::string::npos);
+}
+
+TEST_CASE("read_runs: what can't be used is refused in a sentence with the line") {
+  CHECK(usage_error([] { read_runs("no/such.csv"); }) ==
+        "the table of runs \"no/such.csv\" can't be used: there is no such file");
+  CHECK(usage_error([] { read_runs("/"); }) == "the table of runs \"/\" can't be used: it is a folder");
+  CHECK(refusal("") == "it is empty");
+  CHECK(refusal(kHeader + "\n") == "it has no row");
+  CHECK(refusal("model,nodes,dp,tp,pp,zero,mbs\n1B,1,8,1,1,0,1\n") == "it has no column grad_acc");
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,0,1\n") == "line 2 has 7 cells, and the first line names 8 columns");
+  CHECK(refusal(kHeader + "\n\n1B,1,8,1,1,0,1,x\n") ==
+        "line 3 has grad_acc = x; it is a whole number from 1 to 1048576");
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,0,0,32\n") == "line 2 has mbs = 0; it is a whole number from 1 to 1048576");
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,-1,1,32\n") == "line 2 has zero = -1; it is a whole number from 0 to 1048576");
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,0,1,99999999999\n").find("grad_acc = 99999999999") != std::string::npos);
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,0,1.5,32\n").find("mbs = 1.5") != std::string::npos);
+  CHECK(refusal(kHeader + "\n1B,1,8,1,1,3,1,32\n").find("line 2 can't be predicted: ZeRO stage 3") == 0);
+  CHECK(refusal(kHeader + "\n1B,1,8,2,1,0,1,32\n").find("line 2 can't be predicted: dp 8 × tp 2") == 0);
+  const std::string unknown = refusal(kHeader + "\n7B\x1b[2J,1,8,1,1,0,1,32\n");
+  CHECK(unknown.find("line 2 can't be predicted: the model \"7B\\x1b[2J\" is not known") == 0);
+  CHECK(unknown.find("1B, 3B, 8B, 80B") != std::string::npos);
+  CHECK(refusal(kHeader + ",pred_tokens_per_s_per_gpu\n1B,1,8,1,1,0,1,32,1\n").find("it has a column pred_tok") == 0);
+  CHECK(refusal(kHeader + ",tokens_per_s,memory_gb,status\n1B,1,8,1,1,0,1,32,1,1,maybe\n") ==
+        "line 2 has status = maybe; it is measured or nan");
+  CHECK(refusal(kHeader + ",tokens_per_s,memory_gb,status\n1B,1,8,1,1,0,1,32,nan,1,measured\n")
+            .find("tokens_per_s = nan") != std::string::npos);
+}
+
+TEST_CASE("predicted_rows: the rows as they were, with three cells more, and numbers also where it does not fit") {
+  const WrittenTable table(kHeader + ",note\n1B,1,8,1,1,0,1,32,\"x, y\"\n80B,1,8,1,1,0,16,2,\n1B,2,1,1,16,0,1,256,\n");
+  const std::vector<std::string> rows = predicted_rows(read_layouts(table.path()));
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0] == kHeader + ",note,pred_tokens_per_s_per_gpu,pred_memory_gb,pred_fits");
+  CHECK(rows[1].find("1B,1,8,1,1,0,1,32,\"x, y\",") == 0);
+  CHECK(rows[1].substr(rows[1].size() - 2) == ",1");
+  CHECK(rows[2].substr(rows[2].size() - 2) == ",0");
+  CHECK(rows[3].substr(rows[3].size() - 2) == ",0");  // a stage stays empty
+  for (const std::string& row : rows) CHECK(row.find("nan") == std::string::npos);
+}
+
+TEST_CASE("predict_run: the same as the model in Python, on published layouts and on those of 80B") {
+  const PublishedRuns runs = read_layouts(MUONWALK_GOLDEN "/predicted_runs.csv");
+  CHECK(runs.runs.size() == 130);
+  int fitting = 0;
+  for (const PublishedRun& run : runs.runs) {
+    CAPTURE(run.row);
+    const std::size_t last = run.row.rfind(','), middle = run.row.rfind(',', last - 1),
+                      first = run.row.rfind(',', middle - 1);
+    const double tokens = std::stod(run.row.substr(first + 1));
+    const double gibibytes = std::stod(run.row.substr(middle + 1));
+    const int fit = std::stoi(run.row.substr(last + 1));
+    const RunPrediction prediction = predict_run(run);
+    CHECK(std::abs(prediction.tokens_per_second / tokens - 1) < 1e-7);
+    CHECK(std::abs(prediction.memory_gibibytes / gibibytes - 1) < 1e-7);
+    CHECK(prediction.fits == (fit == 1));
+    fitting += fit;
+  }
+  CHECK(fitting > 40);
+  CHECK(fitting < 120);
+}

@@ -1,0 +1,420 @@
+// muonwalk-scale as a user runs it: what each command prints and writes, and what it says of a line that can't be.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "src/text/text.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/ranks/run_program.hpp"
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/model_shape.hpp"
+#include "tools/scale/training_software.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+using namespace muonwalk::testing;
+
+namespace {
+
+constexpr char kColumnsOfRuns[] = "model,nodes,dp,tp,pp,zero,mbs,grad_acc";
+constexpr char kPredictedColumns[] = ",pred_tokens_per_s_per_gpu,pred_memory_gb,pred_fits";
+
+using Words = std::vector<std::string>;
+
+Outcome run(const Words& words, const std::function<void()>& prepare = nullptr) {
+  Words command = {MUONWALK_SCALE_PROGRAM};
+  command.insert(command.end(), words.begin(), words.end());
+  return run_program(command, 60, prepare);
+}
+
+// What it prints where all is well.
+std::string output(const Words& words) {
+  const Outcome outcome = run(words);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(!outcome.out.empty());
+  return outcome.out;
+}
+
+// One sentence that holds `part`, exit code 2, and nothing else.
+void expect_refused(const Words& words, const std::string& part) {
+  const Outcome outcome = run(words);
+  std::string line;
+  for (const std::string& word : words) line += word + " ";
+  CAPTURE(line);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.rfind("muonwalk-scale: ", 0) == 0);
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(outcome.err.size() < 400);
+  CHECK(outcome.err.find(part) != std::string::npos);
+}
+
+void expect_columns(const std::string& text) {
+  for (const std::string& line : lines_of(text)) {
+    CAPTURE(line);
+    CHECK(text_width(line) <= kColumns);
+  }
+}
+
+// A table of runs in a folder of its own, and what is predicted of it.
+std::vector<std::string> predicted(const std::string& table) {
+  TemporaryFolder folder;
+  write_text(folder.file("runs.csv"), table);
+  return lines_of(output({"predict", folder.file("runs.csv")}));
+}
+
+void expect_table_refused(const std::string& table, const std::string& part) {
+  TemporaryFolder folder;
+  write_text(folder.file("runs.csv"), table);
+  expect_refused({"predict", folder.file("runs.csv")}, part);
+}
+
+std::string rows(const std::string& row) { return std::string(kColumnsOfRuns) + "\n" + row + "\n"; }
+
+}  // namespace
+
+TEST_CASE("muonwalk-scale list: all names that are known") {
+  const std::string text = output({"list"});
+  for (const auto& names : {model_shape_names(), cluster_names(), software_names()})
+    for (const std::string& name : names) CHECK_MESSAGE(text.find(name) != std::string::npos, name);
+}
+
+TEST_CASE("muonwalk-scale --help: on standard output, of the program and of each command") {
+  for (const Words& words : std::vector<Words>{{"--help"}, {"plan", "--help"}, {"explain", "-h"}, {"map", "--help"}})
+    CHECK(output(words).find("--help") != std::string::npos);
+  CHECK(output({"plan", "--help"}).find("--gpus") != std::string::npos);
+  CHECK(output({"--help"}).find("explain") != std::string::npos);
+}
+
+TEST_CASE("muonwalk-scale plan: text and JSON of the same search") {
+  Words plan = {"plan", "--model", "8B", "--gpus", "16", "--most", "3"};
+  const std::string text = output(plan);
+  expect_columns(text);
+  plan.emplace_back("--json");
+  const nlohmann::json json = nlohmann::json::parse(output(plan));
+  REQUIRE(json["layouts"].size() == 3);
+  for (const nlohmann::json& each : json["layouts"]) {
+    const nlohmann::json& layout = each["layout"];
+    const auto number = [&layout](const char* name) { return std::to_string(layout[name].get<int>()); };
+    CHECK(layout["dp"].get<int>() * layout["tp"].get<int>() * layout["pp"].get<int>() == 16);
+    CHECK(text.find(number("dp") + " × " + number("tp") + " × " + number("pp")) != std::string::npos);
+  }
+  const std::string adamw = output({"plan", "--gpus", "16", "--optimizer", "adamw", "--software", "megatron"});
+  CHECK(adamw.find("AdamW") != std::string::npos);
+  CHECK(adamw.find("Newton–Schulz") == std::string::npos);
+}
+
+TEST_CASE("muonwalk-scale plan: 100,000 GPUs in 500 MB") {
+  const auto little_memory = [] {
+#ifndef __SANITIZE_ADDRESS__  // which reserves terabytes for itself
+    const rlimit limit{500'000'000, 500'000'000};
+    setrlimit(RLIMIT_AS, &limit);
+#endif
+  };
+  for (const char* model : {"80B", "kimi-k2"}) {
+    const Outcome outcome = run({"plan", "--model", model, "--gpus", "100000"}, little_memory);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out.find("100,000 GPUs") != std::string::npos);
+  }
+}
+
+TEST_CASE("muonwalk-scale explain: one layout, and its trace") {
+  TemporaryFolder folder;
+  const Words explain = {"explain", "--dp", "2", "--tp", "2", "--pp", "4", "--accumulation", "6", "--micro-batch", "2"};
+  Words words = explain;
+  words.insert(words.end(), {"--json", "--trace", folder.file("t.json")});
+  const nlohmann::json json = nlohmann::json::parse(output(words));
+  CHECK(json["layout"]["nodes"] == 2);
+  CHECK(json["layout"]["pp"] == 4);
+  CHECK(json["layout"]["accumulation"] == 6);
+  CHECK(json["layout"]["micro_batch_sequences"] == 2);
+  CHECK(json["layout"]["zero"] == 1);
+  CHECK((folder.names() == Words{"t.json"}));
+  const nlohmann::json trace = nlohmann::json::parse(read_text(folder.file("t.json")));
+  CHECK(trace["muonwalk"]["backend"] == "predicted");
+  const std::string text = output(explain);
+  expect_columns(text);
+  CHECK(text.find("Newton–Schulz") != std::string::npos);
+  words = explain;
+  words.insert(words.end(), {"--optimizer", "adamw", "--zero", "0", "--recompute", "full"});
+  CHECK(output(words).find("Newton–Schulz") == std::string::npos);
+  // As many chunks as there are layers.
+  output({"explain", "--pp", "8", "--accumulation", "8", "--chunks", "4"});
+  // What is hidden behind Newton–Schulz is not in the step.
+  words = explain;
+  words.insert(words.end(), {"--strategy", "a"});
+  const std::string in_turn = output(words);
+  words.emplace_back("--overlap");
+  CHECK(output(words) != in_turn);
+  CHECK(in_turn != text);  // another strategy is another step
+}
+
+TEST_CASE("muonwalk-scale map: text, data and a page") {
+  TemporaryFolder folder;
+  const std::string text = output({"map", "--gpus", "64", "--over", "grid", "--html", folder.file("m.html")});
+  expect_columns(text);
+  CHECK((folder.names() == Words{"m.html"}));
+  CHECK(read_text(folder.file("m.html")).find("<html") != std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(output({"map", "--gpus", "64", "--over", "grid", "--json"}));
+  CHECK(json["over"] == "grid");
+  CHECK(json["gpus"].back() == 64);
+  CHECK(output({"map", "--gpus", "64"}) != text);
+}
+
+TEST_CASE("muonwalk-scale validate: what was published, and the targets of this model beside what it reaches") {
+  TemporaryFolder folder;
+  write_text(folder.file("runs.csv"), std::string(kColumnsOfRuns) +
+                                          ",status,tokens_per_s,gpus,memory_gb,flags\n"
+                                          "8B,8,8,8,1,1,2,4,measured,300000,64,60,\n"
+                                          "8B,8,16,4,1,1,2,2,measured,350000,64,70,gqa\n"
+                                          "8B,8,8,4,2,1,1,8,nan,,64,,\n");
+  const std::string text = output({"validate", folder.file("runs.csv")});
+  expect_columns(text);
+  CHECK(text.find("bytes of the published run") != std::string::npos);
+  CHECK(text.find("Megatron-LM") != std::string::npos);
+}
+
+TEST_CASE(
+    "muonwalk-scale validate and lesson 21 --validate: the same report, with what is reached; no rank is started") {
+  const std::string text = output({"validate"});
+  expect_columns(text);
+  for (const char* part : {"bytes of the published run", "target", "rank correlation", "balanced accuracy", "≤ 0.120"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+  const Outcome lesson = run_program({MUONWALK_LESSON_21, "--validate"}, 60);
+  CHECK(lesson.exit_code == 0);
+  CHECK(lesson.out == text);
+}
+
+TEST_CASE("muonwalk-scale predict: the rows as they stand there, and three columns behind them") {
+  const std::vector<std::string> plain =
+      predicted(rows("8B,1,1,8,1,0,1,8\n8B,8,64,1,1,1,2,1\n1B,1,8,1,1,1,4,2\n8B,1,1,1,8,0,1,1"));
+  REQUIRE(plain.size() == 5);
+  CHECK(plain[0] == std::string(kColumnsOfRuns) + kPredictedColumns);
+  const std::regex predictions(R"((.*,[0-9]+),([0-9.e+]+),([0-9.]+),([01]))");
+  const char* begin[] = {"8B,1,1,8,1,0,1,8,", "8B,8,64,1,1,1,2,1,", "1B,1,8,1,1,1,4,2,", "8B,1,1,1,8,0,1,1,"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(plain[i + 1]);
+    std::smatch parts;
+    CHECK(plain[i + 1].rfind(begin[i], 0) == 0);
+    REQUIRE(std::regex_match(plain[i + 1], parts, predictions));
+    CHECK(std::stod(parts[2]) > 0);
+    CHECK(std::stod(parts[3]) > 0);
+  }
+  CHECK(plain[1].back() == '1');
+  CHECK(plain[4].back() == '0');  // fewer micro-batches than a pipeline of eight stages takes
+
+  // Line ends of Windows, a byte order mark, empty lines, and no line end at the end: the same.
+  const std::string windows = "\xEF\xBB\xBF" + std::string(kColumnsOfRuns) +
+                              "\r\n8B,1,1,8,1,0,1,8\r\n\r\n8B,8,64,1,1,1,2,1\r\n1B,1,8,1,1,1,4,2\r\n8B,1,1,1,8,0,1,1";
+  CHECK((predicted(windows) == plain));
+
+  // Other columns, in another order, with commas in quotes.
+  const std::vector<std::string> mixed = predicted(
+      "note,grad_acc,mbs,zero,pp,\"tp\",dp,nodes,model\n\"a, \"\"b\"\"\",8,1,0,1,8,1,1,8B\n,1,2,1,1,1,64,8,\"8B\"\n");
+  REQUIRE(mixed.size() == 3);
+  CHECK(mixed[0] == std::string("note,grad_acc,mbs,zero,pp,\"tp\",dp,nodes,model") + kPredictedColumns);
+  CHECK(mixed[1] == "\"a, \"\"b\"\"\",8,1,0,1,8,1,1,8B," + plain[1].substr(std::string(begin[0]).size()));
+  CHECK(mixed[2] == ",1,2,1,1,1,64,8,\"8B\"," + plain[2].substr(std::string(begin[1]).size()));
+}
+
+TEST_CASE("muonwalk-scale predict, validate: tables that can't be, with the line that is wrong") {
+  expect_table_refused("", "it is empty");
+  expect_table_refused("\n\n", "it is empty");
+  expect_table_refused(std::string(kColumnsOfRuns) + "\n", "it has no row");
+  expect_table_refused("model,nodes,dp,tp,pp,zero,mbs\n8B,1,8,1,1,0,1\n", "it has no column grad_acc");
+  expect_table_refused("nodes,dp,tp,pp,zero,mbs,grad_acc\n1,8,1,1,0,1,1\n", "it has no column model");
+  expect_table_refused(std::string(kColumnsOfRuns) + ",dp\n8B,1,8,1,1,0,1,1,4\n", "it has 2 columns dp");
+  for (const char* column : {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"})
+    expect_table_refused(std::string(kColumnsOfRuns) + "," + column + "\n8B,1,8,1,1,0,1,1,4\n",
+                         std::string("it has a column ") + column + " already");
+  expect_table_refused(rows("8B,1,8,1,1,0,1,1\n\n8B,1,8,1,1,0,1"), "line 4 has 7 cells");
+  expect_table_refused(rows("8B"), "line 2 has 1 cell, and");
+  expect_table_refused(rows("8B,1,8,1,1,0,1,1,1"), "line 2 has 9 cells");
+  expect_table_refused(std::string(kColumnsOfRuns) + ",note\n8B,1,8,1,1,0,1,1,\"open\n", "line 2 has a quoted cell");
+  expect_table_refused(std::string(kColumnsOfRuns) + ",\"note\n8B,1,8,1,1,0,1,1,x\n", "line 1 has a quoted cell");
+  expect_table_refused(rows("9B,1,8,1,1,0,1,1"), "line 2 can't be predicted: the model \"9B\" is not known");
+  expect_table_refused(rows("8B,2,8,1,1,0,1,1"), "makes 8 ranks, and 2 nodes of 8 GPUs have 16");
+  expect_table_refused(rows("8B,1,8,1,1,3,1,1"), "ZeRO stage 3 is not modelled");
+  expect_table_refused(rows("8B,1,1048576,1048576,1048576,0,1,1"), "line 2 can't be predicted: ");
+  expect_table_refused(std::string("mo\x1b[2Jdel\n1\n"), "it has no column model");
+  TemporaryFolder folder;
+  expect_refused({"predict", folder.path()}, "it is a folder");
+  expect_refused({"predict", folder.file("none.csv")}, "there is no such file");
+  expect_refused({"validate", folder.file("none.csv")}, "there is no such file");
+  write_text(folder.file("runs.csv"), rows("8B,1,8,1,1,0,1,x"));
+  expect_refused({"validate", folder.file("runs.csv")}, "line 2 has grad_acc = ");
+  REQUIRE(mkfifo(folder.file("pipe.csv").c_str(), 0600) == 0);
+  expect_refused({"predict", folder.file("pipe.csv")}, "it is not a regular file");
+}
+
+TEST_CASE("muonwalk-scale predict: a file that may not be read, and a folder that may not be entered") {
+  const bool root = geteuid() == 0;
+  const auto nobody = [root] {
+    if (root && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
+  };
+  TemporaryFolder folder;
+  write_text(folder.file("runs.csv"), rows("8B,1,8,1,1,0,1,1"));
+  for (const auto& [file, inside] : {std::pair{0000, 0755}, {0644, 0000}}) {
+    chmod(folder.file("runs.csv").c_str(), static_cast<mode_t>(file));
+    chmod(folder.path().c_str(), static_cast<mode_t>(inside));
+    const Outcome outcome = run({"predict", folder.file("runs.csv")}, nobody);
+    chmod(folder.path().c_str(), 0700);
+    if (root && outcome.exit_code != 2 && outcome.err.find("muonwalk-scale: ") == std::string::npos) {
+      MESSAGE("SKIPPED: the program can't be started by another user here");
+      return;
+    }
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.err.find("permission denied") != std::string::npos);
+  }
+}
+
+TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, get one sentence") {
+  const std::string commands = "muonwalk-scale takes list, plan, explain, map, predict, validate, measure";
+  expect_refused({}, "a command is missing; " + commands);
+  expect_refused({"predikt"}, "predikt is not a command; " + commands);
+  expect_refused({"--gpus", "8"}, "--gpus is not a command; " + commands);
+  expect_refused({"plan", "--gpus", "8", "--frob"}, "--frob");
+  expect_refused({"plan"}, "--gpus is required");
+  expect_refused({"predict"}, "RUNS.csv is required");
+  expect_refused({"plan", "--gpus", "8", "--model", "9B"}, "the model \"9B\" is not known");
+  expect_refused({"plan", "--gpus", "8", "--cluster", "moon"}, "no cluster is called \"moon\"");
+  expect_refused({"plan", "--gpus", "8", "--software", "torch"}, "\"torch\" is not known");
+  expect_refused({"plan", "--gpus", "8", "--optimizer", "sgd"}, "--optimizer sgd is not known");
+  expect_refused({"explain", "--strategy", "z"}, "--strategy z is not known");
+  expect_refused({"explain", "--recompute", "some"}, "--recompute some is not known");
+  expect_refused({"map", "--over", "time"}, "--over time is not known");
+  for (const char* option : {"--model", "--cluster", "--software", "--gpus", "--optimizer"})
+    expect_refused({"plan", std::string(option) + "="}, std::string(option) + "= has an empty value");
+  expect_refused({"plan", "--gpus", "8", "--model", ""}, "is empty; give it a value");
+  expect_refused({"plan", "--gpus", "8", "--gpus", "16"}, "--gpus");
+  for (const char* number :
+       {"0", "-8", "nan", "inf", "1e5", "x", "8.5", "2147483648", "99999999999999999999", "2147483640", "1048584"}) {
+    expect_refused({"plan", "--gpus", number}, "--gpus");
+    expect_refused({"map", "--gpus", number}, "--gpus");
+    expect_refused({"plan", "--gpus", "8", "--sequences", std::string(number) == "1048584" ? "0" : number},
+                   "--sequences");
+  }
+  for (const char* number : {"0", "-1", "1001", "x"})
+    expect_refused({"plan", "--gpus", "8", "--most", number}, "--most");
+  expect_refused({"plan", "--gpus", "12"}, "--gpus 12 is not a whole number of nodes of 8; try 8");
+  expect_refused({"plan", "--gpus", "8", "--model", "80B"}, "take more GPUs");
+}
+
+TEST_CASE("muonwalk-scale: both ends of what an option takes are taken, and one past them is not") {
+  const auto layouts_of = [](const std::string& question) {
+    Words words = {"plan", "--model", "gpt2", "--json"};
+    std::istringstream split(question);
+    for (std::string word; split >> word;) words.push_back(word);
+    return nlohmann::json::parse(output(words))["layouts"];
+  };
+  CHECK(layouts_of("--gpus 1 --most 1000")[0]["layout"]["accumulation"] == 32);
+  CHECK(layouts_of("--gpus 8 --most 1 --sequences 16777216")[0]["layout"]["accumulation"] == 262144);
+  CHECK(layouts_of("--gpus 8 --most 1 --sequences 1")[0]["layout"]["dp"] == 1);
+  CHECK(layouts_of("--gpus 1048576 --most 1").size() == 1);
+  expect_refused({"plan", "--gpus", "1048577"}, "--gpus");
+  expect_refused({"plan", "--gpus", "8", "--sequences", "16777217"}, "not in range 1 to 16777216");
+  CHECK(output({"map", "--gpus", "2", "--over", "grid", "--model", "gpt2"}).find("gpt2 on h100-efa") !=
+        std::string::npos);
+  expect_refused({"map", "--gpus", "1", "--over", "grid"}, "--gpus");
+  expect_refused({"map", "--gpus", "1048577", "--over", "grid"}, "--gpus");
+  for (const char* letter : {"dd", "i", "D", " d"})
+    expect_refused({"explain", "--strategy", letter}, "is not known; it is a letter from a to h");
+}
+
+TEST_CASE("muonwalk-scale explain: layouts that can't be name what is wrong, whatever the optimizer") {
+  for (const char* optimizer : {"muon", "adamw"}) {
+    const auto refused = [optimizer](Words layout, const char* part) {
+      layout.insert(layout.begin(), {"explain", "--model", "8B", "--optimizer", optimizer});
+      expect_refused(layout, part);
+    };
+    for (const char* size : {"-8", "1048577"}) {
+      refused({"--dp", size}, "dp is ");
+      refused({"--tp", size}, "tp is ");
+      refused({"--pp", size}, "pp is ");
+      refused({"--ep", size}, "ep is ");
+      refused({"--chunks", size}, "the number of chunks is ");
+      refused({"--micro-batch", size}, "the micro-batch is ");
+      refused({"--accumulation", size}, "the accumulation is ");
+    }
+    for (const char* size : {"nan", "1.5", "x", "99999999999"}) refused({"--dp", size}, "--dp");
+    for (const char* size : {"0", "2147483647"}) refused({"--dp", size}, "dp is ");
+    refused({"--dp", "65536", "--tp", "65536"}, "makes 4,294,967,296 ranks");
+    refused({"--dp", "3", "--tp", "4"}, "makes 12 ranks, and 2 nodes of 8 GPUs have 16");
+    refused({"--pp", "40", "--accumulation", "64"}, "pp 40 is more than the 32 layers of 8B");
+    refused({"--pp", "8", "--accumulation", "2"}, "at least 7 micro-batches, and there are 2");
+    refused({"--tp", "64"}, "64");
+    refused({"--tp", "7"}, "7");
+    refused({"--dp", "8", "--ep", "4"}, "ep 4 does not divide the 0 experts");
+    refused({"--dp", "8", "--ep", "3"}, "ep 3 does not divide dp 8");
+    refused({"--pp", "8", "--accumulation", "8", "--chunks", "5"}, "chunks");
+    refused({"--zero", "2"}, "ZeRO stage 2");
+    refused({"--zero", "-1"}, "ZeRO stage -1");
+  }
+}
+
+TEST_CASE("muonwalk-scale: a cluster file is used, and one with a field that is missing or can't be is refused") {
+  TemporaryFolder folder;
+  const std::string path = folder.file("mine.json");
+  const nlohmann::json good = nlohmann::json::parse(cluster_json(cluster_of("h100-efa")));
+  write_text(path, good.dump());
+  CHECK(output({"plan", "--gpus", "16", "--cluster", path}) == output({"plan", "--gpus", "16"}));
+  nlohmann::json bad = good;
+  bad["levels"][0]["bandwidth_gb_per_s"] = -1;
+  write_text(path, bad.dump());
+  expect_refused({"plan", "--gpus", "16", "--cluster", path}, "bandwidth_gb_per_s");
+  write_text(path, "{\"name\": ");
+  expect_refused({"map", "--gpus", "16", "--cluster", path}, "it is not JSON");
+  expect_refused({"explain", "--dp", "8", "--cluster", path}, "it is not JSON");
+  expect_refused({"plan", "--gpus", "16", "--cluster", folder.file("none.json")}, "there is no such file");
+}
+
+TEST_CASE("muonwalk-scale: files that are written are told apart from each other and from what is read") {
+  TemporaryFolder folder;
+  const std::string cluster = folder.file("mine.json"), content = cluster_json(cluster_of("h100-efa"));
+  write_text(cluster, content);
+  const Words before = folder.names();
+  const auto refused = [&](const Words& words, const char* part) {
+    expect_refused(words, part);
+    CHECK((folder.names() == before));
+    CHECK(read_text(cluster) == content);
+  };
+  refused({"map", "--gpus", "16", "--cluster", cluster, "--html", cluster}, "--cluster");
+  refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", cluster}, "--cluster");
+  refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", folder.path() + "/./mine.json"}, "--cluster");
+  for (const std::string& place : {folder.file("none/x"), folder.path()}) {
+    refused({"map", "--gpus", "16", "--html", place}, "can't write");
+    refused({"explain", "--dp", "8", "--trace", place}, "can't write");
+    refused({"measure", place}, "can't write");
+  }
+  // What is wrong with the question is found before anything is written.
+  refused({"map", "--gpus", "1", "--html", folder.file("x")}, "--gpus");
+  refused({"explain", "--dp", "3", "--tp", "4", "--trace", folder.file("x")}, "makes 12 ranks");
+  refused({"explain", "--pp", "8", "--accumulation", "1048576", "--trace", folder.file("x")}, "forwards");
+}
+
+TEST_CASE("muonwalk-scale: output that can't be written ends with exit code 3, and a sentence") {
+  const auto full = [] {
+    const int device = open("/dev/full", O_WRONLY);
+    dup2(device, STDOUT_FILENO);
+  };
+  for (const Words& words : std::vector<Words>{{"list"}, {"plan", "--gpus", "8"}, {"plan", "--help"}}) {
+    const Outcome outcome = run(words, full);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.err.rfind("muonwalk-scale: ", 0) == 0);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}

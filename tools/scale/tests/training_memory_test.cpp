@@ -1,0 +1,103 @@
+// The memory of a training run: formulas by hand, what a stage holds, and what ZeRO-1 saves.
+#include "tools/scale/training_memory.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+
+#include "tests/near.hpp"
+#include "tools/scale/stage_filling.hpp"
+#include "tools/scale/tests/training_case.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+std::vector<Term> bytes_of(const char* model, const TrainingLayout& layout, int stage) {
+  return stage_bytes(model_shape(model), layout, nanotron(), stage);
+}
+
+constexpr double kTokens = 4096, kVocabulary = 131072;
+
+}  // namespace
+
+TEST_CASE("stage_bytes: 1B with DP alone, every term by hand") {
+  const std::vector<Term> terms = bytes_of("1B", layout_of(1, 8, 1, 1, 1, 2, 16), 0);
+  const double held = 16 * (4.0 * 2048 * 2048 + 3.0 * 2048 * 8192) + kVocabulary * 2048;
+  CHECK(amount(terms, "weights, bf16") == held * 2);
+  CHECK(amount(terms, "gradients, fp32") == held * 4);
+  CHECK(amount(terms, "gradients as they come, bf16") == held * 2);
+  CHECK(amount(terms, "weights, fp32") == held * 4 / 8);
+  CHECK(amount(terms, "AdamW's two moments") == held * 8 / 8);
+  CHECK(amount(terms, "activations") == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
+  CHECK(amount(terms, "logits") == 2 * kTokens * kVocabulary * 14);
+  CHECK(amount(terms, "the layer that is worked on") == 2 * kTokens * 8 * 2048);
+  CHECK(terms.size() == 8);
+}
+
+TEST_CASE("stage_bytes: stages of a pipeline hold min(m, pp − stage) micro-batches, and the last ones the logits") {
+  // 1B in eight stages: E3 3 2 3 2 3 H CX.
+  const TrainingLayout layout = layout_of(1, 1, 1, 8, 0, 1, 256);
+  const double layer = kTokens * (20.0 * 2048 + 8.0 * 8192), logits = kTokens * kVocabulary;
+  CHECK(amount(bytes_of("1B", layout, 0), "activations") == 3 * 8 * layer);
+  CHECK(amount(bytes_of("1B", layout, 2), "activations") == 2 * 6 * layer);
+  CHECK(amount(bytes_of("1B", layout, 5), "logits") == 0);
+  CHECK(amount(bytes_of("1B", layout, 6), "logits") == logits * (2 * 2 + 2));
+  CHECK(amount(bytes_of("1B", layout, 7), "logits") == logits * (12 + 2));
+  TrainingLayout few = layout;
+  few.accumulation = 7;
+  CHECK(amount(bytes_of("1B", few, 0), "activations") == 3 * 7 * layer);
+}
+
+TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow path, and are not counted to fit") {
+  const double gathered = 4.0 * 4096 * kTokens * (1 - 1.0 / 8);
+  CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), "inputs gathered from TP ranks") == 32 * gathered);
+  // Eleven stages' worth of 80B would say the same: 8B in four stages, 9 layers first, 4 in flight, half of them kept.
+  const TrainingLayout slow = layout_of(4, 1, 8, 4, 0, 1, 256);
+  CHECK(amount(bytes_of("8B", slow, 0), "inputs gathered from TP ranks") == near(9 * 4 * 0.5 * gathered));
+  CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), "inputs gathered from TP ranks") > 0);
+  CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), "inputs gathered from TP ranks") == 0);
+  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), "inputs gathered from TP ranks") == 0);
+}
+
+TEST_CASE("memory of any layout: the sums without terms are those of the terms, and ZeRO-1 saves what it should") {
+  const unsigned seed = 7;
+  std::mt19937 random(seed);
+  CAPTURE(seed);
+  for (int i = 0; i < 200; ++i) {
+    const auto power = [&random](int most) { return 1 << std::uniform_int_distribution<int>(0, most)(random); };
+    TrainingLayout layout = layout_of(64, 1, power(5), power(4), 0, power(3), power(6));
+    layout.dp = 512 / (layout.tp * layout.pp);
+    const std::string name = model_shape_names()[static_cast<std::size_t>(i) % model_shape_names().size()];
+    CAPTURE(name);
+    CAPTURE(text(layout));
+    const ModelShape& model = model_shape(name);
+    double peak = 0;
+    for (int stage = 0; stage < layout.pp; ++stage) {
+      const std::vector<Term> terms = stage_bytes(model, layout, nanotron(), stage);
+      peak = std::max(peak, total(terms));
+      TrainingLayout sharded = layout;
+      sharded.zero = 1;
+      const double saved = total(terms) - total(stage_bytes(model, sharded, nanotron(), stage));
+      const Stage held = fill_stages(model, layout.pp, nanotron())[static_cast<std::size_t>(stage)];
+      CHECK(saved == near(12 * stage_parameters(model, layout, held) * (1 - 1.0 / layout.dp), 1e-6));
+    }
+    CHECK(peak_bytes(model, layout, nanotron()) == near(peak, 1e-12));
+    const double firm = firm_bytes(model, layout, nanotron());
+    CHECK(total(training_bytes(model, layout, nanotron())) == near(firm, 1e-12));
+    CHECK(firm <= peak * (1 + 1e-12));
+  }
+}
+
+TEST_CASE("fits: up to the usable share of the card") {
+  const Cluster cluster = cluster_of("h100-efa");
+  CHECK(fits(66 * kGibibyte, cluster, nanotron()));
+  CHECK(!fits(66.01 * kGibibyte, cluster, nanotron()));
+  int transient = 0;
+  for (const Term& term : bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0))
+    transient += is_transient(term.id) ? 1 : 0;
+  CHECK(transient == 4);
+}

@@ -1,0 +1,187 @@
+// The time of a training step: every formula by hand, what holds for all layouts, and the same as the model in Python.
+#include "tools/scale/training_time.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string_view>
+
+#include "tests/near.hpp"
+#include "tools/scale/tests/training_case.hpp"
+#include "tools/scale/training_memory.hpp"
+#include "tools/scale/training_software.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+const Cluster& h100() {
+  static const Cluster cluster = cluster_of("h100-efa");
+  return cluster;
+}
+
+std::vector<Term> seconds_of(const char* model, const TrainingLayout& layout) {
+  return training_seconds({model_shape(model), h100(), nanotron(), layout});
+}
+
+// A layout on 1 to 64 nodes of eight, with 256 sequences per step.
+TrainingLayout random_layout(std::mt19937& random) {
+  const auto power = [&random](int most) { return 1 << std::uniform_int_distribution<int>(0, most)(random); };
+  for (;;) {
+    const int nodes = power(6), tp = power(5), pp = power(5), micro_batch = power(4);
+    const int dp = nodes * 8 / (tp * pp);
+    if (dp < 1 || dp * micro_batch > 256) continue;
+    return layout_of(nodes, dp, tp, pp, power(1) - 1, micro_batch, 256 / (dp * micro_batch));
+  }
+}
+
+constexpr double kTokens = 4096, kLayerOf1B = 4.0 * 2048 * 2048 + 3.0 * 2048 * 8192, kLayerOf8B = 243269632;
+constexpr double kMemory = 0.9 * 3350e9, kNode = kNodeLinkShare * 361.7e9;
+
+}  // namespace
+
+TEST_CASE("training_seconds: one node, DP alone: every term of 1B by hand") {
+  const std::vector<Term> terms = seconds_of("1B", layout_of(1, 8, 1, 1, 0, 1, 32));
+  const double table = 131072.0 * 2048, held = 16 * kLayerOf1B + table;
+  const double rate = 989e12 * kProductEfficiency;
+  CHECK(amount(terms, "products of the layers") == near(32 * 16 * 6 * kLayerOf1B * kTokens / rate));
+  CHECK(amount(terms, "attention") == near(32 * 16 * 12 * 2048.0 * 4096 * kTokens / (989e12 * 0.7)));
+  CHECK(amount(terms, "norms, residuals, activations") ==
+        near(32 * 16 * kTokens * (160.0 * 2048 + 34.0 * 8192) / kMemory));
+  CHECK(amount(terms, "gradients added up") == near(32 * held * 12 / kMemory));
+  CHECK(amount(terms, "output layer") == near(32 * 6 * table * kTokens / rate));
+  CHECK(amount(terms, "loss") == near(32 * kTokens * 131072 * 56 / kMemory));
+  CHECK(amount(terms, "AdamW") == near(held * 46 / kMemory));
+  CHECK(amount(terms, "TP transfers") == 0);
+  CHECK(amount(terms, "waiting for the host") == 0);
+  // Over NVLink all of the gradients' sum is hidden behind the last backward pass.
+  CHECK(amount(terms, "gradients summed over DP, not hidden") == 0);
+  CHECK(terms.size() == 8);
+}
+
+TEST_CASE("training_seconds: between nodes, with one micro-batch: what of the sum over DP is not hidden, and ZeRO-1") {
+  const std::vector<Term> terms = seconds_of("1B", layout_of(32, 256, 1, 1, 1, 1, 1));
+  const double held = 16 * kLayerOf1B + 131072.0 * 2048, wait = kGroupSecondsPerDoubling * 5;
+  double slot = 0;
+  for (const char* name : {"products of the layers", "attention", "norms, residuals, activations", "gradients added up",
+                           "output layer", "loss"})
+    slot += amount(terms, name);
+  CHECK(amount(terms, "gradients summed over DP, not hidden") ==
+        near(2 * 255.0 / 256 * 4 * held / kNode + wait - slot * 2 / 3));
+  CHECK(amount(terms, "weights gathered over DP (ZeRO-1)") == near(255.0 / 256 * 2 * held / kNode + wait));
+  CHECK(amount(terms, "AdamW") == near(held * (16 + 30.0 / 256) / kMemory));
+}
+
+TEST_CASE("training_seconds: TP inside of a node waits for the host, and beyond it for the network") {
+  const std::vector<Term> inside = seconds_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256));
+  const double gathered = kTokens * 4096 * 2 * 7 / 8;
+  CHECK(amount(inside, "TP transfers") == near(256 * 32 * 8 * gathered / (18 * 20.6e9)));
+  double slots = 0;
+  for (const Term& term : inside)
+    if (std::string_view(term.name()) != "AdamW") slots += term.amount;
+  CHECK(slots == near(256 * 32 * kHostSecondsPerLayer));
+  const std::vector<Term> beyond = seconds_of("8B", layout_of(2, 1, 16, 1, 0, 1, 256));
+  CHECK(amount(beyond, "TP latency between nodes") == near(256 * 32 * 15 * kNodeHopSeconds));
+  CHECK(amount(beyond, "TP transfers") == near(256 * 32 * 8 * kTokens * 4096 * 2 * 15 / 16 / kNode));
+}
+
+TEST_CASE("training_seconds: in pipelines over several nodes the host is slower by every TP rank") {
+  // Two stages of 18 and 14 layers, the head with the second.
+  const std::vector<Term> terms = seconds_of("8B", layout_of(2, 2, 4, 2, 1, 1, 128));
+  const double floor = kHostSecondsPerLayer + 4 * kPipelineRankSeconds;
+  double slots = 0;
+  for (const Term& term : terms) {
+    const std::string_view name = term.name();
+    if (name == "pipeline fills and drains") break;
+    slots += term.amount;
+  }
+  CHECK(slots == near(128 * 18 * floor));
+  CHECK(amount(terms, "pipeline fills and drains") == near(14 * floor));
+  // Over four nodes per TP group, with the latency of three crossings.
+  const double far = kHostSecondsPerLayer + 32 * kPipelineRankSeconds + kNodeHopSeconds * 31 * 3;
+  const std::vector<Term> wide = seconds_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256));
+  CHECK(amount(wide, "pipeline fills and drains") == near(14 * far));
+}
+
+TEST_CASE("training_seconds: memory beyond the card costs time for every micro-batch") {
+  const TrainingLayout layout = layout_of(1, 4, 1, 2, 1, 1, 64);
+  const double over = peak_bytes(model_shape("8B"), layout, nanotron()) / kGibibyte - 80e9 / kGibibyte;
+  CHECK(over > 0);
+  CHECK(amount(seconds_of("8B", layout_of(2, 8, 1, 2, 1, 2, 16)), "memory mapped anew") == 0);
+  CHECK(amount(seconds_of("8B", layout), "memory mapped anew") == near(64 * kRemapSecondsPerGibibyte * over));
+}
+
+TEST_CASE("training_seconds: sizes outside of the fitted runs are marked, those inside are not") {
+  CHECK(!any_extrapolated(seconds_of("8B", layout_of(64, 64, 8, 1, 1, 1, 4))));
+  CHECK(any_extrapolated(seconds_of("80B", layout_of(64, 8, 8, 8, 1, 1, 32))));
+  CHECK(any_extrapolated(seconds_of("8B", layout_of(128, 128, 8, 1, 1, 1, 2))));
+  for (const Term& term : seconds_of("80B", layout_of(64, 8, 8, 8, 1, 1, 32)))
+    for (const TermInput& input : term.inputs)
+      if (input.extrapolated) CHECK(input.nearest_at == 4096);
+}
+
+TEST_CASE("training_seconds: any layout: terms are not negative, their sum is the step, and it explains itself") {
+  const unsigned seed = 2109;
+  std::mt19937 random(seed);
+  CAPTURE(seed);
+  for (int i = 0; i < 300; ++i) {
+    const TrainingLayout layout = random_layout(random);
+    const char* model = std::vector<const char*>{"1B", "3B", "8B", "80B"}[static_cast<std::size_t>(i) % 4];
+    CAPTURE(i);
+    CAPTURE(model);
+    CAPTURE(text(layout));
+    const std::vector<Term> terms = seconds_of(model, layout);
+    for (const Term& term : terms) CHECK(term.amount >= 0);
+    CHECK(total(terms) == near(step_seconds({model_shape(model), h100(), nanotron(), layout}), 1e-12));
+    CHECK(explain(terms, "s").find("= nan") == std::string::npos);
+  }
+}
+
+TEST_CASE("step_seconds: any layout: better links, a faster accelerator or host, and less work never make it slower") {
+  const unsigned seed = 81;
+  std::mt19937 random(seed);
+  CAPTURE(seed);
+  Cluster links = h100(), faster = h100();
+  for (NetworkLevel& level : links.levels) level.bytes_per_second *= 2;
+  faster.accelerator.flops_per_second *= 2;
+  faster.accelerator.memory_bytes_per_second *= 2;
+  TrainingSoftware host = nanotron();
+  host.host_seconds_per_layer /= 2;
+  host.pipeline_rank_seconds /= 2;
+  for (int i = 0; i < 300; ++i) {
+    const TrainingLayout layout = random_layout(random);
+    CAPTURE(i);
+    CAPTURE(text(layout));
+    const ModelShape& model = model_shape("8B");
+    const double seconds = step_seconds({model, h100(), nanotron(), layout});
+    // A shorter slot hides less of the sum over DP: that much may come back.
+    const double hidden = 1 + 1e-12;
+    CHECK(step_seconds({model, links, nanotron(), layout}) <= seconds * hidden);
+    CHECK(step_seconds({model, faster, nanotron(), layout}) <= seconds * hidden);
+    CHECK(step_seconds({model, h100(), host, layout}) <= seconds * hidden);
+    CHECK(step_seconds({model_shape("80B"), h100(), nanotron(), layout}) > seconds);
+    TrainingLayout longer = layout;
+    ++longer.accumulation;
+    CHECK(step_seconds({model, h100(), nanotron(), longer}) > seconds);
+  }
+}
+
+TEST_CASE("step_seconds: recomputation costs time and saves memory, and interleaved stages shorten the bubble") {
+  const ModelShape& model = model_shape("megatron-175b");
+  const TrainingSoftware& megatron = software_of("megatron");
+  const Cluster a100 = cluster_of("a100-selene");
+  TrainingLayout layout = layout_of(8, 1, 8, 8, 0, 1, 64);
+  const auto seconds = [&] { return step_seconds({model, a100, megatron, layout}); };
+  const double none = seconds(), memory = firm_bytes(model, layout, megatron);
+  layout.recomputation = Recomputation::selective;
+  const double selective = seconds(), less = firm_bytes(model, layout, megatron);
+  layout.recomputation = Recomputation::full;
+  CHECK(none < selective);
+  CHECK(selective < seconds());
+  CHECK(less < memory);
+  CHECK(firm_bytes(model, layout, megatron) < less);
+  const double whole = seconds();
+  layout.chunks = 3;
+  CHECK(seconds() < whole);
+}

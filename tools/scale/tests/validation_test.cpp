@@ -1,0 +1,136 @@
+// The cost model beside published runs: the scores by hand, the targets that it is held to, and that faults show in
+// them.
+#include "tools/scale/validation.hpp"
+
+#include <doctest/doctest.h>
+
+#include "src/text/text.hpp"
+#include "tests/layout/expect_usage_error.hpp"
+#include "tests/near.hpp"
+#include "tools/scale/training_software.hpp"
+
+using namespace muonwalk;
+using namespace muonwalk::sim;
+
+namespace {
+
+const PublishedRuns& open_runs() {
+  static const PublishedRuns runs = carried_runs();
+  return runs;
+}
+
+// The targets that software misses on the open runs, by name.
+std::vector<std::string> missed(const TrainingSoftware& software) {
+  std::vector<std::string> names;
+  for (const ValidationTarget& each : validation_targets(outcomes_of(open_runs(), software)))
+    if (!each.met()) names.emplace_back(each.what);
+  return names;
+}
+
+PublishedRun run_of(const char* model, int nodes, double speed, double memory) {
+  PublishedRun run;
+  run.model = model;
+  run.layout.nodes = nodes;
+  run.measured = speed > 0;
+  run.tokens_per_second = speed;
+  run.memory_gibibytes = memory;
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("rank_correlation: by hand, with ties at their mean rank") {
+  CHECK(rank_correlation({1, 2, 3}, {10, 20, 30}) == near(1));
+  CHECK(rank_correlation({1, 2, 3}, {30, 20, 10}) == near(-1));
+  CHECK(rank_correlation({1, 2, 3, 4}, {1, 3, 2, 4}) == near(0.8));
+  // Ranks 0, 1½, 1½, 3 and 0, 1, 2, 3: 4.5 / √(4.5 · 5).
+  CHECK(rank_correlation({1, 2, 2, 5}, {1, 2, 3, 4}) == near(0.948683298));
+  CHECK(rank_correlation({1, 1, 1}, {1, 2, 3}) == 0);
+}
+
+TEST_CASE("rate_scores and fit_scores: two groups by hand") {
+  const std::vector<PublishedRun> runs = {run_of("1B", 1, 100, 10), run_of("1B", 1, 200, 20), run_of("1B", 1, 400, 40),
+                                          run_of("1B", 2, 100, 10), run_of("1B", 2, 300, 10), run_of("1B", 2, 0, 0),
+                                          run_of("3B", 2, 0, 0)};
+  const std::vector<RunPrediction> said = {{110, 10, true},  {300, 25, true}, {200, 40, true}, {100, 10, true},
+                                           {150, 11, false}, {500, 10, true}, {1, 99, false}};
+  std::vector<RunOutcome> outcomes;
+  for (std::size_t i = 0; i < runs.size(); ++i) outcomes.push_back({&runs[i], said[i]});
+  const RateScores rates = rate_scores(outcomes);
+  CHECK(rates.runs == 5);
+  CHECK(rates.error == near(0.5));  // 0.1, 0.5, 0.5, 0, 0.5
+  CHECK(rates.within_quarter == near(0.4));
+  CHECK(rates.rank == near(0.5));                      // of 1B on one node alone
+  CHECK(rates.picked == near((200.0 / 400 + 1) / 2));  // the second of three, and the best of two
+  CHECK(rates.memory_error == near(0));
+  const FitScores fitting = fit_scores(outcomes);
+  CHECK(fitting.ran == 5);
+  CHECK(fitting.failed == 2);
+  CHECK(fitting.found == near(0.8));
+  CHECK(fitting.refused == near(0.5));
+  CHECK(fitting.balanced_accuracy() == near(0.65));
+  CHECK(rate_scores({}).runs == 0);
+}
+
+TEST_CASE("validation: the open runs meet every target") {
+  CHECK(open_runs().runs.size() == 2061);
+  for (const ValidationTarget& each : validation_targets(outcomes_of(open_runs(), software_of("nanotron")))) {
+    CAPTURE(each.what);
+    CAPTURE(each.reached);
+    CHECK(each.met());
+  }
+  CHECK(fitted_constants().size() == 8);
+}
+
+TEST_CASE("validation: a term that is left out, or a constant that is wrong, misses targets") {
+  const TrainingSoftware& right = software_of("nanotron");
+  const std::vector<double TrainingSoftware::*> time = {
+      &TrainingSoftware::product_efficiency, &TrainingSoftware::host_seconds_per_layer,
+      &TrainingSoftware::node_hop_seconds, &TrainingSoftware::pipeline_rank_seconds, &TrainingSoftware::usable_share};
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    CAPTURE(i);
+    TrainingSoftware wrong = right;
+    wrong.*time[i] /= 2;
+    CHECK(!missed(wrong).empty());
+  }
+  TrainingSoftware equal = right;
+  equal.stages_by_cost = false;
+  CHECK(!missed(equal).empty());
+  TrainingSoftware slow = right;
+  slow.node_link_share /= 8;
+  CHECK(!missed(slow).empty());
+}
+
+TEST_CASE("refitted: finds its way back from constants that are off, and does without runs") {
+  std::vector<const PublishedRun*> some;
+  for (std::size_t i = 0; i < open_runs().runs.size(); i += 7)
+    if (open_runs().runs[i].clean()) some.push_back(&open_runs().runs[i]);
+  const TrainingSoftware& right = software_of("nanotron");
+  TrainingSoftware off = right;
+  off.product_efficiency *= 1.3;
+  off.host_seconds_per_layer *= 0.8;
+  off.pipeline_rank_seconds *= 1.3;
+  const TrainingSoftware back = refitted(some, off);
+  CHECK(back.product_efficiency == near(right.product_efficiency, 0.08));
+  CHECK(back.host_seconds_per_layer == near(right.host_seconds_per_layer, 0.08));
+  CHECK(back.pipeline_rank_seconds == near(right.pipeline_rank_seconds, 0.12));
+  CHECK(back.usable_share == right.usable_share);
+  CHECK(refitted({}, off).product_efficiency == off.product_efficiency);
+}
+
+TEST_CASE("validation_text: fits its columns, says what is met, and refuses a table without results") {
+  const std::string said = validation_text(open_runs(), false);
+  CHECK(said.find("MISSED") == std::string::npos);
+  CHECK(said.find("rank correlation of layouts") != std::string::npos);
+  for (const FittedConstant& each : fitted_constants()) CHECK(said.find(each.name) != std::string::npos);
+  std::size_t begin = 0;
+  while (begin < said.size()) {
+    const std::size_t end = said.find('\n', begin);
+    CHECK(text_width(said.substr(begin, end - begin)) <= kColumns);
+    begin = end + 1;
+  }
+  PublishedRuns bare = open_runs();
+  bare.has_results = false;
+  CHECK(usage_error([&bare] { validation_text(bare, false); }).find("has no results to compare with") !=
+        std::string::npos);
+}

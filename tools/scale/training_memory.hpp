@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/model_shape.hpp"
+#include "tools/scale/term.hpp"
+#include "tools/scale/training_layout.hpp"
+#include "tools/scale/training_software.hpp"
+
+namespace muonwalk::sim {
+
+/// The share of a card's memory that a program has before anything is counted: 10⁹ of every 2³⁰ bytes. The rest holds
+/// its context and NCCL's buffers.
+constexpr double kCardShare = kGigabyte / kGibibyte;
+
+/// Bytes at the peak on one rank of a stage, term by term. Activations are those of min(m, pp − stage) micro-batches,
+/// as 1F1B has it. `stage` counts from 0.
+std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software,
+                              int stage);
+
+/// The terms of the stage that needs most, without what the allocator can take back when memory is short: inputs of
+/// products that were gathered from other ranks. Their sum decides whether a layout fits.
+std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& layout,
+                                 const TrainingSoftware& software);
+
+/// The sum of training_bytes, without the terms, for searches over many layouts.
+double firm_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software);
+
+/// The sum of stage_bytes on the stage where it is largest.
+double peak_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software);
+
+/// Whether training_bytes of this sum fit into the usable share of the card.
+bool fits(double bytes, const Cluster& cluster, const TrainingSoftware& software);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,84 @@
+#include "tools/scale/training_software.hpp"
+
+#include <algorithm>
+
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+TrainingSoftware nanotron() {
+  TrainingSoftware software;
+  software.name = "nanotron";
+  software.product_efficiency = kProductEfficiency;
+  software.host_seconds_per_layer = kHostSecondsPerLayer;
+  software.node_hop_seconds = kNodeHopSeconds;
+  software.pipeline_rank_seconds = kPipelineRankSeconds;
+  software.slow_path_nodes = 64;
+  software.node_link_share = kNodeLinkShare;
+  software.group_seconds_per_doubling = kGroupSecondsPerDoubling;
+  software.remap_seconds_per_gibibyte = kRemapSecondsPerGibibyte;
+  software.usable_share = kUsableShare;
+  software.fresh_gradient_bytes = 2;
+  software.keeps_gathered_inputs = true;
+  software.stages_by_cost = true;
+  software.source = "huggingface/nanotron (public source); constants fitted to the runs of the Ultra-Scale Playbook";
+  return software;
+}
+
+// Nothing is fitted to its step times: what is known of the hardware, and no cost of a host.
+TrainingSoftware megatron() {
+  TrainingSoftware software;
+  software.name = "megatron";
+  software.product_efficiency = kProductEfficiency;
+  software.reads_curve = true;
+  software.fused_attention = false;
+  software.source = "Korthikanti et al., 'Reducing Activation Recomputation in Large Transformer Models', 2022";
+  return software;
+}
+
+const std::vector<TrainingSoftware>& known_software() {
+  static const std::vector<TrainingSoftware> all = {nanotron(), megatron()};
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> software_names() {
+  std::vector<std::string> names;
+  for (const TrainingSoftware& each : known_software()) names.push_back(each.name);
+  return names;
+}
+
+const TrainingSoftware& software_of(const std::string& name) {
+  const auto& all = known_software();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&name](const TrainingSoftware& each) { return each.name == name; });
+  if (found != all.end()) return *found;
+  throw UsageError("the training software " + in_quotes(name) + " is not known; it is nanotron or megatron");
+}
+
+const std::vector<FittedConstant>& fitted_constants() {
+  static const std::vector<FittedConstant> all = {
+      {"product efficiency", kProductEfficiency, "1",
+       "share of the accelerator's peak that matrix products reach; it does not grow with the width of the model"},
+      {"host seconds per layer", kHostSecondsPerLayer, "s",
+       "forward and backward of one layer are not launched faster than this, however small they are"},
+      {"node hop seconds", kNodeHopSeconds, "s",
+       "latency per layer and hop of the ring of a TP group that leaves its node: about eight collectives of 60 µs"},
+      {"pipeline rank seconds", kPipelineRankSeconds, "s",
+       "what a layer takes longer to launch per TP rank in pipelines over several nodes: the software's slow path"},
+      {"node link share", kNodeLinkShare, "1",
+       "share of the links out of a node that the collectives of training reach, all GPUs of the node together"},
+      {"group seconds per doubling", kGroupSecondsPerDoubling, "s",
+       "what a collective over DP ranks waits, per doubling of the nodes: for its latency and for the slowest rank"},
+      {"remap seconds per GiB", kRemapSecondsPerGibibyte, "s",
+       "what a micro-batch loses per GiB beyond the card, with one stage or on one node: the allocator frees memory "
+       "and maps it again"},
+      {"usable share", kUsableShare, "1",
+       "share of the card that counted memory can fill: the rest is context, NCCL's buffers and fragments"}};
+  return all;
+}
+
+}  // namespace muonwalk::sim

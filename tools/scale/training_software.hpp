@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muonwalk::sim {
+
+/// The constants that were fitted, all of them, to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv.
+/// They hold for every model, layout and number of nodes; whatever else the model of a training run reckons with was
+/// published or is counted. Meanings: fitted_constants.
+/// @{
+constexpr double kProductEfficiency = 0.493;
+constexpr double kHostSecondsPerLayer = 4.46e-3;
+constexpr double kNodeHopSeconds = 0.49e-3;
+constexpr double kPipelineRankSeconds = 2.09e-3;
+constexpr double kNodeLinkShare = 0.636;
+constexpr double kGroupSecondsPerDoubling = 0.020;
+constexpr double kRemapSecondsPerGibibyte = 0.1;
+constexpr double kUsableShare = 0.825;
+/// @}
+
+/// A fitted constant, for a table.
+struct FittedConstant {
+  const char* name;  ///< "product efficiency"
+  double value;
+  const char* unit;     ///< "s"; "1" for a share
+  const char* meaning;  ///< What it is, and why it is there.
+};
+
+/// The fitted constants, in the order in which they stand above.
+const std::vector<FittedConstant>& fitted_constants();
+
+/// What a training program does in its own way, as far as time and memory depend on it.
+struct TrainingSoftware {
+  std::string name;                       ///< "nanotron"
+  double product_efficiency = 1;          ///< The share of the peak that products reach, where no curve is read.
+  bool reads_curve = false;               ///< The accelerator's curve of efficiencies is taken, where it has one.
+  double host_seconds_per_layer = 0;      ///< Time to launch forward and backward of a layer.
+  double node_hop_seconds = 0;            ///< Latency per layer and hop of a TP ring that leaves its node.
+  double pipeline_rank_seconds = 0;       ///< Launching takes this longer per layer and TP rank on the slow path.
+  int slow_path_nodes = 0;                ///< From here on, one stage takes the slow path too; 0: never.
+  double node_link_share = 1;             ///< The share of the links out of a node that collectives reach.
+  double group_seconds_per_doubling = 0;  ///< A DP collective waits for this, per doubling of its nodes.
+  double remap_seconds_per_gibibyte = 0;  ///< Time lost per micro-batch and GiB beyond the card.
+  double usable_share = 1;                ///< The share of the card's memory for what is counted.
+  double fresh_gradient_bytes = 0;        ///< A bf16 gradient's bytes before it is added to the fp32 one.
+  bool keeps_gathered_inputs = false;     ///< A TP rank keeps the gathered input of a product for the backward pass.
+  bool fused_attention = true;            ///< The square of attention is never in memory.
+  bool stages_by_cost = false;            ///< Stages are filled by the cost of blocks, else with as many layers each.
+  std::string source;                     ///< Where these facts come from.
+};
+
+/// The programs that the cost model knows, "nanotron" first.
+std::vector<std::string> software_names();
+
+/// The software of that name. Throws UsageError, one sentence with the names that are known, for another one.
+const TrainingSoftware& software_of(const std::string& name);
+
+}  // namespace muonwalk::sim

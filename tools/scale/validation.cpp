@@ -1,0 +1,327 @@
+#include "tools/scale/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "src/errors.hpp"
+#include "src/text/names.hpp"
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// 0 where there are none.
+double median(std::vector<double> numbers) {
+  if (numbers.empty()) return 0;
+  std::sort(numbers.begin(), numbers.end());
+  const std::size_t half = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
+double mean(const std::vector<double>& numbers) {
+  if (numbers.empty()) return 0;
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+}
+
+// Ranks from 0, equal numbers at the mean of theirs.
+std::vector<double> ranks_of(const std::vector<double>& numbers) {
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
+  std::vector<double> ranks(numbers.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && numbers[order[end]] == numbers[order[begin]]) ++end;
+    for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+  }
+  return ranks;
+}
+
+// The layouts of one model on one number of nodes: speeds measured and predicted.
+struct LayoutGroup {
+  std::vector<double> measured, predicted;
+
+  double picked() const {
+    const auto best = std::max_element(predicted.begin(), predicted.end()) - predicted.begin();
+    return measured[static_cast<std::size_t>(best)] / *std::max_element(measured.begin(), measured.end());
+  }
+};
+
+std::map<std::pair<std::string, int>, LayoutGroup> groups_of(const std::vector<RunOutcome>& clean) {
+  std::map<std::pair<std::string, int>, LayoutGroup> groups;
+  for (const RunOutcome& each : clean) {
+    LayoutGroup& group = groups[{each.run->model, each.run->layout.nodes}];
+    group.measured.push_back(each.run->tokens_per_second);
+    group.predicted.push_back(each.prediction.tokens_per_second);
+  }
+  return groups;
+}
+
+// With memory to spare, as the README of the published runs shows: 28 of 29 with one sequence in a micro-batch.
+bool failed_otherwise(const PublishedRun& run) {
+  const TrainingLayout& layout = run.layout;
+  return run.model == "1B" && layout.zero == 0 && layout.dp > 1 && layout.pp > 1 && layout.nodes >= 2 &&
+         layout.nodes <= 8;
+}
+
+}  // namespace
+
+std::vector<RunOutcome> outcomes_of(const PublishedRuns& runs, const TrainingSoftware& software) {
+  std::vector<RunOutcome> outcomes;
+  if (!runs.has_results) return outcomes;
+  for (const PublishedRun& run : runs.runs)
+    if (!run.flagged("batch_mismatch")) outcomes.push_back({&run, predict_run(run, software)});
+  return outcomes;
+}
+
+std::vector<RunOutcome> chosen(const std::vector<RunOutcome>& outcomes,
+                               const std::function<bool(const PublishedRun&)>& wanted) {
+  std::vector<RunOutcome> some;
+  for (const RunOutcome& each : outcomes)
+    if (wanted(*each.run)) some.push_back(each);
+  return some;
+}
+
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> of_a = ranks_of(a), of_b = ranks_of(b);
+  const double middle = mean(of_a);  // of both: ranks are the same numbers
+  double together = 0, alone_a = 0, alone_b = 0;
+  for (std::size_t i = 0; i < of_a.size(); ++i) {
+    together += (of_a[i] - middle) * (of_b[i] - middle);
+    alone_a += (of_a[i] - middle) * (of_a[i] - middle);
+    alone_b += (of_b[i] - middle) * (of_b[i] - middle);
+  }
+  return alone_a > 0 && alone_b > 0 ? together / std::sqrt(alone_a * alone_b) : 0;
+}
+
+RateScores rate_scores(const std::vector<RunOutcome>& outcomes) {
+  const std::vector<RunOutcome> clean = chosen(outcomes, [](const PublishedRun& run) { return run.clean(); });
+  std::vector<double> errors, memory_errors, ranks, picked;
+  for (const RunOutcome& each : clean) {
+    errors.push_back(std::abs(each.prediction.tokens_per_second / each.run->tokens_per_second - 1));
+    memory_errors.push_back(std::abs(each.prediction.memory_gibibytes / each.run->memory_gibibytes - 1));
+  }
+  for (const auto& [key, group] : groups_of(clean)) {
+    if (group.measured.size() >= 3) ranks.push_back(rank_correlation(group.measured, group.predicted));
+    if (group.measured.size() >= 2) picked.push_back(group.picked());
+  }
+  RateScores scores;
+  scores.runs = clean.size();
+  scores.error = median(errors);
+  const auto close = std::count_if(errors.begin(), errors.end(), [](double error) { return error <= 0.25; });
+  if (!clean.empty()) scores.within_quarter = static_cast<double>(close) / static_cast<double>(clean.size());
+  scores.rank = mean(ranks);
+  scores.rank_median = median(ranks);
+  scores.picked = mean(picked);
+  scores.memory_error = median(memory_errors);
+  return scores;
+}
+
+FitScores fit_scores(const std::vector<RunOutcome>& outcomes) {
+  FitScores scores;
+  std::size_t found = 0, refused = 0;
+  for (const RunOutcome& each : outcomes) {
+    if (each.run->flagged("repeat")) continue;
+    if (each.run->measured) {
+      ++scores.ran;
+      if (each.prediction.fits) ++found;
+    } else {
+      ++scores.failed;
+      if (!each.prediction.fits) ++refused;
+    }
+  }
+  if (scores.ran > 0) scores.found = static_cast<double>(found) / static_cast<double>(scores.ran);
+  if (scores.failed > 0) scores.refused = static_cast<double>(refused) / static_cast<double>(scores.failed);
+  return scores;
+}
+
+std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes) {
+  const RateScores all = rate_scores(outcomes);
+  const RateScores small =
+      rate_scores(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes <= 32; }));
+  const FitScores fitting =
+      fit_scores(chosen(outcomes, [](const PublishedRun& run) { return !failed_otherwise(run); }));
+  return {{"tokens per second: median error", all.error, 0.12, true},
+          {"tokens per second: runs within 25 %", all.within_quarter, 0.78, false},
+          {"rank correlation of layouts, mean", all.rank, 0.91, false},
+          {"the layout picked over the best one, mean", all.picked, 0.87, false},
+          {"up to 32 nodes: median error", small.error, 0.095, true},
+          {"up to 32 nodes: rank correlation, mean", small.rank, 0.92, false},
+          {"memory: median error", all.memory_error, 0.095, true},
+          {"fits: balanced accuracy", fitting.balanced_accuracy(), 0.96, false}};
+}
+
+// ── Constants fitted to other runs
+
+namespace {
+
+constexpr double TrainingSoftware::*kTimeConstants[] = {
+    &TrainingSoftware::product_efficiency, &TrainingSoftware::host_seconds_per_layer,
+    &TrainingSoftware::node_hop_seconds,   &TrainingSoftware::pipeline_rank_seconds,
+    &TrainingSoftware::node_link_share,    &TrainingSoftware::group_seconds_per_doubling};
+constexpr double kSteps[] = {1.08, 1.04, 1.02, 1.01};
+constexpr double kWild = 0.5;  // an error that counts no more than this
+constexpr int kMostRounds = 12;
+
+double misfit(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& software) {
+  double sum = 0;
+  for (const PublishedRun* run : runs)
+    sum += std::min(kWild, std::abs(std::log(predicted_speed(*run, software) / run->tokens_per_second)));
+  return sum;
+}
+
+}  // namespace
+
+TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start) {
+  TrainingSoftware best = start;
+  if (runs.empty()) return best;
+  double least = misfit(runs, best);
+  for (const double step : kSteps) {
+    bool better = true;
+    for (int round = 0; better && round < kMostRounds; ++round) {
+      better = false;
+      for (const auto constant : kTimeConstants)
+        for (const double factor : {step, 1 / step}) {
+          TrainingSoftware tried = best;
+          tried.*constant *= factor;
+          if (const double found = misfit(runs, tried); found < least) {
+            least = found;
+            best = tried;
+            better = true;
+          }
+        }
+    }
+  }
+  return best;
+}
+
+// ── As text
+
+namespace {
+
+using Wanted = std::function<bool(const PublishedRun&)>;
+
+// A part of the table: all layouts of a model, or of a number of nodes.
+struct RunPart {
+  std::string name;
+  Wanted wanted;
+};
+
+std::vector<RunPart> parts_of(const PublishedRuns& runs) {
+  std::vector<RunPart> parts;
+  std::set<std::string> models;
+  std::set<int> nodes;
+  for (const PublishedRun& run : runs.runs) {
+    if (models.insert(run.model).second)
+      parts.push_back(
+          {visible_name(run.model), [model = run.model](const PublishedRun& each) { return each.model == model; }});
+    nodes.insert(run.layout.nodes);
+  }
+  for (const int count : nodes)
+    parts.push_back(
+        {count_text(count, "node"), [count](const PublishedRun& each) { return each.layout.nodes == count; }});
+  return parts;
+}
+
+Table score_table(const char* first) {
+  return Table({{first},
+                {"runs", number_text},
+                {"error", percent_text},
+                {"within 25 %", percent_text},
+                {"rank", Digits{3}},
+                {"median", Digits{3}},
+                {"picked", Digits{3}},
+                {"memory", percent_text},
+                {"fits", Digits{3}}});
+}
+
+void add_scores(Table& table, const std::string& name, const std::vector<RunOutcome>& outcomes) {
+  const RateScores rates = rate_scores(outcomes);
+  const FitScores fitting = fit_scores(outcomes);
+  if (rates.runs == 0)
+    table.row({name, 0});
+  else
+    table.row({name, rates.runs, rates.error, rates.within_quarter, rates.rank, rates.rank_median, rates.picked,
+               rates.memory_error, fitting.failed > 0 ? Cell(fitting.balanced_accuracy()) : Cell(std::nullopt)});
+}
+
+}  // namespace
+
+std::string target_table(const std::vector<RunOutcome>& outcomes) {
+  Table table({{"target"}, {"reached", Digits{3}}, {"wanted", Side::right}, {"", Side::right}});
+  for (const ValidationTarget& each : validation_targets(outcomes))
+    table.row({each.what, each.reached, fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted),
+               each.met() ? "met" : "MISSED"});
+  return table.text();
+}
+
+namespace {
+
+std::string part_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes) {
+  Table table = score_table("clean runs");
+  add_scores(table, "all", outcomes);
+  add_scores(table, "up to 32 nodes", chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes <= 32; }));
+  for (const RunPart& part : parts_of(runs)) add_scores(table, part.name, chosen(outcomes, part.wanted));
+  return table.text();
+}
+
+// Constants fitted to all other clean runs, and scores on those that were left out.
+std::string held_out_table(const PublishedRuns& runs, const TrainingSoftware& software) {
+  Table table = score_table("held out");
+  for (const RunPart& part : parts_of(runs)) {
+    std::vector<const PublishedRun*> others;
+    for (const PublishedRun& run : runs.runs)
+      if (run.clean() && !part.wanted(run)) others.push_back(&run);
+    add_scores(table, part.name, chosen(outcomes_of(runs, refitted(others, software)), part.wanted));
+  }
+  return table.text();
+}
+
+std::string constant_lines() {
+  std::string text = "Fitted, and valid for all models, layouts and numbers of nodes:\n";
+  for (const FittedConstant& each : fitted_constants())
+    for (const std::string& line :
+         paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
+                               each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit), each.meaning),
+                   2, 4))
+      text += line + "\n";
+  return text;
+}
+
+// What is missed, and what the runs show beside the constants.
+std::string remark_lines() {
+  std::string text;
+  for (const char* remark :
+       {"Missed: 64 nodes. The same layout takes one or five times as long there, most likely by the version of "
+        "the software, which no column gives. One stage with TP over at most two nodes is reckoned on the slow "
+        "path there, because most of its runs are.",
+        "Missed: 1B on 8 nodes, where the layout that is picked was measured at half of its speed with ZeRO-0 and at "
+        "all of it with ZeRO-1; and runs of 1B with ZeRO-0, DP and PP on 2 to 8 nodes, which failed with memory to "
+        "spare. The target for fits leaves those out, the table below it does not.",
+        "A run whose flag is stall is left out, except for fits. Where memory is nearly full, a stall is the "
+        "allocator's work; the others have no explanation."})
+    for (const std::string& line : paragraph(remark, 0, 2)) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string validation_text(const PublishedRuns& runs, bool held_out) {
+  if (!runs.has_results)
+    throw UsageError(
+        "the table of runs has no results to compare with; it needs the columns status, tokens_per_s and "
+        "memory_gb");
+  const TrainingSoftware& software = software_of("nanotron");
+  const std::vector<RunOutcome> outcomes = outcomes_of(runs, software);
+  std::string text = target_table(outcomes) + "\n\n" + part_table(runs, outcomes) + "\n";
+  if (held_out) text += "\n" + held_out_table(runs, software) + "\n";
+  return text + "\n" + remark_lines() + "\n" + constant_lines();
+}
+
+}  // namespace muonwalk::sim

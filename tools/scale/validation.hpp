@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/scale/published_runs.hpp"
+#include "tools/scale/training_software.hpp"
+
+namespace muonwalk::sim {
+
+/// A run that has results, beside what was predicted for it.
+struct RunOutcome {
+  const PublishedRun* run = nullptr;  ///< A row of the table that was read.
+  RunPrediction prediction;
+};
+
+/// Predicts all runs of a table that has results, except for those flagged batch_mismatch: theirs are other runs.
+std::vector<RunOutcome> outcomes_of(const PublishedRuns& runs, const TrainingSoftware& software);
+
+/// The outcomes that `wanted` says yes to.
+std::vector<RunOutcome> chosen(const std::vector<RunOutcome>& outcomes,
+                               const std::function<bool(const PublishedRun&)>& wanted);
+
+/// How far off speeds and memory are.
+struct RateScores {
+  std::size_t runs = 0;       ///< How many were measured and are clean.
+  double error = 0;           ///< The median of |predicted / measured − 1| of tokens per second.
+  double within_quarter = 0;  ///< The share of runs whose error is at most 25 %.
+  double rank = 0;            ///< Spearman's correlation of the layouts of a (model, nodes), mean over all such.
+  double rank_median = 0;     ///< The median of these correlations.
+  double picked = 0;  ///< Speed of the layout that is predicted fastest over the fastest, mean over (model, nodes).
+  double memory_error = 0;  ///< The median of |predicted / measured − 1| of memory.
+};
+
+/// The scores of the clean ones among them. Layouts are ranked where a (model, nodes) has three, and picked where it
+/// has two. All 0 where there are none.
+RateScores rate_scores(const std::vector<RunOutcome>& outcomes);
+
+/// How often "fits" is right.
+struct FitScores {
+  std::size_t ran = 0;     ///< Runs with numbers.
+  std::size_t failed = 0;  ///< Runs without.
+  double found = 0;        ///< The share of those that ran that were said to fit.
+  double refused = 0;      ///< The share of those that failed that were said not to.
+
+  double balanced_accuracy() const { return (found + refused) / 2; }
+};
+
+/// The scores of all of them but those flagged repeat, of which one ran and one failed with the same layout.
+FitScores fit_scores(const std::vector<RunOutcome>& outcomes);
+
+/// The software with the six constants of its time fitted to these runs alone, from `start` on: each is made larger or
+/// smaller as long as that helps, in steps from 8 % down to 1 %. What is to be small is the mean of
+/// |log(predicted / measured)|, where a run that is further off than 0.5 counts 0.5: some records are wild. The two
+/// constants of memory stay as they are. Returns `start` where there are no runs.
+TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start);
+
+/// Spearman's rank correlation, ties at their mean rank; 0 where one side does not vary. Both have the same length.
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
+
+/// A target, beside what came out.
+struct ValidationTarget {
+  const char* what;  ///< "median error of tokens per second"
+  double reached;
+  double wanted;  ///< At most or at least this.
+  bool at_most;
+
+  bool met() const { return at_most ? reached <= wanted : reached >= wanted; }
+};
+
+/// The targets of validation. "fits" is judged on all runs but those that failed with memory to spare: 1B, ZeRO-0, DP
+/// and PP above 1, on 2 to 8 nodes.
+std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes);
+
+/// The targets as a table.
+std::string target_table(const std::vector<RunOutcome>& outcomes);
+
+/// All scores as tables of at most 100 columns: targets, by model, by nodes, the fitted constants; and with `held_out`
+/// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where the table has
+/// no results.
+std::string validation_text(const PublishedRuns& runs, bool held_out);
+
+}  // namespace muonwalk::sim

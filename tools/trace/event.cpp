@@ -1,0 +1,96 @@
+#include "tools/trace/event.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+bool begins_with(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
+
+EventClass classify_pytorch(const std::string& category, const std::string& name) {
+  if (category == "kernel")
+    return begins_with(name, "nccl") || begins_with(name, "gloo") ? EventClass::communication : EventClass::computation;
+  if (category == "gpu_memcpy" || category == "gpu_memset") return EventClass::copy;
+  if (category == "gpu_user_annotation") return EventClass::device_range;
+  if (category == "user_annotation")
+    return begins_with(name, "gloo:") ? EventClass::host_collective : EventClass::host_range;
+  if (category == "cpu_op") return begins_with(name, "gloo:") ? EventClass::host_collective : EventClass::host_operator;
+  return EventClass::other;
+}
+
+}  // namespace
+
+const char* dialect_name(TraceDialect dialect) {
+  constexpr std::array<const char*, 3> kNames = {"pytorch", "muonwalk", "nccl"};
+  return kNames[static_cast<std::size_t>(dialect)];
+}
+
+const char* event_class_name(EventClass event_class) {
+  constexpr std::array<const char*, kEventClasses> kNames = {
+      "computation",   "communication", "copy", "device range", "host collective",
+      "host operator", "host range",    "step", "transfer",     "other"};
+  return kNames[static_cast<std::size_t>(event_class)];
+}
+
+EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name) {
+  if (dialect == TraceDialect::pytorch) return classify_pytorch(category, name);
+  if (dialect == TraceDialect::nccl)
+    return category == "COLL" || category == "P2P" ? EventClass::communication : EventClass::other;
+  if (category == "computation") return EventClass::computation;
+  if (category == "communication") return EventClass::communication;
+  if (category == "step") return EventClass::step;
+  if (category == "transfer") return EventClass::transfer;
+  return category == "phase" ? EventClass::host_range : EventClass::other;
+}
+
+bool is_nccl_category(const std::string& category) {
+  for (const char* known :
+       {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU", "PROXY"})
+    if (category == known) return true;
+  return begins_with(category, "NET");
+}
+
+std::string why_left_out(TraceDialect dialect, const std::string& category) {
+  if (dialect == TraceDialect::pytorch) {
+    if (category == "cuda_runtime" || category == "cuda_driver")
+      return fmt::format("{}: calls that start work, which is there as kernels and copies", category);
+    if (category == "overhead" || category == "Trace") return fmt::format("{}: the profiler's own", category);
+    if (category == "python_function") return "python_function: lines of the program, around the operators";
+  }
+  if (dialect == TraceDialect::nccl) {
+    if (category == "GPU") return "GPU: channels of kernels, from which calls have their times";
+    if (category == "PROXY" || begins_with(category, "NET"))
+      return fmt::format("{}: threads that serve the network", visible_name(category));
+    if (is_nccl_category(category)) return fmt::format("{}: what the host did to start a call", category);
+  }
+  return category.empty() ? "no category: no class of events that is known"
+                          : fmt::format("{}: no class of events that is known", visible_name(category));
+}
+
+bool names_optimizer(TraceDialect dialect, const std::string& name) {
+  return begins_with(name, dialect == TraceDialect::pytorch ? "Optimizer.step#" : "optimizer");
+}
+
+std::int32_t NameTable::number(std::string_view text) {
+  const auto found = numbers_.find(text);
+  if (found != numbers_.end()) return found->second;
+  const std::int32_t next = static_cast<std::int32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(texts_.back(), next);
+  return next;
+}
+
+std::vector<std::string> NameTable::take() {
+  numbers_.clear();
+  std::vector<std::string> all(std::make_move_iterator(texts_.begin()), std::make_move_iterator(texts_.end()));
+  texts_.clear();
+  return all;
+}
+
+}  // namespace muonwalk::sim

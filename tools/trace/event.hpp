@@ -1,0 +1,218 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/replay/collective.hpp"
+
+namespace muonwalk::sim {
+
+/// The three kinds of traces that muonwalk-trace reads. All are Chrome traces: a JSON object with an array
+/// "traceEvents" (or that array alone), plain or compressed with gzip. "ts" and "dur" are microseconds. Only complete
+/// events ("ph": "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and
+/// instants (i) are for viewers. The order of events, and of the keys of an object, does not matter.
+///
+/// ── pytorch ── what torch.profiler writes, one rank per file; lessons write it with --trace-per-rank.
+///
+///   "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}      the rank, and of how many
+///
+///   cat                              name                      counts as
+///   kernel                           nccl…, gloo…              communication
+///   kernel                           any other                 computation
+///   gpu_memcpy, gpu_memset                                     copy
+///   gpu_user_annotation                                        device range: from its first to its last kernel
+///   user_annotation                                            host range: what the program does
+///   user_annotation, cpu_op          gloo:…                    host collective: it runs on the CPU
+///   cpu_op                                                     host operator; computation without kernels
+///   cuda_runtime, cuda_driver, overhead, python_function, …    left out: what they start is there itself
+///
+///   Arguments of a communication kernel, as PyTorch writes them: "stream" (an integer), "Collective name"
+///   ("allreduce", "_allgather_base", …), "In msg nelems", "Out msg nelems", "dtype" ("Float", "BFloat16", …), "Group
+///   size", "Process Group Name" and "Process Group Ranks" ("[0, 2]", a string). A step is a host range
+///   "ProfilerStep#N", or else "Optimizer.step#…". The optimizer is what ranges named "Optimizer.step#…"
+///   span, on the device and on the host.
+///
+/// ── muonwalk ── what a lesson writes with --trace: all ranks in one file, on one clock.
+///
+///   "otherData": {"muonwalk": {"version": 1, "name": "lesson_09_full_step", "ranks": 8,
+///                              "parameters": [{"name": "w0", "rows": 96, "cols": 64}]}}
+///     (or "muonwalk" beside "traceEvents".) It is what tells this dialect from the other; "parameters" are the
+///     matrices that the run trained, and let a comparison see that two runs did not do the same work.
+///
+///   "backend" names the transport; "ok": false says that the check of the run failed; "dropped_events" [rank] counts
+///   what the recording had no room for. (In PyTorch's dialect, lessons write that into "recorded_by".)
+///
+///   A process is a rank: metadata "process_name" with args {"name": "rank 3 (dp 1, tp 1)"}; "pid" may be any number.
+///   Its threads are "computation", "communication", and where messages were posted, "transfers", "transfers 2" and so
+///   on; what an event counts as is said by its category alone.
+///
+///   cat             on thread        counts as
+///   step            computation      a step of the optimizer: what a figure "per step" divides by
+///   phase           computation      a part of a step, for the reader's eye; the optimizer, where the name begins with
+///                                    "optimizer"
+///   computation     computation      computation; no waiting for another rank, which would then look overlapped
+///   communication   communication    communication: one collective, from the rank's call until it returns
+///   transfer        transfers        communication, in times: a message to this rank that it has posted (irecv), from
+///                                    then until the wait for it has returned. The calls that post it and wait for it
+///                                    are events of their own, so it is not another call
+///
+///   Slices of a thread nest: computation in phases in steps. Arguments of a communication event:
+///     "collective"     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send", "recv",
+///                      "barrier"
+///     "group"          "dp", "tp", "pp", "world"
+///     "group_size"     ranks in it
+///     "group_ranks"    "[0, 2]": a string, as PyTorch has it; calls of the same group are set side by side by it
+///     "type"           "float32", "bfloat16", "bytes"
+///     "elements"       elements that this rank handed to the transport in the call: the ledger's bytes in elements
+///     "bytes"          bytes that this rank handed to the transport in the call: the ledger's figure
+///     "message_bytes"  the size that bandwidths are made from, as nccl-tests count it: of all_gather the gathered
+///                      whole, of reduce_scatter and all_to_all all that goes in, otherwise the buffer
+///     "algbw", "busbw" in GB/s, for the reader's eye: the analyser computes its own
+///
+/// ── nccl ── what NCCL's own example profiler writes (plugins/profiler/example in its sources, 2.23 and later, here as
+/// of 2.30): a file for each rank of each communicator, PREFIX_COMMUNICATOR_RANK.json. All in it are pairs of events
+/// that begin ("b") and end ("e"); they lie in each other as they stand in the file.
+///
+///   cat                              counts as
+///   COLL                             communication: one collective that NCCL has scheduled, named "AllGather", say
+///   P2P                              communication: "Send" or "Recv", to or from one peer
+///   GPU                              a channel of its kernel: from the first to the last of them is the call's time
+///   GROUP_API, COLL_API, P2P_API, KERNEL_LAUNCH, GROUP, PROXY, NET, …   left out: what the host does around it
+///
+///   Arguments of COLL and P2P: "CommHash", "Rank" (in the communicator), "Count", "Datatype" ("ncclFloat32"; of
+///   AllGather and Broadcast always bytes, "ncclInt8"), "Peer". "Count" is what one rank puts in or, of ReduceScatter,
+///   gets out. How many ranks there are is not said: it is known where a file of each of them is read. Arguments of
+///   GPU: "StartGpuClk" and "StopGpuClk", nanoseconds. Without GPU events, a call has the time that the host took to
+///   start it. "ts" counts from the start of each process, so the files of several ranks have no common clock.
+enum class TraceDialect { pytorch, muonwalk, nccl };
+
+/// "pytorch", "muonwalk", "nccl".
+const char* dialect_name(TraceDialect dialect);
+
+/// What an event of a trace stands for. One collective call shows up as up to four events, one each of host_operator,
+/// host_range, device_range and communication: only the last one is the time that it took.
+enum class EventClass : std::uint8_t {
+  computation,      ///< A kernel that computes.
+  communication,    ///< A kernel that communicates; in traces of lessons, a collective.
+  copy,             ///< A copy or a fill of device memory.
+  device_range,     ///< A named range, drawn around the kernels that were started in it.
+  host_collective,  ///< A collective of Gloo, which runs on the CPU.
+  host_operator,    ///< A call of an operator: where there is a device, the time to start its kernels.
+  host_range,       ///< A named range of the program; in traces of lessons, a phase.
+  step,             ///< One step of the optimizer, in traces of lessons.
+  transfer,         ///< A posted message, until the wait for it has returned, in traces of lessons.
+  other,            ///< Runtime calls, the profiler's own overhead, Python functions: they are in no figure.
+};
+constexpr int kEventClasses = 10;
+
+/// "computation", "host range", …: a class in the words of the output.
+const char* event_class_name(EventClass event_class);
+
+/// Tells what an event is by its category and its name, as TraceDialect lists them.
+EventClass classify(TraceDialect dialect, const std::string& category, const std::string& name);
+
+/// Tells whether NCCL's own profiler writes this category; nobody else does.
+bool is_nccl_category(const std::string& category);
+
+/// Why events of a category count in no figure, for EventClass::other.
+std::string why_left_out(TraceDialect dialect, const std::string& category);
+
+/// Tells whether a range is around the optimizer's step: "Optimizer.step#Muon.step" of PyTorch, "optimizer: …" of
+/// lessons.
+bool names_optimizer(TraceDialect dialect, const std::string& name);
+
+/// A complete event. Times are whole nanoseconds by the trace's clock, so that sums and differences are exact. Texts
+/// are indices into TraceFile::names.
+struct TraceEvent {
+  std::int64_t begin_ns = 0, duration_ns = 0;
+  std::int32_t name = 0, category = 0;
+  std::int32_t rank = 0;   ///< An index into TraceFile::ranks.
+  std::int32_t call = -1;  ///< An index into TraceFile::calls; −1 for no collective, or one without arguments.
+  EventClass event_class = EventClass::other;
+
+  /// When it ended, by the trace's clock.
+  std::int64_t end_ns() const { return begin_ns + duration_ns; }
+};
+
+/// What a trace says of one call of a collective. −1 and "" stand for what it does not say; texts are indices into
+/// TraceFile::names.
+struct CollectiveCall {
+  Collective collective = Collective::other;
+  std::int32_t group_size = 0;
+  std::int32_t type = -1;           ///< "float32"
+  std::int32_t group = -1;          ///< "[0, 2]", or the group's name where its ranks are not said.
+  std::int32_t group_name = -1;     ///< "1", "dp"
+  std::int64_t message_bytes = -1;  ///< The size of the message, as nccl-tests count it.
+  std::int64_t sent_bytes = -1;     ///< What the rank handed to the transport; only lessons record it.
+};
+
+/// A rank that the trace has events of.
+struct TraceRank {
+  int rank = 0;        ///< Its number; 0 where the trace does not say it.
+  std::string label;   ///< "rank 3 (dp 1, tp 1)"
+  int world_size = 0;  ///< 0 where the trace does not say it.
+};
+
+/// A matrix that the traced run trained, with its full shape.
+struct TracedMatrix {
+  std::string name;
+  std::int64_t rows = 0, cols = 0;
+};
+
+/// What adding up by name gives: how many events there are, and the sum of their durations.
+struct NameTally {
+  std::int64_t events = 0, total_ns = 0;
+};
+
+/// A trace file, read. Events are in the order in which they begin; of those that begin together, the longer one comes
+/// first.
+struct TraceFile {
+  std::string path;  ///< As it was asked for.
+  TraceDialect dialect = TraceDialect::pytorch;
+  std::string backend;                           ///< "nccl", "gloo", or "" where it is not said.
+  std::string title;                             ///< The lesson's name, or "".
+  std::string communicator;                      ///< The number of the communicator that an nccl trace is of; else "".
+  int ranks_named = 0;                           ///< One more than the highest rank that an nccl trace names.
+  std::vector<TraceRank> ranks;                  ///< In ascending order.
+  std::vector<std::string> names;                ///< Every text that events and calls refer to, once.
+  std::vector<CollectiveCall> calls;             ///< What is said of collectives.
+  std::vector<TraceEvent> events;                ///< Those of all classes but `other`.
+  std::vector<NameTally> tallies;                ///< [name]: all complete events of the name, `other` included.
+  std::vector<TracedMatrix> matrices;            ///< Empty where the trace does not say them.
+  std::map<std::string, std::int64_t> left_out;  ///< Why events are in no figure, and how many.
+  std::vector<std::string> notes;                ///< Sentences on what is missing.
+
+  /// The name of an event; its call, or null; and the text that an index into `names` stands for, "" for −1.
+  /// @{
+  const std::string& name_of(const TraceEvent& event) const { return names[static_cast<std::size_t>(event.name)]; }
+  const CollectiveCall* call_of(const TraceEvent& event) const {
+    return event.call < 0 ? nullptr : &calls[static_cast<std::size_t>(event.call)];
+  }
+  std::string text_of(std::int32_t name) const { return name < 0 ? "" : names[static_cast<std::size_t>(name)]; }
+  /// @}
+};
+
+/// Texts, each kept once: the same text has the same number.
+class NameTable {
+ public:
+  /// The number of a text; one that is new gets the next.
+  std::int32_t number(std::string_view text);
+  /// The text of a number that was given out.
+  const std::string& text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
+  /// How many different texts there are.
+  std::size_t size() const { return texts_.size(); }
+
+  /// The texts in the order of their numbers; the table is empty afterwards.
+  std::vector<std::string> take();
+
+ private:
+  std::deque<std::string> texts_;  // stays where it is, so that the map can point into it
+  std::unordered_map<std::string_view, std::int32_t> numbers_;
+};
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,146 @@
+#include <nlohmann/json.hpp>
+
+#include "tools/trace/output.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <class T>
+Json unless_empty(const T& value) {
+  return value == T() ? Json(nullptr) : Json(value);
+}
+
+Json ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+const char* basis_name(TimeBasis basis) {
+  constexpr std::array<const char*, 4> kNames = {"device", "host", "recorded", "none"};
+  return kNames[static_cast<std::size_t>(basis)];
+}
+
+Json collective_json(const CollectiveLine& line) {
+  Json json = {{"collective", collective_text(line.collective)},
+               {"type", unless_empty(line.type)},
+               {"group", unless_empty(line.group)},
+               {"group_size", unless_empty(line.group_size)}};
+  for (const CollectiveFigure& figure : kCollectiveFigures) {
+    const auto value = figure.value(line);
+    const bool whole = value && (*figure.unit == '\0' || figure.unit == std::string("bytes"));
+    json[figure.key] = whole ? Json(static_cast<std::int64_t>(*value)) : or_null(value);
+  }
+  return json;
+}
+
+Json optimizer_json(const OptimizerShare& share) {
+  if (share.ranges == 0) return nullptr;
+  return {{"ranges", share.ranges},
+          {"time_ms", ms(share.time_ns)},
+          {"of_ms", ms(share.of_ns)},
+          {"share", share.share()},
+          {"communication_ms", ms(share.communication_ns)}};
+}
+
+Json rank_json(const RankSummary& rank, bool one) {
+  Json json = {
+      {"rank", one ? Json(rank.rank) : Json(nullptr)}, {"label", rank.label}, {"counted", basis_name(rank.basis)}};
+  for (const RankTime& time : kRankTimes) {
+    json[time.key] = rank.basis == TimeBasis::none ? Json(nullptr) : ms(rank.*time.ns);
+    if (time.ns == &RankSummary::overlap_ns) json["overlap"] = or_null(rank.overlap_share());
+  }
+  json["kernels"] = rank.kernels;
+  json["collective_calls"] = rank.collective_calls;
+  json["optimizer"] = {{"device", optimizer_json(rank.optimizer_device)},
+                       {"host", optimizer_json(rank.optimizer_host)}};
+  json["transfer_and_waiting"] = nullptr;
+  if (rank.waiting.matched_calls > 0)
+    json["transfer_and_waiting"] = {{"calls", rank.waiting.matched_calls},
+                                    {"not_matched", rank.waiting.unmatched_calls},
+                                    {"transfer_ms", ms(rank.waiting.transfer_ns)},
+                                    {"waiting_ms", ms(rank.waiting.waiting_ns)}};
+  json["steps"] = unless_empty(rank.steps);
+  json["steps_from"] = unless_empty(rank.steps_from);
+  json["collectives"] = Json::array();
+  for (const CollectiveLine& line : rank.collectives) json["collectives"].push_back(collective_json(line));
+  return json;
+}
+
+Json summary_object(const Summary& summary) {
+  Json ranks = Json::array(), matrices = Json::array(), counted = Json::object();
+  for (const RankSummary& rank : summary.ranks) ranks.push_back(rank_json(rank, true));
+  for (const TracedMatrix& matrix : summary.matrices)
+    matrices.push_back({{"name", matrix.name}, {"rows", matrix.rows}, {"cols", matrix.cols}});
+  for (int c = 0; c < kEventClasses; ++c)
+    if (const std::int64_t events = summary.counted.of(static_cast<EventClass>(c)); events > 0)
+      counted[event_class_name(static_cast<EventClass>(c))] = events;
+  return {{"files", summary.paths},
+          {"dialect", dialect_name(summary.dialect)},
+          {"backend", unless_empty(summary.backend)},
+          {"title", unless_empty(summary.title)},
+          {"world_size", unless_empty(summary.world_size)},
+          {"matrices", matrices},
+          {"ranks", ranks},
+          {"all_ranks", rank_json(summary.together, false)},
+          {"events", counted},
+          {"left_out", summary.counted.left_out},
+          {"notes", summary.notes}};
+}
+
+Json document(const char* format) { return {{"format", format}, {"version", 1}}; }
+
+// Names in a trace are UTF-8, but paths need not be.
+std::string printed(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string summary_json(const Summary& summary) {
+  Json json = document("muonwalk-trace-summary");
+  json.update(summary_object(summary));
+  return printed(json);
+}
+
+std::string comparison_json(const TraceComparison& comparison) {
+  Json json = document("muonwalk-trace-comparison");
+  json["figures"] = Json::array();
+  for (const ComparedFigure& figure : comparison.figures)
+    json["figures"].push_back({{"figure", figure.name},
+                               {"unit", unless_empty(figure.unit)},
+                               {"a", or_null(figure.a)},
+                               {"b", or_null(figure.b)},
+                               {"ratio", or_null(figure.ratio())}});
+  json["warnings"] = comparison.warnings;
+  json["a"] = summary_object(comparison.a);
+  json["b"] = summary_object(comparison.b);
+  return printed(json);
+}
+
+std::string published_json(const std::vector<PublishedClaim>& claims, const std::vector<std::string>& paths) {
+  Json json = document("muonwalk-trace-published");
+  json["source"] = "Distributed Muon: Field Notes & Reproducibility Artifacts, Jen Wei, 2025";
+  json["files"] = paths;
+  json["claims"] = Json::array();
+  for (const PublishedClaim& claim : claims) {
+    Json figures = Json::array();
+    for (const PublishedFigure& figure : claim.figures)
+      figures.push_back({{"figure", figure.what},
+                         {"unit", unless_empty(figure.unit)},
+                         {"published", or_null(figure.published)},
+                         {"recounted", or_null(figure.recounted)},
+                         {"found_again", figure.published ? Json(figure.found_again()) : Json(nullptr)},
+                         {"corrected", figure.corrected}});
+    json["claims"].push_back({{"claim", claim.title},
+                              {"counted", claim.counted},
+                              {"corrected", claim.corrected},
+                              {"differs", claim.differs},
+                              {"evidence", claim.evidence},
+                              {"figures", figures}});
+  }
+  return printed(json);
+}
+
+}  // namespace muonwalk::sim

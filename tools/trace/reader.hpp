@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/trace/event.hpp"
+
+namespace muonwalk::sim {
+
+/// Reads a trace of either dialect (TraceDialect), plain or gzip, in one pass and with bounded memory. What is
+/// damaged or in no figure is left out and counted. Throws UsageError, one sentence, when the file can't be read, is
+/// not JSON, is cut off, or holds nothing that could be counted.
+TraceFile read_trace(const std::string& path);
+
+/// The same from a text in memory; `name` stands for it in errors.
+TraceFile read_trace_text(const std::string& name, std::string text);
+
+/// The files that a path stands for: itself, or where it is a folder, as --trace-per-rank writes one, all files in it
+/// that end in .json or .json.gz. Throws UsageError for a folder without any.
+std::vector<std::string> trace_paths(const std::string& path);
+
+/// Reads several files of one run. Throws UsageError, one sentence, also when they don't belong together: two of the
+/// same rank, world sizes or dialects that differ, ranks outside the world, or clocks that never overlap.
+std::vector<TraceFile> read_traces(const std::vector<std::string>& paths);
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,306 @@
+// The words of the dialects: categories and why they are left out, names of the optimizer, numbers as texts.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/replay/collective.hpp"
+#include "tests/near.hpp"
+#include "tools/trace/rank_times.hpp"
+#include "tools/trace/trace_input.hpp"
+
+using namespace muonwalk::sim;
+
+TEST_CASE("words: why a category is left out is said in the words of its dialect") {
+  using D = TraceDialect;
+  const std::string unknown = ": no class of events that is known", started = ": what the host did to start a call",
+                    network = ": threads that serve the network",
+                    runtime = ": calls that start work, which is there as kernels and copies";
+  const struct {
+    D dialect;
+    std::string category, why;
+  } rows[] = {{D::pytorch, "cuda_runtime", "cuda_runtime" + runtime},
+              {D::pytorch, "cuda_driver", "cuda_driver" + runtime},
+              {D::pytorch, "overhead", "overhead: the profiler's own"},
+              {D::pytorch, "Trace", "Trace: the profiler's own"},
+              {D::pytorch, "python_function", "python_function: lines of the program, around the operators"},
+              {D::pytorch, "GPU", "GPU" + unknown},
+              {D::pytorch, "PROXY", "PROXY" + unknown},
+              {D::pytorch, "a\nb", "a\\nb" + unknown},
+              {D::pytorch, "", "no category" + unknown},
+              {D::muonwalk, "cuda_runtime", "cuda_runtime" + unknown},
+              {D::muonwalk, "overhead", "overhead" + unknown},
+              {D::muonwalk, "python_function", "python_function" + unknown},
+              {D::muonwalk, "COLL_API", "COLL_API" + unknown},
+              {D::muonwalk, "", "no category" + unknown},
+              {D::nccl, "GPU", "GPU: channels of kernels, from which calls have their times"},
+              {D::nccl, "PROXY", "PROXY" + network},
+              {D::nccl, "NET", "NET" + network},
+              {D::nccl, "NET_IB", "NET_IB" + network},
+              {D::nccl, "GROUP_API", "GROUP_API" + started},
+              {D::nccl, "COLL_API", "COLL_API" + started},
+              {D::nccl, "P2P_API", "P2P_API" + started},
+              {D::nccl, "KERNEL_LAUNCH", "KERNEL_LAUNCH" + started},
+              {D::nccl, "GROUP", "GROUP" + started},
+              {D::nccl, "cuda_runtime", "cuda_runtime" + unknown},
+              {D::nccl, "", "no category" + unknown}};
+  for (const auto& row : rows) {
+    CAPTURE(row.category);
+    CAPTURE(dialect_name(row.dialect));
+    CHECK(why_left_out(row.dialect, row.category) == row.why);
+  }
+}
+
+TEST_CASE("words: the categories that NCCL writes, and no others, make a trace one of NCCL's") {
+  for (const char* of_nccl : {"GROUP_API", "COLL_API", "P2P_API", "KERNEL_LAUNCH", "GROUP", "COLL", "P2P", "GPU",
+                              "PROXY", "NET", "NET_IB", "NETWORK"}) {
+    CAPTURE(of_nccl);
+    CHECK(is_nccl_category(of_nccl));
+  }
+  for (const char* other : {"", "kernel", "coll", "COLLECTIVE", "GPU_", "XNET", "gpu_memcpy", "communication"}) {
+    CAPTURE(other);
+    CHECK_FALSE(is_nccl_category(other));
+  }
+  for (const auto& [category, counted] : {std::pair{"COLL", true},
+                                          {"P2P", true},
+                                          {"GPU", false},
+                                          {"COLL_API", false},
+                                          {"kernel", false},
+                                          {"communication", false},
+                                          {"", false}}) {
+    CAPTURE(category);
+    CHECK(
+        (classify(TraceDialect::nccl, category, "ncclX") == (counted ? EventClass::communication : EventClass::other)));
+  }
+}
+
+TEST_CASE("words: what names the optimizer, in each dialect, at the beginning of a name") {
+  for (const auto& [name, pytorch, lesson] : {std::tuple{"Optimizer.step#Muon.step", true, false},
+                                              {"Optimizer.step#", true, false},
+                                              {"Optimizer.step", false, false},
+                                              {"Optimizer.zero_grad#Muon", false, false},
+                                              {"optimizer: gather", false, true},
+                                              {"optimizer step 1", false, true},
+                                              {"optimize", false, false},
+                                              {"the optimizer", false, false},
+                                              {"an Optimizer.step#", false, false},
+                                              {"", false, false}}) {
+    CAPTURE(name);
+    CHECK(names_optimizer(TraceDialect::pytorch, name) == pytorch);
+    CHECK(names_optimizer(TraceDialect::muonwalk, name) == lesson);
+  }
+}
+
+TEST_CASE("words: only what begins with the library's name talks") {
+  for (const char* computing : {"my_nccl", "gemm_gloo", "NCCL", "all_reduce", ""}) {
+    CAPTURE(computing);
+    CHECK((classify(TraceDialect::pytorch, "kernel", computing) == EventClass::computation));
+  }
+  for (const char* other : {"gloo", "a gloo:all_reduce", "nccl:all_reduce"}) {
+    CAPTURE(other);
+    CHECK((classify(TraceDialect::pytorch, "user_annotation", other) == EventClass::host_range));
+    CHECK((classify(TraceDialect::pytorch, "cpu_op", other) == EventClass::host_operator));
+  }
+}
+
+TEST_CASE("words: a table of texts gives the same text the same number, and begins anew when they are taken") {
+  NameTable table;
+  CHECK(table.number("a") == 0);
+  CHECK(table.number("") == 1);
+  CHECK(table.number("a") == 0);
+  for (int i = 0; i < 1000; ++i) CHECK(table.number("text " + std::to_string(i)) == 2 + i);
+  CHECK(table.text(0) == "a");
+  CHECK(table.size() == 1002);
+  const std::vector<std::string> texts = table.take();
+  REQUIRE(texts.size() == 1002);
+  CHECK(texts[1] == "");
+  CHECK(texts[1001] == "text 999");
+  CHECK(table.size() == 0);
+  CHECK(table.number("text 999") == 0);
+  CHECK(table.number("a") == 1);
+  CHECK(table.text(1) == "a");
+}
+
+TEST_CASE("words: numbers that stand as texts, times of every form, and labels") {
+  using Kind = JsonScalar::Kind;
+  const auto scalar = [](Kind kind, const std::string& text, std::int64_t integer = 0) {
+    JsonScalar value;
+    value.kind = kind;
+    value.text = &text;
+    value.integer = integer;
+    return std::make_tuple(value.as_integer(), value.as_label(), value.as_text(), value.microseconds_as_ns());
+  };
+  using Nothing = std::optional<std::int64_t>;
+  CHECK(
+      (scalar(Kind::text, "-12") == std::make_tuple(Nothing(-12), std::string("-12"), std::string("-12"), Nothing())));
+  CHECK((scalar(Kind::integer, "", -12) ==
+         std::make_tuple(Nothing(-12), std::string("-12"), std::string(), Nothing(-12000))));
+  CHECK(
+      (scalar(Kind::decimal, "1.25") == std::make_tuple(Nothing(), std::string("1.25"), std::string(), Nothing(1250))));
+  CHECK((scalar(Kind::nothing, "7", 7) == std::make_tuple(Nothing(), std::string(), std::string(), Nothing())));
+  for (const char* text : {"", " 4", "4 ", "4x", "+4", "4.0", "0x4", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(std::get<0>(scalar(Kind::text, text)).has_value());
+  }
+  const std::pair<const char*, std::int64_t> times[] = {{"5056285617232.305", 5056285617232305},
+                                                        {"1759300074000000.001", 1759300074000000001},
+                                                        {"0.0005", 1},
+                                                        {"-0.0005", -1},
+                                                        {"-0.00049", 0},
+                                                        {"-7.0015", -7002},
+                                                        {"0.9995", 1000},
+                                                        {"12.", 12000},
+                                                        {"3.1", 3100},
+                                                        {"3.14", 3140},
+                                                        {"3.14159265", 3142},
+                                                        {"25e-1", 2500},
+                                                        {"-1.5E3", -1500000},
+                                                        {"4000000000000000.0", 4000000000000000000},
+                                                        {"-4000000000000000.0", -4000000000000000000},
+                                                        {"4e15", 4000000000000000000}};
+  for (const auto& [digits, ns] : times) {
+    CAPTURE(digits);
+    CHECK(std::get<3>(scalar(Kind::decimal, digits)) == ns);
+  }
+  for (const char* digits :
+       {"4000000000000001.0", "-4000000000000001.0", "4.1e15", "-1e16", "1e400", "99999999999999999999.5"}) {
+    CAPTURE(digits);
+    CHECK_FALSE(std::get<3>(scalar(Kind::decimal, digits)).has_value());
+  }
+}
+
+TEST_CASE("interval_set: the union counts every moment once") {
+  CHECK(IntervalSet().length() == 0);
+  CHECK(IntervalSet(std::vector<Interval>{{0, 10}, {5, 15}, {20, 30}}).intervals() ==
+        std::vector<Interval>{{0, 15}, {20, 30}});
+  CHECK(IntervalSet(std::vector<Interval>{{0, 10}, {2, 3}}).length() == 10);
+  CHECK(IntervalSet(std::vector<Interval>{{0, 10}, {10, 20}}).intervals() == std::vector<Interval>{{0, 20}});
+}
+
+TEST_CASE("interval_set: what has no length, or less, adds nothing and splits nothing") {
+  CHECK(IntervalSet(std::vector<Interval>{{5, 5}}).empty());
+  CHECK(IntervalSet(std::vector<Interval>{{7, 3}}).empty());
+  CHECK(IntervalSet(std::vector<Interval>{{0, 10}, {4, 4}}).intervals() == std::vector<Interval>{{0, 10}});
+}
+
+TEST_CASE("interval_set: the intersection holds the moments that are in both") {
+  const IntervalSet a({{0, 10}, {20, 30}, {40, 50}}), b({{5, 25}, {30, 41}});
+  CHECK(intersected(a, b).intervals() == std::vector<Interval>{{5, 10}, {20, 25}, {40, 41}});
+  CHECK(intersected(a, IntervalSet()).empty());
+}
+
+TEST_CASE("interval_set: union and intersection equal counting moment by moment, for random intervals") {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    constexpr int kMoments = 60;
+    std::vector<bool> in_a(kMoments), in_b(kMoments);
+    const auto some = [&](std::vector<bool>& moments) {
+      std::vector<Interval> intervals;
+      for (unsigned i = random() % 12; i > 0; --i) {
+        const std::int64_t begin = random() % kMoments, end = std::min<std::int64_t>(kMoments, begin + random() % 9);
+        intervals.push_back({begin, end});
+        for (std::int64_t at = begin; at < end; ++at) moments[static_cast<std::size_t>(at)] = true;
+      }
+      return IntervalSet(intervals);
+    };
+    const IntervalSet a = some(in_a), b = some(in_b);
+    std::int64_t both = 0, any = 0;
+    for (std::size_t at = 0; at < kMoments; ++at) {
+      both += in_a[at] && in_b[at];
+      any += in_a[at] || in_b[at];
+    }
+    CHECK(intersected(a, b).length() == both);
+    CHECK(united(a, b).length() == any);
+    CHECK(a.length() == std::count(in_a.begin(), in_a.end(), true));
+  }
+}
+
+TEST_CASE("collective: the same one in all its spellings") {
+  for (const char* name : {"_allgather_base", "all_gather", "allgather_into_tensor_coalesced", "gloo:all_gather",
+                           "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"})
+    CHECK(collective_of(name) == Collective::all_gather);
+  CHECK(collective_of("_reduce_scatter_base") == Collective::reduce_scatter);
+  CHECK(collective_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL") == Collective::all_reduce);
+  CHECK(collective_of("ncclKernel_SendRecv") == Collective::send_recv);
+  CHECK(collective_of("all_to_allv") == Collective::all_to_all);
+  CHECK(collective_of("gather") == Collective::gather);
+  CHECK(collective_of("reduce") == Collective::reduce);
+  CHECK(collective_of("gemm") == Collective::other);
+}
+
+TEST_CASE("classify: every category of both dialects has its class, what talks is told by its name") {
+  using D = TraceDialect;
+  using C = EventClass;
+  const struct {
+    D dialect;
+    const char *category, *name;
+    C expected;
+  } events[] = {{D::pytorch, "kernel", "gemm", C::computation},
+                {D::pytorch, "kernel", "ncclDevKernel_AllReduce", C::communication},
+                {D::pytorch, "kernel", "gloo:all_reduce", C::communication},
+                {D::pytorch, "gpu_memcpy", "Memcpy DtoH", C::copy},
+                {D::pytorch, "gpu_memset", "Memset", C::copy},
+                {D::pytorch, "gpu_user_annotation", "nccl:all_reduce", C::device_range},
+                {D::pytorch, "user_annotation", "ProfilerStep#1", C::host_range},
+                {D::pytorch, "user_annotation", "gloo:all_reduce", C::host_collective},
+                {D::pytorch, "cpu_op", "aten::mm", C::host_operator},
+                {D::pytorch, "cpu_op", "gloo:all_reduce", C::host_collective},
+                {D::pytorch, "cuda_runtime", "cudaLaunchKernel", C::other},
+                {D::pytorch, "computation", "gemm", C::other},
+                {D::muonwalk, "computation", "gemm", C::computation},
+                {D::muonwalk, "communication", "all_reduce", C::communication},
+                {D::muonwalk, "step", "optimizer step 1", C::step},
+                {D::muonwalk, "phase", "momentum", C::host_range},
+                {D::muonwalk, "message", "message", C::other},
+                {D::muonwalk, "kernel", "gemm", C::other}};
+  for (const auto& event : events) {
+    CAPTURE(event.category);
+    CAPTURE(event.name);
+    CHECK(event_class_name(classify(event.dialect, event.category, event.name)) ==
+          std::string(event_class_name(event.expected)));
+  }
+}
+
+TEST_CASE("collective: bus factors are those of nccl-tests") {
+  for (const int n : {1, 2, 4, 7, 64}) {
+    const double shares = (n - 1.0) / n;
+    const std::pair<Collective, double> factors[] = {{Collective::all_reduce, 2 * shares},
+                                                     {Collective::all_gather, shares},
+                                                     {Collective::reduce_scatter, shares},
+                                                     {Collective::all_to_all, shares},
+                                                     {Collective::gather, shares},
+                                                     {Collective::scatter, shares},
+                                                     {Collective::broadcast, 1},
+                                                     {Collective::reduce, 1},
+                                                     {Collective::send, 1},
+                                                     {Collective::recv, 1},
+                                                     {Collective::send_recv, 1},
+                                                     {Collective::barrier, 0},
+                                                     {Collective::other, 0}};
+    for (const auto& [collective, factor] : factors) {
+      CAPTURE(collective_text(collective));
+      CHECK(bus_factor(collective, n) == near(factor));
+    }
+  }
+}
+
+TEST_CASE("collective: element types of PyTorch and of lessons have a size, others none") {
+  CHECK(element_type_text("BFloat16") == "bfloat16");
+  CHECK(element_type_size("bfloat16") == 2);
+  CHECK(element_type_size(element_type_text("Float")) == 4);
+  CHECK(element_type_size(element_type_text("bytes")) == 1);
+  CHECK(element_type_text("Quaternion") == "Quaternion");
+  const std::pair<const char*, int> sizes[] = {
+      {"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Byte", 1},
+      {"Char", 1},  {"Short", 2},    {"Int", 4},  {"Long", 8},   {"Bool", 1},          {"ComplexFloat", 8}};
+  for (const auto& [name, size] : sizes) {
+    CAPTURE(name);
+    CHECK(element_type_size(element_type_text(name)) == size);
+  }
+  CHECK(element_type_size("Quaternion") == 0);
+}
