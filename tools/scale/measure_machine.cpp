@@ -27,10 +27,10 @@ constexpr Index kMostGathered = Index{32} << 20;  // bytes that one rank gathers
 constexpr double kMicrosecond = 1e-6, kGigaflop = 1e9;  // as files have them
 constexpr double kFloatBytes = 4;
 
-using Progress = std::function<void(const std::string&)>;
+using Announce = std::function<void(const std::string&)>;
 
-void tell(const Progress& progress, const std::string& what) {
-  if (progress) progress(what);
+void tell(const Announce& announce, const std::string& what) {
+  if (announce) announce(what);
 }
 
 // A number that is written in few digits and read back as the same.
@@ -114,11 +114,11 @@ MessageCosts costs_of_messages(Options options, int ranks, const MeasureSettings
   return {ranks, MeasuredCurve("processor seconds of a message, by its bytes", std::move(points), source)};
 }
 
-TransportCosts measure_transport(const Options& options, const MeasureSettings& settings, const Progress& progress,
+TransportCosts measure_transport(const Options& options, const MeasureSettings& settings, const Announce& announce,
                                  const std::string& source) {
   TransportCosts costs;
   for (const int ranks : settings.ranks) {
-    tell(progress, fmt::format("messages of {} ranks over {}", ranks, transport_name(options.transport)));
+    tell(announce, fmt::format("messages of {} ranks over {}", ranks, transport_name(options.transport)));
     costs.by_ranks.push_back(costs_of_messages(options, ranks, settings, source));
   }
   return costs;
@@ -229,7 +229,7 @@ std::string today() {
 
 }  // namespace
 
-MachineCosts measure_machine(const MeasureSettings& settings, const Progress& progress) {
+MachineCosts measure_machine(const MeasureSettings& settings, const Announce& announce) {
   MachineCosts costs;
   costs.cores = cores_here();
   costs.machine = fmt::format("{}, {} cores", processor_name(), costs.cores);
@@ -242,10 +242,10 @@ MachineCosts measure_machine(const MeasureSettings& settings, const Progress& pr
   threads.world = WorldKind::threads;
   threads.transport = TransportKind::memory;
   // Processes first: who forks must have no threads.
-  tell(progress, "Newton–Schulz and elementwise work on all cores");
+  tell(announce, "Newton–Schulz and elementwise work on all cores");
   measure_work_into(costs, processes, settings);
-  costs.gloo = measure_transport(processes, settings, progress, costs.source);
-  costs.memory = measure_transport(threads, settings, progress, costs.source);
+  costs.gloo = measure_transport(processes, settings, announce, costs.source);
+  costs.memory = measure_transport(threads, settings, announce, costs.source);
   return costs;
 }
 
