@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
-#include "lessons/lesson_13_byte_ledger/published_ledgers.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/steps.hpp"
@@ -123,9 +122,9 @@ void take_steps(Lesson<Local>& lesson, bool quiet) {
 
 // ## The cost
 //
-// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes`
-// (lessons/lesson_13_byte_ledger) adds them up by what they are for. What every rank has counted is compared with that,
-// number by number: how many bytes for gradients, for the DP gather, for TP gathers, and for weights.
+// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes` (src/train)
+// adds them up by what they are for. What every rank has counted is compared with that, number by number: how many
+// bytes for gradients, for the DP gather, for TP gathers, and for weights.
 std::vector<NamedMatrix> counted(const Seat&, const Local& local) { return named(matrix_of(local.sent)); }
 
 Matrix planned_by_rank(const Seat& seat) {
@@ -152,8 +151,8 @@ Prediction predict(const Seat& seat) {
 //
 // Only the parent has these numbers of other ranks; a rank knows its own.
 std::string counted_table(const std::vector<SentBytes>& sent) {
-  std::vector<LedgerRow> rows;
-  for (const SentBytes& of : sent) rows.push_back({contenders()[rows.size()].name, of});
+  std::vector<std::pair<std::string, SentBytes>> rows;
+  for (const SentBytes& of : sent) rows.emplace_back(contenders()[rows.size()].name, of);
   return ledger_table("counted on rank 0", rows, zero1);
 }
 

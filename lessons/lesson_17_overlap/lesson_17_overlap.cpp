@@ -15,8 +15,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lessons/lesson_17_overlap/measured_ways.hpp"
-#include "lessons/lesson_17_overlap/schedules_picture.hpp"
+#include "lessons/lesson_17_overlap/measured_steps.hpp"
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/optim/named_slice.hpp"
@@ -230,7 +230,7 @@ PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one ra
 void print_measured(Lesson<Local>& lesson) {
   if (lesson.options().verbose == 0) return;
   lesson.in_parent([&lesson] {
-    print_error_line(measured_table(measured_ways(lesson.trace(), "post a bucket", "all-gather of weights")));
+    print_error_line(measured_table(measured_steps(lesson.trace(), "post a bucket", "all-gather of weights")));
   });
 }
 

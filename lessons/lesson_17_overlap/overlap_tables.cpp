@@ -94,7 +94,7 @@ std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachi
   for (const PlannedWay& way : ways) {
     const PlayedPlan played = play_slowest(way.plans, way.layout, machine);
     rows.push_back({way.name, ms(played.span_ns) + " ms", ms(played.computing_ns), ms(played.waiting_ns),
-                    ms(sum_of(played.under_way)), percent_text(played.hidden())});
+                    ms(played.under_way_ns()), percent_text(played.hidden())});
   }
   return joined_table(rows, 1);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lessons/lesson_17_overlap/played_plan.hpp"
@@ -58,6 +59,14 @@ const std::vector<LinkSpeed>& overlap_links();
 
 /// The three tables below each other, the last one for these links and the machine's processor.
 std::string overlap_tables(const std::vector<PlannedWay>& ways, const PlayedMachine& machine);
+
+/// Played plans, by name, below each other as an SVG picture, all on one scale of time: for each a lane for the link
+/// and one for the processor, and in them a bar per bucket, in the bucket's colour. Where the processor's lane is
+/// empty, the rank waits. `machine` is said in the title. Throws std::invalid_argument where there is no plan.
+std::string schedules_svg(const std::vector<std::pair<std::string, PlayedPlan>>& ways, const std::string& machine);
+
+/// The picture of the slowest rank of each way.
+std::string schedules_svg(const std::vector<PlannedWay>& ways, const PlayedMachine& machine);
 
 /// "pays, −37 %", "neutral", "loses, +12 %": how much longer or shorter `span` is than `without`.
 std::string verdict_on(std::int64_t span_ns, std::int64_t without_ns);

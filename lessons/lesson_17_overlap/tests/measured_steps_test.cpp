@@ -1,5 +1,5 @@
 // What lesson 17 reads out of its own trace, for a run that was made by hand.
-#include "lessons/lesson_17_overlap/measured_ways.hpp"
+#include "lessons/lesson_17_overlap/measured_steps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -63,7 +63,7 @@ RankTrace rank_of(std::int64_t shift) {
 TEST_CASE("measured ways: span, computing, calls and messages under way, of the part between two phases") {
   RunTrace run;
   run.ranks = {rank_of(0), rank_of(50)};
-  const std::vector<MeasuredWay> ways = measured_ways(run, "post", "end");
+  const std::vector<MeasuredStep> ways = measured_steps(run, "post", "end");
   REQUIRE(ways.size() == 1);
   CHECK(ways[0].title == "a way");
   CHECK(ways[0].span_ns == 1050);  // from the first rank's 1,000 to the second one's 2,050
@@ -72,12 +72,12 @@ TEST_CASE("measured ways: span, computing, calls and messages under way, of the 
   CHECK(ways[0].under_way_ns == (1800 - 1012) + (1900 - 1112));
   // Under way from 1,012 to 1,900, of which 8, 10, 100 and 50 were in calls.
   CHECK(ways[0].hidden == doctest::Approx((888.0 - 168) / 888));
-  MeasuredWay way;
+  MeasuredStep way;
   way.title = "a way";
   way.span_ns = 2500000, way.computing_ns = 1000000, way.in_calls_ns = 500000, way.under_way_ns = 50000;
   way.hidden = 0.25;
   CHECK(measured_table({way}) ==
         "measured here, ms  span  computing  in calls  under way, added up  hidden\n"
         "  a way            2.50       1.00      0.50               0.0500  25.0 %");
-  CHECK(measured_ways(run, "no such phase", "end").empty());
+  CHECK(measured_steps(run, "no such phase", "end").empty());
 }
