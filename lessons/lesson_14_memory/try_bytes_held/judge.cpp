@@ -18,7 +18,7 @@ std::vector<NamedMatrix> as_answer(const HeldBytes& held) {
   return all;
 }
 
-const Way& zero1_muon() { return lesson_14::kWays.back(); }
+const lesson_14::Way& zero1_muon() { return lesson_14::kWays.back(); }
 
 // What the lesson's own plan says.
 HeldBytes planned_bytes(const Seat& seat) {

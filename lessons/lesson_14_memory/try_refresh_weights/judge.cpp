@@ -8,7 +8,7 @@
 namespace muonwalk::sim {
 namespace {
 
-const Way& way_of_refresh() { return lesson_14::kWays.back(); }
+const lesson_14::Way& way_of_refresh() { return lesson_14::kWays.back(); }
 
 // The first bucket of the lesson's hidden matrices before the step, as float32.
 Flat old_masters(const Seat& seat) {
