@@ -10,7 +10,7 @@
 #include "lessons/lesson_22_nccl/tables.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;

@@ -1,4 +1,4 @@
-#include "sim/transport/nccl_library.hpp"
+#include "sim/transport/nccl/nccl_library.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/transport/nccl_group.hpp"
+#include "sim/transport/nccl/nccl_group.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/transport/nccl_library.hpp"
+#include "sim/transport/nccl/nccl_library.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {

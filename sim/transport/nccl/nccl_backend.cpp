@@ -1,4 +1,4 @@
-#include "sim/transport/nccl_backend.hpp"
+#include "sim/transport/nccl/nccl_backend.hpp"
 
 #include <fmt/format.h>
 

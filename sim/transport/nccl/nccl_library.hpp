@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/transport/nccl_api.hpp"
+#include "sim/transport/nccl/nccl_api.hpp"
 
 namespace muonwalk::sim {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/transport/nccl_api.hpp"
+#include "sim/transport/nccl/nccl_api.hpp"
 #include "src/comm/call.hpp"
 #include "src/cuda/device.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "sim/transport/nccl_group.hpp"
+#include "sim/transport/nccl/nccl_group.hpp"
 #include "src/comm/backend.hpp"
 #include "src/cuda/kernels.hpp"
 
