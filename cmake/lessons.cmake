@@ -32,37 +32,26 @@ function(add_lesson name)
   set_property(GLOBAL APPEND PROPERTY MUONWALK_LESSONS ${name})
 endfunction()
 
-# add_lesson_tests(lesson_NN_topic): what tests/lessons/check_lesson.cpp checks, as one test each:
-#   .anatomy   its source has the sections of every lesson, and enough prose
-#   .expected  prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
-#   .bugs      every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
-#   .threads   ranks as threads, through memory, print the same as ranks as processes
-#   .worlds    ranks as threads, over Gloo, as well
-#   .nccl      over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
-#              counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
-#   .options   refuses what can't work in one sentence; runs in other sizes, precisions and levels of detail
-# and, by tests/lessons/check_recording.cpp:
-#   .record    --record and --svg write what it prints, what its ranks hold and what they send
-# and, by tests/lessons/check_trace.cpp:
-#   .trace     --trace and --trace-per-rank are sound, and tell of the bytes that the transports counted
+# add_lesson_tests(lesson_NN_topic): what tests/lessons/check_lesson.py checks, as one test each:
+#   .anatomy    its source has the sections of every lesson
+#   .expected   it prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
+#   .bugs       every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
+#   .threads    ranks as threads, through memory, print the same as ranks as processes
+#   .worlds     ranks as threads over Gloo do, too; of a few lessons, and of those that .threads does not compare
+#   .otherwise  it refuses in one sentence or runs in other sizes, precisions and details; what it records and traces is what it
+#               printed and what its transports counted
+#   .nccl       over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
+#               counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
 function(add_lesson_tests name)
   get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
-  set(checks expected bugs threads options)
-  # A sanitizer sees little in these that it has not seen in the others, and takes long: two lessons will do.
-  if(NOT MUONWALK_SANITIZE OR name IN_LIST MUONWALK_SHORT_LESSONS)
-    list(APPEND checks anatomy worlds record trace)
+  set(checks anatomy expected bugs threads otherwise)
+  if(name IN_LIST MUONWALK_SHORT_LESSONS OR arguments)
+    list(APPEND checks worlds)
   endif()
   foreach(check ${checks})
-    set(command check_lesson ${check} $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.expected)
-    if(check STREQUAL "record")
-      set(command check_recording $<TARGET_FILE:${name}>)
-    elseif(check STREQUAL "trace")
-      set(command check_trace $<TARGET_FILE:${name}>)
-    endif()
-    add_test(NAME ${name}.${check} COMMAND ${command} ${arguments})
-    set_tests_properties(${name}.${check} PROPERTIES TIMEOUT 1200)
+    add_lesson_check(${name} ${check})
     # Of lessons before 10 ./walk test compares the screen and the planted bugs, of two lessons everything.
-    if(NOT name IN_LIST MUONWALK_SHORT_LESSONS AND NOT (name MATCHES "^lesson_0" AND check MATCHES "^(expected|bugs)$"))
+    if(NOT name IN_LIST MUONWALK_SHORT_LESSONS AND NOT (name MATCHES "^lesson_0" AND check MATCHES "^(anatomy|expected|bugs)$"))
       takes_long(${name}.${check})
     endif()
   endforeach()
@@ -71,5 +60,14 @@ function(add_lesson_tests name)
   endif()
   # ThreadSanitizer sees neither into other processes nor into the system's Gloo: it is for ranks that are threads.
   set_property(TEST ${name}.threads APPEND PROPERTY LABELS threads)
-  add_dependencies(thread_tests check_lesson ${name})
+  add_dependencies(thread_tests ${name})
+endfunction()
+
+# add_lesson_check(lesson_NN_topic check): one of them, as the test lesson_NN_topic.check.
+function(add_lesson_check name check)
+  get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
+  add_test(NAME ${name}.${check}
+    COMMAND ${MUONWALK_PYTHON} ${CMAKE_SOURCE_DIR}/tests/lessons/check_lesson.py ${check} $<TARGET_FILE:${name}>
+      ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.expected ${arguments})
+  set_tests_properties(${name}.${check} PROPERTIES TIMEOUT 1200)
 endfunction()

@@ -7,7 +7,7 @@
 #include "tests/ranks/run_program.hpp"
 
 // Lessons with --transport nccl, over both stand-ins. What they print when all goes well is compared lesson by lesson
-// (check_lesson).
+// (tests/lessons/check_lesson.py).
 
 using namespace muonwalk::testing;
 
