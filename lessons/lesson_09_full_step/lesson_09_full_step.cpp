@@ -11,11 +11,12 @@
 #include <map>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
-#include "lessons/lesson_09_full_step/step_table.hpp"
-#include "lessons/lesson_09_full_step/work_table.hpp"
-#include "lessons/lesson_09_full_step/written_weights.hpp"
+#include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
+#include "sim/terminal/write_or_fail.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -269,13 +270,28 @@ void take_steps(Lesson<Local>& lesson) {
                                           : fmt::format("weights after steps 1–{}", data->steps()));
 }
 
-// What it cost. Your own matrices are put together again and written. The answer comes after the last layout.
+// With `--out`, what the steps made of your own weights is put together again and written, where every check has held:
+// in the type that each tensor had, and the file is there whole or not at all, also when Ctrl-C comes meanwhile.
+void write_weights(Lesson<Local>& lesson, const FileTraining& files) {
+  const auto held = lesson.collect(held_slices);
+  lesson.in_parent([&] {
+    if (!lesson.all_equal()) return;
+    const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
+    write_or_fail([&] { files.write(whole); });
+    lesson.say(fmt::format("wrote   {} to {}", count_text(std::int64_t(whole.size()), "new tensor"),
+                           visible_name(request.training.files.out)));
+    if (!files.unchanged().empty())
+      lesson.say(fmt::format("        not trained and written unchanged: {}", visible_names(files.unchanged())));
+  });
+}
+
+// What it cost. The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool last_layout) {
   lesson.cost(predict);
   lesson.say(redundant_work(lesson.seat()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
-  if (files != nullptr) write_weights(lesson, *files, request.training.files.out, lesson.collect(held_slices));
+  if (files != nullptr) write_weights(lesson, *files);
   if (!last_layout) return lesson.answer("");
   return lesson.answer(
       "they can: step after step, they leave the same bits as one process, because whatever rounds is done in an "

@@ -19,7 +19,9 @@
 #include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/text/names.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -40,14 +42,33 @@ using namespace muonwalk::sim;
 // In a *pipeline*, bucket k + 1 is posted before bucket k is waited for. It costs memory: two buckets are held at a
 // time in place of one. Starting all of them at once takes room for all.
 
-// Four layers of two matrices. A bucket holds a layer or, where it is full at one element, a single matrix.
-const std::vector<Parameter> kMatrices = overlap_layers(4);
+// Four layers of two matrices. A bucket holds a layer or, where it is full at one element, a single matrix. Each DP
+// rank owns an equal part of every bucket. TP ranks have slices, so their buckets are full at fewer elements.
+std::vector<Parameter> layers(int count) {
+  std::vector<Parameter> matrices;
+  for (int layer = 0; layer < count; ++layer) {
+    matrices.push_back({fmt::format("{}.up", layer), {256, 128}, SplitDim::rows});
+    matrices.push_back({fmt::format("{}.down", layer), {128, 256}, SplitDim::columns});
+  }
+  return matrices;
+}
+const std::vector<Parameter> kMatrices = layers(4);
 constexpr Index kLayer = 2 * 256 * 128;
+
+struct OverlapWay {
+  std::string name;
+  Schedule schedule;  // when its gathers are posted and waited for
+  Index bucket;       // full at this number of elements, before TP
+};
 const std::vector<OverlapWay> kWays = {{"in sequence", Schedule::in_sequence, kLayer},
                                        {"all at once", Schedule::all_at_once, kLayer},
                                        {"pipelined", Schedule::pipelined, kLayer},
                                        {"tiny buckets", Schedule::pipelined, 1}};
-Layout layout_of(const Seat& seat, const OverlapWay& way) { return layout_of_way(way, kMatrices, seat.grid); }
+Layout layout_of(const Seat& seat, const OverlapWay& way) {
+  LayoutOptions options;
+  options.bucket_capacity = std::max<Index>(1, way.bucket / seat.grid.tp());
+  return plan_layout(kMatrices, seat.grid, options);
+}
 MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
 bool asked_for(const OverlapWay& way) { return own_way.empty() || own_way == way.name; }
@@ -253,9 +274,18 @@ Prediction predict(const Seat& seat) {
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
 void prepare(const Seat& seat) {
-  require_possible_way(kWays, own_way, seat.grid);
+  if (seat.grid.pp() > 1)
+    throw UsageError(
+        fmt::format("--pp {} has no place here, where one step is looked at by itself; try --pp 1", seat.grid.pp()));
+  if (std::none_of(kWays.begin(), kWays.end(), asked_for))
+    throw UsageError(
+        fmt::format("--way {} is not known; it takes one of: in sequence, all at once, pipelined, tiny "
+                    "buckets",
+                    as_typed(own_way)));
   machine();  // which refuses what is not a link
-  planned = planned_ways(kWays, kMatrices, seat.grid, settings_of(seat));
+  planned.clear();
+  for (const OverlapWay& way : kWays)
+    planned.push_back(planned_way(way.name, layout_of(seat, way), settings_of(seat), way.schedule));
   data = std::make_unique<RandomTraining>(kMatrices, 1, seat.seed);
   reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
 }

@@ -11,10 +11,11 @@
 
 #include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
 #include "lessons/lesson_18_read_a_trace/made_up_trace.hpp"
-#include "lessons/lesson_18_read_a_trace/stand_in_for_model.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/numerics/products.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/reference_run.hpp"
@@ -160,6 +161,15 @@ std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {  // as
 // \ref adamw_step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
 // other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
 // `lost_gradient` lets rank 1 train without its own.
+void stand_in_for_model(const std::vector<NamedMatrix>& layers, Index tokens, int threads) {
+  for (const NamedMatrix& layer : layers) {
+    const Matrix inputs = random_matrix({0, 0}, layer.matrix.cols(), tokens);
+    Matrix outputs, gradient_of_weights, gradient_of_inputs;
+    multiply(layer.matrix, inputs, outputs, threads);
+    multiply(outputs, inputs.transposed(), gradient_of_weights, threads);
+    multiply(layer.matrix.transposed(), outputs, gradient_of_inputs, threads);
+  }
+}
 void training_step(Rank& rank, Local& local) {
   rank.phase("forward and backward");  // a range in the trace, as long as the next one does not begin
   stand_in_for_model(held_slices(rank, local), 64, rank.threads);  // of 64 tokens

@@ -231,7 +231,7 @@ std::string pace_text(const Pretraining& run, const TrainingWay& way, double sec
                      number_text(static_cast<long long>(tokens / std::max(seconds, 1e-9))), seconds);
 }
 
-std::string pretraining_text(const Pretraining& run) {
+std::string pretraining_text(const Pretraining& run, const Seat& seat) {
   const GptTraining& training = run.ways[0].training;
   const GptConfig& model = training.config;
   Index parameters = 0;
@@ -260,7 +260,14 @@ std::string pretraining_text(const Pretraining& run) {
   text +=
       words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
                         run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
-  return text.substr(0, text.size() - 1);
+  const auto buckets = [&](const GptTraining& in_layout) {
+    std::size_t count = 0;
+    for (const Buffer& buffer : stage_layout(in_layout, seat.grid, seat.place.pp).buffers)
+      count += buffer.buckets.size();
+    return count_text(std::int64_t(count), "bucket");
+  };
+  return text + fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
+                            seat.place.rank, buckets(training), buckets(run.ways[0].rearranged));
 }
 
 }  // namespace muonwalk::sim

@@ -94,7 +94,12 @@ std::vector<Grid> grids_of(const std::string& text);
 /// beside it.
 std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds);
 
-/// What is trained and how, in a few lines for the reader.
-std::string pretraining_text(const Pretraining& run);
+/// What is trained and how, in a few lines for the reader; the last one says how many buckets the rank at a seat has
+/// before the interruption and after it.
+std::string pretraining_text(const Pretraining& run, const Seat& seat);
+
+/// Trains with each of some learning rates on one process, each way by itself, and says what loss on the held-out text
+/// each of them comes to, in a table on standard output. A minute or two. Returns 0, the exit code.
+int print_sweep(const PretrainingRequest& request, const Seat& seat);
 
 }  // namespace muonwalk::sim

@@ -7,8 +7,7 @@
 #include <sstream>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
-#include "lessons/lesson_09_full_step/step_table.hpp"
-#include "lessons/lesson_09_full_step/work_table.hpp"
+#include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"

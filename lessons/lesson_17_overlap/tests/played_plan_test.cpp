@@ -12,7 +12,6 @@
 
 #include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "src/text/text.hpp"
-#include "tests/layout/expect_usage_error.hpp"
 #include "tests/layout/random_layout.hpp"
 
 using namespace muonwalk;
@@ -210,13 +209,6 @@ TEST_CASE("tables: a line per way or link, the figures of the plans, and what ov
   CHECK(verdict_on(150, 100) == "loses, +50 %");
   CHECK(verdict_on(60, 100) == "pays, −40 %");
   CHECK(verdict_on(0, 0) == "neutral");
-  const std::vector<OverlapWay> known = {{"one", Schedule::in_sequence, 0}, {"two", Schedule::pipelined, 7}};
-  for (const char* word : {"", "one", "two"})
-    CHECK(usage_error([&] { require_possible_way(known, word, Grid().dp(2).tp(2)); }) == "(no UsageError)");
-  CHECK(usage_error([&] { require_possible_way(known, "a b", Grid()); }) ==
-        "--way \"a b\" is not known; it takes one of: one, two");
-  CHECK(usage_error([&] { require_possible_way(known, "", Grid().pp(2)); }) ==
-        "--pp 2 has no place here, where one step is looked at by itself; try --pp 1");
   const Layout layout = two_buckets();
   const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
   std::vector<PlannedWay> ways;

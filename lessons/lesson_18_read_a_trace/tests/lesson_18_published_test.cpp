@@ -28,7 +28,7 @@ bool skipped() {
   return true;
 }
 
-Outcome read(const std::string& folder) { return run_program({LESSON_18, "--published", folder}, 120); }
+Outcome read(const std::string& folder) { return run_program({LESSON, "--published", folder}, 120); }
 
 }  // namespace
 
