@@ -14,7 +14,7 @@
 #include "src/io/file_identity.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/output.hpp"
-#include "tools/trace/pictures/page.hpp"
+#include "tools/trace/trace_page.hpp"
 #include "tools/trace/reader.hpp"
 
 namespace {

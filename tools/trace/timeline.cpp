@@ -1,4 +1,4 @@
-#include "tools/trace/pictures/timeline.hpp"
+#include "tools/trace/timeline.hpp"
 
 #include <fmt/format.h>
 

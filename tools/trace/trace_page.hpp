@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/trace/pictures/timeline.hpp"
+#include "tools/trace/timeline.hpp"
 #include "tools/trace/summary.hpp"
 
 namespace muonwalk::sim {
