@@ -151,7 +151,7 @@ Formula number<Formula>(double value, const char* text);
 inline double at_least_0(double number) { return number > 0 ? number : 0; }
 Formula at_least_0(Formula formula);
 /// @}
-/// The same number, of which the inputs say more than the formula does: a size that a rate depends on.
+/// A number whose inputs say more than the formula does: a size that a rate depends on.
 /// @{
 inline double with(double number, const TermInput&) { return number; }
 Formula with(Formula formula, const TermInput& more);
