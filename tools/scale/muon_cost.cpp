@@ -20,7 +20,7 @@ bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients |
 // The DP rank that has most of Newton–Schulz: of those that work, owners or the workers of an all-to-all.
 int busiest_rank(const Strategy& strategy, const std::vector<Parameter>& matrices, const Layout& layout, int ns_steps) {
   std::vector<double> flops = sharding_of(layout, ns_steps).flops;
-  if (strategy.letter == all_to_all().letter) {
+  if (strategy.sends_to_workers) {
     std::fill(flops.begin(), flops.end(), 0.0);
     const std::vector<int> workers = balanced_owners(matrices, layout.grid.dp());
     for (std::size_t i = 0; i < matrices.size(); ++i)

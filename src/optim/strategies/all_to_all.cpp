@@ -264,7 +264,7 @@ Plan AllToAllMuon::plan(const Layout& layout, const Place& place) const {
 }
 
 Strategy all_to_all() {
-  return {'e', "all-to-all", "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers};
+  return {'e', "all-to-all", "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers, 1, true, true};
 }
 
 }  // namespace muonwalk

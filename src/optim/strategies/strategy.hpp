@@ -22,6 +22,8 @@ struct Strategy {
   int period = 1;
   /// It has the bits of Muon on one process. Otherwise the optimizer's own reference adds or works in pieces, too.
   bool is_muon = true;
+  /// Whole matrices travel to the ranks that balanced_owners chooses, and back, whoever owns their elements.
+  bool sends_to_workers = false;
 };
 
 /// One for each file of this room: (a) to (h).

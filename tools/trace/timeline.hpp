@@ -21,15 +21,15 @@ const char* lane_kind_text(LaneKind kind);
 /// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all
 /// of one name where `name` is one, in one group where `group` is one, and so on.
 struct TimelineSlice {
-  std::int64_t begin_ns = 0;        ///< since Timeline::begin_ns
-  std::int64_t duration_ns = 0;     ///< from the start of the first event to the end of the last
-  std::int64_t busy_ns = 0;         ///< of the duration, what the events cover
-  std::int64_t events = 1;          ///< how many are drawn as this one
-  std::int64_t message_bytes = -1;  ///< their sum; −1: one of them does not say, or is not a collective
-  std::int64_t sent_bytes = -1;     ///< what the rank handed to the transport; only lessons record it
-  std::int32_t name = 0;            ///< index into Timeline::texts; −1: names that differ
-  std::int32_t type = -1;           ///< index into Timeline::texts; −1: not said, or types that differ
-  std::int32_t group = -1;          ///< index into Timeline::texts; −1: not said, or groups that differ
+  std::int64_t begin_ns = 0;        ///< Counted from Timeline::begin_ns.
+  std::int64_t duration_ns = 0;     ///< From the start of the first event to the end of the last.
+  std::int64_t busy_ns = 0;         ///< What of the duration the events cover.
+  std::int64_t events = 1;          ///< How many are drawn as this one.
+  std::int64_t message_bytes = -1;  ///< The sum; −1: one of them does not say, or is not a collective.
+  std::int64_t sent_bytes = -1;     ///< What the rank handed to the transport; only lessons record it.
+  std::int32_t name = 0;            ///< An index into Timeline::texts; −1: names that differ.
+  std::int32_t type = -1;           ///< An index into Timeline::texts; −1: not said, or types that differ.
+  std::int32_t group = -1;          ///< An index into Timeline::texts; −1: not said, or groups that differ.
 
   /// When it ends, since Timeline::begin_ns.
   std::int64_t end_ns() const { return begin_ns + duration_ns; }
@@ -40,25 +40,25 @@ using TimelineRow = std::vector<TimelineSlice>;
 
 /// One kind of events of one rank. What nests, or runs at the same time on several streams, takes several rows.
 struct TimelineLane {
-  LaneKind kind = LaneKind::computation;  ///< of its events
-  std::vector<TimelineRow> rows;          ///< from top to bottom; slices of a row do not overlap
+  LaneKind kind = LaneKind::computation;
+  std::vector<TimelineRow> rows;  ///< From top to bottom; slices of a row do not overlap.
 };
 
 /// The lanes of one rank.
 struct TimelineRank {
-  int rank = 0;                     ///< its number
-  std::string label;                ///< "rank 3 (dp 1, tp 1)"
-  std::vector<TimelineLane> lanes;  ///< those that have events, in the order of LaneKind
+  int rank = 0;
+  std::string label;                ///< "rank 3 (dp 1, tp 1)".
+  std::vector<TimelineLane> lanes;  ///< The lanes that have events, in the order of LaneKind.
 };
 
 /// A run, laid out in lanes; ranks in ascending order.
 struct Timeline {
-  std::vector<TimelineRank> ranks;                ///< with what is drawn of each
-  std::vector<std::string> texts;                 ///< every text that slices refer to, once
-  std::int64_t begin_ns = 0;                      ///< when the first of the drawn events began, by the trace's clock
-  std::int64_t span_ns = 0;                       ///< from there to the end of the last one
-  std::int64_t events = 0;                        ///< drawn ones
-  std::map<std::string, std::int64_t> not_drawn;  ///< which events are not, and how many
+  std::vector<TimelineRank> ranks;
+  std::vector<std::string> texts;                 ///< Every text that slices refer to, once.
+  std::int64_t begin_ns = 0;                      ///< When the first of the drawn events began, by the trace's clock.
+  std::int64_t span_ns = 0;                       ///< From there to the end of the last one.
+  std::int64_t events = 0;                        ///< How many are drawn.
+  std::map<std::string, std::int64_t> not_drawn;  ///< Which events are not drawn, and how many.
 
   /// How many slices there are in all rows.
   std::int64_t slices() const;

@@ -1,13 +1,13 @@
-#include "tools/trace/pictures/timeline.hpp"
+#include "tools/trace/timeline.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <random>
 
-#include "tools/trace/pictures/page.hpp"
-#include "tools/trace/tests/pictures/read_picture.hpp"
+#include "tools/trace/tests/read_picture.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
+#include "tools/trace/trace_page.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;

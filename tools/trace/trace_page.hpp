@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/trace/pictures/timeline.hpp"
 #include "tools/trace/summary.hpp"
+#include "tools/trace/timeline.hpp"
 
 namespace muonwalk::sim {
 

@@ -16,7 +16,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "site"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests/site"))
 from headless_browser import (console_faults, headless_browser, request_faults, set_media, set_size,  # noqa: E402
                               too_wide)
 from drawn_page import DrawnPage, NASTY, kernel, ms_text  # noqa: E402

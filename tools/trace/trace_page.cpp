@@ -1,4 +1,4 @@
-#include "tools/trace/pictures/page.hpp"
+#include "tools/trace/trace_page.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tests/io/temporary_folder.hpp"
-#include "tools/trace/pictures/page.hpp"
+#include "tools/trace/trace_page.hpp"
 #include "tools/trace/reader.hpp"
 
 namespace muonwalk::testing {

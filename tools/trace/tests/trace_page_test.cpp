@@ -12,7 +12,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"
 #include "tests/replay/well_formed_xml.hpp"
-#include "tools/trace/tests/pictures/read_picture.hpp"
+#include "tools/trace/tests/read_picture.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
 
 using namespace muonwalk::testing;
@@ -38,27 +38,6 @@ void expect_refused(const std::vector<std::string>& arguments, const std::string
 
 }  // namespace
 
-TEST_CASE("--html: a page is written beside what is printed, for summary and for compare") {
-  TemporaryFolder folder;
-  const std::string a = TraceWriting().kernel("gemm", 0, 10).write(folder.file("a.json"));
-  const std::string b = TraceWriting().kernel("gemm", 0, 20).write(folder.file("b.json"));
-  const std::string html = folder.file("page.html"), printed = trace_program({"summary", a}).out;
-  const Outcome summary = trace_program({"summary", a, "--html", html});
-  CHECK(summary.exit_code == 0);
-  CHECK(summary.out == printed);
-  CHECK(read_text(html).find("<h1>Trace of a.json</h1>") != std::string::npos);
-  CHECK(trace_program({"compare", a, b, "--html", html}).exit_code == 0);
-  CHECK(read_text(html).find("<h1>A: a.json · B: b.json</h1>") != std::string::npos);
-  CHECK(read_text(html).find("id=\"warnings\"") != std::string::npos);
-}
-
-TEST_CASE("--html: a path that can't be written is refused before traces are read") {
-  TemporaryFolder folder;
-  const std::string nowhere = folder.file("no_folder/page.html");
-  expect_refused({"summary", folder.file("missing.json"), "--html", nowhere}, nowhere);
-  expect_refused({"compare", folder.file("missing.json"), folder.file("missing.json"), "--html", nowhere}, nowhere);
-}
-
 TEST_CASE("--html: what was there stays when the trace can't be read, and nothing is left behind") {
   TemporaryFolder folder;
   const std::string html = folder.file("page.html"), broken = folder.file("broken.json");
@@ -78,7 +57,10 @@ TEST_CASE("--html: a trace that is to be read is not replaced, whatever name it 
   expect_refused({"compare", trace, trace, "--html", folder.file("link.json")},
                  "would replace the file that the trace ");
   std::filesystem::create_hard_link(trace, folder.file("hard.json"));
-  expect_refused({"summary", folder.file("hard.json"), "--html", trace}, "would replace the file that the trace ");
+  const std::string other = TraceWriting(1, 2).kernel("gemm", 0, 10).write(folder.file("b.json"));
+  for (const char* command : {"summary", "compare"})
+    expect_refused({command, other, folder.file("hard.json"), "--html", trace},
+                   "would replace the file that the trace ");
   CHECK(read_text(trace) == before);
 }
 
@@ -122,13 +104,13 @@ nlohmann::json data_of(const std::string& page) {
 TEST_CASE("embed_texts: the program holds the files byte for byte") {
   CHECK(page_texts::echarts_js == source_file("third_party/echarts/echarts.min.js"));
   CHECK(page_texts::echarts_notice == source_file("third_party/echarts/NOTICE"));
-  CHECK(page_texts::page_html == source_file("tools/trace/pictures/page/page.html"));
+  CHECK(page_texts::page_html == source_file("tools/trace/page/page.html"));
   CHECK(page_texts::page_css == source_file("sim/replay/page/page.css"));
   CHECK(page_texts::tooltip_js == source_file("sim/replay/page/tooltip.js"));
-  CHECK(page_texts::trace_css == source_file("tools/trace/pictures/page/trace.css"));
-  CHECK(page_texts::page_js == source_file("tools/trace/pictures/page/page.js"));
-  CHECK(page_texts::bars_js == source_file("tools/trace/pictures/page/bars.js"));
-  CHECK(page_texts::timeline_js == source_file("tools/trace/pictures/page/timeline.js"));
+  CHECK(page_texts::trace_css == source_file("tools/trace/page/trace.css"));
+  CHECK(page_texts::page_js == source_file("tools/trace/page/page.js"));
+  CHECK(page_texts::bars_js == source_file("tools/trace/page/bars.js"));
+  CHECK(page_texts::timeline_js == source_file("tools/trace/page/timeline.js"));
 }
 
 TEST_CASE(
@@ -213,22 +195,6 @@ TEST_CASE("trace_page: a large trace is drawn with as many slices as were allowe
   CHECK(events == 40'000);
   CHECK(page.find("40,000 events, drawn as ") != std::string::npos);
   CHECK(trace_page(picture, 100'000).find("40,000 events, each drawn.") != std::string::npos);
-}
-
-TEST_CASE("trace_page: of a slice that stands for several events, what they cover is less than what it takes") {
-  TraceWriting trace;
-  for (int i = 0; i < 100; ++i) trace.kernel("k", 10 * i, 4);
-  std::int64_t covered = 0;
-  const auto data = data_of(trace_page(picture_of({trace.json()}), 20));
-  CHECK(data["slices"].size() <= 20);
-  for (const auto& slice : data["slices"]) {
-    const std::int64_t begin = slice[1], takes = slice[2], covers = slice[3], events = slice[4];
-    CHECK(begin % 10'000 == 0);
-    CHECK(covers == 4'000 * events);
-    CHECK(takes == 10'000 * events - 6'000);
-    covered += covers;
-  }
-  CHECK(covered == 400'000);
 }
 
 TEST_CASE("trace_page: of two runs each slice has its own run's name, type and group") {

@@ -1,9 +1,8 @@
-#include "tools/trace/pictures/timeline.hpp"
+#include "tools/trace/timeline.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "src/text/names.hpp"
@@ -50,18 +49,17 @@ class TimelineBuilder {
 
  private:
   void find_clock(const std::vector<TraceFile>& files) {
-    std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = std::numeric_limits<std::int64_t>::min();
+    std::optional<Interval> all;
     for (const TraceFile& file : files) {
       const std::vector<TimeBasis> bases = bases_of(file);
-      for (const TraceEvent& event : file.events) {
-        if (!lane_of(file, event, bases[static_cast<std::size_t>(event.rank)])) continue;
-        begin = std::min(begin, event.begin_ns);
-        end = std::max(end, event.end_ns());
-      }
+      for (const TraceEvent& event : file.events)
+        if (lane_of(file, event, bases[static_cast<std::size_t>(event.rank)]))
+          all = all ? Interval{std::min(all->begin, event.begin_ns), std::max(all->end, event.end_ns())}
+                    : Interval{event.begin_ns, event.end_ns()};
     }
-    if (end < begin) return;  // nothing is drawn
-    timeline_.begin_ns = begin;
-    timeline_.span_ns = end - begin;
+    if (!all) return;  // nothing is drawn
+    timeline_.begin_ns = all->begin;
+    timeline_.span_ns = all->end - all->begin;
   }
 
   static std::vector<TimeBasis> bases_of(const TraceFile& file) {
