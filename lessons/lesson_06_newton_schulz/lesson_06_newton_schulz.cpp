@@ -152,8 +152,8 @@ void gather(Rank& rank, Local& local) {
 // long. `one_rank_in_bf16` has another precision on one rank: a good result, but not the one that the others have.
 void orthogonalize_whole(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
-  if (rank.bug("four_steps")) settings.ns_steps = 4;
-  if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.precision = Precision::bf16;
+  if (rank.bug("four_steps")) settings.newton_schulz.steps = 4;
+  if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.newton_schulz.precision = Precision::bf16;
 
   if (rank.bug("block_wise")) {
     // The slices of all ranks side by side, each orthogonal in itself: what the others would have made.

@@ -91,7 +91,7 @@ std::vector<NamedMatrix> slices_of(const Seat& seat) {
 // The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
 void orthogonalize_wholes(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
-  if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
+  if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.newton_schulz.steps = 4;
   for (const Parameter& parameter : kParameters) {
     const RandomTensor numbers = {rank.seed, 7 + local.wholes.size()};
     const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);

@@ -21,7 +21,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--momentum", "momentum (default 0.9)", &muon.momentum},
           {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},
           {"--rms", "root mean square that updates are brought to (default 0.2)", &muon.rms},
-          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.ns_steps},
+          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.newton_schulz.steps},
           {"--no-nesterov", "plain momentum", &no_nesterov},
           {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
           {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
@@ -49,8 +49,8 @@ void FullStepRequest::settle(const Seat& seat) {
         "options that begin with --adamw go with --params, which was not given: without files of yours, all "
         "parameters are hidden matrices; add --params FILE.safetensors");
   muon.nesterov = !no_nesterov;
-  muon.precision = seat.precision;
-  muon.products = seat.products;
+  muon.newton_schulz.precision = seat.precision;
+  muon.newton_schulz.products = seat.products;
 }
 
 std::unique_ptr<Training> FullStepRequest::data(const Seat& seat) const {

@@ -137,7 +137,7 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
       // Newton–Schulz needs whole matrices. One message gathers all those of the bucket, unless ranks own whole ones.
       if (!layout.whole_matrices()) {
         begin(phases::dp_gather);
-        update = dp_gather(rank.dp(), update, counts, settings.precision);
+        update = dp_gather(rank.dp(), update, counts, settings.gathered());
         begin.made(update);
         held = bucket.range;
       }
@@ -150,7 +150,7 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
         if (owned.empty()) continue;
         begin(phases::tp_gather, &meta);  // from my TP slice to the whole matrix
         Matrix matrix = view_parameter(update, held.begin, meta);
-        matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.precision);
+        matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.gathered());
         begin.made(matrix);
         begin(phases::orthogonalize, &meta);
         matrix = orthogonalize(matrix, settings, meta.name);
@@ -200,7 +200,7 @@ void optimizer_step(Rank& rank, Local& local) {
 
   rank.memory().restart_peak();  // what is counted from here on is the step itself
   MuonSettings settings = request.muon;
-  settings.threads = rank.threads;
+  settings.newton_schulz.threads = rank.threads;
   full_step(rank, local, settings, gradients);
   step_others(rank, local, gradients);
   if (!before.empty()) local.state.weights = before;

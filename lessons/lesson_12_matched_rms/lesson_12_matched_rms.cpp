@@ -174,7 +174,7 @@ struct Local {
 // `--coefficients`, `--split-qkv`.
 MuonSettings settings_of(const std::string& name, const Seat& seat) {
   MuonSettings settings = with_recipe(name, muon_settings(seat.precision, seat.threads, seat.products));
-  if (!request.scale.empty()) settings.scale = parse_scale(request.scale);
+  if (!request.scale.empty()) settings.arithmetic.scale = parse_scale(request.scale);
   if (!request.coefficients.empty()) take_coefficients(settings, request.coefficients);
   const std::vector<muonwalk::Piece> pieces = qkv_pieces(kAttention, parse_qkv_split(request.split_qkv));
   if (!pieces.empty()) settings.fused["qkv"] = pieces;
@@ -284,8 +284,10 @@ void start(Rank& rank, Local& local) {
   MuonSettings settings = settings_of(running[local.recipe], rank);
   if (rank.bug("local_rows") && local.layout.meta("qkv").shape.rows % kAttention.rows() != 0)
     settings.fused.erase("qkv");
-  if (rank.bug("missing_factor") && settings.scale == Scale::matched_rms) settings.scale = Scale::largest;
-  if (rank.bug("other_rounding")) settings.scaling = settings.scaling == Scaling::once ? Scaling::twice : Scaling::once;
+  if (rank.bug("missing_factor") && settings.arithmetic.scale == Scale::matched_rms)
+    settings.arithmetic.scale = Scale::largest;
+  if (rank.bug("other_rounding"))
+    settings.arithmetic.scaling = settings.arithmetic.scaling == Scaling::once ? Scaling::twice : Scaling::once;
   const float decay_of_gains = rank.bug("gains_not_decayed") ? 0 : settings.weight_decay;
 
   local.optimizer = optimizer_of(settings, decay_of_gains);

@@ -96,7 +96,7 @@ void scale(Matrix& matrix, float factor) {
   for (float& value : matrix.flat()) value *= factor;
 }
 Matrix expected_rows(const Seat& seat) {
-  Matrix update = newton_schulz(summed_gate(seat.seed, seat.grid.dp()), of_newton_schulz(by_hand(seat)), "gate");
+  Matrix update = newton_schulz(summed_gate(seat.seed, seat.grid.dp()), by_hand(seat).newton_schulz, "gate");
   scale(update, 0.2f * std::sqrt(6.0f));
   return row_slice(tp_slice(update, kGate.tp_split_dim, seat.grid.tp(), seat.place.tp),
                    rows_of_rank(seat.grid, seat.place.dp));
@@ -310,7 +310,7 @@ void two_steps(Rank& rank, Local& local) {
 std::vector<std::shared_ptr<ReferenceRun>> references;  // of each strategy; one for all that are Muon
 void make_references(const Seat& seat) {
   MuonSettings settings = settings_of(seat);
-  settings.threads = 1;  // they run in a process that forks
+  settings.newton_schulz.threads = 1;  // they run in a process that forks
   const auto muon = std::make_shared<ReferenceRun>(*data, std::make_unique<Muon>(settings));
   for (const Strategy& strategy : strategies())
     references.push_back(

@@ -150,7 +150,8 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
           {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
           {"decay", training.decay_vectors ? "all" : "matrices"},
           {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
-          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
+          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.newton_schulz.precision),
+                                        products_name(muon.newton_schulz.products))}};
 }
 
 const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps) {

@@ -151,7 +151,7 @@ TEST_CASE("redundant work: with buckets nearly every matrix is cut, and the work
     if (grid.pp() == 1) CHECK(text.find("w0 2 ranks, w1 4, w2 6, w3 8, w4 8") != std::string::npos);
   }
   MuonSettings none;
-  none.ns_steps = 0;
+  none.newton_schulz.steps = 0;
   const Layout alone = plan_layout(proof_of_concept_parameters(), Grid());
   CHECK(work_table(muon_plan(alone, Place(), none), {}) == "work    there is no Newton–Schulz in a step");
 }
@@ -181,8 +181,8 @@ TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stage
   seat.products = Products::chain;
   settled.settle(seat);
   CHECK_FALSE(settled.muon.nesterov);
-  CHECK(settled.muon.precision == Precision::bf16);
-  CHECK(settled.muon.products == Products::chain);
+  CHECK(settled.muon.newton_schulz.precision == Precision::bf16);
+  CHECK(settled.muon.newton_schulz.products == Products::chain);
   settled.muon.lr = -1;
   CHECK_THROWS_AS(settled.settle(seat), UsageError);
 }

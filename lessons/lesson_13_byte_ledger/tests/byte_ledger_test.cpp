@@ -23,7 +23,7 @@ namespace {
 
 Plan muon_in(const Layout& layout, const Place& place, Precision precision, Gather gather = Gather::buckets) {
   MuonSettings settings;
-  settings.precision = precision;
+  settings.newton_schulz.precision = precision;
   settings.gather = gather;
   return muon_plan(layout, place, settings);
 }

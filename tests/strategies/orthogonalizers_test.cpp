@@ -62,9 +62,9 @@ Case varied_case(std::uint64_t seed) {
   Case c = random_case(seed);
   c.options.ownership = std::vector<Ownership>{Ownership::buckets, Ownership::buffer, Ownership::matrices}[seed % 3];
   const std::vector<Recipe>& all = recipes();
-  const int steps = c.settings.ns_steps;
+  const int steps = c.settings.newton_schulz.steps;
   if (seed % 2 == 1) c.settings = with_recipe(all[seed / 2 % all.size()].name, c.settings);
-  c.settings.ns_steps = steps;
+  c.settings.newton_schulz.steps = steps;
   if (seed % 4 == 2) c.settings.gather = Gather::cut_matrices;
   return c;
 }
@@ -75,7 +75,7 @@ Case one_matrix(Shape shape, SplitDim dim, int tp, Precision precision = Precisi
   c.seed = 7;
   c.parameters = {{"w", shape, dim}};
   c.grid = Grid().tp(tp);
-  c.settings.precision = precision;
+  c.settings.newton_schulz.precision = precision;
   c.steps = 1;
   return c;
 }
@@ -127,8 +127,8 @@ TEST_CASE("TP ways: any grid, layout, precision, engine and recipe: the referenc
     REQUIRE(first_difference(c, blocks(c, static_cast<int>(1 + seed % 3))) == "");
 
     const Layout layout = c.layout();
-    const std::string numbers =
-        std::string(products_name(c.settings.products)) + " " + precision_name(c.settings.precision);
+    const std::string numbers = std::string(products_name(c.settings.newton_schulz.products)) + " " +
+                                precision_name(c.settings.newton_schulz.precision);
     for (int dp = 0; dp < c.grid.dp(); ++dp) seen["owns nothing"] += layout.shard_elements(dp) == 0;
     seen["fewer matrices than ranks"] += static_cast<int>(c.parameters.size()) < c.grid.size();
     for (const Buffer& buffer : layout.buffers)
@@ -185,7 +185,7 @@ TEST_CASE("distributed Gram: its bits depend on T, and are near Muon's for any T
         std::vector<Matrix> weights;
         for (const int tp : {1, 2, 4}) {
           Case c = one_matrix({24, 40}, dim, tp, precision);
-          c.settings.products = products;
+          c.settings.newton_schulz.products = products;
           REQUIRE(first_difference(c, gram(c)) == "");
           weights.push_back(first_matrix(c, *gram(c)(0))[0]);
         }
@@ -209,7 +209,7 @@ TEST_CASE("distributed Gram: from the right is for what is turned, which is what
     for (const SplitDim dim : {SplitDim::rows, SplitDim::columns}) {
       Case c = one_matrix(shape, dim, 2, Precision::bf16);
       const Matrix plain = first_matrix(c, *gram(c)(0))[0];
-      c.settings.from_the_right = true;
+      c.settings.newton_schulz.from_the_right = true;
       REQUIRE(first_difference(c, gram(c)) == "");
       CHECK(same_bits(plain, first_matrix(c, *gram(c)(0))[0]) == (dim == SplitDim::columns));
     }
@@ -252,7 +252,7 @@ TEST_CASE(
           if (l == s) CHECK(summed(c) > gathered(c));
           // In fp32, A takes twice the bytes.
           Case wide = c;
-          wide.settings.precision = Precision::fp32;
+          wide.settings.newton_schulz.precision = Precision::fp32;
           CHECK((summed(wide) < gathered(wide)) == (l > 10 * s));
         }
 }

@@ -8,12 +8,12 @@
 
 namespace muonwalk {
 
-/// What the ranks of a TP group do about one matrix: the way from a rank's TP slice of the update to its TP slice of
-/// the orthogonal matrix. The other steps of Muon are elementwise, or about DP, so full_step and its plan are the same
-/// for every way.
-class TpWay {
+/// What the ranks of a TP group do about one matrix: from a rank's TP slice of the update to its TP slice of the
+/// orthogonal matrix. The other steps of Muon are elementwise, or about DP, so full_step and its plan are the same for
+/// every orthogonalizer.
+class Orthogonalizer {
  public:
-  virtual ~TpWay() = default;
+  virtual ~Orthogonalizer() = default;
   /// The phase with which it begins, as a plan lists it. full_step announces it, and then takes the slice out of its
   /// bucket.
   virtual Work begins(const DistMeta& meta, const MuonSettings& settings) const = 0;
@@ -31,9 +31,9 @@ class TpWay {
   }
 };
 
-/// The plain way, which is what one reads in full_step.cpp: TP gather → Newton–Schulz → TP shard. All ranks of the TP
-/// group gather the whole matrix, and then each of them does the same Newton–Schulz.
-class DuplicatedWay : public TpWay {
+/// The plain one: TP gather → Newton–Schulz → TP shard (full_step.cpp). All ranks of the TP group gather the whole
+/// matrix, and then each of them does the same Newton–Schulz.
+class DuplicatedOrthogonalizer : public Orthogonalizer {
  public:
   Work begins(const DistMeta& meta, const MuonSettings& settings) const override;
   Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
@@ -42,10 +42,10 @@ class DuplicatedWay : public TpWay {
 };
 
 /// One for everybody: it holds nothing.
-const TpWay& duplicated_way();
+const Orthogonalizer& duplicated_orthogonalizer();
 
 /// Whether TP cuts this matrix into slices that are smaller than the whole. Where it does not, there is nothing to
-/// gather, and every way does what the plain one does.
+/// gather, and every orthogonalizer does what the plain one does.
 inline bool cut_by_tp(const DistMeta& meta) { return meta.shape != meta.full_shape; }
 
 /// What Newton–Schulz holds besides its input, in elements: the matrix's wide copy X and the next X; and A and B, each
