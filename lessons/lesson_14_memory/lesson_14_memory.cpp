@@ -49,8 +49,8 @@ const std::vector<Way> kWays = {
 int bucket_capacity = 1536;
 std::string model, text_of_model;  // its name, and what is printed of it
 
-Layout layout(const Seat& seat, const Way& way) { return layout_of(way, kParameters, seat.grid, bucket_capacity); }
-MuonSettings muon(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout(const RankInfo& rank, const Way& way) { return layout_of(way, kParameters, rank.grid, bucket_capacity); }
+MuonSettings muon(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 
 // What one rank holds.
 struct Local {
@@ -74,12 +74,12 @@ std::unique_ptr<Training> data;               // random weights and gradients
 std::unique_ptr<ReferenceRun> references[2];  // of AdamW, of Muon
 
 // What a rank should hold after a step, and what it does hold: masters bucket by bucket, and weights as matrices.
-std::vector<NamedMatrix> expected(const Seat& seat, const Way& way, int step) {
-  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, seat.grid.dp());
-  return masters_and_weights(kParameters, whole, layout(seat, way), seat.place, dp_rank_of(way, seat.place));
+std::vector<NamedMatrix> expected(const RankInfo& rank, const Way& way, int step) {
+  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, rank.grid.dp());
+  return masters_and_weights(kParameters, whole, layout(rank, way), rank.place, dp_rank_of(way, rank.place));
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), seat.place.tp));
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), rank.place.tp));
 }
 
 // ## The steps
@@ -218,7 +218,7 @@ void train(Lesson<Local>& lesson, const Way& way) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.quiet_step(fmt::format("step {} of {}", step, way.name), optimizer_step);
     lesson.quiet_check(fmt::format("masters and weights after step {} of {}", step, way.name), held_weights,
-                       [&way, step](const Seat& seat) { return expected(seat, way, step); });
+                       [&way, step](const RankInfo& rank) { return expected(rank, way, step); });
   }
 }
 
@@ -231,18 +231,18 @@ void train(Lesson<Local>& lesson, const Way& way) {
 // You should see that a ratio depends on its line. The state is not quite halved, as the embedding still has two
 // moments. Weights, gradients and masters don't know which optimizer there is. And what is held for a moment is many
 // times AdamW's: the bars show a gathered bucket, and on it one whole matrix after the other.
-RankMemory planned(const Seat& seat, const Way& way) {
-  return memory_of(way, optimizer_of(way, kParameters, muon(seat)), layout(seat, way), seat.grid, seat.place);
+RankMemory planned(const RankInfo& rank, const Way& way) {
+  return memory_of(way, optimizer_of(way, kParameters, muon(rank)), layout(rank, way), rank.grid, rank.place);
 }
 const MemoryReport kReport = {kWays, planned, layout};  // what is compared, and shown of one rank
-std::vector<NamedMatrix> counted_memory(const Seat&, const Local& local) { return as_matrices(local.counted); }
+std::vector<NamedMatrix> counted_memory(const RankInfo&, const Local& local) { return as_matrices(local.counted); }
 
 // The ledger is that of all ways, one after the other.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const Way& way : kWays) {
-    const GroupedOptimizer optimizer = optimizer_of(way, kParameters, muon(seat));
-    const Plan plan = plan_of(way, optimizer, layout(seat, way), seat.grid, seat.place);
+    const GroupedOptimizer optimizer = optimizer_of(way, kParameters, muon(rank));
+    const Plan plan = plan_of(way, optimizer, layout(rank, way), rank.grid, rank.place);
     prediction.ledger.add(ledger_of(plan), kSteps);  // what is sent in all steps
     prediction.peak_elements = peak_elements(plan);  // of the last way
   }
@@ -255,12 +255,12 @@ Prediction predict(const Seat& seat) {
 // holds the most. How much of a model Muon steps was once counted by hand, for somebody who saw little use in it
 // (Megatron-LM, pull request 1428): a mixture of experts 768 wide with a vocabulary of 163,840. The last table has it,
 // too. All ranks are in one DP group there; expert parallelism and pipeline stages change D, and not the formulas.
-void prepare(const Seat& seat) {
-  if (!model.empty()) text_of_model = model_text(model, seat.grid);  // no rank, so it may take a moment
-  data = std::make_unique<RandomTraining>(kParameters, kSteps, seat.seed);
+void prepare(const RankInfo& rank) {
+  if (!model.empty()) text_of_model = model_text(model, rank.grid);  // no rank, so it may take a moment
+  data = std::make_unique<RandomTraining>(kParameters, kSteps, rank.seed);
   for (const Way& way : kWays) {
-    if (model.empty()) layout(seat, way);  // refuses what can't be laid out
-    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(way, kParameters, muon(seat)));
+    if (model.empty()) layout(rank, way);  // refuses what can't be laid out
+    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(way, kParameters, muon(rank)));
     references[way.muon] = std::make_unique<ReferenceRun>(*data, std::move(optimizer));
   }
 }
@@ -284,7 +284,7 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(text_of_model);                        // and that is all
   lesson.picture("memory", planned_picture(lesson.options(), kReport));  // the last two ways as bars
-  lesson.say(layout(lesson.seat(), kWays.back()).text());
+  lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
   lesson.sum_up_checks("masters and weights, two steps of each of the four ways");
   report_memory(lesson, kReport, lesson.collect(counted_memory));

@@ -47,8 +47,8 @@ const std::vector<OverlapWay> kWays = {{"in sequence", Schedule::in_sequence, kL
                                        {"all at once", Schedule::all_at_once, kLayer},
                                        {"pipelined", Schedule::pipelined, kLayer},
                                        {"tiny buckets", Schedule::pipelined, 1}};
-Layout layout_of(const Seat& seat, const OverlapWay& way) { return layout_of_way(way, kMatrices, seat.grid); }
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout_of(const RankInfo& rank, const OverlapWay& way) { return layout_of_way(way, kMatrices, rank.grid); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
 bool asked_for(const OverlapWay& way) { return own_way.empty() || own_way == way.name; }
 
@@ -69,10 +69,10 @@ struct Local {
 // all ways: when a message travels must not change a bit.
 std::unique_ptr<Training> data;
 std::unique_ptr<ReferenceRun> reference;
-std::vector<NamedMatrix> new_weights(const Seat& seat) {
+std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
   for (const OverlapWay& way : kWays)
-    if (asked_for(way)) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
+    if (asked_for(way)) append_of(way.name, reference->slices_after(1, rank.grid, rank.place), all);
   return all;
 }
 
@@ -238,12 +238,12 @@ void print_measured(Lesson<Local>& lesson) {
 //
 // The sums over the plans: the four ways send the same bytes, in more or fewer messages, and hold one bucket, all, or
 // two. Beside a step, a rank keeps its gradients, and the new weights of the ways before.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   int kept = 0;                                      // times the slices: first the gradients
-  const Index slices = 4 * kLayer / seat.grid.tp();  // elements of my TP slices
+  const Index slices = 4 * kLayer / rank.grid.tp();  // elements of my TP slices
   for (std::size_t i = 0; i < kWays.size(); ++i) {
-    const Plan& plan = planned[i].plans[std::size_t(seat.place.rank)];
+    const Plan& plan = planned[i].plans[std::size_t(rank.place.rank)];
     if (!asked_for(kWays[i])) continue;
     prediction.ledger.add(ledger_of(plan), 1);
     prediction.peak_elements = std::max(prediction.peak_elements, ++kept * slices + peak_elements(plan));
@@ -252,12 +252,12 @@ Prediction predict(const Seat& seat) {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  require_possible_way(kWays, own_way, seat.grid);
+void prepare(const RankInfo& rank) {
+  require_possible_way(kWays, own_way, rank.grid);
   machine();  // which refuses what is not a link
-  planned = planned_ways(kWays, kMatrices, seat.grid, settings_of(seat));
-  data = std::make_unique<RandomTraining>(kMatrices, 1, seat.seed);
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  planned = planned_ways(kWays, kMatrices, rank.grid, settings_of(rank));
+  data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {

@@ -246,44 +246,44 @@ void training_step(Rank& rank, Local& local) {
   ++local.step;
   if (rank.rank() == 0) rank.say(fmt::format("norm of all gradients {:.4f}, clipped to {}", norm, training.max_norm));
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.step(fmt::format("optimizer step {}: Muon and AdamW", step), training_step);
-    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const Seat& seat) {
-      return stage_slices(training, seat.grid, seat.place, weights_after[std::size_t(step)]);
+    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const RankInfo& rank) {
+      return stage_slices(training, rank.grid, rank.place, weights_after[std::size_t(step)]);
     });
   }
 }
 
 // What a stage remembers, at most: so many micro-batches as the schedule says (\ref most_in_flight), and so many
 // elements of each as the model says (\ref activation_elements). The check compares this with what was counted.
-Flat expected_most(const Seat& seat) { return most_activations(training, seat.grid, seat.place); }
-std::vector<NamedMatrix> expected_gradients(const Seat& seat) { return serial_gradients(training, seat); }
+Flat expected_most(const RankInfo& rank) { return most_activations(training, rank.grid, rank.place); }
+std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) { return serial_gradients(training, rank); }
 
 // ## The cost
 //
 // Sums over plans: \ref stage_plan lists each call of forward and backward, and \ref training_plan those of a whole
 // step. Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and
 // weights.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  const int each = training.micro_batches / seat.grid.dp();
+  const int each = training.micro_batches / rank.grid.dp();
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
     prediction.ledger.add(
-        ledger_of(stage_plan(training.config, seat.grid, seat.place, schedule, each, training.rows())), 1);
-  prediction.ledger.add(ledger_of(training_plan(training, seat.grid, seat.place)), kSteps);
+        ledger_of(stage_plan(training.config, rank.grid, rank.place, schedule, each, training.rows())), 1);
+  prediction.ledger.add(ledger_of(training_plan(training, rank.grid, rank.place)), kSteps);
   return prediction;
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  training = toy_training(seat);
+void prepare(const RankInfo& rank) {
+  training = toy_training(rank);
   training.micro_batches = in_a_batch;
   training.schedule = parse_pipeline_schedule(own_schedule);
-  require_trainable(training, seat.grid);
+  require_trainable(training, rank.grid);
   train_on_one_process();
 }
 
@@ -309,8 +309,8 @@ int main(int argc, char** argv) {
 
   // Both schedules as they would be if a backward took twice as long as a forward and messages took no time, a line per
   // stage: a number is the forward of that micro-batch, one behind an arrow its backward, a dot is a bubble.
-  lesson.say(schedules_text(training, lesson.seat().grid));
-  lesson.picture("schedules", schedules_svg(training, lesson.seat().grid));
+  lesson.say(schedules_text(training, lesson.rank_info().grid));
+  lesson.picture("schedules", schedules_svg(training, lesson.rank_info().grid));
   lesson.step("take my stage", take_my_stage);
   lesson.step("forward and backward, gpipe", in_gpipe);
   lesson.step("forward and backward, 1f1b", in_1f1b);

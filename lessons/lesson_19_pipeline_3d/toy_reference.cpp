@@ -12,10 +12,10 @@ constexpr PipelineSchedule kBoth[] = {PipelineSchedule::gpipe, PipelineSchedule:
 
 }  // namespace
 
-std::vector<NamedMatrix> serial_gradients(const GptTraining& training, const Seat& seat) {
+std::vector<NamedMatrix> serial_gradients(const GptTraining& training, const RankInfo& rank) {
   const SerialGptTrainer untrained(training);
   const PartTensors model = untrained.tensors();
-  const Range own = own_micro_batches(training.micro_batches, seat.grid.dp(), seat.place.dp);
+  const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
   RunningTreeSum<Matrix> sum;
   for (Index i = 0; i < own.size(); ++i) {
     const MicroBatch tokens = toy_micro_batch(training, 0, static_cast<int>(own.begin + i));
@@ -27,7 +27,7 @@ std::vector<NamedMatrix> serial_gradients(const GptTraining& training, const Sea
 
   std::vector<NamedMatrix> both;
   for (const PipelineSchedule schedule : kBoth)
-    append_of(pipeline_schedule_name(schedule), stage_slices(training, seat.grid, seat.place, named), both);
+    append_of(pipeline_schedule_name(schedule), stage_slices(training, rank.grid, rank.place, named), both);
   return both;
 }
 

@@ -32,26 +32,26 @@ int counted_in_bf16(int steps) {
   return static_cast<int>(count);
 }
 
-std::string interruption_text(const Pretraining& run, const Seat& seat) {
+std::string interruption_text(const Pretraining& run, const RankInfo& rank) {
   const GptTraining& training = run.ways[0].training;
   const auto owned = [&](const GptTraining& in_layout) {
-    const Layout layout = stage_layout(in_layout, seat.grid, seat.place.pp);
+    const Layout layout = stage_layout(in_layout, rank.grid, rank.place.pp);
     std::int64_t buckets = 0;
     for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
       buckets += static_cast<std::int64_t>(layout.buffers[static_cast<std::size_t>(b)].buckets.size());
     return count_text(buckets, "bucket");
   };
   return fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
-                     seat.place.rank, owned(training), owned(run.ways[0].rearranged));
+                     rank.place.rank, owned(training), owned(run.ways[0].rearranged));
 }
 
-Ledger checkpoints_ledger(const Pretraining& run, const TrainingWay& way, const Seat& seat) {
+Ledger checkpoints_ledger(const Pretraining& run, const TrainingWay& way, const RankInfo& rank) {
   Ledger all;
   const auto gather = [&](const GptTraining& training) {
-    all.add(ledger_of(gather_training_plan(training, seat.grid, seat.place)), 1);
+    all.add(ledger_of(gather_training_plan(training, rank.grid, rank.place)), 1);
   };
   const auto deal = [&](const GptTraining& training) {
-    all.add(ledger_of(deal_out_plan(training, seat.grid, seat.place)), 1);
+    all.add(ledger_of(deal_out_plan(training, rank.grid, rank.place)), 1);
   };
   if (!way.resume_from.empty()) deal(training_behind(run, way, way.done));
   for (int step = way.done + 1; step <= run.steps; ++step) {

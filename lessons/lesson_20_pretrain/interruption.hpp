@@ -18,11 +18,11 @@ void clear_kept(SavedState& state);
 /// What a counter in bfloat16 shows after this many steps, each of which adds 1 and rounds.
 int counted_in_bf16(int steps);
 
-/// What the interruption of a run is about, in a line: how many buckets the rank at a seat has before it, and after.
-std::string interruption_text(const Pretraining& run, const Seat& seat);
+/// What the interruption of a run is about, in a line: how many buckets a rank has before it, and after.
+std::string interruption_text(const Pretraining& run, const RankInfo& rank);
 
-/// What all checkpoints of one way make the rank at a seat send and receive: those that become files, those of the
+/// What all checkpoints of one way make a rank send and receive: those that become files, those of the
 /// pause and of the step much later, and what is dealt out from them.
-Ledger checkpoints_ledger(const Pretraining& run, const TrainingWay& way, const Seat& seat);
+Ledger checkpoints_ledger(const Pretraining& run, const TrainingWay& way, const RankInfo& rank);
 
 }  // namespace muonwalk::sim

@@ -85,7 +85,7 @@ const GptTraining& training_behind(const Pretraining& run, const TrainingWay& wa
 /// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one
 /// sentence that names the option, for what makes no sense, and for what Corpus, WarmupCosine, require_trainable,
 /// read_checkpoint, require_notes and require_resumable refuse.
-Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat);
+Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank);
 
 /// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
 std::vector<Grid> grids_of(const std::string& text);

@@ -10,7 +10,7 @@ namespace muonwalk::sim {
 
 /// What came of a pretraining, from its references, one for each way: the tables of losses and of leads, a spectrum and
 /// a line of text for each, the curves as the picture "losses" and, where they were asked for, as CSV. Only in the
-/// process that prints, which has the references.
+/// parent, which has the references.
 void print_results_of(LessonCore& lesson, const PretrainingRequest& request,
                       const std::vector<std::unique_ptr<SerialRun>>& references);
 

@@ -8,9 +8,9 @@
 
 namespace muonwalk::sim {
 
-int print_sweep(const PretrainingRequest& request, const Seat& seat) {
-  const auto held_out = [&seat](const PretrainingRequest& tried) {
-    const Pretraining run = requested_pretraining(tried, seat);
+int print_sweep(const PretrainingRequest& request, const RankInfo& rank) {
+  const auto held_out = [&rank](const PretrainingRequest& tried) {
+    const Pretraining run = requested_pretraining(tried, rank);
     SerialRun serial(run, run.ways[0]);
     serial.report(run.steps);
     return fmt::format("{:.4f}", serial.curve().validations.back().held_out);
