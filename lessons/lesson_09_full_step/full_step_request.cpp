@@ -39,7 +39,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &training.tp_dims}};
 }
 
-void FullStepRequest::settle(const Seat& seat) {
+void FullStepRequest::settle(const RankInfo& rank) {
   require_sensible(muon);
   require_sensible(adamw);
   const AdamWSettings usual;
@@ -49,12 +49,12 @@ void FullStepRequest::settle(const Seat& seat) {
         "options that begin with --adamw go with --params, which was not given: without files of yours, all "
         "parameters are hidden matrices; add --params FILE.safetensors");
   muon.nesterov = !no_nesterov;
-  muon.newton_schulz.precision = seat.precision;
-  muon.newton_schulz.products = seat.products;
+  muon.newton_schulz.precision = rank.precision;
+  muon.newton_schulz.products = rank.products;
 }
 
-std::unique_ptr<Training> FullStepRequest::data(const Seat& seat) const {
-  return requested_training(training, seat.grid.tp(), seat.seed);
+std::unique_ptr<Training> FullStepRequest::data(const RankInfo& rank) const {
+  return requested_training(training, rank.grid.tp(), rank.seed);
 }
 
 std::vector<ParameterGroup> FullStepRequest::groups() const {

@@ -69,7 +69,7 @@ const std::vector<Way> kWays = {
 int bucket_capacity = 1536;
 std::string model, text_of_model;  // its name, and what is printed of it
 
-MuonSettings muon(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings muon(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 AdamWSettings adamw_of_group(int group) {
   AdamWSettings settings;
   if (group == 2) settings.weight_decay = 0;  // gains
@@ -79,13 +79,13 @@ bool is_muons(const Way& way, const Buffer& buffer) { return way.muon && buffer.
 
 // The layout, without padding between parameters. Where nothing is sharded it is that of a grid without data
 // parallelism, whose one DP rank owns whole matrices: then every rank is DP rank 0 of it.
-Layout layout(const Seat& seat, const Way& way) {
+Layout layout(const RankInfo& rank, const Way& way) {
   LayoutOptions options;
   options.parameter_alignment = 1;
   options.bucket_capacity = bucket_capacity;
-  if (way.sharded) return plan_layout(kParameters, seat.grid, options);
+  if (way.sharded) return plan_layout(kParameters, rank.grid, options);
   options.ownership = Ownership::matrices;
-  return plan_layout(kParameters, Grid().tp(seat.grid.tp()), options);
+  return plan_layout(kParameters, Grid().tp(rank.grid.tp()), options);
 }
 int dp_rank_of(const Way& way, const Place& place) { return way.sharded ? place.dp : 0; }
 
@@ -123,20 +123,20 @@ std::vector<NamedMatrix> masters_and_weights(const Buckets& masters, const std::
 }
 
 // What a rank should hold after a step, and what it does hold.
-std::vector<NamedMatrix> expected(const Seat& seat, const Way& way, int step) {
-  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, seat.grid.dp());
+std::vector<NamedMatrix> expected(const RankInfo& rank, const Way& way, int step) {
+  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, rank.grid.dp());
   std::vector<Matrix> slices;  // in float32
   std::vector<NamedMatrix> weights;
   for (std::size_t p = 0; p < whole.size(); ++p) {
-    weights.push_back(named_slice(kParameters[p], whole[p].matrix, seat.grid.tp(), seat.place.tp));
+    weights.push_back(named_slice(kParameters[p], whole[p].matrix, rank.grid.tp(), rank.place.tp));
     slices.push_back(weights.back().matrix);
     round_to_bf16(weights.back().matrix.data(), weights.back().matrix.size());
   }
-  const Layout owned = layout(seat, way);
-  return masters_and_weights(shards_of(owned, pack_slices(owned, slices), dp_rank_of(way, seat.place)), weights);
+  const Layout owned = layout(rank, way);
+  return masters_and_weights(shards_of(owned, pack_slices(owned, slices), dp_rank_of(way, rank.place)), weights);
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), seat.place.tp));
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), rank.place.tp));
 }
 
 // ## The steps
@@ -281,7 +281,7 @@ void train(Lesson<Local>& lesson, const Way& way) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.quiet_step(fmt::format("step {} of {}", step, way.name), optimizer_step);
     lesson.quiet_check(fmt::format("masters and weights after step {} of {}", step, way.name), held_weights,
-                       [&way, step](const Seat& seat) { return expected(seat, way, step); });
+                       [&way, step](const RankInfo& rank) { return expected(rank, way, step); });
   }
 }
 
@@ -294,27 +294,27 @@ void train(Lesson<Local>& lesson, const Way& way) {
 // You should see that a ratio depends on its line. The state is not quite halved, as the embedding still has two
 // moments. Weights, gradients and masters don't know which optimizer there is. And what is held for a moment is many
 // times AdamW's: the bars show a gathered bucket, and on it one whole matrix after the other.
-GroupedOptimizer optimizer_of(const Seat& seat, const Way& way) {
-  std::vector<ParameterGroup> groups = usual_groups(muon(seat), adamw_of_group(0));
+GroupedOptimizer optimizer_of(const RankInfo& rank, const Way& way) {
+  std::vector<ParameterGroup> groups = usual_groups(muon(rank), adamw_of_group(0));
   if (!way.muon) groups[kHiddenMatrices].make = groups[1].make;  // AdamW, like the outer layers
   return GroupedOptimizer(groups, kParameters);
 }
-Plan plan_of(const Seat& seat, const Way& way, const Layout& owned) {  // of all groups, or of one of them
-  const GroupedOptimizer optimizer = optimizer_of(seat, way);
-  if (way.sharded) return with_master_weights(optimizer.plan(owned, seat.place), owned);
-  const Plan alone = optimizer.plan(owned, owned.grid.place(seat.place.tp));
-  return replicated(with_master_weights(alone, owned), seat.grid, seat.place);
+Plan plan_of(const RankInfo& rank, const Way& way, const Layout& owned) {  // of all groups, or of one of them
+  const GroupedOptimizer optimizer = optimizer_of(rank, way);
+  if (way.sharded) return with_master_weights(optimizer.plan(owned, rank.place), owned);
+  const Plan alone = optimizer.plan(owned, owned.grid.place(rank.place.tp));
+  return replicated(with_master_weights(alone, owned), rank.grid, rank.place);
 }
-RankMemory planned(const Seat& seat, const Way& way) {
-  const Layout all = layout(seat, way);
-  return planned_memory(plan_of(seat, way, all), plan_of(seat, way, all.of_group(kHiddenMatrices)));
+RankMemory planned(const RankInfo& rank, const Way& way) {
+  const Layout all = layout(rank, way);
+  return planned_memory(plan_of(rank, way, all), plan_of(rank, way, all.of_group(kHiddenMatrices)));
 }
 
 // The ledger is that of all ways, one after the other.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const Way& way : kWays) {
-    const Plan plan = plan_of(seat, way, layout(seat, way));
+    const Plan plan = plan_of(rank, way, layout(rank, way));
     prediction.ledger.add(ledger_of(plan), kSteps);  // what is sent in all steps
     prediction.peak_elements = peak_elements(plan);  // of the last way
   }
@@ -326,22 +326,23 @@ int shown_rank(const Options& options) {
   int shown = 0;
   Index most = -1;
   for (int rank = 0; rank < options.grid.size(); ++rank)
-    if (const Index bytes = planned(options.seat(rank), kWays.back()).most(); bytes > most) most = bytes, shown = rank;
+    if (const Index bytes = planned(options.rank_info(rank), kWays.back()).most(); bytes > most)
+      most = bytes, shown = rank;
   return shown;
 }
 
 // The picture of a step with ZeRO-1, as it is planned for that rank.
 std::string planned_picture(const Options& options) {
   const int rank = shown_rank(options);
-  const Seat seat = options.seat(rank);
+  const RankInfo info = options.rank_info(rank);
   std::vector<std::pair<std::string, RankMemory>> ways;
-  for (const Way& way : {kWays[2], kWays[3]}) ways.emplace_back(way.name, planned(seat, way));
-  return memory_picture(rank, ways, layout(seat, kWays[3]));
+  for (const Way& way : {kWays[2], kWays[3]}) ways.emplace_back(way.name, planned(info, way));
+  return memory_picture(rank, ways, layout(info, kWays[3]));
 }
 
 // What all ranks have counted against the plan, number by number; and of what that one rank has counted, the table of
 // the four ways and the chart of a step in the last of them.
-std::vector<NamedMatrix> counted_memory(const Seat&, const Local& local) { return as_matrices(local.counted); }
+std::vector<NamedMatrix> counted_memory(const RankInfo&, const Local& local) { return as_matrices(local.counted); }
 std::string of_rank(int rank, const std::string& what) { return fmt::format("rank {}, {}", rank, what); }
 
 void report_memory(Lesson<Local>& lesson) {
@@ -353,16 +354,16 @@ void report_memory(Lesson<Local>& lesson) {
       for (const NamedMatrix& number : collected.at(rank))
         counted[of_rank(rank, number.name)] = std::int64_t(number.matrix(0, 0));
       for (const Way& way : kWays)
-        expected.merge(numbers_of(planned(options.seat(rank), way), of_rank(rank, way.name)));
+        expected.merge(numbers_of(planned(options.rank_info(rank), way), of_rank(rank, way.name)));
     }
     lesson.check_numbers("bytes held, by kind and in each phase: all ranks counted what was planned", counted,
                          expected);
 
     const int rank = shown_rank(options);
-    const Seat seat = options.seat(rank);
+    const RankInfo info = options.rank_info(rank);
     std::vector<RankMemory> ways;
-    for (const Way& way : kWays) ways.push_back(with_numbers(planned(seat, way), of_rank(rank, way.name), counted));
-    const Layout owned = layout(seat, kWays.back());
+    for (const Way& way : kWays) ways.push_back(with_numbers(planned(info, way), of_rank(rank, way.name), counted));
+    const Layout owned = layout(info, kWays.back());
     lesson.say(memory_table(fmt::format("bytes that rank {} holds", rank),
                             {{"", ways[0], ways[1]}, {"ZeRO-1", ways[2], ways[3]}}, parameter_count(owned)));
     lesson.say(phase_chart(fmt::format("the most in each phase of {}", kWays.back().name), ways.back(), owned));
@@ -375,12 +376,12 @@ void report_memory(Lesson<Local>& lesson) {
 // holds the most. How much of a model Muon steps was once counted by hand, for somebody who saw little use in it
 // (Megatron-LM, pull request 1428): a mixture of experts 768 wide with a vocabulary of 163,840. The last table has it,
 // too. All ranks are in one DP group there; expert parallelism and pipeline stages change D, and not the formulas.
-void prepare(const Seat& seat) {
-  if (!model.empty()) text_of_model = model_text(model, seat.grid);  // no rank, so it may take a moment
-  data = std::make_unique<RandomTraining>(kParameters, kSteps, seat.seed);
+void prepare(const RankInfo& rank) {
+  if (!model.empty()) text_of_model = model_text(model, rank.grid);  // no rank, so it may take a moment
+  data = std::make_unique<RandomTraining>(kParameters, kSteps, rank.seed);
   for (const Way& way : kWays) {
-    if (model.empty()) layout(seat, way);  // refuses what can't be laid out
-    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(seat, way));
+    if (model.empty()) layout(rank, way);  // refuses what can't be laid out
+    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(rank, way));
     references[way.muon] = std::make_unique<ReferenceRun>(*data, std::move(optimizer));
   }
 }
@@ -404,7 +405,7 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(text_of_model);               // and that is all
   lesson.picture("memory", planned_picture(lesson.options()));  // the last two ways as bars
-  lesson.say(layout(lesson.seat(), kWays.back()).text());
+  lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
   lesson.sum_up_checks("masters and weights, two steps of each of the four ways");
   report_memory(lesson);

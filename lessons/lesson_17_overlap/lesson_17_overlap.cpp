@@ -64,12 +64,12 @@ const std::vector<OverlapWay> kWays = {{"in sequence", Schedule::in_sequence, kL
                                        {"all at once", Schedule::all_at_once, kLayer},
                                        {"pipelined", Schedule::pipelined, kLayer},
                                        {"tiny buckets", Schedule::pipelined, 1}};
-Layout layout_of(const Seat& seat, const OverlapWay& way) {
+Layout layout_of(const RankInfo& rank, const OverlapWay& way) {
   LayoutOptions options;
-  options.bucket_capacity = std::max<Index>(1, way.bucket / seat.grid.tp());
-  return plan_layout(kMatrices, seat.grid, options);
+  options.bucket_capacity = std::max<Index>(1, way.bucket / rank.grid.tp());
+  return plan_layout(kMatrices, rank.grid, options);
 }
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
 bool asked_for(const OverlapWay& way) { return own_way.empty() || own_way == way.name; }
 
@@ -90,10 +90,10 @@ struct Local {
 // all ways: when a message travels must not change a bit.
 std::unique_ptr<Training> data;
 std::unique_ptr<ReferenceRun> reference;
-std::vector<NamedMatrix> new_weights(const Seat& seat) {
+std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
   for (const OverlapWay& way : kWays)
-    if (asked_for(way)) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
+    if (asked_for(way)) append_of(way.name, reference->slices_after(1, rank.grid, rank.place), all);
   return all;
 }
 
@@ -259,12 +259,12 @@ void print_measured(Lesson<Local>& lesson) {
 //
 // The sums over the plans: the four ways send the same bytes, in more or fewer messages, and hold one bucket, all, or
 // two. Beside a step, a rank keeps its gradients, and the new weights of the ways before.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   int kept = 0;                                      // times the slices: first the gradients
-  const Index slices = 4 * kLayer / seat.grid.tp();  // elements of my TP slices
+  const Index slices = 4 * kLayer / rank.grid.tp();  // elements of my TP slices
   for (std::size_t i = 0; i < kWays.size(); ++i) {
-    const Plan& plan = planned[i].plans[std::size_t(seat.place.rank)];
+    const Plan& plan = planned[i].plans[std::size_t(rank.place.rank)];
     if (!asked_for(kWays[i])) continue;
     prediction.ledger.add(ledger_of(plan), 1);
     prediction.peak_elements = std::max(prediction.peak_elements, ++kept * slices + peak_elements(plan));
@@ -273,10 +273,10 @@ Prediction predict(const Seat& seat) {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
     throw UsageError(
-        fmt::format("--pp {} has no place here, where one step is looked at by itself; try --pp 1", seat.grid.pp()));
+        fmt::format("--pp {} has no place here, where one step is looked at by itself; try --pp 1", rank.grid.pp()));
   if (std::none_of(kWays.begin(), kWays.end(), asked_for))
     throw UsageError(
         fmt::format("--way {} is not known; it takes one of: in sequence, all at once, pipelined, tiny "
@@ -285,9 +285,9 @@ void prepare(const Seat& seat) {
   machine();  // which refuses what is not a link
   planned.clear();
   for (const OverlapWay& way : kWays)
-    planned.push_back(planned_way(way.name, layout_of(seat, way), settings_of(seat), way.schedule));
-  data = std::make_unique<RandomTraining>(kMatrices, 1, seat.seed);
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+    planned.push_back(planned_way(way.name, layout_of(rank, way), settings_of(rank), way.schedule));
+  data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {

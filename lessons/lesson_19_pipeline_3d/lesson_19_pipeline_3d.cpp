@@ -91,29 +91,29 @@ void train_on_one_process() {
 // Before the first step, the gradients alone are compared: the sum of those of a rank's own micro-batches, of which the
 // rank holds its TP slices of its stage. They are the same in both schedules.
 constexpr PipelineSchedule kBoth[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
-std::vector<NamedMatrix> expected_gradients(const Seat& seat) {
+std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) {
   const SerialGptTrainer untrained(training);
   const PartTensors model = untrained.tensors();
   RunningTreeSum<Matrix> sum;
-  for (int i = 0; i < training.micro_batches / seat.grid.dp(); ++i)
-    sum.add(i, serial_leaf(training.config, model, own_tokens(training, seat, 0, i), training.scale()).gradients);
+  for (int i = 0; i < training.micro_batches / rank.grid.dp(); ++i)
+    sum.add(i, serial_leaf(training.config, model, own_tokens(training, rank, 0, i), training.scale()).gradients);
   std::vector<Matrix> whole = sum.take();
   std::vector<NamedMatrix> named, both;
   for (std::size_t p = 0; p < whole.size(); ++p) named.push_back({untrained.weights()[p].name, std::move(whole[p])});
   for (const PipelineSchedule schedule : kBoth)
-    append_of(pipeline_schedule_name(schedule), stage_slices(training, seat.grid, seat.place, named), both);
+    append_of(pipeline_schedule_name(schedule), stage_slices(training, rank.grid, rank.place, named), both);
   return both;
 }
 
 // What a stage remembers, at most: so many micro-batches as the schedule says (\ref most_in_flight), and so many
 // elements of each as the model says (\ref activation_elements). The check compares this with what was counted.
-Flat expected_most(const Seat& seat) {
-  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
-  const Index of_each = activation_elements(training.config, part, seat.grid.tp(), training.rows());
+Flat expected_most(const RankInfo& rank) {
+  const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
+  const Index of_each = activation_elements(training.config, part, rank.grid.tp(), training.rows());
   Flat most;
   for (const PipelineSchedule schedule : kBoth)
     most.push_back(float(
-        of_each * most_in_flight(schedule, seat.grid.pp(), seat.place.pp, training.micro_batches / seat.grid.dp())));
+        of_each * most_in_flight(schedule, rank.grid.pp(), rank.place.pp, training.micro_batches / rank.grid.dp())));
   return most;
 }
 
@@ -277,14 +277,14 @@ void training_step(Rank& rank, Local& local) {
   ++local.step;
   if (rank.rank() == 0) rank.say(fmt::format("norm of all gradients {:.4f}, clipped to {}", norm, training.max_norm));
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.step(fmt::format("optimizer step {}: Muon and AdamW", step), training_step);
-    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const Seat& seat) {
-      return stage_slices(training, seat.grid, seat.place, weights_after[std::size_t(step)]);
+    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const RankInfo& rank) {
+      return stage_slices(training, rank.grid, rank.place, weights_after[std::size_t(step)]);
     });
   }
 }
@@ -294,13 +294,13 @@ void take_steps(Lesson<Local>& lesson) {
 // Sums over plans: \ref stage_plan lists each call of forward and backward, and \ref training_plan those of a whole
 // step. Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and
 // weights.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  const int each = training.micro_batches / seat.grid.dp();
+  const int each = training.micro_batches / rank.grid.dp();
   for (const PipelineSchedule schedule : kBoth)
     prediction.ledger.add(
-        ledger_of(stage_plan(training.config, seat.grid, seat.place, schedule, each, training.rows())), 1);
-  prediction.ledger.add(ledger_of(training_plan(training, seat.grid, seat.place)), kSteps);
+        ledger_of(stage_plan(training.config, rank.grid, rank.place, schedule, each, training.rows())), 1);
+  prediction.ledger.add(ledger_of(training_plan(training, rank.grid, rank.place)), kSteps);
   return prediction;
 }
 
@@ -325,11 +325,11 @@ void print_measured(Lesson<Local>& lesson) {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  training = toy_training(seat);
+void prepare(const RankInfo& rank) {
+  training = toy_training(rank);
   training.micro_batches = in_a_batch;
   training.schedule = parse_pipeline_schedule(own_schedule);
-  require_trainable(training, seat.grid);
+  require_trainable(training, rank.grid);
   train_on_one_process();
 }
 
@@ -354,7 +354,7 @@ int main(int argc, char** argv) {
   lesson.trains(gpt_parameters(training.config));
 
   // A line per stage: a number is the forward of that micro-batch, one behind an arrow its backward, a dot is a bubble.
-  const NamedTimelines schedules = played_schedules(lesson.seat().grid);
+  const NamedTimelines schedules = played_schedules(lesson.rank_info().grid);
   std::string drawn;
   for (const auto& [name, timeline] : schedules)
     drawn += fmt::format("{}: {}\n{}\n", name, bubble_text(timeline), timeline_text(timeline));

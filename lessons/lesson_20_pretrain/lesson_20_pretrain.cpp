@@ -126,15 +126,15 @@ class SerialRun {
 PretrainingRequest request;                          // what was asked for
 std::optional<Pretraining> run;                      // the text, the model, and both ways to train it
 std::vector<std::unique_ptr<SerialRun>> references;  // one for each way
-Flat told_in(const Seat& seat, const StepReport& report) {
-  if (seat.place.pp < seat.grid.pp() - 1) return {float(report.norm)};  // the loss is known on the last stage alone
+Flat told_in(const RankInfo& rank, const StepReport& report) {
+  if (rank.place.pp < rank.grid.pp() - 1) return {float(report.norm)};  // the loss is known on the last stage alone
   return {float(report.norm), report.loss};
 }
-std::vector<NamedMatrix> expected_weights(const Seat& seat, int way, int step) {
-  return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_after(step));
+std::vector<NamedMatrix> expected_weights(const RankInfo& rank, int way, int step) {
+  return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_after(step));
 }
-std::vector<NamedMatrix> told(const Seat&, const Local& local) { return named(local.told); }
-std::vector<NamedMatrix> held_weights(const Seat&, const Local& local) { return local.trainer->weights(); }
+std::vector<NamedMatrix> told(const RankInfo&, const Local& local) { return named(local.told); }
+std::vector<NamedMatrix> held_weights(const RankInfo&, const Local& local) { return local.trainer->weights(); }
 
 // ## The steps
 //
@@ -276,13 +276,13 @@ void save_to_file(Rank& rank, Local& local) {
 // Sums over plans. A step over and over has the same plan each time, so a run of any length costs what its steps cost,
 // to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
 // group of all ranks are the norms, and the checkpoints (\ref gather_checkpoint_plan): to rank 0, and back.
-Ledger checkpoints_ledger(const TrainingWay& way, const Seat& seat) {
+Ledger checkpoints_ledger(const TrainingWay& way, const RankInfo& rank) {
   Ledger all;
   const auto gather = [&](const GptTraining& training) {
-    all.add(ledger_of(gather_training_plan(training, seat.grid, seat.place)), 1);
+    all.add(ledger_of(gather_training_plan(training, rank.grid, rank.place)), 1);
   };
   const auto deal = [&](const GptTraining& training) {
-    all.add(ledger_of(deal_out_plan(training, seat.grid, seat.place)), 1);
+    all.add(ledger_of(deal_out_plan(training, rank.grid, rank.place)), 1);
   };
   if (!way.resume_from.empty()) deal(training_behind(*run, way, way.done));
   for (int step = way.done + 1; step <= run->steps; ++step) {
@@ -293,22 +293,22 @@ Ledger checkpoints_ledger(const TrainingWay& way, const Seat& seat) {
   gather(way.rearranged), deal(way.rearranged);  // for the step much later
   return all;
 }
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const TrainingWay& way : run->ways) {
     const int before = std::max(0, run->pause - way.done);  // steps before the pause
     const int after = run->steps - way.done - before + 1;   // and after it, with the one much later
-    const auto of = [&](const GptTraining& training) { return training_plan(training, seat.grid, seat.place); };
+    const auto of = [&](const GptTraining& training) { return training_plan(training, rank.grid, rank.place); };
     prediction.ledger.add(ledger_of(of(way.training)), before);   // in the buckets from before
     prediction.ledger.add(ledger_of(of(way.rearranged)), after);  // and in the others
-    prediction.ledger.add(checkpoints_ledger(way, seat), 1);
+    prediction.ledger.add(checkpoints_ledger(way, rank), 1);
   }
   return prediction;
 }
 
 // Before any rank is started: refuse what can't work, and make what all of them share.
-void prepare(const Seat& seat) {
-  run.emplace(requested_pretraining(request, seat));  // refuses with a sentence
+void prepare(const RankInfo& rank) {
+  run.emplace(requested_pretraining(request, rank));  // refuses with a sentence
   references.clear();                                 // of the grid before this one, with --grids
   for (const TrainingWay& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
   make_checkpoint_folders(*run);  // with --save
@@ -324,10 +324,10 @@ void train(Lesson<Local>& lesson, int way) {
   for (int step = run->ways[way].done + 1; step <= run->steps && !lesson.stops(); ++step) {
     lesson.quiet_step(fmt::format("{}: step {}", name, step), training_step);
     lesson.quiet_check(fmt::format("{}: norm, loss, step {}", name, step), told,
-                       [=](const Seat& seat) { return told_in(seat, references[way]->report(step)); });
+                       [=](const RankInfo& rank) { return told_in(rank, references[way]->report(step)); });
     if (run->validates(step))  // every few steps
       lesson.quiet_check(fmt::format("{}: weights, step {}", name, step), held_weights,
-                         [=](const Seat& seat) { return expected_weights(seat, way, step); });
+                         [=](const RankInfo& rank) { return expected_weights(rank, way, step); });
     if (run->saves(step) || lesson.stops())
       lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
     if (step == run->pause && !lesson.stops()) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
@@ -340,8 +340,8 @@ void train(Lesson<Local>& lesson, int way) {
 
   // Then the step that pretends to come much later.
   lesson.quiet_step(fmt::format("{}: a step much later", name), step_much_later);
-  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const Seat& seat) {
-    return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_later(kPutAhead));
+  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const RankInfo& rank) {
+    return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
   });
 }
 const TrainingWay& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
@@ -427,7 +427,7 @@ int train_on_grids(const LessonInfo& info, const Options& options) {
 
 // In place of the lesson: look for learning rates, or go through a list of grids.
 void do_instead(Lesson<Local>& lesson, const LessonInfo& info) {
-  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.seat()); });
+  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.rank_info()); });
   if (!request.grids.empty()) lesson.instead("--grids", [&] { return train_on_grids(info, lesson.options()); });
 }
 
@@ -453,7 +453,7 @@ int main(int argc, char** argv) {
 
   // What is trained, on what, and for how long; then both ways, and what came of them.
   lesson.trains(gpt_parameters(run->ways[0].training.config));
-  lesson.say(pretraining_text(*run, lesson.seat()));
+  lesson.say(pretraining_text(*run, lesson.rank_info()));
   const std::string last = train_all(lesson).word;
   if (lesson.stops())
     return lesson.interrupted(

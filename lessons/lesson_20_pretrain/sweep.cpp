@@ -8,8 +8,8 @@
 namespace muonwalk::sim {
 namespace {
 
-double held_out_loss(const PretrainingRequest& request, const Seat& seat) {
-  const Pretraining run = requested_pretraining(request, seat);
+double held_out_loss(const PretrainingRequest& request, const RankInfo& rank) {
+  const Pretraining run = requested_pretraining(request, rank);
   const GptTraining& training = run.ways[0].training;
   SerialGptTrainer trainer(training);
   ProgressLine progress(run.ways[0].name, run.steps);
@@ -22,13 +22,13 @@ double held_out_loss(const PretrainingRequest& request, const Seat& seat) {
 
 }  // namespace
 
-int print_sweep(const PretrainingRequest& request, const Seat& seat) {
+int print_sweep(const PretrainingRequest& request, const RankInfo& rank) {
   PretrainingRequest tried = request;
   const auto losses = [&](const std::string& name, const std::vector<float>& rates, float PretrainingRequest::*rate) {
     std::vector<Cell> cells = {name};
     for (const float each : rates) {
       tried.*rate = each;
-      cells.push_back(fmt::format("{:.4f}", held_out_loss(tried, seat)));
+      cells.push_back(fmt::format("{:.4f}", held_out_loss(tried, rank)));
     }
     return cells;
   };

@@ -183,10 +183,10 @@ LessonCore::~LessonCore() {
 
 bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
 
-bool LessonCore::reporting() const { return state_->world == nullptr || state_->world->reporting(); }
+bool LessonCore::is_parent() const { return state_->world == nullptr || state_->world->is_parent(); }
 
-void LessonCore::require(const std::function<void(const Seat&)>& plan) {
-  guarded([&] { plan(seat()); });
+void LessonCore::require(const std::function<void(const RankInfo&)>& plan) {
+  guarded([&] { plan(rank_info()); });
 }
 
 void LessonCore::print(const std::string& line) {
@@ -225,7 +225,7 @@ void LessonCore::start() {
 
 void LessonCore::say(const std::string& text) {
   start();
-  if (reporting() && options_.verbose > 0) print(text);
+  if (is_parent() && options_.verbose > 0) print(text);
 }
 
 void LessonCore::plan(const std::string& text) {
@@ -273,7 +273,7 @@ StepReports LessonCore::run_on_ranks(const std::string& title, const std::functi
 void LessonCore::run_step(const std::string& title, const std::function<void(Rank&)>& body) {
   auto reports = run_on_ranks(title, body, options_.recording());
   ++state_->steps;
-  if (!reporting()) return;
+  if (!is_parent()) return;
   if (state_->recording != nullptr) state_->recording->step(title, reports);
   if (options_.verbose == 0) return;
   print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
@@ -286,7 +286,7 @@ void LessonCore::run_step(const std::string& title, const std::function<void(Ran
 void LessonCore::run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body) {
   const bool recorded = options_.recording() && state_->quiet_steps++ < kRecordedQuietSteps;
   auto reports = run_on_ranks(title, body, recorded);
-  if (!recorded || !reporting()) return;
+  if (!recorded || !is_parent()) return;
   for (PhaseRecords& phase : phases_of(title, std::move(reports))) {
     if (state_->recording != nullptr) state_->recording->step(phase.title, phase.reports);
     if (options_.recorded) state_->phases_told += phase_text(options_.grid, std::move(phase));
@@ -322,7 +322,7 @@ void LessonCore::over_link(const LinkSpeed& link) {
 }
 
 void LessonCore::in_parent(const std::function<void()>& work) {
-  if (reporting()) guarded(work);
+  if (is_parent()) guarded(work);
 }
 
 void LessonCore::stop_when_asked() {
@@ -340,7 +340,7 @@ bool LessonCore::stops() const {
 
 int LessonCore::interrupted(const std::string& text) {
   start();
-  if (!reporting()) {
+  if (!is_parent()) {
     state_->world.reset();
     return 3;
   }
@@ -357,7 +357,7 @@ int LessonCore::answer(const std::string& text) {
   start();
   program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0);
   const bool ok = state_->failed_checks == 0 && !program_has_failed;
-  if (!reporting()) {
+  if (!is_parent()) {
     state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
   }

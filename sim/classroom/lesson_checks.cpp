@@ -35,7 +35,7 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
 Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
   auto collected = run_collect(held);
   Comparison comparison;
-  if (!reporting()) return comparison;
+  if (!is_parent()) return comparison;
   const auto in_words =
       [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
         for (NamedMatrix& matrix : matrices)
@@ -45,7 +45,7 @@ Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, 
   guarded([&] {
     for (std::size_t rank = 0; rank < collected.size(); ++rank)
       compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
-              in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
+              in_words(expected(options_.rank_info(static_cast<int>(rank)))), comparison);
   });
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
@@ -71,14 +71,14 @@ void LessonCore::print_comparison(const std::string& what, const Comparison& com
 
 void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
   const Comparison comparison = compare_ranks(what, held, expected);
-  if (!reporting()) return;
+  if (!is_parent()) return;
   if (!comparison.equal()) ++state_->failed_checks;
   print_comparison(what, comparison);
 }
 
 void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
   const Comparison comparison = compare_ranks(what, held, expected);
-  if (!reporting()) return;
+  if (!is_parent()) return;
   Comparison& all = state_->quiet_comparison;
   ++state_->quiet_checks;
   all.elements += comparison.elements;
@@ -92,7 +92,7 @@ void LessonCore::run_quiet_check(const std::string& what, const Held& held, cons
 
 void LessonCore::sum_up_checks(const std::string& what) {
   start();
-  if (!reporting()) return;
+  if (!is_parent()) return;
   const Comparison& all = state_->quiet_comparison;
   if (state_->quiet_checks == 0) {
     ++state_->failed_checks;
@@ -113,7 +113,7 @@ void LessonCore::sum_up_checks(const std::string& what) {
 
 void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {
   start();
-  if (!reporting()) return;
+  if (!is_parent()) return;
   const std::string difference = first_difference(read, expected);
   const bool equal = difference.empty() && !expected.empty();
   if (!equal) ++state_->failed_checks;
@@ -132,7 +132,7 @@ void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read
       print("        " + line);
 }
 
-void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
+void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict) {
   start();
   std::vector<RankCost> costs;
   guarded([&] {
@@ -153,13 +153,13 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
     });
     for_each<Counted>(reports, [&](int rank, const Counted& counted) {
       costs.push_back(counted.cost);
-      const Prediction prediction = predict(options_.seat(rank));
+      const Prediction prediction = predict(options_.rank_info(rank));
       costs.back().predicted = prediction.ledger;
       costs.back().predicted_peak = prediction.peak_elements;
       state_->peak_kilobytes = std::max(state_->peak_kilobytes, counted.kilobytes);
     });
   });
-  if (!reporting()) return;
+  if (!is_parent()) return;
   const CostTable table =
       cost_table(costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "");
   if (options_.verbose > 0 || !table.equal)
@@ -168,12 +168,12 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
 }
 
 bool LessonCore::all_equal() const {
-  if (!reporting()) throw std::logic_error("a rank asked how the checks went, which only the parent knows");
+  if (!is_parent()) throw std::logic_error("a rank asked how the checks went, which only the parent knows");
   return state_->failed_checks == 0;
 }
 
 void LessonCore::timings() {
-  if (!reporting() || options_.verbose == 0) return;
+  if (!is_parent() || options_.verbose == 0) return;
   print_error_line(fmt::format("{}: measured on this machine, seconds per rank", info_.name));
   print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
   for (const std::string& phase : state_->phases) {

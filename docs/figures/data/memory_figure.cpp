@@ -21,7 +21,7 @@ std::vector<RankMemory> toy_memory(const Grid& grid) {
   std::vector<RankMemory> shown;
   for (int rank = 0; rank < grid.size(); ++rank) {
     std::vector<RankMemory> ways;
-    for (const auto& way : lesson_14::kWays) ways.push_back(lesson_14::planned(options.seat(rank), way));
+    for (const auto& way : lesson_14::kWays) ways.push_back(lesson_14::planned(options.rank_info(rank), way));
     if (shown.empty() || ways.back().most() > shown.back().most()) shown = ways;
   }
   return shown;

@@ -41,10 +41,10 @@ RankMemory made_up(Index moments) {
   return memory;
 }
 
-Seat seat_of(const Grid& grid, int rank) {
+RankInfo seat_of(const Grid& grid, int rank) {
   Options options;
   options.grid = grid;
-  return options.seat(rank);
+  return options.rank_info(rank);
 }
 
 RankMemory planned_of(const Way& way, const Grid& grid, int rank, int capacity) {

@@ -18,10 +18,10 @@ Pretraining small_run(int steps, const std::string& decay = "matrices") {
   request.decay = decay;
   request.small = true;
   request.steps = steps;
-  Seat seat;
-  seat.seed = 1;
-  seat.products = Products::chain;
-  return requested_pretraining(request, seat);
+  RankInfo rank;
+  rank.seed = 1;
+  rank.products = Products::chain;
+  return requested_pretraining(request, rank);
 }
 
 }  // namespace
