@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
@@ -77,11 +76,6 @@ std::string where_it_goes(const std::vector<Term>& terms, std::string (*amount)(
                         percent_text(term->amount / all));
   }
   return rest > 0 ? text + fmt::format(", all else {}", amount(rest)) : text;
-}
-
-void append_text(std::vector<std::string>& lines, const std::string& text) {
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
 }
 
 // What was read outside of where it was measured, and which terms depend on it.
@@ -176,12 +170,10 @@ std::vector<std::string> explanation_text(const StepQuestion& question, const St
                                       count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
                                       question.software.name, text(question.layout)),
                           0, 2));
-  lines.push_back("");
-  lines.push_back("time of a step");
-  append_text(lines, explain(prediction.seconds, "s"));
-  lines.push_back("");
-  lines.push_back("memory of the fullest stage, at its peak");
-  append_text(lines, explain(prediction.bytes, "B"));
+  append(lines, {"", "time of a step"});
+  append(lines, explain(prediction.seconds, "s"));
+  append(lines, {"", "memory of the fullest stage, at its peak"});
+  append(lines, explain(prediction.bytes, "B"));
   lines.push_back("");
   lines.push_back(
       fmt::format("{:.0f} tokens per second and GPU; {:.2f} GiB of {:.1f}: it {}",

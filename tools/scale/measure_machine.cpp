@@ -39,13 +39,6 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-// The value below which this share of them lies.
-double quantile(std::vector<double> values, double share) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
 // The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many, so rank
 // 0 decides, and the others are told by an all-gather between two batches.
 std::vector<double> timed_batches(Communicator& group, double seconds, double (*clock)(),

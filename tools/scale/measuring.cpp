@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
@@ -41,6 +42,12 @@ std::vector<double> numbers_of(const std::string& line) {
   std::istringstream words(line);
   for (std::string word; words >> word;) numbers.push_back(std::strtod(word.c_str(), nullptr));
   return numbers;
+}
+
+double quantile(std::vector<double> values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
 
 double seconds_now() {

@@ -18,6 +18,9 @@ std::string line_of(const std::vector<double>& numbers);
 std::vector<double> numbers_of(const std::string& line);
 /// @}
 
+/// The value below which this share of them lies; 0.5: the median, of an even number the upper one in the middle.
+double quantile(std::vector<double> values, double share);
+
 /// Seconds on a clock that all ranks of a machine share.
 double seconds_now();
 /// Seconds that a processor has worked for the calling thread, whoever else it worked for in between.

@@ -1,6 +1,7 @@
 #include "tools/scale/published_steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -125,8 +126,7 @@ std::string table_of(const char* heading, const char* source, const std::vector<
     if (std::abs(row.error()) > 0.1 && !row.miss.empty() && !said) notes.push_back(note);
   }
   std::string text = table.text();
-  for (const std::string& note : notes)
-    for (const std::string& line : paragraph(note, 0, 2)) text += "\n" + line;
+  for (const std::string& note : notes) text += fmt::format("\n{}", fmt::join(paragraph(note, 0, 2), "\n"));
   return text;
 }
 

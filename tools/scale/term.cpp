@@ -169,17 +169,17 @@ bool any_extrapolated(const std::vector<Term>& terms) {
   return std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.extrapolated(); });
 }
 
-std::string explain(const std::vector<Term>& terms, const char* unit) {
+std::vector<std::string> explain(const std::vector<Term>& terms, const char* unit) {
   const double all = total(terms);
-  std::string text;
+  std::vector<std::string> lines;
   for (const Term& term : terms) {
-    text += fmt::format("{}  {}{}\n", pad_right(term.name(), 44), pad_left(with_prefix(term.amount, unit), 12),
-                        all > 0 ? pad_left(percent_text(term.amount / all), 10) : "");
-    for (const std::string& line : paragraph(fmt::format("= {}", term.formula), 4, 6)) text += line + "\n";
-    for (const TermInput& input : term.inputs)
-      for (const std::string& line : paragraph(input_text(input), 6, 8)) text += line + "\n";
+    lines.push_back(fmt::format("{}  {}{}", pad_right(term.name(), 44), pad_left(with_prefix(term.amount, unit), 12),
+                                all > 0 ? pad_left(percent_text(term.amount / all), 10) : ""));
+    append(lines, paragraph(fmt::format("= {}", term.formula), 4, 6));
+    for (const TermInput& input : term.inputs) append(lines, paragraph(input_text(input), 6, 8));
   }
-  return text + fmt::format("{}  {}\n", pad_right("all", 44), pad_left(with_prefix(all, unit), 12));
+  lines.push_back(fmt::format("{}  {}", pad_right("all", 44), pad_left(with_prefix(all, unit), 12)));
+  return lines;
 }
 
 }  // namespace muonwalk::sim

@@ -110,7 +110,7 @@ std::string amount_text(double number, const std::string& unit);
 
 /// Terms as lines of at most 100 columns: amount, share of the whole, formula, every input with its unit and source,
 /// and, where one lies outside of what was measured, the nearest measured point. `unit` is "s" or "B".
-std::string explain(const std::vector<Term>& terms, const char* unit);
+std::vector<std::string> explain(const std::vector<Term>& terms, const char* unit);
 
 /// A number that knows how it came about. A formula is written once, as a template over its numbers: with double it is
 /// fast enough for a search over many layouts, with Formula it explains itself.

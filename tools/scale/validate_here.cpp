@@ -1,6 +1,7 @@
 #include "tools/scale/validate_here.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -141,18 +142,6 @@ void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, cons
   }
 }
 
-std::string joined_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 void require_sensible(const HereSettings& settings) {
   for (const int ranks : settings.ranks)
     if (ranks < 2 || ranks > kMostRanks || ranks % 2 != 0)
@@ -194,10 +183,11 @@ std::string here_table(const std::vector<StepHere>& steps) {
                1e3 * step.measured_seconds, fmt::format("{:+.0f} %", 100 * step.error()), 100 * step.processor_share,
                number_text(step.counted_bytes) + (step.bytes_equal() ? " ✔" : " ✘")});
     if (!step.bytes_equal())
-      differences +=
-          joined_lines(paragraph(fmt::format("{} on {}: {} bytes were predicted; {}", step.what, step.grid.text(),
-                                             number_text(step.predicted_bytes), step.difference),
-                                 0, 2));
+      differences += fmt::format(
+          "{}\n", fmt::join(paragraph(fmt::format("{} on {}: {} bytes were predicted; {}", step.what, step.grid.text(),
+                                                  number_text(step.predicted_bytes), step.difference),
+                                      0, 2),
+                            "\n"));
     errors.push_back(std::abs(step.error()));
     if (step.processor_share > kUndisturbed) undisturbed.push_back(errors.back());
     marked = marked || step.extrapolated;
@@ -206,11 +196,11 @@ std::string here_table(const std::vector<StepHere>& steps) {
   if (differences.empty()) text += "✔ as many bytes as were predicted, line by line of every rank's ledger\n";
   if (marked) text += "* a figure in it lies outside of what was measured\n";
   if (errors.empty()) return text;
-  text += fmt::format("median error of the times: {}\n", percent_text(median(errors)));
+  text += fmt::format("median error of the times: {}\n", percent_text(quantile(errors, 0.5)));
   if (!undisturbed.empty() && undisturbed.size() < errors.size())
     text += fmt::format("of the {} whose ranks had more than {} of the cores: {}\n",
                         count_text(static_cast<std::int64_t>(undisturbed.size()), "step"), percent_text(kUndisturbed),
-                        percent_text(median(undisturbed)));
+                        percent_text(quantile(undisturbed, 0.5)));
   return text;
 }
 

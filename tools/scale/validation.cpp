@@ -1,6 +1,7 @@
 #include "tools/scale/validation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -286,11 +287,12 @@ std::string held_out_table(const PublishedRuns& runs, const TrainingSoftware& so
 std::string constant_lines() {
   std::string text = "Fitted, and valid for all models, layouts and numbers of nodes:\n";
   for (const FittedConstant& each : fitted_constants())
-    for (const std::string& line :
-         paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
-                               each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit), each.meaning),
-                   2, 4))
-      text += line + "\n";
+    text += fmt::format(
+        "{}\n", fmt::join(paragraph(fmt::format("{} = {:.4g}{}: {}", each.name, each.value,
+                                                each.unit == std::string("1") ? "" : fmt::format(" {}", each.unit),
+                                                each.meaning),
+                                    2, 4),
+                          "\n"));
   return text;
 }
 
@@ -306,7 +308,7 @@ std::string remark_lines() {
         "spare. The target for fits leaves those out, the table below it does not.",
         "A run whose flag is stall is left out, except for fits. Where memory is nearly full, a stall is the "
         "allocator's work; the others have no explanation."})
-    for (const std::string& line : paragraph(remark, 0, 2)) text += line + "\n";
+    text += fmt::format("{}\n", fmt::join(paragraph(remark, 0, 2), "\n"));
   return text;
 }
 

@@ -40,7 +40,7 @@ double seconds_of(const MuonCost& cost, TermId id) {
   return seconds;
 }
 
-MuonSetup way_of(const Strategy& strategy, Precision precision = Precision::bf16) {
+MuonSetup setup_of(const Strategy& strategy, Precision precision = Precision::bf16) {
   MuonSetup setup;
   setup.strategy = strategy;
   setup.precision = precision;
@@ -55,20 +55,20 @@ std::vector<Parameter> pair_of_matrices() { return {{"a", {8, 8}, SplitDim::rows
 TEST_CASE("muon_cost: by hand, two matrices on dp 2 × tp 2") {
   const double one = newton_schulz_flops(8, 8);
   // (d): an owner each, who gathers the other half of its slice of it: 32 elements in bf16.
-  const MuonCost by_work = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(owner_by_work()), plain_cluster());
+  const MuonCost by_work = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(owner_by_work()), plain_cluster());
   CHECK(by_work.flops == one);
   CHECK(seconds_of(by_work, TermId::newton_schulz) == near(one / 1e9));
   CHECK(seconds_of(by_work, TermId::tp_gather) == near(64));
   CHECK(by_work.bytes_sent == near(64));
   // (f): the same in float32.
-  const MuonCost unrounded = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(tp_duplicated()), plain_cluster());
+  const MuonCost unrounded = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(tp_duplicated()), plain_cluster());
   CHECK(seconds_of(unrounded, TermId::tp_gather) == near(128));
   // (a): one bucket of 64 elements, a rank gathers the other 32 of them. It owns one matrix whole, and works on that.
-  const MuonCost everything = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(gather_everything()), plain_cluster());
+  const MuonCost everything = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(gather_everything()), plain_cluster());
   CHECK(seconds_of(everything, TermId::dp_gather) == near(64));
   CHECK(everything.flops == one);
   // (e): each owns and works on one of them, so nothing has to travel.
-  const MuonCost workers = muon_cost(pair_of_matrices(), 2, 2, 2, 0, way_of(all_to_all()), plain_cluster());
+  const MuonCost workers = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(all_to_all()), plain_cluster());
   CHECK(seconds_of(workers, TermId::to_workers) == 0);
   CHECK(seconds_of(workers, TermId::tp_gather) == near(64));
 }
@@ -76,19 +76,19 @@ TEST_CASE("muon_cost: by hand, two matrices on dp 2 × tp 2") {
 TEST_CASE("muon_cost: by hand, one matrix on dp 2: who has nothing to do does not count, and whoever is cut travels") {
   const std::vector<Parameter> one = {{"a", {8, 8}, SplitDim::rows}};
   const double flops = newton_schulz_flops(8, 8);
-  const MuonCost owner = muon_cost(one, 2, 1, 1, 0, way_of(owner_in_turn()), plain_cluster());
+  const MuonCost owner = muon_cost(one, 2, 1, 1, 0, setup_of(owner_in_turn()), plain_cluster());
   CHECK(owner.flops == flops);
   CHECK(owner.bytes_sent == 0);
   // (b) sends halves to each other; (e) one half there, and the result back: 32 elements in bf16, twice.
-  const MuonCost cut = muon_cost(one, 2, 1, 1, 0, way_of(boundary_matrices()), plain_cluster());
+  const MuonCost cut = muon_cost(one, 2, 1, 1, 0, setup_of(boundary_matrices()), plain_cluster());
   CHECK(seconds_of(cut, TermId::dp_gather) == near(64));
-  const MuonCost worker = muon_cost(one, 2, 1, 1, 0, way_of(all_to_all()), plain_cluster());
+  const MuonCost worker = muon_cost(one, 2, 1, 1, 0, setup_of(all_to_all()), plain_cluster());
   CHECK(seconds_of(worker, TermId::to_workers) == near(2 * 64));
 }
 
 TEST_CASE("muon_cost: a latency is paid for each call, overlap hides what it can, and hides nothing of one bucket") {
   const std::vector<Parameter> matrices = pair_of_matrices();
-  const MuonSetup setup = way_of(gather_everything());
+  const MuonSetup setup = setup_of(gather_everything());
   const MuonCost free = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster());
   const MuonCost slow = muon_cost(matrices, 2, 1, 1, 64, setup, plain_cluster(10));
   // Two buckets, and one message in each gather.
@@ -117,7 +117,7 @@ TEST_CASE("muon_cost: random layouts: FLOPs of the busiest rank are those of the
       const Layout layout = lay_out(strategy, c);
       if (!takes(strategy, layout, c.settings)) continue;
       if (strategy.letter == 'g' || strategy.letter == 'h') continue;  // whose pieces have FLOPs of their own
-      MuonSetup setup = way_of(strategy, c.settings.newton_schulz.precision);
+      MuonSetup setup = setup_of(strategy, c.settings.newton_schulz.precision);
       setup.ns_steps = c.settings.newton_schulz.steps;
       const MuonCost cost = muon_cost(c.parameters, c.grid.dp(), c.grid.tp(), c.grid.tp(), c.options.bucket_capacity,
                                       setup, plain_cluster());
@@ -152,7 +152,7 @@ TEST_CASE("stage_matrices: all stages together have the model's matrices, expert
 TEST_CASE("muon_cost of a model: experts are stepped among those that share them") {
   const ModelShape& qwen = model_shape("qwen3-30b");
   const Cluster cluster = plain_cluster();
-  const MuonSetup setup = way_of(owner_by_work());
+  const MuonSetup setup = setup_of(owner_by_work());
   const StageMatrices stage = stage_matrices(qwen, 4, 8);
   const MuonCost both = muon_cost(qwen, 16, 1, 4, 8, setup, cluster);
   const MuonCost dense = muon_cost(stage.dense, 16, 1, 1, megatron_bucket(16), setup, cluster);

@@ -26,24 +26,11 @@ using namespace muonwalk::sim;
 
 namespace {
 
-double amount(const std::vector<Term>& terms, const std::string& name) {
+double amount(const std::vector<Term>& terms, TermId id) {
   for (const Term& term : terms)
-    if (name == term.name()) return term.amount;
-  FAIL("no term is called " << name);
+    if (term.id == id) return term.amount;
+  FAIL("there is no such term");
   return 0;
-}
-
-double sum(const std::vector<Term>& terms) {
-  double all = 0;
-  for (const Term& term : terms) all += term.amount;
-  return all;
-}
-
-bool extrapolated(const std::vector<Term>& terms) {
-  for (const Term& term : terms)
-    for (const TermInput& input : term.inputs)
-      if (input.extrapolated) return true;
-  return false;
 }
 
 std::vector<PlanKind> muon_plans(const Layout& layout) {
@@ -88,25 +75,25 @@ TEST_CASE("the time of a small plan is the sum by hand") {
 
   // Two ranks on two cores take as long as one of them.
   const std::vector<Term> terms = plan_time({{small_plan(0), {0, 1}}}, machine, {});
-  CHECK(sum(terms) == near(one.seconds()));
-  CHECK(amount(terms, "the slowest rank") == near(0));
-  CHECK(amount(terms, "messages") == near(20e-6));
-  CHECK_FALSE(extrapolated(terms));
+  CHECK(total(terms) == near(one.seconds()));
+  CHECK(amount(terms, TermId::slowest_rank) == near(0));
+  CHECK(amount(terms, TermId::machine_messages) == near(20e-6));
+  CHECK_FALSE(any_extrapolated(terms));
 
   // Where one of them does nothing, the other one does not get faster.
   Plan idle = small_plan(1);
   idle.operations.clear();
   const std::vector<Term> uneven = plan_time({{small_plan(0), {0}}, {idle, {1}}}, machine, {});
-  CHECK(sum(uneven) == near(one.seconds()));
-  CHECK(amount(uneven, "the slowest rank") == near(one.seconds() / 2));
+  CHECK(total(uneven) == near(one.seconds()));
+  CHECK(amount(uneven, TermId::slowest_rank) == near(one.seconds() / 2));
 
   // One rank alone has one core, and sends nothing.
   Plan alone{Grid(), Grid().place(0), {}};
   alone.work(phases::orthogonalize, {8, 8}, flops);
   const std::vector<Term> one_core = plan_time({{alone, {0}}}, machine, {});
-  CHECK(amount(one_core, "products") == near(flops / rate));
-  CHECK(amount(one_core, "the slowest rank") == 0);
-  CHECK_FALSE(extrapolated(one_core));
+  CHECK(amount(one_core, TermId::machine_products) == near(flops / rate));
+  CHECK(amount(one_core, TermId::slowest_rank) == 0);
+  CHECK_FALSE(any_extrapolated(one_core));
 
   // Three messages to three others.
   const Grid four = Grid().dp(4);
@@ -142,12 +129,12 @@ TEST_CASE("on random layouts all ranks share the cores, and no step is shorter t
       CHECK(one.flops == near(flops(plan, phases::orthogonalize)));
     }
     const std::vector<Term> terms = plan_time(muon_plans(layout), machine, {});
-    CHECK(sum(terms) == near(std::max(all / std::min(2, ranks), slowest)));
+    CHECK(total(terms) == near(std::max(all / std::min(2, ranks), slowest)));
     for (const Term& term : terms) CHECK(term.amount >= 0);
     CHECK(terms[0].inputs[0].value == near(flops_of_all));
     CHECK(terms[2].inputs[0].value == near(bytes));
     // 2 and 8 ranks were measured; where nothing is sent, nobody cares.
-    if (ranks > 8) CHECK(extrapolated(terms));
+    if (ranks > 8) CHECK(any_extrapolated(terms));
   }
 }
 
@@ -244,7 +231,7 @@ TEST_CASE("a machine that was measured, however hastily, goes through its file b
   write_text(folder.file("here.json"), machine_costs_json(machine));
   CHECK(machine_costs_json(read_machine_costs(folder.file("here.json"))) == machine_costs_json(machine));
   CHECK(cluster_of(folder.file("here.json")).accelerator.flops_per_second > 0);
-  CHECK(std::isfinite(sum(plan_time({{small_plan(0), {0, 1}}}, machine, {}))));
+  CHECK(std::isfinite(total(plan_time({{small_plan(0), {0, 1}}}, machine, {}))));
 }
 
 TEST_CASE("the virtual machine that is on record: its messages cost more the longer they are") {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "tools/scale/training_time.hpp"
@@ -23,9 +22,9 @@ inline muonwalk::sim::TrainingLayout layout_of(int nodes, int dp, int tp, int pp
 }
 
 /// The amount of a term; 0 where there is none.
-inline double amount(const std::vector<muonwalk::sim::Term>& terms, std::string_view name) {
+inline double amount(const std::vector<muonwalk::sim::Term>& terms, muonwalk::sim::TermId id) {
   double sum = 0;
   for (const muonwalk::sim::Term& term : terms)
-    if (term.name() == name) sum += term.amount;
+    if (term.id == id) sum += term.amount;
   return sum;
 }

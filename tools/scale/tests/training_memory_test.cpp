@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <random>
-#include <string_view>
 
 #include "tests/near.hpp"
 #include "tools/scale/stage_filling.hpp"
@@ -27,14 +26,14 @@ constexpr double kTokens = 4096, kVocabulary = 131072;
 TEST_CASE("stage_bytes: 1B with DP alone, every term by hand") {
   const std::vector<Term> terms = bytes_of("1B", layout_of(1, 8, 1, 1, 1, 2, 16), 0);
   const double held = 16 * (4.0 * 2048 * 2048 + 3.0 * 2048 * 8192) + kVocabulary * 2048;
-  CHECK(amount(terms, "weights, bf16") == held * 2);
-  CHECK(amount(terms, "gradients, fp32") == held * 4);
-  CHECK(amount(terms, "gradients as they come, bf16") == held * 2);
-  CHECK(amount(terms, "weights, fp32") == held * 4 / 8);
-  CHECK(amount(terms, "AdamW's two moments") == held * 8 / 8);
-  CHECK(amount(terms, "activations") == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
-  CHECK(amount(terms, "logits") == 2 * kTokens * kVocabulary * 14);
-  CHECK(amount(terms, "the layer that is worked on") == 2 * kTokens * 8 * 2048);
+  CHECK(amount(terms, TermId::weights) == held * 2);
+  CHECK(amount(terms, TermId::gradients) == held * 4);
+  CHECK(amount(terms, TermId::fresh_gradients) == held * 2);
+  CHECK(amount(terms, TermId::master_weights) == held * 4 / 8);
+  CHECK(amount(terms, TermId::two_moments) == held * 8 / 8);
+  CHECK(amount(terms, TermId::activations) == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
+  CHECK(amount(terms, TermId::logits) == 2 * kTokens * kVocabulary * 14);
+  CHECK(amount(terms, TermId::working_layer) == 2 * kTokens * 8 * 2048);
   CHECK(terms.size() == 8);
 }
 
@@ -42,25 +41,25 @@ TEST_CASE("stage_bytes: stages of a pipeline hold min(m, pp − stage) micro-bat
   // 1B in eight stages: E3 3 2 3 2 3 H CX.
   const TrainingLayout layout = layout_of(1, 1, 1, 8, 0, 1, 256);
   const double layer = kTokens * (20.0 * 2048 + 8.0 * 8192), logits = kTokens * kVocabulary;
-  CHECK(amount(bytes_of("1B", layout, 0), "activations") == 3 * 8 * layer);
-  CHECK(amount(bytes_of("1B", layout, 2), "activations") == 2 * 6 * layer);
-  CHECK(amount(bytes_of("1B", layout, 5), "logits") == 0);
-  CHECK(amount(bytes_of("1B", layout, 6), "logits") == logits * (2 * 2 + 2));
-  CHECK(amount(bytes_of("1B", layout, 7), "logits") == logits * (12 + 2));
+  CHECK(amount(bytes_of("1B", layout, 0), TermId::activations) == 3 * 8 * layer);
+  CHECK(amount(bytes_of("1B", layout, 2), TermId::activations) == 2 * 6 * layer);
+  CHECK(amount(bytes_of("1B", layout, 5), TermId::logits) == 0);
+  CHECK(amount(bytes_of("1B", layout, 6), TermId::logits) == logits * (2 * 2 + 2));
+  CHECK(amount(bytes_of("1B", layout, 7), TermId::logits) == logits * (12 + 2));
   TrainingLayout few = layout;
   few.accumulation = 7;
-  CHECK(amount(bytes_of("1B", few, 0), "activations") == 3 * 7 * layer);
+  CHECK(amount(bytes_of("1B", few, 0), TermId::activations) == 3 * 7 * layer);
 }
 
 TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow path, and are not counted to fit") {
   const double gathered = 4.0 * 4096 * kTokens * (1 - 1.0 / 8);
-  CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), "inputs gathered from TP ranks") == 32 * gathered);
+  CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), TermId::gathered_inputs) == 32 * gathered);
   // Eleven stages' worth of 80B would say the same: 8B in four stages, 9 layers first, 4 in flight, half of them kept.
   const TrainingLayout slow = layout_of(4, 1, 8, 4, 0, 1, 256);
-  CHECK(amount(bytes_of("8B", slow, 0), "inputs gathered from TP ranks") == near(9 * 4 * 0.5 * gathered));
-  CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), "inputs gathered from TP ranks") > 0);
-  CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), "inputs gathered from TP ranks") == 0);
-  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), "inputs gathered from TP ranks") == 0);
+  CHECK(amount(bytes_of("8B", slow, 0), TermId::gathered_inputs) == near(9 * 4 * 0.5 * gathered));
+  CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), TermId::gathered_inputs) > 0);
+  CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), TermId::gathered_inputs) == 0);
+  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), TermId::gathered_inputs) == 0);
 }
 
 TEST_CASE("memory of any layout: the sums without terms are those of the terms, and ZeRO-1 saves what it should") {

@@ -182,33 +182,6 @@ class PageTest(DrawnPage, unittest.TestCase):
                 self.assertAlmostEqual(edge, expected, places=3, msg=f"after {name}")
             self.assertEqual(self.box("view").text, f"{ms_text(shown[0])} to {ms_text(shown[1])} ms of 4.01 ms")
 
-    def test_keys_zoom_and_choose_events(self):
-        self.open_summary(*self.ranks)
-        timeline = self.box("timeline")
-        span = 4.0125
-        for key, shown in (("+", (span / 4, 3 * span / 4)), ("]", (3 * span / 8, 7 * span / 8)),
-                           ("[", (span / 4, 3 * span / 4)), ("-", (0, span)), ("+", (span / 4, 3 * span / 4)),
-                           ("0", (0, span))):
-            timeline.send_keys(key)
-            for edge, expected in zip(self.view(), shown):
-                self.assertAlmostEqual(edge, expected, places=3, msg=f"after {key}")
-        # The first event; the one after it, below it the nearest of the next lanes, and back up.
-        for key, words in (("\ue014", NASTY),
-                           ("\ue014", "short · rank 0, computation · begins at 4.00 ms · takes 0.0125 ms"),
-                           ("\ue014", "short"), ("\ue015", "ncclDevKernel_AllReduce_Sum_f32_RING_LL · rank 0"),
-                           ("\ue015", "Memcpy DtoD"), ("\ue015", "Optimizer.step#Muon.step · rank 0"),
-                           ("\ue015", f"{NASTY} · rank 1"), ("\ue013", "Optimizer.step#Muon.step · rank 0")):
-            timeline.send_keys(key)
-            self.assertTrue(self.box("selected").text.startswith(words), self.box("selected").text)
-        self.assertEqual(self.tip()[0], "Optimizer.step#Muon.step")
-        # What is chosen comes into sight.
-        for key in "\ue013\ue013\ue013+++++":
-            timeline.send_keys(key)
-        self.assertIn(NASTY, self.box("selected").text)
-        timeline.send_keys("\ue014")
-        begin, end = self.view()
-        self.assertTrue(begin < 4.00625 < end, f"{begin} to {end}")
-
     def test_keys_go_across_to_the_nearest_event(self):
         trace = {"distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2}, "traceEvents": [
             *(kernel(name, begin, 100) for name, begin in (("a", 1000), ("b", 3000), ("c", 5000))),
@@ -289,16 +262,6 @@ class PageTest(DrawnPage, unittest.TestCase):
             document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === button];"""), [0, True])
         self.box("zoom-in").click()
         self.assertLess(self.view()[1], begin[1])
-
-    def test_dark_pages_are_dark(self):
-        self.open_summary(*self.ranks)
-        corner = ("const canvas = document.querySelector('#timeline canvas');"
-                  "return [...canvas.getContext('2d').getImageData(1, 1, 1, 1).data];")
-        self.assertEqual(self.script(corner), [255, 255, 255, 255])
-        set_media(self.browser, prefers_color_scheme="dark")
-        self.addCleanup(set_media, self.browser, prefers_color_scheme="light")
-        WebDriverWait(self.browser, 10).until(lambda _: self.script(corner) == [20, 23, 28, 255])
-        self.assertEqual(self.script("return getComputedStyle(document.body).backgroundColor;"), "rgb(20, 23, 28)")
 
     def test_two_runs_stand_below_each_other_on_one_time_scale(self):
         page = self.folder / "compared.html"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "tests/io/temporary_folder.hpp"
-#include "tools/trace/trace_page.hpp"
 #include "tools/trace/reader.hpp"
+#include "tools/trace/trace_page.hpp"
 
 namespace muonwalk::testing {
 
