@@ -157,7 +157,7 @@ std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {  // as
 }
 
 // One training step. A stand-in for forward and backward takes about the time that they would take. Then every phase of
-// \ref adamw_step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
+// \ref AdamW::step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
 // other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
 // `lost_gradient` lets rank 1 train without its own.
 void training_step(Rank& rank, Local& local) {
