@@ -158,7 +158,7 @@ std::vector<NamedMatrix> kept_elements(const RankInfo&, const Local& local) {  /
 }
 
 // One training step. A stand-in for forward and backward takes about the time that they would take. Then every phase of
-// \ref adamw_step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
+// \ref AdamW::step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
 // other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
 // `lost_gradient` lets rank 1 train without its own.
 void stand_in_for_model(const std::vector<NamedMatrix>& layers, Index tokens, int threads) {

@@ -1,5 +1,3 @@
-#include "src/io/safetensors.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -8,6 +6,7 @@
 
 #include "src/errors.hpp"
 #include "src/io/float16.hpp"
+#include "src/io/safetensors.hpp"
 #include "src/io/safetensors_format.hpp"
 #include "src/numerics/bfloat16.hpp"
 #include "src/text/names.hpp"

@@ -18,9 +18,9 @@ struct HeadCut {
   bool replicated =
       false;         ///< fewer heads of keys and values than sharers: all have the whole tensors, and use one head
   Index pieces = 0;  ///< leaves of sums over heads here
-  Index slots = 0;   ///< of gradients of keys and values: a multiple of pieces and of kv_heads
+  Index slots = 0;   ///< Slots for gradients of keys and values: a multiple of pieces and of kv_heads.
   Index width = 0;   ///< channels of a head
-  Index tokens = 0;  ///< of a sequence
+  Index tokens = 0;  ///< Tokens in a sequence.
 
   /// The slot that a query head reads, and the head of keys and values that a slot belongs to.
   /// @{

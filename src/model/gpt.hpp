@@ -12,32 +12,32 @@ namespace muonwalk {
 /// What a backward pass needs again of a layer.
 struct LayerSaved {
   Matrix x;                  ///< what came in, rows × width
-  Flat inverse_rms;          ///< of its first norm
+  Flat inverse_rms;          ///< 1 / the root mean square of each row of x.
   Matrix normed;             ///< what the attention saw
-  AttentionSaved attention;  ///< of the attention
+  AttentionSaved attention;  ///< What the attention's backward needs.
   Matrix middle;             ///< x and what the attention added to it
-  Flat middle_inverse_rms;   ///< of the second norm
+  Flat middle_inverse_rms;   ///< 1 / the root mean square of each row of the middle.
   Matrix middle_normed;      ///< what the feed-forward half saw
-  MlpSaved mlp;              ///< of it, or
-  ExpertsSaved experts;      ///< of its experts
+  MlpSaved mlp;              ///< What the feed-forward network's backward needs, or
+  ExpertsSaved experts;      ///< What its experts' backward needs.
 };
 
 /// What a backward pass needs again of a part of a model for one micro-batch: its activations.
 struct PartSaved {
-  std::vector<LayerSaved> layers;  ///< of the part
+  std::vector<LayerSaved> layers;  ///< The layers of the part.
   Matrix x;                        ///< what its last layer gave, on the last part
-  Flat inverse_rms;                ///< of its norm
+  Flat inverse_rms;                ///< 1 / the root mean square of each row of x.
   Matrix normed;                   ///< what the output layer saw
-  LossSaved loss;                  ///< of it
-  Flat losses;                     ///< of each row, on the last part: in natural units
+  LossSaved loss;                  ///< What the loss's backward needs.
+  Flat losses;                     ///< The loss of each row, on the last part: in natural units.
 };
 
 /// What does the work of a part on one rank.
 struct PartWorker {
-  const GptConfig& config;     ///< of the model
+  const GptConfig& config;     ///< The sizes of the model.
   const ModelPart& part;       ///< which layers
   const Sharers& sharers;      ///< who shares them
-  const RotaryAngles& angles;  ///< of the model's positions
+  const RotaryAngles& angles;  ///< Rotary angles of the model's positions.
 };
 
 /// The angles of a model.
@@ -57,7 +57,7 @@ Matrix part_backward(const PartWorker& worker, const PartTensors& tensors, const
 
 /// A leaf of a gradient, and of the loss: what one micro-batch gives.
 struct LeafOfStep {
-  std::vector<Matrix> gradients;  ///< of all tensors, in the order of gpt_parameters
+  std::vector<Matrix> gradients;  ///< Gradients of all tensors, in the order of gpt_parameters.
   float loss = 0;                 ///< the sum of its rows' losses, as a balanced tree
 };
 

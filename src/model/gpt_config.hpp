@@ -13,17 +13,17 @@ namespace muonwalk {
 /// Mixtral, with experts), so that other tools can read them.
 struct GptConfig {
   Index vocabulary = 256;     ///< tokens are bytes
-  Index width = 64;           ///< of a token's vector between layers
+  Index width = 64;           ///< The size of a token's vector between layers.
   Index layers = 2;           ///< each has an attention and a feed-forward half
-  Index heads = 4;            ///< of queries; width / heads is the width of a head
-  Index kv_heads = 2;         ///< of keys and values: heads / kv_heads query heads share one
+  Index heads = 4;            ///< Heads of queries; width / heads is the width of a head.
+  Index kv_heads = 2;         ///< Heads of keys and values: heads / kv_heads query heads share one.
   Index hidden = 128;         ///< channels inside of the feed-forward half
-  Index tokens = 32;          ///< in a sequence
+  Index tokens = 32;          ///< Tokens in a sequence.
   bool tied = false;          ///< the output layer is the embedding once more
   Index experts = 0;          ///< feed-forward halves that a router chooses from; 0: one, and no router
   Index chosen = 2;           ///< experts per token
   Index pieces = 4;           ///< how many leaves a sum over heads, hidden channels or vocabulary has, whatever tp is
-  float epsilon = 1e-5f;      ///< in the root of RMSNorm
+  float epsilon = 1e-5f;      ///< The ε in the root of RMSNorm.
   float rotary_base = 10000;  ///< the longest wavelength of a rotary position is about 2π times this
 
   /// Channels of one head.

@@ -8,7 +8,7 @@ namespace muonwalk {
 /// What a backward pass needs again of one feed-forward network, for the rows that it saw.
 struct MlpSaved {
   Matrix gate;    ///< rows × hidden here: x · gateᵀ
-  Matrix up;      ///< the same: x · upᵀ
+  Matrix up;      ///< rows × hidden here: x · upᵀ
   Matrix hidden;  ///< silu(gate) ∘ up
 };
 

@@ -18,7 +18,7 @@ struct LayerTensors {
   Matrix attention_norm;         ///< 1 × width
   Matrix query;                  ///< width/tp × width, head by head
   Matrix key;                    ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
-  Matrix value;                  ///< the same
+  Matrix value;                  ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
   Matrix output;                 ///< width × width/tp
   Matrix mlp_norm;               ///< 1 × width
   Matrix router;                 ///< experts × width; empty without experts
@@ -28,7 +28,7 @@ struct LayerTensors {
 /// The tensors of a part of a model, or their gradients, as one rank holds them.
 struct PartTensors {
   Matrix embedding;                  ///< vocabulary/tp × width; empty where the part has none
-  std::vector<LayerTensors> layers;  ///< of the part
+  std::vector<LayerTensors> layers;  ///< The layers of the part.
   Matrix norm;                       ///< 1 × width, of the last part
   Matrix output;                     ///< vocabulary/tp × width, of the last part; empty where the embedding serves
 };

@@ -8,7 +8,7 @@ namespace muonwalk {
 /// of a head is turned by position · base^(−2 i / head_width).
 struct RotaryAngles {
   Matrix cosine;  ///< tokens × head_width / 2
-  Matrix sine;    ///< the same
+  Matrix sine;    ///< tokens × head_width / 2
 };
 
 /// Those of positions 0 … tokens − 1.

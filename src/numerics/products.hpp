@@ -44,10 +44,10 @@ struct ViewOf {
   Element* data = nullptr;  ///< element (0, 0)
   Index rows = 0;
   Index cols = 0;  ///< how many of the matrix's columns are seen
-  Index row = 0;   ///< from one row to the next, at least cols
+  Index row = 0;   ///< The distance from one row to the next, at least cols.
 };
-using ConstMatrixView = ViewOf<const float>;  ///< to look at
-using MatrixView = ViewOf<float>;             ///< to write to
+using ConstMatrixView = ViewOf<const float>;  ///< A view to look at.
+using MatrixView = ViewOf<float>;             ///< A view to write to.
 
 /// Rows first_row, … and columns first_col, … of a matrix, so many of each.
 /// @{

@@ -18,7 +18,7 @@ struct AdamWSettings {
   float beta2 = 0.999f;       ///< decay of the second moment
   float epsilon = 1e-8f;      ///< added to √v, so that nothing is divided by 0
   float weight_decay = 0.1f;  ///< decoupled: weights are multiplied by 1 − lr · weight_decay
-  Epsilon epsilon_stands = Epsilon::on_uncorrected_root;  ///< in which of the two forms
+  Epsilon epsilon_stands = Epsilon::on_uncorrected_root;  ///< Which of the two forms of the formula it is.
   bool summed_gradients = false;  ///< what a step is handed, as in MuonSettings; only ZeRO-1 AdamW takes shards
 };
 
@@ -41,8 +41,8 @@ constexpr double kAdamWFlops = 13;
 /// What AdamW keeps of one flat array of parameters between steps.
 struct AdamWState {
   Flat weights;        ///< updated in place
-  Flat first_moment;   ///< as many elements as the weights, zeros before the first step
-  Flat second_moment;  ///< the same
+  Flat first_moment;   ///< A number for each weight, zeros before the first step.
+  Flat second_moment;  ///< A number for each weight, zeros before the first step.
 };
 
 /// The state before the first step: these weights and moments of zero.

@@ -6,32 +6,30 @@
 
 namespace muonwalk {
 
-AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights) {
-  return {std::move(weights), zero_buckets(layout), zero_buckets(layout)};
+void AdamW::start(const Layout& layout, const Place&, Buckets weights) {
+  state_ = {std::move(weights), zero_buckets(layout), zero_buckets(layout)};
 }
 
-void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
-                AdamWBuckets& state) {
-  require_own_gradients("adamw_step", settings.summed_gradients);
-  require_fitting("adamw_step", context,
-                  {{"weights", state.weights},
-                   {"first moments", state.first_moment},
-                   {"second moments", state.second_moment},
+void AdamW::step(const StepContext& context, const BucketsView& gradients) {
+  require_own_gradients("AdamW", settings_.summed_gradients);
+  require_fitting("AdamW", context,
+                  {{"weights", state_.weights},
+                   {"first moments", state_.first_moment},
+                   {"second moments", state_.second_moment},
                    {"gradients", gradients}});
-  ++state.steps;
-  for (std::size_t b = 0; b < gradients.size(); ++b) {
-    for (std::size_t k = 0; k < gradients[b].size(); ++k) {
-      context.begin(phases::all_reduce_gradients);
-      const Flat sum = context.dp.all_reduce(gradients[b][k]);
+  ++state_.steps;
+  for (const auto& [b, k] : context.layout.all_buckets()) {
+    context.begin(phases::all_reduce_gradients);
+    const Flat sum = context.dp.all_reduce(gradients[b][k]);
 
-      context.begin(phases::adamw);
-      adamw(state.weights[b][k].data(), sum.data(), state.first_moment[b][k].data(), state.second_moment[b][k].data(),
-            static_cast<Index>(sum.size()), state.steps, settings);
-    }
+    context.begin(phases::adamw);
+    adamw(state_.weights[b][k].data(), sum.data(), state_.first_moment[b][k].data(), state_.second_moment[b][k].data(),
+          static_cast<Index>(sum.size()), state_.steps, settings_);
   }
 }
 
-Plan adamw_plan(const Layout& layout, const Place& place) {
+Plan AdamW::plan(const Layout& layout, const Place& place) const {
+  require_own_gradients("the plan of AdamW", settings_.summed_gradients);
   Plan plan = plan_of_held(layout, place, {"weights", "gradients", "first moments", "second moments"}, {});
   for (const BucketNumber bucket : layout.all_buckets()) {
     const Index whole = layout.bucket(bucket).range.size();
@@ -44,20 +42,7 @@ Plan adamw_plan(const Layout& layout, const Place& place) {
   return plan;
 }
 
-void AdamW::start(const Layout& layout, const Place&, Buckets weights) {
-  state_ = initial_adamw_buckets(layout, std::move(weights));
-}
-
-Plan AdamW::plan(const Layout& layout, const Place& place) const {
-  require_own_gradients("the plan of AdamW", settings_.summed_gradients);
-  return adamw_plan(layout, place);
-}
-
-void AdamW::step(const StepContext& context, const BucketsView& gradients) {
-  adamw_step(context, settings_, gradients, state_);
-}
-
-Optimizer::Keeping AdamW::keeping() {
+Optimizer::StateTensors AdamW::state_tensors() {
   return {{{"first moments", &state_.first_moment, /*whole=*/true},
            {"second moments", &state_.second_moment, /*whole=*/true}},
           {&state_.steps}};

@@ -11,11 +11,8 @@ struct AdamWBuckets {
   Buckets weights;        ///< updated in place
   Buckets first_moment;   ///< zeros before the first step
   Buckets second_moment;  ///< zeros before the first step
-  int steps = 0;          ///< that were taken
+  int steps = 0;          ///< How many steps were taken.
 };
-
-/// The state before the first step: these weights (pack_buckets) and moments of zero.
-AdamWBuckets initial_adamw_buckets(const Layout& layout, Buckets weights);
 
 /// The phases of a step of data-parallel AdamW.
 namespace phases {
@@ -26,16 +23,9 @@ constexpr Phase adamw = "AdamW";
 /// @}
 }  // namespace phases
 
-/// One step of data-parallel AdamW, bucket by bucket: an all-reduce of this rank's own `gradients` (whole buckets; the
-/// sum over DP ranks is what counts), then AdamW on every element, which all DP ranks do alike. Throws
-/// std::invalid_argument where the settings say that gradients are summed already: there are no shards to hand it.
-void adamw_step(const StepContext& context, const AdamWSettings& settings, const BucketsView& gradients,
-                AdamWBuckets& state);
-
-/// What adamw_step does on the rank at `place`, as a list, from the layout alone; first what it holds as it begins.
-Plan adamw_plan(const Layout& layout, const Place& place);
-
-/// AdamW as an optimizer: adamw_step with the same settings in every step.
+/// Data-parallel AdamW, bucket by bucket: an all-reduce of the ranks' gradients, then AdamW on every element, which all
+/// DP ranks do alike. There are no shards to hand it, so gradients that are summed already are refused, in a step and
+/// in a plan, with std::invalid_argument.
 class AdamW : public Optimizer {
  public:
   /// Takes nothing yet.
@@ -51,10 +41,10 @@ class AdamW : public Optimizer {
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
-  AdamWSettings settings_;  ///< of the next step
-  AdamWBuckets state_;      ///< as it is after the last one
+  AdamWSettings settings_;  ///< The settings of the next step.
+  AdamWBuckets state_;      ///< The state after the last step.
 
-  Keeping keeping() override;
+  StateTensors state_tensors() override;
 
  private:
   float unscaled_lr_;  // as it was given

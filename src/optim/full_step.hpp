@@ -8,8 +8,8 @@ namespace muonwalk {
 
 /// What one rank keeps of Muon between steps.
 struct MuonState {
-  Buckets weights;   ///< its TP slices of all parameters, whole buckets, the same on every DP rank
-  Buckets momentum;  ///< its DP shards alone: what it owns of each bucket
+  Buckets weights;   ///< TP slices of all parameters, in whole buckets, the same on every DP rank.
+  Buckets momentum;  ///< DP shards: what the rank owns of each bucket.
 };
 
 /// The state before the first step: weights packed from full matrices (see pack_buckets) and zero momentum.
@@ -94,11 +94,11 @@ class Muon : public Optimizer {
   /// forks, and one that forks must have no threads.
   MuonSettings settings_of_reference() const;
 
-  MuonSettings settings_;  ///< of the next step
-  MuonState state_;        ///< as it is after the last one
-  int steps_ = 0;          ///< that were taken
+  MuonSettings settings_;  ///< The settings of the next step.
+  MuonState state_;        ///< The state after the last step.
+  int steps_ = 0;          ///< How many steps were taken.
 
-  Keeping keeping() override { return {{{"momentum", &state_.momentum}}, {&steps_}}; }
+  StateTensors state_tensors() override { return {{{"momentum", &state_.momentum}}, {&steps_}}; }
 
  private:
   float unscaled_lr_;  // as it was given

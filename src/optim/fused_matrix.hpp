@@ -13,7 +13,7 @@ namespace muonwalk {
 /// that share it.
 struct Piece {
   std::string name;         ///< "q", "k head 1", "up"
-  std::vector<Range> rows;  ///< of the whole matrix, in order
+  std::vector<Range> rows;  ///< Rows of the whole matrix, in order.
   /// How many rows it has.
   Index count() const;
 };
@@ -36,10 +36,11 @@ QkvSplit parse_qkv_split(const std::string& word);
 
 /// The rows of a fused QKV matrix. With fewer heads for k and v than for q it is grouped-query attention.
 struct AttentionRows {
-  Index heads = 1;           ///< of q
-  Index kv_heads = 1;        ///< of k, and of v
-  Index head_rows = 1;       ///< rows of one head
-  bool interleaved = false;  ///< for each head of k: its q heads, the k head, the v head (Megatron); else all q, k, v
+  Index heads = 1;      ///< Heads of q.
+  Index kv_heads = 1;   ///< Heads of k, and as many of v.
+  Index head_rows = 1;  ///< rows of one head
+  bool interleaved =
+      false;  ///< Each k head follows its q heads, and its v head it (Megatron); else all q, then all k, then all v.
   /// All of them.
   Index rows() const { return (heads + 2 * kv_heads) * head_rows; }
 };
@@ -62,8 +63,8 @@ void put_rows(const Matrix& rows, const Piece& piece, Matrix& whole);
 
 /// A range of elements of one piece, and how large the piece is.
 struct RangeOfPiece {
-  Range range;  ///< of the buffer
-  Shape shape;  ///< of the piece: its rows × all columns
+  Range range;  ///< Elements of the buffer.
+  Shape shape;  ///< The shape of the piece: its rows × all columns.
 };
 
 /// What of the range `owned` of a parameter, counted in the buffer, lies in which piece, in order. TP rank `tp_rank`'s

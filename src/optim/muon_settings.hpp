@@ -124,8 +124,8 @@ inline std::array<float, 3> update_factors(Shape full, const MuonSettings& setti
 struct NamedMatrix {
   std::string name;     ///< the parameter's
   Matrix matrix;        ///< all of it, or a piece
-  Index first_row = 0;  ///< where row 0 lies in the whole
-  Index first_col = 0;  ///< where column 0 lies in the whole
+  Index first_row = 0;  ///< The row of the whole in which row 0 lies.
+  Index first_col = 0;  ///< The column of the whole in which column 0 lies.
 };
 
 }  // namespace muonwalk

@@ -65,11 +65,11 @@ void check_saved(const SavedBuckets& saved, const char* name, const Buckets& own
 
 }  // namespace
 
-std::vector<Kept> Optimizer::keeps() const {
-  std::vector<Kept> all;
+std::vector<StateSize> Optimizer::state_sizes() const {
+  std::vector<StateSize> all;
   // It only says where things lie, so that asking for it changes nothing.
-  for (const Keeping::Item& item : const_cast<Optimizer*>(this)->keeping().items) {
-    const auto same = std::find_if(all.begin(), all.end(), [&item](const Kept& k) { return k.name == item.name; });
+  for (const StateTensors::Item& item : const_cast<Optimizer*>(this)->state_tensors().items) {
+    const auto same = std::find_if(all.begin(), all.end(), [&item](const StateSize& k) { return k.name == item.name; });
     if (same == all.end())
       all.push_back({item.name, element_count(*item.buckets)});
     else
@@ -83,8 +83,9 @@ SavedState Optimizer::save() const {
   saved.optimizer = name();
   const BucketsView whole = weights();
   for (std::size_t b = 0; b < whole.size(); ++b) saved.weights.push_back(whole[b]);
-  const Keeping own = const_cast<Optimizer*>(this)->keeping();  // as in keeps
-  for (const Keeping::Item& item : own.items) saved.kept.push_back({item.name, *item.buckets, item.whole, item.buffer});
+  const StateTensors own = const_cast<Optimizer*>(this)->state_tensors();  // as above
+  for (const StateTensors::Item& item : own.items)
+    saved.kept.push_back({item.name, *item.buckets, item.whole, item.buffer});
   if (!own.steps.empty()) saved.steps = *own.steps.front();
   return saved;
 }
@@ -99,7 +100,7 @@ void Optimizer::resume(const Layout& layout, const Place& place, SavedState save
         fmt::format("resume was given a state after {} steps; there are at least 0.", saved.steps));
   check_buckets("resume", layout, place, {"weights", saved.weights}, kResumeWith);
   start(layout, place, std::move(saved.weights));
-  const Keeping own = keeping();
+  const StateTensors own = state_tensors();
   if (saved.kept.size() != own.items.size())
     throw std::invalid_argument(fmt::format("resume was given {} things that are kept, but {} keeps {}; {}",
                                             saved.kept.size(), in_quotes(name()), own.items.size(), kResumeWith));
@@ -118,7 +119,7 @@ void Optimizer::scale_learning_rates(float) {
 
 Index Optimizer::kept_elements() const {
   Index elements = 0;
-  for (const Kept& kept : keeps()) elements += kept.elements;
+  for (const StateSize& kept : state_sizes()) elements += kept.elements;
   return elements;
 }
 

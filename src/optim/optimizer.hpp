@@ -22,8 +22,8 @@ using StepObserver = std::function<void(Phase phase, const DistMeta* parameter)>
 struct StepContext {
   const Layout& layout;           ///< who owns what
   Place place;                    ///< this rank's number and coordinates in the layout's grid
-  Communicator& dp;               ///< its data-parallel group
-  Communicator& tp;               ///< its tensor-parallel group
+  Communicator& dp;               ///< The rank's data-parallel group.
+  Communicator& tp;               ///< The rank's tensor-parallel group.
   StepObserver observer = {};     ///< may be empty
   RmsMonitor* monitor = nullptr;  ///< may be null; Muon tells it of new weights and updates
 
@@ -50,7 +50,7 @@ void require_fitting(const char* step, const StepContext& context, std::initiali
 void require_own_gradients(const char* step, bool summed);
 
 /// What an optimizer keeps on one rank from step to step, besides the weights.
-struct Kept {
+struct StateSize {
   std::string name;    ///< "momentum"
   Index elements = 0;  ///< how many, padding included
 };
@@ -71,7 +71,7 @@ struct SavedState {
   std::string optimizer;           ///< whose it is, Optimizer::name
   Buckets weights;                 ///< the rank's TP slices of all weights, whole buckets
   std::vector<SavedBuckets> kept;  ///< what it keeps besides them
-  int steps = 0;                   ///< that were taken
+  int steps = 0;                   ///< How many steps were taken.
 };
 
 /// The beginning of a step's plan: what the step is handed and what the rank keeps, whole buckets first, then shards.
@@ -106,7 +106,7 @@ class Optimizer {
   /// std::logic_error, a sentence, where an optimizer has no learning rate to scale.
   virtual void scale_learning_rates(float factor);
   /// What it keeps besides them; what is of the same name, added up.
-  std::vector<Kept> keeps() const;
+  std::vector<StateSize> state_sizes() const;
   /// The elements of all that.
   Index kept_elements() const;
   /// A copy of all that it has, to go on from later.
@@ -122,21 +122,21 @@ class Optimizer {
 
  protected:
   /// Where an optimizer keeps what, besides the weights.
-  struct Keeping {
+  struct StateTensors {
     /// Something that is kept.
     struct Item {
       const char* name;           ///< "momentum"
       Buckets* buckets;           ///< whose sizes do not change from step to step
-      bool whole = false;         ///< as SavedBuckets::whole
-      int buffer = kEveryBuffer;  ///< as SavedBuckets::buffer
+      bool whole = false;         ///< See SavedBuckets::whole.
+      int buffer = kEveryBuffer;  ///< See SavedBuckets::buffer.
     };
     std::vector<Item> items;  ///< always the same ones, in the same order
-    std::vector<int*> steps;  ///< where it counts the steps that were taken: once, or once for each of its parts
+    std::vector<int*> steps;  ///< The counters of the steps that were taken: one, or one for each of its parts.
   };
   /// All that save, resume and keeps have to know.
-  virtual Keeping keeping() = 0;
+  virtual StateTensors state_tensors() = 0;
   /// That of another one, for an optimizer that is made of several.
-  static Keeping keeping_of(Optimizer& part) { return part.keeping(); }
+  static StateTensors state_tensors_of(Optimizer& part) { return part.state_tensors(); }
 };
 
 }  // namespace muonwalk

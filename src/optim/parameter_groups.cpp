@@ -168,11 +168,11 @@ void GroupedOptimizer::scale_learning_rates(float factor) {
   for (const auto& each : optimizers_) each->scale_learning_rates(factor);
 }
 
-Optimizer::Keeping GroupedOptimizer::keeping() {
-  Keeping all;
+Optimizer::StateTensors GroupedOptimizer::state_tensors() {
+  StateTensors all;
   for (std::size_t b = 0; b < started_.size(); ++b) {
-    Keeping part = keeping_of(*optimizers_[started_[b]]);
-    for (Keeping::Item& item : part.items) item.buffer = static_cast<int>(b);
+    StateTensors part = state_tensors_of(*optimizers_[started_[b]]);
+    for (StateTensors::Item& item : part.items) item.buffer = static_cast<int>(b);
     all.items.insert(all.items.end(), part.items.begin(), part.items.end());
     all.steps.insert(all.steps.end(), part.steps.begin(), part.steps.end());
   }

@@ -16,7 +16,7 @@ namespace muonwalk {
 struct Claim {
   int dims = 0;                     ///< 2: matrices; 1: vectors and others (Parameter::dims); 0: both
   std::vector<std::string> names;   ///< whose name one of these patterns matches ("*embed*"); empty: of any name
-  std::vector<std::string> except;  ///< and none of these
+  std::vector<std::string> except;  ///< Patterns that no name of the group matches.
 
   /// Whether all of that is true of `whole`.
   bool holds(const Parameter& whole) const;
@@ -26,7 +26,7 @@ struct Claim {
 struct ParameterGroup {
   std::string name;                                  ///< "hidden matrices"
   Claim claim;                                       ///< what belongs to it
-  std::function<std::unique_ptr<Optimizer>()> make;  ///< its optimizer, as often as somebody needs one
+  std::function<std::unique_ptr<Optimizer>()> make;  ///< Makes its optimizer, as often as somebody needs one.
 };
 
 /// The same parameters, each with the number of the group that claims it (Parameter::group), so that a layout gives
@@ -68,7 +68,7 @@ class GroupedOptimizer : public Optimizer {
 
  protected:
   /// That of all groups, in the order of the buffers.
-  Keeping keeping() override;
+  StateTensors state_tensors() override;
 
  private:
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // [group]

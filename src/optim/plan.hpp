@@ -20,7 +20,7 @@ using Phase = std::string_view;
 struct Work {
   Phase phase;         ///< which one
   int parameter = -1;  ///< DistMeta::parameter of the matrix that it is about; −1: about a bucket
-  Shape shape;         ///< of what is worked on: a matrix, or a range of a bucket as one row
+  Shape shape;         ///< The shape of what is worked on: a matrix, or a range of a bucket as one row.
   double flops = 0;    ///< floating point operations; a multiply-add is two
 
   /// All members are equal.
@@ -33,8 +33,8 @@ struct Work {
 /// as a MemoryMeter counts it.
 struct Memory {
   Index elements = 0;                       ///< how many
-  std::string_view what;                    ///< of what: "momentum"; a text that lives as long as the program
-  ElementType type = ElementType::float32;  ///< of each, which says how many bytes they take
+  std::string_view what;                    ///< What they are: "momentum"; a text that lives as long as the program.
+  ElementType type = ElementType::float32;  ///< The type of each, which says how many bytes they take.
 
   /// Their bytes; below 0 where they are given back.
   Index bytes() const { return elements * element_size(type); }
@@ -51,9 +51,9 @@ using Operation = std::variant<Work, Call, Memory>;
 /// nobody has. It begins with what the step is handed and what the rank keeps; the rest is what the step does. Whatever
 /// is predicted of a step is a sum over this list.
 struct Plan {
-  Grid grid;                          ///< of all ranks
-  Place place;                        ///< of this one
-  std::vector<Operation> operations;  ///< in the order in which they happen
+  Grid grid;                          ///< The grid of all ranks.
+  Place place;                        ///< The rank whose plan it is.
+  std::vector<Operation> operations;  ///< All that it does, in the order in which it happens.
 
   /// Appends an operation; what is given back was taken before. In an all_to_all of a plan no rank has a piece for
   /// itself, so that its elements in are those that go to others, and those out come from them.
@@ -76,7 +76,7 @@ Traffic traffic_of(const Call& call, const Plan& plan);
 /// A call of a plan, the phase in which it is made, and what this rank sends and receives in it.
 struct PlannedCall {
   Phase phase;      ///< empty before the first one
-  Call call;        ///< as it is listed
+  Call call;        ///< The call, as the plan lists it.
   Traffic traffic;  ///< without headers
 };
 
@@ -103,7 +103,7 @@ Index count(const Plan& plan, Phase phase);
 
 /// Ranks that do the same: their plans differ at most in which matrices of the same shape they are about.
 struct PlanKind {
-  Plan plan;               ///< of the first of them
+  Plan plan;               ///< The plan of the first of them.
   std::vector<int> ranks;  ///< all of them, in order
 };
 

@@ -11,7 +11,7 @@ namespace muonwalk {
 struct PhaseMemory {
   std::string phase;   ///< "DP gather"
   int parameter = -1;  ///< DistMeta::parameter of the matrix that it is about; −1: about a bucket
-  Index held = 0;      ///< as the phase begins
+  Index held = 0;      ///< What is held as the phase begins.
   Index most = 0;      ///< at one time, until the next phase begins
 
   /// All members are equal.

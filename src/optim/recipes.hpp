@@ -10,9 +10,9 @@ namespace muonwalk {
 /// A Muon that is in use: the choices of one implementation, as data. The serial reference (serial_recipe.hpp) and the
 /// distributed step read the same settings, and have one loop each.
 struct Recipe {
-  std::string name;       ///< as --recipe takes it
-  std::string whose;      ///< where its order of operations was read
-  MuonSettings settings;  ///< with the usual learning rate, momentum and decay
+  std::string name;       ///< The word that --recipe takes.
+  std::string whose;      ///< The file in which its order of operations was read.
+  MuonSettings settings;  ///< Its choices, with the usual learning rate, momentum and decay.
 };
 
 /// The recipes: moonshot, kellerjordan, torch, emerging, dion.
@@ -34,8 +34,8 @@ const std::vector<RecipeLine>& recipe_lines();
 
 /// Coefficients of Newton–Schulz, a polynomial for each step.
 struct CoefficientSet {
-  std::string name;               ///< as --coefficients takes it
-  std::string whose;              ///< where they are from
+  std::string name;               ///< The word that --coefficients takes.
+  std::string whose;              ///< Who published them.
   std::vector<Quintic> quintics;  ///< one for each step; further steps repeat the last
 };
 

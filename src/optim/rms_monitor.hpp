@@ -9,8 +9,8 @@ namespace muonwalk {
 
 /// Root mean squares of one parameter.
 struct ParameterRms {
-  double weights = 0;  ///< of the weights after the step
-  double update = 0;   ///< of what the step took from them, decay not counted
+  double weights = 0;  ///< The root mean square of the weights after the step.
+  double update = 0;   ///< The root mean square of what the step took from them, decay not counted.
 };
 
 /// Watches the root mean square of weights and updates, parameter by parameter, at a price that a distributed run can

@@ -30,7 +30,7 @@ class SerialMuon : public SerialOptimizer {
   /// The step of one matrix, with the sum of its gradient's leaves: recipe_step.
   virtual void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name);
 
-  MuonSettings settings_;  ///< of the next step
+  MuonSettings settings_;  ///< The settings of the next step.
 
  private:
   float unscaled_lr_;  // as it was given

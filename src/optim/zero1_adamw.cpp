@@ -38,9 +38,9 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
   }
 }
 
-Optimizer::Keeping Zero1AdamW::keeping() {
-  Keeping own = AdamW::keeping();
-  for (Keeping::Item& item : own.items) item.whole = false;
+Optimizer::StateTensors Zero1AdamW::state_tensors() {
+  StateTensors own = AdamW::state_tensors();
+  for (StateTensors::Item& item : own.items) item.whole = false;
   return own;
 }
 

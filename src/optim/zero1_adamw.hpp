@@ -19,7 +19,7 @@ class Zero1AdamW : public AdamW {
 
  protected:
   /// The same moments, but shards of them.
-  Keeping keeping() override;
+  StateTensors state_tensors() override;
 };
 
 }  // namespace muonwalk

@@ -116,13 +116,6 @@ bool is_plain(char c) {
          std::string_view("-_./:=+,@%").find(c) != std::string_view::npos;
 }
 
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && static_cast<std::size_t>(end - text.c_str()) == text.size() &&
-         text.find_first_not_of("0123456789.eE+-") == std::string::npos;
-}
-
 }  // namespace
 
 std::string visible_name(const std::string& name) {
@@ -148,17 +141,6 @@ std::string as_typed(const std::string& value) {
   if (value.empty()) return "''";
   const bool plain = value.size() <= kNameCharacters && std::all_of(value.begin(), value.end(), is_plain);
   return plain ? value : in_quotes(value);
-}
-
-std::string csv_cell(const std::string& text) {
-  std::string cell = text;
-  // A tab or a line end at the beginning is passed over by some spreadsheets, and then the formula follows.
-  if (!cell.empty() && std::string_view("=+-@\t\r\n").find(cell[0]) != std::string_view::npos && !is_number(cell))
-    cell.insert(0, 1, '\'');
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
-  std::string quoted = "\"";
-  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace muonwalk

@@ -34,8 +34,4 @@ std::string in_quotes(const std::string& name);
 /// quotes.
 std::string as_typed(const std::string& value);
 
-/// A cell of CSV. One that a spreadsheet would take for a formula, because it begins with = + - @ or the like, gets an
-/// apostrophe before it, unless it is a number.
-std::string csv_cell(const std::string& text);
-
 }  // namespace muonwalk

@@ -37,11 +37,6 @@ std::string prefixed_text(double number, const std::string& unit, int digits) {
 
 std::string bytes_text(std::int64_t bytes) { return number_text(bytes) + " B"; }
 
-std::string short_bytes(std::int64_t bytes) {
-  if (bytes < 10'000) return bytes_text(bytes);
-  return bytes < 1'000'000 ? fmt::format("{} kB", (bytes + 500) / 1000) : megabytes_text(static_cast<double>(bytes));
-}
-
 std::string megabytes_text(double bytes) { return fixed_text(bytes / 1e6, 1, "MB"); }
 
 std::string gibibytes_text(double bytes) { return fixed_text(bytes / (1024.0 * 1024 * 1024), 1, "GiB"); }

@@ -23,9 +23,6 @@ std::string prefixed_text(double number, const std::string& unit, int digits = 3
 /// Every byte: "1,430,560 B".
 std::string bytes_text(std::int64_t bytes);
 
-/// Every byte where there are few, else about how many: "9,999 B", "14 kB", "1.4 MB".
-std::string short_bytes(std::int64_t bytes);
-
 /// Millions of bytes: "1.4 MB".
 std::string megabytes_text(double bytes);
 

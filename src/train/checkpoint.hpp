@@ -12,18 +12,19 @@ namespace muonwalk {
 struct SavedParameter {
   std::string name;                     ///< the parameter's
   int dims = 2;                         ///< 2: a matrix; 1: a vector, in one row (Parameter::dims)
-  Matrix weights;                       ///< of the parameter's full shape
-  std::map<std::string, Matrix> state;  ///< by what it is ("momentum"), each of the shape of the weights
+  Matrix weights;                       ///< All of the parameter, in its full shape.
+  std::map<std::string, Matrix> state;  ///< What is kept of it by name ("momentum"), each of the shape of the weights.
 };
 
 /// Training between two steps, without a trace of the grid that it ran on: whole tensors, with no buffers, slices or
 /// shards. So it can go on in any layout.
 struct Checkpoint {
-  std::string path;                          ///< the file that it was read from; empty where there is none yet
-  std::string optimizer;                     ///< whose state it is, Optimizer::name
-  int steps = 0;                             ///< that were taken
-  std::vector<SavedParameter> parameters;    ///< in the order of the model
-  std::map<std::string, std::string> notes;  ///< of whoever saved it: seed, text, configuration, what a sampler needs
+  std::string path;                        ///< the file that it was read from; empty where there is none yet
+  std::string optimizer;                   ///< whose state it is, Optimizer::name
+  int steps = 0;                           ///< How many steps were taken.
+  std::vector<SavedParameter> parameters;  ///< All parameters, in the order of the model.
+  std::map<std::string, std::string>
+      notes;  ///< Notes of whoever saved it: seed, text, configuration, what a sampler needs.
 
   /// The parameter of that name, or null.
   const SavedParameter* find(const std::string& name) const;

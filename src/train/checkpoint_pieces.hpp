@@ -43,8 +43,8 @@ const Buckets& values_of(const SavedState& saved, std::size_t held);
 
 /// Some elements of a parameter, as a range of its buffer.
 struct ParameterPart {
-  const DistMeta* meta;  ///< of which parameter; as long as the layout is there
-  Range range;           ///< of the buffer; never empty
+  const DistMeta* meta;  ///< The parameter, as long as the layout is there.
+  Range range;           ///< A range of the buffer; never empty.
 };
 
 /// All buckets of a layout that a form's entry is about, in order.

@@ -15,17 +15,17 @@ namespace muonwalk {
 
 /// A model, and how it is trained: the same on every grid.
 struct GptTraining {
-  GptConfig config;                                     ///< the model
-  MuonSettings muon;                                    ///< for hidden matrices
-  AdamWSettings adamw;                                  ///< for the rest; vectors get no weight decay
-  bool adamw_alone = false;                             ///< hidden matrices go to AdamW, too
-  bool decay_vectors = false;                           ///< vectors do get weight decay
-  float max_norm = 1;                                   ///< of all gradients together: what is longer is clipped to it
-  int micro_batches = 8;                                ///< in a batch, over all DP ranks
-  Index sequences = 1;                                  ///< in a micro-batch
-  PipelineSchedule schedule = PipelineSchedule::gpipe;  ///< in which stages work through them
-  Index bucket_capacity = 0;                            ///< as LayoutOptions
-  std::uint64_t seed = 1;                               ///< of the weights before the first step
+  GptConfig config;            ///< the model
+  MuonSettings muon;           ///< Settings for hidden matrices.
+  AdamWSettings adamw;         ///< Settings for the rest; vectors get no weight decay.
+  bool adamw_alone = false;    ///< hidden matrices go to AdamW, too
+  bool decay_vectors = false;  ///< vectors do get weight decay
+  float max_norm = 1;          ///< The largest norm of all gradients together: what is longer is clipped to it.
+  int micro_batches = 8;       ///< Micro-batches in a batch, over all DP ranks.
+  Index sequences = 1;         ///< Sequences in a micro-batch.
+  PipelineSchedule schedule = PipelineSchedule::gpipe;  ///< The order in which stages work through them.
+  Index bucket_capacity = 0;                            ///< See LayoutOptions.
+  std::uint64_t seed = 1;                               ///< The seed of the weights before the first step.
 
   /// Tokens in a micro-batch.
   Index rows() const { return sequences * config.tokens; }
@@ -66,7 +66,7 @@ PartTensors stage_tensors(const GptTraining& training, const Layout& layout, con
 struct TrainingGroups {
   Communicator& dp;              ///< which have the same layers, and other data
   Communicator& tp;              ///< which share every layer
-  Communicator& pp;              ///< its pipeline
+  Communicator& pp;              ///< The rank's pipeline.
   Communicator& world;           ///< all ranks: for the norm of all gradients
   Communicator* ends = nullptr;  ///< first and last stage, where the rank is in one of them and the embedding is tied
 };
@@ -74,7 +74,7 @@ struct TrainingGroups {
 /// What a step tells.
 struct StepReport {
   float loss = 0;   ///< the mean of the batch, before the step; on ranks of the last stage
-  double norm = 0;  ///< of all gradients, before they were clipped
+  double norm = 0;  ///< The norm of all gradients, before they were clipped.
 };
 
 /// The calls and the work of a step of training on the rank at `place`, in order.

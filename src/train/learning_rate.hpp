@@ -7,8 +7,8 @@ namespace muonwalk {
 /// to a part of its highest value.
 struct WarmupCosine {
   int warmup = 0;               ///< steps in which it rises; the last of them has the whole rate. 0: none
-  int steps = 1;                ///< of the run
-  float final_fraction = 0.1f;  ///< of the highest rate, in the last step
+  int steps = 1;                ///< Steps of the run.
+  float final_fraction = 0.1f;  ///< The share of the highest rate that the last step has.
 };
 
 /// Refuses a schedule that no run makes sense with. Throws UsageError, one sentence that names the option: less than

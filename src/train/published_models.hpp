@@ -10,7 +10,7 @@ namespace muonwalk {
 /// What a tensor of a model is for, which decides who updates it: Muon takes `hidden` and `expert`, AdamW the rest.
 enum class TensorKind {
   hidden,     ///< a matrix inside of the layers
-  expert,     ///< the same, of one of the experts that a router chooses from
+  expert,     ///< A matrix of one of the experts that a router chooses from.
   embedding,  ///< a row per token or position
   output,     ///< the output layer, a row per token, where it is not the embedding once more
   vector      ///< gains, biases: 1-D, here a matrix of one row
@@ -55,10 +55,10 @@ struct ModelConfiguration {
   Index positions = 0;          ///< n_positions, where positions are learned
   bool like_gpt2 = false;       ///< biases, one matrix for q, k and v, no gate, output = embedding
   bool head_norms = false;      ///< a norm for queries and one for keys
-  LatentAttention latent = {};  ///< where it has that
-  RoutedExperts experts = {};   ///< where it has any
+  LatentAttention latent = {};  ///< Its latent attention, where it has that.
+  RoutedExperts experts = {};   ///< Its experts, where it has any.
   bool tied = false;            ///< tie_word_embeddings: the output layer is the embedding once more
-  std::string source = "";      ///< where these numbers stand
+  std::string source = "";      ///< The pages on which these numbers stand.
 };
 
 /// The models whose tensors are known: "gpt2", "llama-7b", "moonlight-16b", "qwen3-30b", "kimi-k2", "llama-3-70b".

@@ -12,9 +12,9 @@ namespace muonwalk::sim {
 
 /// What a rank sends in one step of an optimizer, in bytes, by what it is for.
 struct SentBytes {
-  std::int64_t gradients = 0;  ///< its own, so that somebody has the sum of all ranks'
-  std::int64_t updates = 0;    ///< its DP shard of the update, so that Newton–Schulz has whole TP slices
-  std::int64_t slices = 0;     ///< its TP slices of that, so that Newton–Schulz has whole matrices
+  std::int64_t gradients = 0;  ///< The rank's own gradients, so that somebody has the sum of all ranks'.
+  std::int64_t updates = 0;    ///< The DP shard of the update, so that Newton–Schulz has whole TP slices.
+  std::int64_t slices = 0;     ///< The TP slices of the update, so that Newton–Schulz has whole matrices.
   std::int64_t weights = 0;    ///< the new weights that it computed, for those that did not
 
   /// What Newton–Schulz alone asks for.

@@ -14,7 +14,7 @@ namespace muonwalk {
 struct TrainingFileNames {
   std::string params;                    ///< a safetensors file of weights
   std::vector<std::string> grads;        ///< one safetensors file of gradients per step
-  std::string out;                       ///< where the new weights go
+  std::string out;                       ///< The file for the new weights.
   std::vector<std::string> frozen = {};  ///< names of tensors that are not trained, or patterns ("*inv_freq")
 };
 

@@ -108,22 +108,6 @@ TEST_CASE("a device's thread is scheduled as SCHED_BATCH, and no thread that was
   }).join();
 }
 
-TEST_CASE("the thread that makes a device keeps a policy that has a priority as well") {
-  std::thread([] {
-    sched_param third{};
-    third.sched_priority = 3;
-    if (sched_setscheduler(0, SCHED_FIFO, &third) != 0) {
-      MESSAGE("left out: this system lets a thread have no priority");
-      return;
-    }
-    const sim::GlooDevice device;
-    sched_param kept{};
-    CHECK(sched_getscheduler(0) == SCHED_FIFO);
-    CHECK(sched_getparam(0, &kept) == 0);
-    CHECK(kept.sched_priority == 3);
-  }).join();
-}
-
 #endif
 
 TEST_CASE("a process with a device ignores SIGPIPE: a peer that is gone does not end it") {
@@ -518,29 +502,4 @@ TEST_CASE("a process that Gloo ends while its ranks connect says why, in its own
     be_ended_while_connecting();
   });
   CHECK(taken_back.code == 3);
-}
-
-TEST_CASE("a process that ends so when no rank connects any more ends as any other does") {
-  const auto connect_pair = [](milliseconds timeout, int ranks) {
-    sim::KeyStore store = board_of(2);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank)
-      threads.emplace_back([&, rank] {
-        error_of([&] {
-          as_gloo_rank(
-              rank, 2, store, [](Communicator& c) { return c.barrier(), std::string(); }, timeout);
-        });
-      });
-    for (std::thread& thread : threads) thread.join();
-  };
-  // After a connection that failed, because its other rank never came, and after one that came about.
-  for (const int ranks : {1, 2}) {
-    const LastWords words = end_of_child([&] {
-      connect_pair(ranks == 1 ? milliseconds(50) : patient, ranks);
-      std::terminate();
-    });
-    CAPTURE(ranks);
-    CHECK(words.signal == SIGABRT);
-    CHECK(words.error_output.find("terminate called without an active exception") == 0);  // the library's own words
-  }
 }

@@ -22,7 +22,7 @@ std::vector<char> bytes(const std::string& text) { return std::vector<char>(text
 
 }  // namespace
 
-TEST_CASE("board: what is written is read, and nothing else is taken for it") {
+TEST_CASE("key store: what is written is read, and nothing else is taken for it") {
   sim::KeyStore store(4, 8);
   store.set("a", bytes("first"));
   store.set("b", {});
@@ -41,7 +41,7 @@ TEST_CASE("board: what is written is read, and nothing else is taken for it") {
       RunError);
 }
 
-TEST_CASE("board: a second value for a key, a long value or key and a full board are refused") {
+TEST_CASE("key store: a second value for a key, a long value or key and a full board are refused") {
   sim::KeyStore store(2, 8);
   store.set("a", bytes("12345678"));
   CHECK_THROWS_WITH_AS(store.set("a", bytes("x")),
@@ -73,7 +73,7 @@ TEST_CASE("board: a second value for a key, a long value or key and a full board
   CHECK(heard == "a=one;b=;");
 }
 
-TEST_CASE("board: where the run is given up, whoever waits hears why; what was written stays") {
+TEST_CASE("key store: where the run is given up, whoever waits hears why; what was written stays") {
   sim::KeyStore store(4, 8);
   store.set("a", bytes("first"));
   std::string heard;
@@ -95,7 +95,7 @@ TEST_CASE("board: where the run is given up, whoever waits hears why; what was w
   CHECK_THROWS_WITH_AS(store.get("b", milliseconds(20000)), "rank 3 failed", PeerLostError);
 }
 
-TEST_CASE("board: who gives up at any moment, all ranks that wait for each other go on or none does") {
+TEST_CASE("key store: who gives up at any moment, all ranks that wait for each other go on or none does") {
   const int ranks = 4;
   const int rounds = 3000;
   int went_on = 0, stayed = 0;
@@ -129,7 +129,7 @@ TEST_CASE("board: who gives up at any moment, all ranks that wait for each other
   CHECK(stayed > 0);
 }
 
-TEST_CASE("board: a key that somebody has given up waiting for can't be written any more") {
+TEST_CASE("key store: a key that somebody has given up waiting for can't be written any more") {
   sim::KeyStore store(4, 8);
   store.give_up("rank 3 failed");
   CHECK_THROWS_WITH_AS(store.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
@@ -139,7 +139,7 @@ TEST_CASE("board: a key that somebody has given up waiting for can't be written 
   CHECK(store.get("other", milliseconds(0)) == bytes("value"));
 }
 
-TEST_CASE("board: many processes write and read at once, and each sees the values of all") {
+TEST_CASE("key store: many processes write and read at once, and each sees the values of all") {
   const int size = 6;
   const int keys = 50;
   sim::KeyStore store(std::size_t(size * keys), 32);
@@ -156,7 +156,7 @@ TEST_CASE("board: many processes write and read at once, and each sees the value
   CHECK(joined(ends) == "");
 }
 
-TEST_CASE("board: one deadline covers all keys that are waited for, however many of them come in the meantime") {
+TEST_CASE("key store: one deadline covers all keys that are waited for, however many of them come in the meantime") {
   sim::KeyStore store(64, 16);
   std::vector<std::string> keys;
   for (int k = 0; k < 10; ++k) keys.push_back("key " + std::to_string(k));
@@ -171,7 +171,7 @@ TEST_CASE("board: one deadline covers all keys that are waited for, however many
   CHECK_NOTHROW(store.wait(keys, milliseconds(0)));
 }
 
-TEST_CASE("board: of many writers of one key exactly one succeeds") {
+TEST_CASE("key store: of many writers of one key exactly one succeeds") {
   const int size = 8;
   sim::KeyStore store(64, 16);
   SharedCounter ready;
@@ -192,7 +192,7 @@ TEST_CASE("board: of many writers of one key exactly one succeeds") {
   CHECK(won.value() == 50);
 }
 
-TEST_CASE("board: processes that are killed while they write leave it usable") {
+TEST_CASE("key store: processes that are killed while they write leave it usable") {
   sim::KeyStore store(20000, 64);
   const auto ends = on_processes(4, [&](int rank) -> std::string {
     if (rank == 0) {
@@ -211,7 +211,8 @@ TEST_CASE("board: processes that are killed while they write leave it usable") {
   CHECK(store.get("rank 3 899", milliseconds(0)) == bytes("value"));
 }
 
-TEST_CASE("board: its secret is made with it, differs from every other board's, and is the same for all who share it") {
+TEST_CASE(
+    "key store: its secret is made with it, differs from every other board's, and is the same for all who share it") {
   sim::KeyStore store(1, 8), other(1, 8);
   const sim::Secret secret = store.secret(), nothing{};
   CHECK((secret != nothing));
@@ -226,34 +227,7 @@ TEST_CASE("board: its secret is made with it, differs from every other board's, 
         })) == "");
 }
 
-TEST_CASE("board: a reason for giving up is cut at 200 bytes") {
-  for (const std::size_t length :
-       {std::size_t{0}, std::size_t{199}, std::size_t{200}, std::size_t{201}, std::size_t{5000}}) {
-    std::string reason;
-    for (std::size_t i = 0; i < length; ++i) reason += static_cast<char>('a' + i % 26);
-    sim::KeyStore store(4, 8);
-    store.give_up(reason);
-    CHECK_THROWS_WITH_AS(store.get("never", milliseconds(20000)), reason.substr(0, 200).c_str(), PeerLostError);
-  }
-}
-
-TEST_CASE("board: keys that are alike, and a board that is full to its last entry, are told apart and found again") {
-  const int count = 300;
-  sim::KeyStore store(count, 4);
-  const auto key = [](int k) { return "key " + std::to_string(k); };
-  for (int k = 0; k < count; ++k) store.set(key(k), bytes(std::to_string(k)));
-  for (int k = 0; k < count; ++k) CHECK(store.get(key(k), milliseconds(0)) == bytes(std::to_string(k)));
-  for (const std::string& alike : {std::string("key"), std::string("key 1 "), std::string("key 01"), std::string("")})
-    CHECK_THROWS_AS(store.get(alike, milliseconds(0)), TimeoutError);
-  CHECK_THROWS_AS(store.set("one more", {}), RunError);
-  CHECK_THROWS_AS(store.set(key(7), {}), RunError);
-  // Full or not, whoever waits for what is not there hears that the run was given up.
-  store.give_up("rank 2 failed");
-  CHECK_THROWS_AS(store.get(std::string(119, 'k'), milliseconds(0)), TimeoutError);  // no key of this board
-  CHECK(store.get(key(count - 1), milliseconds(0)) == bytes(std::to_string(count - 1)));
-}
-
-TEST_CASE("board: whoever waits sleeps, and costs no processor time") {
+TEST_CASE("key store: whoever waits sleeps, and costs no processor time") {
   sim::KeyStore store(4, 8);
   timespec began{}, ended{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);

@@ -168,26 +168,6 @@ TEST_CASE("ledger: a message of a line that was never begun is refused, also beh
   CHECK(ledger.total() == Traffic());
 }
 
-TEST_CASE(
-    "first_difference: the first of several: by predicted lines, then by lines that nobody predicted, calls first") {
-  Ledger predicted, counted;
-  predicted.add("dp", CollectiveKind::send, ElementType::bytes, 1, traffic(1, 2, 3, 4));
-  predicted.add("tp", CollectiveKind::recv, ElementType::float32, 5, traffic(6, 7, 8, 9));
-  counted.add("pp", CollectiveKind::all_gather, ElementType::bfloat16, 0, Traffic());  // a line of nothing
-  counted.add("pp", CollectiveKind::barrier, ElementType::bytes, 0, traffic(0, 0, 0, 2));
-  counted.add("world", CollectiveKind::barrier, ElementType::bytes, 3, Traffic());
-  counted.add("tp", CollectiveKind::recv, ElementType::float32, 6, traffic(60, 70, 80, 90));
-  counted.add("dp", CollectiveKind::send, ElementType::bytes, 1, traffic(1, 2, 3, 4));
-  CHECK(first_difference(predicted, counted) == "recv of float32 in group tp, calls: 5 predicted, 6 counted");
-  CHECK(first_difference(counted, predicted) ==
-        "barrier of bytes in group pp, messages received: 2 predicted, 0 counted");
-  counted.add("tp", CollectiveKind::recv, ElementType::float32, -1, traffic(-54, -63, -72, -81));
-  CHECK(first_difference(predicted, counted) ==
-        "barrier of bytes in group pp, messages received: 0 predicted, 2 counted");
-  counted.add("dp", CollectiveKind::send, ElementType::bytes, 0, traffic(0, 1, 1, 1));
-  CHECK(first_difference(predicted, counted) == "send of bytes in group dp, bytes received: 2 predicted, 3 counted");
-}
-
 TEST_CASE("ledger: lines of another are added in their order, and none of them when it is added no times") {
   Ledger one, all;
   one.add("tp", CollectiveKind::barrier, ElementType::bytes, 1, traffic(1, 2, 3, 4));
@@ -202,17 +182,4 @@ TEST_CASE("ledger: lines of another are added in their order, and none of them w
   CHECK(all.lines()[1].kind == CollectiveKind::send);
   CHECK(all.lines()[1].calls == 2);
   CHECK(all.total("dp") == traffic(5, 6, 7, 8));
-}
-
-TEST_CASE("predicted traffic: the piece of an all-reduce of more elements than a rank times them could count") {
-  const Index most = std::numeric_limits<Index>::max();
-  CHECK(all_reduce_piece(0, 8, most) == std::pair<Index, Index>(0, most / 8));
-  CHECK(all_reduce_piece(7, 8, most) == std::pair<Index, Index>(7 * (most / 8) + 6, most));
-  CHECK(all_reduce_piece(2, 3, 2) == std::pair<Index, Index>(1, 2));
-  CHECK(all_reduce_piece(0, 3, 2) == std::pair<Index, Index>(0, 0));
-  CHECK_THROWS_AS(broadcast_traffic(0, -1, 3, 1, ElementType::bytes), std::invalid_argument);
-  CHECK_THROWS_AS(broadcast_traffic(-1, 0, 3, 1, ElementType::bytes), std::invalid_argument);
-  CHECK_THROWS_AS(reduce_scatter_traffic(0, 1, ElementType::float32), std::invalid_argument);
-  CHECK_THROWS_AS(reduce_scatter_v_traffic(1, {4}, ElementType::float32), std::invalid_argument);
-  CHECK_THROWS_AS(all_reduce_traffic(2, 2, 4, ElementType::float32), std::invalid_argument);
 }

@@ -204,25 +204,3 @@ TEST_CASE("abort: wakes every rank that waits over memory with the given reason,
   for (std::thread& thread : threads) thread.join();
   CHECK(woken == 4);
 }
-
-TEST_CASE("memory: a group of no rank, or a rank that it does not have, is refused; a group has a name of its own") {
-  CHECK_THROWS_WITH_AS(sim::MemoryGroup(0, patient), "a group of 0 ranks was asked for; it takes at least 1",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(sim::MemoryGroup(-3, patient), "a group of -3 ranks was asked for; it takes at least 1",
-                       std::invalid_argument);
-  sim::MemoryGroup group(2, std::chrono::milliseconds(20));
-  for (const int rank : {-1, 2, 9}) {
-    const std::string sentence = "rank " + std::to_string(rank) + " does not exist in a group of 2 ranks";
-    CHECK_THROWS_WITH_AS(group.backend(rank), sentence.c_str(), std::invalid_argument);
-  }
-  const auto one = group.backend(1);
-  CHECK_FALSE(one->kernel_traffic().known);
-  CHECK(one->header_bytes_sent() == 0);
-  float number = 0;
-  const auto waiting = one->post_receive({CollectiveKind::all_gather, ElementType::float32, 0, 0}, 0, &number, 4);
-  CHECK_THROWS_WITH_AS(
-      waiting->wait([](int) {}),
-      "rank 1 of group threads waited 20 ms in all_gather, but no message came from rank 0; a rank has "
-      "stopped or makes other calls, or the timeout is too short",
-      TimeoutError);
-}

@@ -291,46 +291,6 @@ TEST_CASE("a native collective of one type: that type alone is left to it, and t
 }
 
 TEST_CASE(
-    "limits of counts: as many bytes as a 64-bit number can count are looked at further, and one more is refused") {
-  Alone alone(1, 2);
-  Communicator& c = alone.communicator;
-  const Index most = std::numeric_limits<Index>::max();
-  const auto refusal = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const std::string begin = "rank 1 of group dp 2 asked for ", null = " is null; it takes ";
-  float* none = nullptr;
-  std::byte* no_bytes = nullptr;
-  bfloat16* no_halves = nullptr;
-  CHECK(refusal([&] { c.broadcast(none, most / 4, 0); }) ==
-        begin + "broadcast of float32, but the memory to broadcast" + null + std::to_string(most / 4 * 4) + " bytes");
-  CHECK(refusal([&] { c.broadcast(none, most / 4 + 1, 0); }) ==
-        begin + "broadcast of float32, but " + std::to_string(most / 4 + 1) +
-            " elements are more bytes than a 64-bit number can count");
-  CHECK(refusal([&] { c.broadcast(no_halves, most / 2, 0); }).find(null) != std::string::npos);
-  CHECK(refusal([&] { c.broadcast(no_halves, most / 2 + 1, 0); }).find("more bytes than") != std::string::npos);
-  CHECK(refusal([&] {
-          c.all_gather_v(no_bytes, {most - 5, 5}, no_bytes);
-        }) == begin + "all_gather of bytes, but the memory of the shard" + null + "5 bytes");
-  CHECK(refusal([&] {
-          c.all_gather_v(no_bytes, {most - 5, 6}, no_bytes);
-        }) == begin + "all_gather of bytes, but the shard counts add up to more bytes than a 64-bit number can count");
-  CHECK(refusal([&] {
-          c.reduce_scatter_v(none, {most / 4, 1}, none);
-        }) ==
-        begin + "reduce_scatter of float32, but the piece counts add up to more bytes than a 64-bit number can count");
-  CHECK(refusal([&] { c.send(none, 1, 2); }) ==
-        begin + "send of float32, but peer 2 does not exist; ranks go from 0 to 1");
-  CHECK(alone.lines.empty());
-  CHECK(alone.ledger.lines().empty());
-}
-
-TEST_CASE(
     "a transfer that is waited for again, or that was handed on, is refused in a sentence, and nothing is broken") {
   Alone alone(1, 3);
   Communicator& c = alone.communicator;

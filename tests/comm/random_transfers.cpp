@@ -28,7 +28,7 @@ float element(std::uint64_t number, Index i) {
   return static_cast<float>(x >> 40);
 }
 
-struct UnderWay {
+struct PostedTransfer {
   Planned planned;
   bool sends;
   std::vector<float> values;
@@ -160,7 +160,7 @@ class Player {
   const RandomTransfers& settings_;
   Random same_, own_;  // every rank draws the same of the first
   std::uint64_t messages_ = 0;
-  std::list<UnderWay> under_way_;
+  std::list<PostedTransfer> under_way_;
   Ledger predicted_;
   std::string wrong_;
 };

@@ -107,17 +107,6 @@ TEST_CASE("a direction of a link: messages leave one after the other, and latenc
   CHECK(times(9000, 100) == std::make_pair<std::int64_t, std::int64_t>(9100, 14100));
 }
 
-TEST_CASE("a direction of a link: times are rounded to whole nanoseconds, each message's and the latency apart") {
-  LinkDirection link({2.5, 0.0016});  // 2 ns, rounded from 1.6
-  const auto times = [&](std::int64_t now, std::int64_t bytes) {
-    const LinkDirection::Times put = link.put(now, bytes);
-    return std::make_pair(put.left_ns, put.arrived_ns);
-  };
-  CHECK(times(10, 4) == std::make_pair<std::int64_t, std::int64_t>(12, 14));  // 1.6 ns
-  CHECK(times(10, 6) == std::make_pair<std::int64_t, std::int64_t>(14, 16));  // 2.4 ns
-  CHECK(times(14, 5) == std::make_pair<std::int64_t, std::int64_t>(16, 18));
-}
-
 TEST_CASE("over a slow link: what a rank sends and what it receives go different ways, and all its groups share them") {
   // 10⁻⁴ GB/s: 30 MB keep a direction busy for 300 s, longer than this test may take.
   const std::int64_t busy = 30000000;

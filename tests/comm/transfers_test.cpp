@@ -135,31 +135,6 @@ TEST_CASE("two ranks that both send first are stuck at all sizes; isend, recv an
     }
 }
 
-TEST_CASE("many transfers: hundreds are under way to one rank before it asks for the first") {
-  for (const Place& place : places()) {
-    CAPTURE(place.name);
-    const int count = 300;
-    const auto run = [&](Communicator& c) -> std::string {
-      std::vector<float> numbers(count);
-      std::vector<Transfer> transfers;
-      if (c.rank() == 0)
-        for (int i = 0; i < count; ++i) {
-          numbers[std::size_t(i)] = static_cast<float>(i);
-          transfers.push_back(c.isend(&numbers[std::size_t(i)], 1, 1));
-        }
-      c.barrier();
-      if (c.rank() == 1)
-        for (int i = 0; i < count; ++i) {
-          c.recv(&numbers[std::size_t(i)], 1, 0);
-          if (numbers[std::size_t(i)] != static_cast<float>(i)) return "out of order";
-        }
-      for (Transfer& transfer : transfers) transfer.wait();
-      return "";
-    };
-    CHECK(joined(place.run(2, run, patient)) == "");
-  }
-}
-
 TEST_CASE("a transfer that is dropped: the next call says so, its peer does not wait for a timeout, memory is free") {
   for (const Place& place : places())
     for (const Index count : sizes)

@@ -190,19 +190,6 @@ TEST_CASE(
   unsetenv("MUONWALK_UNNAMED_FILES");
 }
 
-TEST_CASE("FileBeside: what is kept of an old file are the permissions of owner, group and all others, and no more") {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("x");
-  for (const unsigned mode : {0751u, 04755u, 02715u, 01704u}) {
-    write_text(path, "old");
-    REQUIRE(chmod(path.c_str(), mode) == 0);
-    write_text_file(path, "new");
-    struct stat status = {};
-    REQUIRE(stat(path.c_str(), &status) == 0);
-    CHECK((status.st_mode & 07777u) == (mode & 0777u));
-  }
-}
-
 TEST_CASE("FileBeside: no program that is started meanwhile gets the file that is being written") {
   const TemporaryFolder folder;
   for (const char* unnamed : {"on", "off"})

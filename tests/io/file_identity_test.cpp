@@ -179,18 +179,6 @@ TEST_CASE("identity: where large and small letters are the same, so are names th
   expect_allowed(folder.file("keeps/Known"), kWrites, folder.file("keeps/kNOWN"), kWrites);
 }
 
-TEST_CASE("identity: a name has both what it begins with and what it ends with, without sharing a letter of them") {
-  const TemporaryFolder folder;
-  const auto said = [&](const std::string& name) {
-    return usage_error([&] {
-      require_distinct_files(
-          {{"--into", folder.path(), kInto, "a.", ".b"}, {"--in", folder.file(name), kReads, "", ""}});
-    });
-  };
-  for (const char* other : {"a.b", "a.", ".b", "a.x", "x.b", "a.b.c"}) CHECK(said(other) == "(no UsageError)");
-  for (const char* name : {"a..b", "a.x.b"}) CHECK(said(name).find("--into ") == 0);
-}
-
 TEST_CASE("identity: of many paths, any two are compared, and each sentence names the two that it is about") {
   const TemporaryFolder folder;
   for (std::size_t first = 0; first < 4; ++first)

@@ -178,18 +178,6 @@ TEST_CASE("unfinished: a folder is made for whoever may have it, below a link to
   CHECK(mode_of(folder.file("real")) == 0700);
 }
 
-TEST_CASE("unfinished: as many links are followed as the system follows, 40, and no more") {
-  const TemporaryFolder folder;
-  for (int i = 0; i < 41; ++i) {
-    const std::string to = i == 0 ? "file" : "link" + std::to_string(i - 1);
-    REQUIRE(symlink(to.c_str(), folder.file("link" + std::to_string(i)).c_str()) == 0);
-  }
-  write_text_file(folder.file("link39"), "over 40 links");
-  CHECK(read_text(folder.file("file")) == "over 40 links");
-  CHECK(usage_error([&] { write_text_file(folder.file("link40"), "x"); }) ==
-        "can't write \"" + folder.file("link40") + "\": Too many levels of symbolic links; choose another path");
-}
-
 TEST_CASE("unfinished: a link that somebody else put into a sticky folder is not followed") {
   const TemporaryFolder folder;
   const std::string sticky = folder.file("sticky"), link = sticky + "/link";

@@ -318,26 +318,6 @@ TEST_CASE("plan_layout: the matrices of lesson 09 on dp 4 × tp 2, worked out by
   CHECK(layout.owned_range(buffer.parameters[4], 0).empty());
 }
 
-TEST_CASE("plan_layout: padding of parameters and buckets, worked out by hand") {
-  LayoutOptions options;
-  options.parameter_alignment = 8;
-  options.bucket_alignment = 4;
-  options.bucket_capacity = 20;
-  const std::vector<Parameter> parameters = {{"a", {3, 3}, SplitDim::none, 0},  // 9 elements: 0–8
-                                             {"b", {5, 1}, SplitDim::none, 0},  // 16–20: the bucket holds 21, is full
-                                             {"c", {2, 2}, SplitDim::none, 7}};  // a group of its own
-  const Layout layout = plan_layout(parameters, Grid().dp(3), options);
-  REQUIRE(layout.buffers.size() == 2);
-  const Buffer& first = layout.buffers[0];
-  CHECK(global_ranges(layout) == std::vector<Range>{{0, 9}, {16, 21}});
-  CHECK(first.buckets.at(0).range == Range{0, 24});  // a multiple of 3 and of 4
-  CHECK(first.padding == 24 - 14);
-  CHECK(layout.buffers[1].group == 7);
-  CHECK(layout.buffers[1].size == 12);
-  CHECK(layout.shard_elements(0) == 8 + 4);
-  CHECK(layout.dp_slice(0, 0, 2) == Range{16, 24});
-}
-
 TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refused in a sentence") {
   LayoutOptions options;
   options.ownership = Ownership::matrices;
@@ -357,17 +337,6 @@ TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refuse
   CHECK(usage_error([] { parse_ownership("rows"); }) ==
         "--ownership rows is not known; it takes buckets (an equal part of every bucket), buffer (an equal part of the "
         "whole buffer) or matrices (whole matrices)");
-}
-
-TEST_CASE("plan_layout: a bucket closes when it holds its capacity, one element less keeps it open") {
-  const std::vector<Parameter> parameters = {{"a", {2, 5}, SplitDim::none, 0}, {"b", {1, 1}, SplitDim::none, 0}};
-  LayoutOptions options = no_padding();
-  options.bucket_capacity = 10;
-  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 2);
-  options.bucket_capacity = 11;
-  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 1);
-  options.bucket_capacity = 0;
-  CHECK(plan_layout(parameters, Grid(), options).buffers[0].buckets.size() == 1);
 }
 
 TEST_CASE("plan_layout: no parameters make an empty plan") {
@@ -480,4 +449,22 @@ TEST_CASE("meta: a parameter is found by its number and by its name, in whicheve
       CHECK(part.dp_slice(0, meta.bucket_idx, 1) == layout.dp_slice(group, meta.bucket_idx, 1));
     }
   }
+}
+
+TEST_CASE("plan_layout: whole matrices without owners: by the work of whole matrices, and not by their elements") {
+  // By work a, which is square, has more than b; d has less than either. By elements b and a are equal.
+  const std::vector<Parameter> parameters = {{"b", {2, 8}}, {"a", {4, 4}}, {"d", {1, 9}}};
+  CHECK(balanced_owners(parameters, 2) == std::vector<int>{1, 0, 1});
+  LayoutOptions options = no_padding();
+  options.ownership = Ownership::matrices;
+  const Layout layout = plan_layout(parameters, Grid().dp(2), options);
+  CHECK(layout.owners(layout.meta("b")) == std::vector<int>{1});
+  CHECK(layout.owners(layout.meta("a")) == std::vector<int>{0});
+  CHECK(layout.owners(layout.meta("d")) == std::vector<int>{1});
+  // Of columns is left a tall slice with little work; but all of the matrix is what is orthogonalized.
+  const Layout cut =
+      plan_layout({{"wide", {4, 8}, SplitDim::columns}, {"p", {4, 7}}, {"q", {2, 3}}}, Grid().dp(2).tp(8), options);
+  CHECK(cut.owners(cut.meta("wide")) == std::vector<int>{0});
+  CHECK(cut.owners(cut.meta("p")) == std::vector<int>{1});
+  CHECK(cut.owners(cut.meta("q")) == std::vector<int>{1});
 }

@@ -96,34 +96,3 @@ TEST_CASE("address_text: a line per coordinate, with sums that are right") {
         "4  bucket_idx    0      it begins at 0: element 1 − 0 = 1 of the bucket\n"
         "5  local_range   0–2    dp 0, whose shard begins at 0: element 1 − 0 = 1 of the shard\n");
 }
-
-TEST_CASE("address_text: row and column are not exchanged, and another layout's address is refused") {
-  LayoutOptions options;
-  options.parameter_alignment = 4;
-  options.bucket_alignment = 8;
-  options.bucket_capacity = 16;
-  const std::vector<Parameter> parameters = {{"q", {4, 3}, SplitDim::rows, 0},
-                                             {"up", {8, 3}, SplitDim::rows, 0},
-                                             {"o", {3, 4}, SplitDim::columns, 0},
-                                             {"down", {3, 8}, SplitDim::columns, 0},
-                                             {"norm", {1, 3}, SplitDim::none, 5}};
-  const Layout layout = plan_layout(parameters, Grid().dp(2).tp(2), options);
-  const ElementAddress down = address_of(layout, "down", 1, 7);
-  CHECK(address_text(layout, down) ==
-        "1  shape         3 × 4  tp 1, row 1, column 3: element 1 · 4 + 3 = 7 of the slice\n"
-        "2  buffer_idx    0      the buffer of parameter group 0\n"
-        "3  global_range  32–43  element 32 + 7 = 39 of the buffer\n"
-        "4  bucket_idx    1      it begins at 24: element 39 − 24 = 15 of the bucket\n"
-        "5  local_range   0–7    dp 1, whose shard begins at 36: element 39 − 36 = 3 of the shard\n");
-  CHECK(address_text(layout, address_of(layout, "up", 2, 1)) ==
-        "1  shape         4 × 3  tp 0, row 2, column 1: element 2 · 3 + 1 = 7 of the slice\n"
-        "2  buffer_idx    0      the buffer of parameter group 0\n"
-        "3  global_range  8–19   element 8 + 7 = 15 of the buffer\n"
-        "4  bucket_idx    0      it begins at 0: element 15 − 0 = 15 of the bucket\n"
-        "5  local_range   0–7    dp 1, whose shard begins at 12: element 15 − 12 = 3 of the shard\n");
-  CHECK_THROWS_AS(address_text(plan_layout({parameters[0]}, Grid().dp(2).tp(2), options), down), std::out_of_range);
-  CHECK_THROWS_AS(address_text(plan_layout(parameters, Grid().tp(2), options), down), std::out_of_range);
-  CHECK_THROWS_AS(address_text(layout.of_group(5), address_of(layout, "norm", 0, 1)), std::out_of_range);
-  options.bucket_capacity = 0;
-  CHECK_THROWS_AS(address_text(plan_layout(parameters, Grid().dp(2).tp(2), options), down), std::out_of_range);
-}

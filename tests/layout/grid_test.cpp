@@ -79,18 +79,6 @@ TEST_CASE("grid: every rank is in exactly one group of each kind, which all its 
   });
 }
 
-TEST_CASE("grid: the groups of dp 4 × tp 2, drawn by hand") {
-  const Grid grid = Grid().dp(4).tp(2);
-  CHECK(lists_of(grid.groups("tp")) == Lists{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
-  CHECK(lists_of(grid.groups("dp")) == Lists{{0, 2, 4, 6}, {1, 3, 5, 7}});
-  CHECK(lists_of(grid.groups("pp")) == Lists{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}});
-  CHECK(grid.text() == "dp 4 × tp 2");
-  CHECK(Grid().dp(2).tp(2).pp(2).text() == "dp 2 × tp 2 × pp 2");
-  CHECK(lists_of(Grid().dp(2).tp(2).pp(2).groups("pp")) == Lists{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
-  CHECK(Grid() == Grid().dp(1).tp(1).pp(1));
-  CHECK_FALSE(grid == Grid().dp(2).tp(4));
-}
-
 TEST_CASE("grid: a group of several coordinates holds the ranks that are equal in the others") {
   for_each_grid([](const Grid& grid) {
     for (int rank = 0; rank < grid.size(); ++rank) {
@@ -162,21 +150,6 @@ TEST_CASE("grid: a rank's label has the coordinates in which there are others") 
   CHECK(Grid().dp(3).pp(2).text() == "dp 3 × tp 1 × pp 2");
 }
 
-TEST_CASE("grid: each coordinate is held against its own size, at both ends") {
-  const Grid grid = Grid().dp(2).tp(3).pp(4);
-  CHECK(grid.rank(1, 2, 3) == 23);
-  CHECK_THROWS_WITH_AS(grid.rank(2, 0, 0), "dp 2 is not in 0..1", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(-1, 0, 0), "dp -1 is not in 0..1", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, 3, 0), "tp 3 is not in 0..2", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, -1, 0), "tp -1 is not in 0..2", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, 0, 4), "pp 4 is not in 0..3", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.rank(0, 0, -1), "pp -1 is not in 0..3", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.place(24), "rank 24 is not in 0..23", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.group("dp", 24), "rank 24 is not in 0..23", std::out_of_range);
-  CHECK_THROWS_WITH_AS(grid.group("world", -1), "rank -1 is not in 0..23", std::out_of_range);
-  CHECK_THROWS_WITH_AS(rank_label(grid, 24), "rank 24 is not in 0..23", std::out_of_range);
-}
-
 TEST_CASE("grid: as many ranks as an int can number, and not one more; what is refused changes nothing") {
   CHECK(Grid().dp(2147483647).size() == 2147483647);
   Grid grid = Grid().tp(32768).dp(65535);
@@ -191,19 +164,4 @@ TEST_CASE("grid: as many ranks as an int can number, and not one more; what is r
   CHECK(Grid().dp(5).size("dp") == 5);
   CHECK(Grid().dp(5).size("tp") == 1);
   CHECK(Grid().dp(5).pp(3).size("dp × pp") == 15);
-}
-
-TEST_CASE("grid: ranks of a group by their number in it, in the middle and at the end, and none of another group") {
-  const Group group = Grid().dp(3).tp(4).group("dp", 6);
-  CHECK(group.ranks == std::vector<int>{2, 6, 10});
-  CHECK(group.size() == 3);
-  CHECK(group.number_of(2) == 0);
-  CHECK(group.number_of(6) == 1);
-  CHECK(group.number_of(10) == 2);
-  CHECK(group.number_of(5) == -1);
-  CHECK(group.number_of(11) == -1);
-  CHECK(Grid().pp(3).group("first and last stage", 1).size() == 0);
-  CHECK(Grid().pp(3).group("first and last stage", 1).number_of(1) == -1);
-  for (const std::string name : {"dp × ", " × dp", "dp × tp × ", "worlds", "dp tp", "first and last"})
-    CHECK(usage_error([&] { Grid().group(name, 0); }).find("a grid has no groups named \"" + name + "\"; ") == 0);
 }

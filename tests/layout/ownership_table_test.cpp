@@ -102,33 +102,3 @@ TEST_CASE("holders_text: any grid: as many ranks as hold an element of the param
     CHECK(holders_text(layout, 80) == expected);
   }
 }
-
-TEST_CASE("ownership_table: several buckets in several buffers, and a name of which 40 characters are shown") {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  options.bucket_capacity = 4;
-  const Layout layout = plan_layout({{"a", {2, 2}, SplitDim::none, 3},
-                                     {"b", {3, 2}, SplitDim::none, 3},
-                                     {"a.name.of.forty.characters.but.one.more.x", {1, 5}, SplitDim::none, 3},
-                                     {"c", {2, 4}, SplitDim::none, 8}},
-                                    Grid().dp(2), options);
-  CHECK(ownership_table(layout, 103) ==
-        R"(parameter                                 bucket         global range  dp 0  dp 1
-a                                         0 of buffer 0  0–3           0–1   0–1   crosses one boundary
-b                                         1 of buffer 0  4–9           0–2   0–2   crosses one boundary
-a.name.of.forty.cha…cters.but.one.more.x  2 of buffer 0  10–14         0–2   0–1   crosses one boundary
-c                                         0 of buffer 1  0–7           0–3   0–3   crosses one boundary
-)");
-}
-
-TEST_CASE("holders_text: the parameters of the first buffer alone, and nothing of another") {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  const Layout layout = plan_layout(
-      {{"later", {4, 4}, SplitDim::none, 2}, {"one", {1, 1}, SplitDim::none, 1}, {"all", {3, 5}, SplitDim::none, 1}},
-      Grid().dp(4).tp(3), options);
-  CHECK(holders_text(layout, 80) == "one 3 ranks, all 12");
-  CHECK(holders_text(layout, 19) == "one 3 ranks, all 12");
-  CHECK(holders_text(layout, 18) == "one 3 ranks, …");
-  CHECK(holders_text(layout, 13) == "…");
-}

@@ -111,26 +111,3 @@ TEST_CASE("split_name: these words and values, and no others") {
   CHECK(parse_split("columns") == SplitDim::columns);
   CHECK_THROWS_WITH_AS(split_name(static_cast<SplitDim>(2)), "unknown split dimension", std::invalid_argument);
 }
-
-TEST_CASE("Range and Shape: equal when both numbers are; a range's size, and whether it is empty") {
-  CHECK(Range{2, 5} == Range{2, 5});
-  CHECK_FALSE(Range{2, 5} == Range{2, 6});
-  CHECK_FALSE(Range{2, 5} == Range{1, 5});
-  CHECK(Range{2, 5} != Range{2, 6});
-  CHECK(Range{2, 5} != Range{1, 5});
-  CHECK_FALSE(Range{2, 5} != Range{2, 5});
-  CHECK(Shape{2, 5} == Shape{2, 5});
-  CHECK_FALSE(Shape{2, 5} == Shape{2, 6});
-  CHECK_FALSE(Shape{2, 5} == Shape{1, 5});
-  CHECK(Shape{2, 5} != Shape{2, 6});
-  CHECK(Shape{2, 5} != Shape{1, 5});
-  CHECK_FALSE(Shape{2, 5} != Shape{2, 5});
-  CHECK(Shape{3, 7}.size() == 21);
-  CHECK(Range{2, 7}.size() == 5);
-  CHECK(Range{7, 2}.size() == -5);
-  CHECK_FALSE(Range{6, 7}.empty());
-  CHECK(Range{7, 7}.empty());
-  CHECK(Range{7, 2}.empty());
-  CHECK(Range().empty());
-  CHECK(range_text({3, 5}) == "3–4");
-}

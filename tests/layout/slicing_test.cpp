@@ -136,29 +136,3 @@ TEST_CASE("join_slices: any number of matrices of their own, in their order; non
   CHECK_THROWS_WITH_AS(join_slices(small.flat(), {2, 3}, SplitDim::columns, 0), "can't join 0 slices along columns",
                        std::invalid_argument);
 }
-
-TEST_CASE("slicing: rows and columns from anywhere are those of the matrix; both ends are held against its own size") {
-  const Matrix x = numbered(4, 7);
-  for (Index begin = 0; begin <= 4; ++begin)
-    for (Index end = begin; end <= 4; ++end) {
-      const Matrix rows = row_slice(x, {begin, end});
-      REQUIRE(rows.rows() == end - begin);
-      REQUIRE(rows.cols() == 7);
-      for (Index i = 0; i < rows.rows(); ++i)
-        for (Index j = 0; j < 7; ++j) CHECK(rows(i, j) == x(begin + i, j));
-    }
-  for (Index begin = 0; begin <= 7; ++begin)
-    for (Index end = begin; end <= 7; ++end) {
-      const Matrix columns = column_slice(x, {begin, end});
-      REQUIRE(columns.rows() == 4);
-      REQUIRE(columns.cols() == end - begin);
-      for (Index i = 0; i < 4; ++i)
-        for (Index j = 0; j < columns.cols(); ++j) CHECK(columns(i, j) == x(i, begin + j));
-    }
-  CHECK_THROWS_WITH_AS(row_slice(x, {0, 5}), "rows 0..5 (end excluded) do not lie in 0..4", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(row_slice(x, {3, 1}), "rows 3..1 (end excluded) do not lie in 0..4", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(column_slice(x, {-1, 2}), "columns -1..2 (end excluded) do not lie in 0..7",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(column_slice(x, {0, 8}), "columns 0..8 (end excluded) do not lie in 0..7",
-                       std::invalid_argument);
-}

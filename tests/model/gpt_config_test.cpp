@@ -32,14 +32,13 @@ std::vector<std::string> parameter_names(const std::vector<Parameter>& parameter
 
 TEST_CASE("gpt_config: sizes that make no model are refused by name") {
   require_sensible(GptConfig());
-  CHECK(refused(&GptConfig::vocabulary, 0) == "a model needs vocabulary of at least 1, not 0");
-  CHECK(refused(&GptConfig::width, 0) == "a model needs width of at least 1, not 0");
-  CHECK(refused(&GptConfig::layers, 0) == "a model needs layers of at least 1, not 0");
-  CHECK(refused(&GptConfig::heads, 0) == "a model needs heads of at least 1, not 0");
-  CHECK(refused(&GptConfig::kv_heads, -2) == "a model needs kv_heads of at least 1, not -2");
-  CHECK(refused(&GptConfig::hidden, 0) == "a model needs hidden of at least 1, not 0");
-  CHECK(refused(&GptConfig::tokens, 0) == "a model needs tokens of at least 1, not 0");
-  CHECK(refused(&GptConfig::pieces, 0) == "a model needs pieces of at least 1, not 0");
+  const std::vector<std::pair<std::string, Index GptConfig::*>> sizes = {
+      {"vocabulary", &GptConfig::vocabulary}, {"width", &GptConfig::width},       {"layers", &GptConfig::layers},
+      {"heads", &GptConfig::heads},           {"kv_heads", &GptConfig::kv_heads}, {"hidden", &GptConfig::hidden},
+      {"tokens", &GptConfig::tokens},         {"pieces", &GptConfig::pieces}};
+  for (const auto& [name, size] : sizes)
+    for (const Index value : {0, -2})
+      CHECK(refused(size, value) == "a model needs " + name + " of at least 1, not " + std::to_string(value));
   CHECK(refused(&GptConfig::width, 66) ==
         "4 heads don't cut a width of 66 into even parts; a head needs an even number of channels");
   CHECK(refused(&GptConfig::width, 60) ==

@@ -161,26 +161,6 @@ TEST_CASE("part_of: rows and columns from the middle, to look at and to write to
     }
 }
 
-TEST_CASE("products: whole matrices are views of all of them; sums begin anew unless they are to go on") {
-  const Matrix left(2, 3, {1, 2, 3, 4, 5, 6}), right(3, 2, {7, 8, 9, 10, 11, 12});
-  const Matrix product(2, 2, {58, 64, 139, 154}), twice(2, 2, {116, 128, 278, 308});
-  Matrix out(2, 2, {1, 1, 1, 1});
-  chain_product(left, right, out);
-  CHECK(same_bits(out, product));
-  chain_product(left, right, out, Sums::go_on);
-  CHECK(same_bits(out, twice));
-  chain_product_right_transposed(left, right.transposed(), out);
-  CHECK(same_bits(out, product));
-  chain_product_right_transposed(left, right.transposed(), out, Sums::go_on, 2);
-  CHECK(same_bits(out, twice));
-  chain_product_left_transposed(left.transposed(), right, out);
-  CHECK(same_bits(out, product));
-  chain_product_left_transposed(left.transposed(), right, out, Sums::go_on, 2);
-  CHECK(same_bits(out, twice));
-  CHECK(std::string(products_name(Products::eigen)) == "eigen");
-  CHECK(std::string(products_name(Products::chain)) == "chain");
-}
-
 TEST_CASE(
     "products: each size that does not fit is refused by itself, in whichever factor, and named as it was given") {
   const auto sentence = [](const auto& multiplied) -> std::string {
@@ -214,30 +194,4 @@ TEST_CASE(
   CHECK(sentence([&] { chain_product(a, b, out); }) == "(nothing was refused)");
   CHECK(sentence([&] { chain_product_right_transposed(a, bt, out); }) == "(nothing was refused)");
   CHECK(sentence([&] { chain_product_left_transposed(at, b, out); }) == "(nothing was refused)");
-}
-
-TEST_CASE("products: a result of any other shape is made anew, whichever of its sizes differs") {
-  const Matrix left(2, 3, {1, 2, 3, 4, 5, 6}), right(3, 2, {7, 8, 9, 10, 11, 12});
-  for (const auto& [rows, cols] : {std::pair<Index, Index>{2, 5}, {2, 1}, {5, 2}, {1, 2}, {0, 0}, {1, 4}, {2, 2}}) {
-    CAPTURE(rows);
-    CAPTURE(cols);
-    Matrix out(rows, cols);
-    multiply(left, right, out);
-    CHECK(same_bits(out, Matrix(2, 2, {58, 64, 139, 154})));
-    Matrix square(rows, cols);
-    symmetric_product(left, left, square);
-    CHECK(same_bits(square, Matrix(2, 2, {14, 32, 32, 77})));
-  }
-  Matrix kept(2, 2);
-  const float* const where = kept.data();
-  multiply(left, right, kept);
-  CHECK(kept.data() == where);
-  CHECK_THROWS_WITH_AS(
-      multiply(right, Matrix(3, 2), kept),
-      "cannot multiply 3 × 2 by 3 × 2: the left factor needs as many columns as the right one has rows",
-      std::invalid_argument);
-  Matrix again(2, 3);
-  CHECK_THROWS_WITH_AS(symmetric_product(left, again, again),
-                       "a product cannot be written over one of its factors; give it a matrix of its own",
-                       std::invalid_argument);
 }

@@ -177,31 +177,3 @@ TEST_CASE("ExactSum: a NaN or an infinity is never forgotten") {
     CHECK(std::isnan(sum.value()));
   }
 }
-
-TEST_CASE("ExactSum: its bytes are the digits, lowest byte first, and a last one that says whether it is finite") {
-  const auto byte_of = [](const ExactSum& sum, int i) {
-    return static_cast<int>(sum.bytes()[static_cast<std::size_t>(i)]);
-  };
-  const auto only_byte = [&](const ExactSum& sum, int where, int value) {
-    for (int i = 0; i < ExactSum::kBytes; ++i) CHECK(byte_of(sum, i) == (i == where ? value : 0));
-  };
-  CHECK(ExactSum::kBytes == 84);
-  // The square of 2ᵏ⁻¹⁴⁹ is 2²ᵏ units of 2⁻²⁹⁸: bit 2 k.
-  for (const int k : {0, 1, 3, 4, 15, 16, 149, 200, 276}) {
-    CAPTURE(k);
-    only_byte(sum_of({std::ldexp(1.0f, k - 149)}), 2 * k / 8, 1 << 2 * k % 8);
-  }
-  only_byte(sum_of({std::numeric_limits<float>::infinity()}), 80, 1);
-  std::array<std::byte, ExactSum::kBytes> bytes = sum_of({3.0f}).bytes();
-  CHECK(ExactSum::of_bytes(bytes.data()).value() == 9);
-  CHECK(ExactSum::of_bytes(bytes.data()).finite());
-  bytes[80] = std::byte{1};
-  CHECK_FALSE(ExactSum::of_bytes(bytes.data()).finite());
-  const float values[] = {1, 2, 3, 4, 5};
-  ExactSum none;
-  none.add_squares(values, 0);
-  CHECK(none.value() == 0);
-  CHECK(none.finite());
-  none.add_squares(values + 1, 3);
-  CHECK(none.value() == 29);
-}

@@ -119,35 +119,6 @@ TEST_CASE("newton_schulz: bf16, any shape: near the exact result by the rounding
   MESSAGE("largest relative difference ", worst, " of ", bf16_tolerance);
 }
 
-TEST_CASE("newton_schulz: any number of steps, other coefficients") {
-  const Matrix x = random_matrix({2, 1}, 20, 30);
-  for (const Products products : engines) {
-    NewtonSchulzSettings settings = with(products);
-    for (settings.steps = 0; settings.steps <= 7; ++settings.steps) {
-      CAPTURE(settings.steps);
-      CHECK(largest_difference(newton_schulz(x, settings), by_svd(x, settings.steps)) < fp32_tolerance);
-    }
-    settings.steps = 1;
-    settings.quintic = {2, 0, 0};
-    CHECK(largest_difference(newton_schulz(x, settings), 2 * by_svd(x, 0)) < 1e-7);
-  }
-}
-
-TEST_CASE("newton_schulz: of a schedule each step takes its own polynomial, and further steps repeat the last one") {
-  const Quintic first, second{3.0f, -3.5f, 1.4f};
-  const Matrix x = random_matrix({3, 1}, 5, 9);
-  const auto by = [&](const std::vector<Quintic>& schedule, int steps) {
-    NewtonSchulzSettings settings;
-    settings.schedule = schedule;
-    settings.steps = steps;
-    return newton_schulz(x, settings);
-  };
-  CHECK(same_bits(by({first, second}, 4), by({first, second, second, second}, 4)));
-  CHECK(!same_bits(by({first, second}, 4), by({first, second, first, second}, 4)));
-  CHECK(!same_bits(by({first, second}, 2), by({second, first}, 2)));
-  CHECK(same_bits(by({first}, 3), by({}, 3)));
-}
-
 TEST_CASE("newton_schulz_denominator: any norm, ε and cushion: the formula, in bf16 with eight bits after every step") {
   // To the nearest number of eight significant bits, of two the even one; what `remainder` takes away is exact.
   const auto eight_bits = [](double value) {

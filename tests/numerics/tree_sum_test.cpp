@@ -159,28 +159,6 @@ TEST_CASE("frobenius_norm: neither the largest nor the smallest floats overflow 
   CHECK(frobenius_norm(Matrix(0, 5)) == 0);
 }
 
-TEST_CASE("add_onto: rows alone, or columns alone, that differ are refused in a sentence, and nothing is added") {
-  Matrix left(2, 3, {1, 2, 3, 4, 5, 6});
-  const Matrix before = left;
-  for (const auto& [rows, cols] : {std::pair<Index, Index>{2, 4}, {2, 2}, {3, 3}, {1, 3}, {1, 6}}) {
-    const std::string sentence = "a matrix " + shape_text(rows, cols) + " can't be added onto one that is 2 × 3";
-    CHECK_THROWS_WITH_AS(add_onto(left, Matrix(rows, cols)), sentence.c_str(), std::invalid_argument);
-    CHECK(same_bits(left, before));
-  }
-  float values[] = {1, 2, 3, 4};
-  const float added[] = {10, 20, 30, 40};
-  add_onto(values, added, 3);
-  CHECK(values[0] == 11);
-  CHECK(values[2] == 33);
-  CHECK(values[3] == 4);
-  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>{{1}, {2}, {3, 4}}), "a tree adds arrays of equal length",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(tree_sum(std::vector<Flat>{{1, 2}, {3, 4}, {5}}), "a tree adds arrays of equal length",
-                       std::invalid_argument);
-  CHECK(tree_sum(std::vector<Flat>{{3, 4}}) == Flat{3, 4});
-  CHECK(tree_sum(std::vector<Flat>{{}, {}}).empty());
-}
-
 TEST_CASE("ring_sum: any number of ranks and any piece: from the rank behind it round to the piece's own") {
   for (Index count = 1; count <= 9; ++count)
     for (Index piece = 0; piece < count; ++piece) {

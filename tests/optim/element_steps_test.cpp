@@ -11,17 +11,6 @@
 
 using namespace muonwalk;
 
-TEST_CASE("AdamWSettings: the defaults") {
-  const AdamWSettings s;
-  CHECK(s.lr == 1e-3f);
-  CHECK(s.beta1 == 0.9f);
-  CHECK(s.beta2 == 0.999f);
-  CHECK(s.epsilon == 1e-8f);
-  CHECK(s.weight_decay == 0.1f);
-  CHECK(s.epsilon_stands == Epsilon::on_uncorrected_root);
-  CHECK_FALSE(s.summed_gradients);
-}
-
 TEST_CASE("adamw: touches as many elements as it is told to, and no element behind them") {
   for (const Index count : {0, 1, 5}) {
     Flat w(7, 2.0f), m(7, 3.0f), v(7, 4.0f);
@@ -99,60 +88,4 @@ TEST_CASE(
           CHECK(update_squares(orthogonal.data(), 2, {5, 12}, s) == 2 * (static_cast<double>(update) * update));
           CHECK(update_squares(orthogonal.data(), 0, {5, 12}, s) == 0);
         }
-}
-
-TEST_CASE("recipes: their names and where they were read, and what their lines are about") {
-  std::string whose, about;
-  for (const Recipe& each : recipes()) whose += each.name + ": " + each.whose + "\n";
-  CHECK("\n" + whose == R"(
-moonshot: MoonshotAI/Moonlight, examples/toy_train.py
-kellerjordan: KellerJordan/Muon, muon.py
-torch: PyTorch, torch/optim/_muon.py
-emerging: NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizers
-dion: microsoft/dion, dion/muon.py
-)");
-  for (const RecipeLine& each : recipe_lines()) about += each.about + "; ";
-  CHECK(about ==
-        "decay; momentum; Nesterov; divides by; to bf16; coefficients; square term; tall matrix; scale; multiplied; ");
-  MuonSettings none;
-  none.arithmetic.scale = Scale::none;
-  CHECK(recipe_lines()[8].text(none) == "1");
-}
-
-TEST_CASE("coefficients: as they were published, with a step for each") {
-  const auto listed = [](const std::string& name) {
-    MuonSettings settings;
-    settings.newton_schulz.steps = 77;
-    take_coefficients(settings, name);
-    CHECK(settings.newton_schulz.steps == static_cast<int>(settings.newton_schulz.schedule.size()));
-    std::vector<float> numbers;
-    for (const Quintic& q : settings.newton_schulz.schedule) numbers.insert(numbers.end(), {q.a, q.b, q.c});
-    return numbers;
-  };
-  const auto repeated = [](int times, const std::vector<float>& numbers, std::vector<float> all = {}) {
-    for (; times > 0; --times) all.insert(all.end(), numbers.begin(), numbers.end());
-    return all;
-  };
-  const std::vector<float> jordan = {3.4445f, -4.7750f, 2.0315f};
-  CHECK(listed("simple") == repeated(5, jordan));
-  CHECK(listed("quintic") == std::vector<float>{4.0848f, -6.8946f, 2.9270f, 3.9505f, -6.3029f, 2.6377f, 3.7418f,
-                                                -5.5913f, 2.3037f, 2.8769f, -3.1427f, 1.2046f, 2.8366f, -3.0525f,
-                                                1.2012f});
-  CHECK(listed("polar_express") == std::vector<float>{8.156554524902461f, -22.48329292557795f, 15.878769915207462f,
-                                                      4.042929935166739f, -2.808917465908714f, 0.5000178451051316f,
-                                                      3.8916678022926607f, -2.772484153217685f, 0.5060648178503393f,
-                                                      3.285753657755655f, -2.3681294933425376f, 0.46449024233003106f,
-                                                      2.3465413258596377f, -1.7097828382687081f, 0.42323551169305323f});
-  CHECK(listed("aol") == std::vector<float>{4.0098f, -7.0585f, 2.4635f, 3.4585f, -5.5479f, 2.5959f, 2.7573f, -3.2939f,
-                                            1.4254f, 2.7215f, -3.0494f, 1.3169f});
-  CHECK(listed("deepseekv4") == repeated(2, {2.0f, -1.5f, 0.5f}, repeated(8, jordan)));
-  std::string whose;
-  for (const CoefficientSet& each : coefficient_sets()) whose += each.name + ": " + each.whose + "\n";
-  CHECK("\n" + whose == R"(
-simple: Keller Jordan, "Muon", 2024
-quintic: You Jiacheng, in modded-nanogpt
-polar_express: Amsel et al., arXiv:2505.16932, with a cushion of 0.02 as in modded-nanogpt and dion
-aol: thib-s/flash-newton-schulz, in Emerging-Optimizers
-deepseekv4: DeepSeek-V4, in microsoft/dion#67
-)");
 }

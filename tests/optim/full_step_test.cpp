@@ -105,19 +105,6 @@ TEST_CASE(
   REQUIRE((kOneThread || covered.two_threads > 0));
 }
 
-TEST_CASE("full_step: the number of OpenMP threads never changes a bit") {
-  if (kOneThread) return;
-  for (std::uint64_t seed = 1000; seed < 1010; ++seed) {
-    Case c = random_case(seed);
-    c.settings.newton_schulz.threads = 1;
-    const auto one = run_distributed(c);
-    c.settings.newton_schulz.threads = 2;
-    INFO(c.text());
-    CHECK(first_difference(c, run_distributed(c), run_serial(c, 1)) == "");
-    CHECK(first_difference(c, one, run_serial(c, 2)) == "");
-  }
-}
-
 TEST_CASE("full_step: four leaves of gradients on 1×1, 2×2, 4×1 and 1×4 ranks: identical bits") {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     Case c;
@@ -206,49 +193,6 @@ TEST_CASE(
     if (place.rank == 3) gradients[0][0][100] = std::numeric_limits<float>::quiet_NaN();
   };
   CHECK_THROWS_WITH_AS(run_distributed(c, sabotage), doctest::Contains("attention.q"), UsageError);
-}
-
-TEST_CASE("full_step: buckets or groups that do not fit the layout are refused before anything is sent") {
-  const Layout layout = plan_layout({{"a", {4, 4}}}, Grid().dp(2));
-  const Layout other = plan_layout({{"a", {4, 6}}}, Grid().dp(2));
-  const Layout tp_layout = plan_layout({{"a", {4, 4}}}, Grid().tp(2));
-  const Matrix a(4, 4), b(4, 6);
-  const auto step = [&](const Layout& handed, const Buckets& gradients) {
-    run_ranks(Grid().dp(2), [&](TestRank& rank) {
-      MuonState state = initial_state(layout, {&a}, rank.place);
-      full_step({handed, rank.place, rank.dp, rank.tp}, {}, gradients, state);
-    });
-  };
-  const Buckets right = pack_buckets(layout, {&a}, 0);
-  CHECK_NOTHROW(step(layout, right));
-  const auto refusal = [&](const Layout& handed, const Buckets& gradients) -> std::string {
-    try {
-      step(handed, gradients);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "it was taken";
-  };
-  const std::string remedy = "; pack them with pack_buckets or initial_state.";
-  CHECK(refusal(layout, pack_buckets(other, {&b}, 0)) ==
-        "full_step was given gradients of 24 elements for bucket 0 of buffer 0, but the layout says 16" + remedy);
-  CHECK(refusal(layout, {}) == "full_step was given gradients for 0 buffers, but the layout has 1" + remedy);
-  CHECK(refusal(layout, Buckets(1)) ==
-        "full_step was given gradients for 0 buckets of buffer 0, but the layout has 1" + remedy);
-  // Whichever of the two ranks says so first.
-  const auto of_group = [&](const Layout& handed, const std::string& first, const std::string& second) {
-    const std::string sentence = refusal(handed, right);
-    CAPTURE(sentence);
-    CHECK((sentence == first || sentence == second));
-  };
-  const std::string own = "; hand it the rank's own ";
-  of_group(
-      tp_layout,
-      "full_step was given rank 0 of a dp group of 2, but in the layout's grid it is dp 0 of 1" + own + "dp group.",
-      "full_step was given rank 1 of a dp group of 2, but in the layout's grid it is dp 1 of 1" + own + "dp group.");
-  const std::string of_tp =
-      "full_step was given rank 0 of a tp group of 1, but in the layout's grid it is tp 0 of 2" + own + "tp group.";
-  of_group(plan_layout({{"a", {4, 4}}}, Grid().dp(2).tp(2)), of_tp, of_tp);
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_THREAD__)  // which does not follow a fork

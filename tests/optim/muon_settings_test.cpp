@@ -114,23 +114,3 @@ TEST_CASE("scale: each word is of its own scale, and the factors multiply to it 
     CHECK(factors(Scaling::thrice) == std::vector<float>{root, rms, 0.5f});
   }
 }
-
-TEST_CASE("flops: of momentum and of the new weights for an element, with every choice") {
-  MuonSettings s;
-  CHECK(momentum_flops(s) == 4);
-  CHECK(apply_flops(s) == 3);
-  s.arithmetic.lerp = true;
-  CHECK(momentum_flops(s) == 6);
-  s.nesterov = false;
-  CHECK(momentum_flops(s) == 3);
-  s.arithmetic.lerp = false;
-  CHECK(momentum_flops(s) == 2);
-  s.arithmetic.scaling = Scaling::twice;
-  CHECK(apply_flops(s) == 4);
-  s.arithmetic.decay_subtracts = true;
-  CHECK(apply_flops(s) == 5);
-  s.arithmetic.scaling = Scaling::thrice;
-  CHECK(apply_flops(s) == 6);
-  CHECK(newton_schulz_elements({3, 7}, Precision::fp32) == 2 * 21 + 2 * 9);
-  CHECK(newton_schulz_elements({7, 3}, Precision::bf16) == 2 * 21 + 3 * 9);
-}

@@ -204,18 +204,3 @@ TEST_CASE("OverlappedMuon: whichever gather the settings ask for, it plans whole
             OverlappedMuon(MuonSettings(), schedule).plan(layout, place).operations);
     }
 }
-
-TEST_CASE("moves_of: all of it, in order, for three buckets and for one") {
-  using Kind = BucketMove::Kind;
-  const auto text = [](Schedule schedule, int buckets) {
-    std::string moves;
-    for (const BucketMove& move : moves_of(schedule, buckets))
-      moves += (move.kind == Kind::post ? "p" : move.kind == Kind::wait ? "w" : "o") + std::to_string(move.bucket);
-    return moves;
-  };
-  CHECK(text(Schedule::in_sequence, 3) == "p0w0o0p1w1o1p2w2o2");
-  CHECK(text(Schedule::all_at_once, 3) == "p0p1p2w0w1w2o0o1o2");
-  CHECK(text(Schedule::pipelined, 3) == "p0p1w0o0p2w1o1w2o2");
-  for (const Schedule schedule : {Schedule::in_sequence, Schedule::all_at_once, Schedule::pipelined})
-    CHECK(text(schedule, 1) == "p0w0o0");
-}

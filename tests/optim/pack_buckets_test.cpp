@@ -73,23 +73,6 @@ TEST_CASE("unpack_buckets: any layout: gives back every TP slice with its name a
   }
 }
 
-TEST_CASE("initial_state: the packed weights, and zeros for the DP shards of the momentum alone") {
-  Case c = random_case(1);
-  c.grid = Grid().dp(3);
-  const Layout layout = c.layout();
-  const std::vector<NamedMatrix> weights = c.weights();
-  const MuonState state = initial_state(layout, pointers(weights), c.grid.place(0));
-  CHECK(state.weights == pack_buckets(layout, pointers(weights), 0));
-  Index elements = 0;
-  for (const auto& buffer : state.momentum) {
-    for (const Flat& shard : buffer) {
-      elements += static_cast<Index>(shard.size());
-      for (const float m : shard) CHECK(m == 0.0f);
-    }
-  }
-  CHECK(elements == layout.shard_elements(0));
-}
-
 TEST_CASE("pack_buckets: a missing matrix or one of another shape is refused by name") {
   const Layout layout = plan_layout({{"first", {2, 3}}, {"second", {4, 5}}}, Grid());
   const Matrix right = random_matrix({1, 1}, 2, 3);
@@ -103,29 +86,4 @@ TEST_CASE("pack_buckets: a missing matrix or one of another shape is refused by 
   CHECK(refusal([&] { pack_buckets(layout, {&right}, 0); }) ==
         "The layout has a parameter number 1, but 1 matrices were given; give one per parameter, in the order the "
         "layout was planned from.");
-}
-
-TEST_CASE("pack_slices: any layout: packing the TP slices is packing the whole matrices") {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    const Case c = random_case(seed);
-    CAPTURE(c.text());
-    const Layout layout = c.layout();
-    const std::vector<NamedMatrix> weights = c.weights();
-    for (int tp_rank = 0; tp_rank < c.grid.tp(); ++tp_rank) {
-      std::vector<Matrix> slices;
-      for (std::size_t p = 0; p < weights.size(); ++p) {
-        slices.push_back(tp_slice(weights[p].matrix, c.parameters[p].tp_split_dim, c.grid.tp(), tp_rank));
-      }
-      CHECK(pack_slices(layout, slices) == pack_buckets(layout, pointers(weights), tp_rank));
-    }
-  }
-}
-
-TEST_CASE("pack_slices: a whole matrix in place of its TP slice is refused by name") {
-  const Layout layout = plan_layout({{"split", {4, 6}, SplitDim::rows}}, Grid().tp(2));
-  CHECK(
-      refusal([&] { pack_slices(layout, {Matrix(4, 6)}); }) ==
-      "A slice of 4 × 6 was given for parameter \"split\", whose TP slice is 2 × 6; give the matrices in the order the "
-      "layout was planned from.");
-  CHECK(refusal([&] { pack_slices(layout, {Matrix(2, 6)}); }) == "");
 }

@@ -110,47 +110,6 @@ TEST_CASE("route: a parameter that no group claims, or two do, is refused by nam
   CHECK(usage_error([&] { route({matrix("q")}, {}); }).find("no group") != std::string::npos);
 }
 
-TEST_CASE(
-    "Layout::of_group: the group's own buffer, with everything where it was; and none for a group that is not there") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const Case c = random_case(seed);
-    INFO(c.text());
-    const Layout layout = c.layout();
-    std::set<int> parameters;
-    for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-      const Layout part = layout.of_group(layout.buffers[b].group);
-      REQUIRE(part.buffers.size() == 1);
-      CHECK(part.grid.size() == layout.grid.size());
-      CHECK(part.whole_matrices() == layout.whole_matrices());
-      CHECK(part.buffers[0].size == layout.buffers[b].size);
-      for (std::size_t k = 0; k < part.buffers[0].buckets.size(); ++k)
-        CHECK(part.dp_counts(0, static_cast<int>(k)) == layout.dp_counts(static_cast<int>(b), static_cast<int>(k)));
-      for (const DistMeta& meta : part.buffers[0].parameters) {
-        parameters.insert(meta.parameter);
-        for (int dp = 0; dp < c.grid.dp(); ++dp)
-          CHECK(part.owned_range(meta, dp) == layout.owned_range(layout.meta(meta.parameter), dp));
-      }
-    }
-    CHECK(parameters.size() == c.parameters.size());
-    CHECK(layout.of_group(3).buffers.empty());
-  }
-}
-
-TEST_CASE("GroupedOptimizer: Newton–Schulz calls are in its plan, and a shard's shape would leave none of them") {
-  const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
-  const std::vector<Parameter> whole = {matrix("wte"), matrix("up"), matrix("down"), vector("norm")};
-  std::vector<Parameter> shards = whole;
-  for (Parameter& each : shards) each.dims = 1;
-  const Grid grid = Grid().dp(2);
-  const auto calls = [&](const std::vector<Parameter>& parameters) {
-    const Layout layout = plan_layout(route(parameters, groups), grid);
-    const Plan plan = GroupedOptimizer(groups, route(parameters, groups)).plan(layout, grid.place(0));
-    return count(plan, phases::orthogonalize);
-  };
-  CHECK(calls(whole) == 1);  // rank 0 owns all of up, rank 1 all of down
-  CHECK(calls(shards) == 0);
-}
-
 TEST_CASE("GroupedOptimizer: a group that is not there, a stranger's gradients and an unknown parameter are refused") {
   const std::vector<ParameterGroup> groups = usual_groups(MuonSettings(), AdamWSettings());
   GroupedOptimizer optimizer(groups, route({matrix("w")}, groups));

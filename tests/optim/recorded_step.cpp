@@ -113,7 +113,7 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
       recorded.held_after = rank.meter.live();
       recorded.seen = seen;
       recorded.counted = rank.ledger;
-      recorded.kept = optimizer->keeps();
+      recorded.kept = optimizer->state_sizes();
       MemoryMeter uncounted;
       const MeterScope scope(uncounted);
       recorded.slices = unpack_buckets(layout, optimizer->weights(), rank.place.tp);

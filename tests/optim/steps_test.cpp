@@ -74,41 +74,6 @@ TEST_CASE("momentum: with and without Nesterov, in place or not: equals the loop
   }
 }
 
-TEST_CASE("dp_gather: any world size, any padding: equals the serial concatenation") {
-  for (int world = 1; world <= 8; ++world) {
-    for (const Precision precision : kPrecisions) {
-      for (std::uint64_t seed = 0; seed < 6; ++seed) {
-        Case c = random_case(seed);
-        c.grid = Grid().dp(world);
-        CAPTURE(c.text());
-        const Layout layout = c.layout();
-        const std::vector<NamedMatrix> weights = c.weights();
-        const Buckets buckets = pack_buckets(layout, pointers(weights), 0);
-
-        std::vector<Buckets> gathered(static_cast<std::size_t>(world));
-        run_ranks(c.grid, [&](TestRank& rank) {
-          for (std::size_t b = 0; b < buckets.size(); ++b) {
-            gathered[rank.place.dp].emplace_back();
-            for (std::size_t k = 0; k < buckets[b].size(); ++k) {
-              const Range own = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank.place.dp);
-              const auto first = buckets[b][k].begin() + (own.begin - layout.buffers[b].buckets[k].range.begin);
-              gathered[rank.place.dp][b].push_back(dp_gather(rank.dp, Flat(first, first + own.size()), precision));
-            }
-          }
-        });
-
-        for (int r = 0; r < world; ++r) {
-          for (std::size_t b = 0; b < buckets.size(); ++b) {
-            for (std::size_t k = 0; k < buckets[b].size(); ++k) {
-              CHECK(same_bytes(gathered[r][b][k], rounded(buckets[b][k], precision)));
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("reduce_gradients, dp_gather, all_gather_weights: runs of any sizes, empty ones too: as cut by hand") {
   for (int world = 1; world <= 5; ++world)
     for (const Precision precision : kPrecisions)
@@ -144,21 +109,6 @@ TEST_CASE("reduce_gradients, dp_gather, all_gather_weights: runs of any sizes, e
           CHECK(same_bytes(weights[r], whole));
         }
       }
-}
-
-TEST_CASE("dp_gather: moves 4-byte elements in fp32 and 2-byte elements in bf16") {
-  for (const Precision precision : kPrecisions) {
-    std::vector<Ledger> ledgers(3);
-    run_ranks(Grid().dp(3), [&](TestRank& rank) {
-      dp_gather(rank.dp, random_flat(1, 10), precision);
-      ledgers[rank.place.dp] = rank.ledger;
-    });
-    for (const Ledger& ledger : ledgers) {
-      REQUIRE(ledger.lines().size() == 1);
-      CHECK(ledger.lines()[0].kind == CollectiveKind::all_gather);
-      CHECK(ledger.total().bytes_sent == (precision == Precision::fp32 ? 2 * 10 * 4 : 2 * 10 * 2));
-    }
-  }
 }
 
 TEST_CASE("view_parameter: any layout: the packed bucket holds each parameter's TP slice at its shape") {
@@ -247,19 +197,6 @@ TEST_CASE("tp_shard: element (i, j) of a slice is the whole matrix's element in 
   }
 }
 
-TEST_CASE("orthogonalize: is Newton–Schulz with the optimizer's settings") {
-  const Matrix x = random_matrix({5, 5}, 7, 12);
-  for (const Precision precision : kPrecisions) {
-    MuonSettings settings;
-    settings.newton_schulz.steps = 3;
-    settings.newton_schulz.precision = precision;
-    NewtonSchulzSettings expected;
-    expected.steps = 3;
-    expected.precision = precision;
-    CHECK(same_bits(orthogonalize(x, settings, "w"), newton_schulz(x, expected)));
-  }
-}
-
 TEST_CASE("orthogonalize: a NaN or an infinity is refused with the name of its parameter") {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     Matrix x = random_matrix({5, 5}, 3, 4);
@@ -321,16 +258,4 @@ TEST_CASE("apply: follows the formula in double precision to within the rounding
     }
     CHECK(weights[count] == start[count]);
   }
-}
-
-TEST_CASE("apply: the factor comes from the longer side of the whole matrix, be it rows or columns") {
-  const MuonSettings settings;
-  Flat tall = {1.0f}, wide = {1.0f}, small = {1.0f};
-  const float one = 1.0f;
-  apply(tall.data(), &one, 1, {400, 100}, settings);
-  apply(wide.data(), &one, 1, {100, 400}, settings);
-  apply(small.data(), &one, 1, {100, 100}, settings);
-  CHECK(same_bytes(tall, wide));
-  CHECK(tall[0] == doctest::Approx(0.99 - 0.1 * 0.2 * 20));
-  CHECK(small[0] == doctest::Approx(0.99 - 0.1 * 0.2 * 10));
 }

@@ -101,24 +101,9 @@ std::int64_t sent_over_tp(const Strategy& strategy, const Case& c, int rank, int
 
 }  // namespace
 
-TEST_CASE("strategies: every one, over random models: its reference's bits, and its plan step by step") {
-  std::string letters;
-  for (const Strategy& strategy : strategies()) letters += strategy.letter;
-  CHECK(std::is_sorted(letters.begin(), letters.end()));
-  CHECK(letters.find('g') != std::string::npos);
-  CHECK(letters.find('h') != std::string::npos);
-  for (std::uint64_t seed = 1; seed <= 40 / kFewer; ++seed)
-    for (const Strategy& strategy : strategies()) {
-      Case c = random_case(seed);
-      const Layout layout = strategy.lay_out(c.parameters, c.grid, c.options.bucket_capacity);
-      c.options = layout.options;
-      INFO(std::string(strategy.name), ": ", c.text());
-      REQUIRE(c.layout().text() == layout.text());
-      REQUIRE(first_difference(c, [&](int steps) { return strategy.optimizer(layout, c.settings, steps); }) == "");
-    }
-}
-
-TEST_CASE("TP ways: any grid, layout, precision, engine and recipe: the reference's bits, and the plan call by call") {
+TEST_CASE(
+    "orthogonalizers: any grid, layout, precision, engine and recipe: the reference's bits, and the plan call by "
+    "call") {
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= 150 / kFewer; ++seed) {
     const Case c = varied_case(seed);
@@ -148,7 +133,7 @@ TEST_CASE("TP ways: any grid, layout, precision, engine and recipe: the referenc
   for (const auto& [what, times] : seen) CHECK_MESSAGE(times > 0, what);
 }
 
-TEST_CASE("TP ways: where TP cuts nothing, the bits and the plan are Muon's") {
+TEST_CASE("orthogonalizers: where TP cuts nothing, the bits and the plan are Muon's") {
   for (std::uint64_t seed = 1; seed <= 30 / kFewer; ++seed) {
     Case c = varied_case(seed);
     if (seed % 2 == 0)
@@ -313,7 +298,7 @@ TEST_CASE("block-wise: a block is a matrix of its own, with the scale of its own
   }
 }
 
-TEST_CASE("TP ways: what can't work is refused in a sentence") {
+TEST_CASE("orthogonalizers: what can't work is refused in a sentence") {
   Case c = one_matrix({6, 8}, SplitDim::rows, 2);
   c.settings.fused["w"] = gate_and_up(6);
   CHECK(usage_error([&] { gram(c)(0); }) ==

@@ -112,17 +112,6 @@ TEST_CASE("wrap_text, wrap_items: every word stands once and in order, no line i
   }
 }
 
-TEST_CASE("shorten, visible_name: there is room for 3 characters at least; of an odd number the end has the more") {
-  for (const int room : {-5, 0, 2, 3}) {
-    CHECK(shorten("abcdef", room) == "a…f");
-    CHECK(visible_name("abcdef", room) == "a…f");
-    CHECK(shorten("abc", room) == "abc");
-    CHECK(visible_name("abc", room) == "abc");
-  }
-  CHECK(shorten("abcdef", 4) == "a…ef");
-  CHECK(shorten("abcdef", 5) == "ab…ef");
-}
-
 TEST_CASE("shorten: what fits stays; of the rest the beginning and the end, as wide as was asked for") {
   for (unsigned seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);

@@ -35,14 +35,6 @@ TEST_CASE("learning_rate_factor: rises to 1 in the last step of the warm-up, fal
       }
 }
 
-TEST_CASE("learning_rate_factor: half way down it is exactly in the middle") {
-  CHECK(learning_rate_factor({0, 2, 0.0f}, 1) == 0.5f);
-  CHECK(learning_rate_factor({10, 110, 0.5f}, 60) == 0.75f);
-  CHECK(learning_rate_factor({4, 5, 0.1f}, 1) == 0.25f);
-  CHECK(learning_rate_factor({4, 5, 0.1f}, 3) == 0.75f);
-  CHECK(learning_rate_factor({0, 1, 0.25f}, 1) == 0.25f);  // the only step is the last one
-}
-
 TEST_CASE("learning_rate_factor: the bits of some steps, which no processor may change") {
   // cos(π/3) = 1/2 and cos(2π/3) = −1/2: where the series would be off by a bit, it would show.
   CHECK(learning_rate_factor({0, 3, 0.0f}, 1) == 0.75f);

@@ -99,27 +99,6 @@ TEST_CASE("checkpoints: stages without a parameter have nothing to save, and go 
   CHECK(first_difference(many, train(run, many, &*before.saved, 3), run.reference(3)) == "");
 }
 
-TEST_CASE("checkpoints: every element is given once, whatever the layout") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    TinyRun run = random_run(seed);
-    run.tied = false;
-    const Stages stages = random_stages(run, 3000 + seed);
-    INFO(stages.text());
-    for (const bool whole : {false, true}) {
-      Index given = 0, all = 0;
-      for (const Parameter& each : run.parameters) all += each.shape.size();
-      for (int r = 0; r < stages.grid.size(); ++r) {
-        const Place place = stages.grid.place(r);
-        const Layout& layout = stages.layouts[static_cast<std::size_t>(place.pp)];
-        const HeldForm form{"momentum", whole, kEveryBuffer};
-        for (const BucketNumber& number : buckets_of(layout, form))
-          given += part_elements(parts_given(layout, form, number, place));
-      }
-      CHECK(given == all);
-    }
-  }
-}
-
 TEST_CASE("planted: second moments that are saved as zeros, and moments that are dropped, change the weights") {
   const TinyRun run = clear_run();
   const Stages from = stages_of(run, Grid().dp(2).tp(2)), to = stages_of(run, Grid().dp(4));

@@ -11,10 +11,10 @@ namespace muonwalk {
 /// takes several steps until it does the same again (Strategy::period), a figure of a step is the mean over these, and
 /// memory is that of the step that needs most.
 struct StrategyCost {
-  double most_bytes_sent = 0;     ///< of the rank that sends most, headers not counted
+  double most_bytes_sent = 0;     ///< What the rank sends that sends most, headers not counted.
   double mean_bytes_sent = 0;     ///< over all ranks, which is also what a rank receives in the mean
-  double most_messages_sent = 0;  ///< of the rank that sends most of them, empty ones included
-  double most_flops = 0;          ///< of the rank that computes most
+  double most_messages_sent = 0;  ///< What the rank sends that sends most messages, empty ones included.
+  double most_flops = 0;          ///< What the rank computes that computes most.
   double mean_flops = 0;          ///< over all ranks
   /// Newton–Schulz of all ranks over that of one process, which does each matrix once and whole; all that a plan
   /// computes counts as such, but momentum and the new weights. Below 1 where blocks stay alone; 1 without matrices.

@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// A move of a stage, or a part of one that was interrupted, and when it was made.
 struct PipelineSpan {
   PipelineMove move;  ///< forward or backward of a micro-batch
-  Interval time;      ///< from its beginning to its end
+  Interval time;      ///< The time from its beginning to its end.
 };
 
 /// While a stage holds the activations of this many micro-batches.
@@ -23,7 +23,7 @@ struct HeldActivations {
 /// What the times of a timeline are counted in.
 enum class PipelineClock {
   units,       ///< units without a name, of a schedule that was played
-  nanoseconds  ///< those of a clock, in a run that was measured
+  nanoseconds  ///< Nanoseconds of a clock, in a run that was measured.
 };
 
 /// When the stages of a pipeline made their moves in one step, played or measured.
@@ -53,7 +53,7 @@ struct PipelineTimeline {
 struct PipelineTimes {
   std::vector<std::int64_t> forward;   ///< [stage], of one micro-batch
   std::vector<std::int64_t> backward;  ///< [stage], of one micro-batch
-  std::int64_t message = 0;            ///< from the end of a move to the earliest beginning of the neighbour's
+  std::int64_t message = 0;  ///< The time from the end of a move to the earliest beginning of the neighbour's.
 };
 
 /// The same times for all stages.

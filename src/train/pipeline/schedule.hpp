@@ -25,7 +25,7 @@ struct PipelineMove {
   /// Forward through the stage's layers, or backward through them.
   enum class Kind { forward, backward };
   Kind kind = Kind::forward;  ///< which of the two
-  int micro_batch = 0;        ///< its number, from 0
+  int micro_batch = 0;        ///< The micro-batch's number, from 0.
 
   /// Whether both members are equal.
   /// @{

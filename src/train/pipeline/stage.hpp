@@ -21,24 +21,24 @@ Range own_micro_batches(int micro_batches, int dp, int dp_rank);
 
 /// What a stage needs to know of the rank that computes it.
 struct StageContext {
-  const GptConfig& config;  ///< of the whole model
-  Grid grid;                ///< of all ranks
-  Place place;              ///< of this one
-  Communicator& tp;         ///< its tensor-parallel group, which shares every layer
-  Communicator& pp;         ///< its pipeline, stage by stage
+  const GptConfig& config;  ///< The sizes of the whole model.
+  Grid grid;                ///< The grid of all ranks.
+  Place place;              ///< The rank's own place.
+  Communicator& tp;         ///< The rank's tensor-parallel group, which shares every layer.
+  Communicator& pp;         ///< The rank's pipeline, stage by stage.
   /// First and last stage of its pipeline, where a tied embedding lies on both of them; else null.
   Communicator* ends = nullptr;
   int threads = 1;  ///< OpenMP threads in products
   std::function<void(PipelineMove move)> begins =
-      nullptr;  ///< is told of each move as its work begins, when what it needs has come; may be empty
-  std::function<void(PipelineMove move)> ended = nullptr;  ///< and as it ends
+      nullptr;  ///< Is told of each move as its work begins, when what it needs has come; may be empty.
+  std::function<void(PipelineMove move)> ended = nullptr;  ///< Is told of each move as it ends; may be empty.
 };
 
 /// What a step's forward and backward passes give on one rank.
 struct StageGradients {
-  std::vector<Matrix> gradients;  ///< of the stage's tensors, in the order of part_parameters: the sum over its
-                                  ///< micro-batches, as a balanced tree
-  float loss = 0;  ///< on the last stage: the sum of the losses of its micro-batches' rows, in the same tree
+  std::vector<Matrix> gradients;  ///< Gradients of the stage's tensors, in the order of part_parameters: the sum over
+                                  ///< its micro-batches, as a balanced tree.
+  float loss = 0;  ///< On the last stage, the sum of the losses of its micro-batches' rows, in the same tree
 };
 
 /// Forward and backward through a stage for all of this rank's micro-batches, in the order of a schedule. Each loss
