@@ -27,7 +27,7 @@ OPEN = {"docs/figures/data/byte_ledger_figure.cpp includes lessons/lesson_13_byt
             ("src/comm/communicator", "src/comm/messages"), ("src/cuda/device", "src/cuda/queue_observer"),
             ("src/io/safetensors", "src/io/safetensors_format"), ("src/numerics/newton_schulz", "src/numerics/newton_schulz_steps"),
             ("src/text/output_columns", "src/text/text"), ("src/train/gather_checkpoint", "src/train/state_comparison"),
-            ("sim/classroom/lesson", "sim/classroom/lesson_state"), ("sim/launch/launch", "sim/launch/seat"),
+            ("sim/launch/launch", "sim/launch/seat"),
             ("sim/ranks/rank", "sim/ranks/world"), ("sim/replay/strip", "sim/replay/strip_origin"),
             ("sim/transport/gloo_backend", "sim/transport/gloo_device"), ("sim/transport/gloo_device", "sim/transport/gloo_mesh"),
             ("tools/scale/cluster_file", "tools/scale/machine_costs"),
