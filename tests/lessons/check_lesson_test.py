@@ -112,7 +112,7 @@ def check_screens(lesson, folder):
             ("bugs", printing(": FAILED", ": OK", "stale_slice"), "does not say FAILED"),
             ("bugs", printing("24 of 48", "25 of 48", "stale_slice"), "the first difference is in line"),
             ("bugs", printing("0x43480000", "0x43580000", "stale_slice"), "the first difference is in line"),
-            # What another processor would round otherwise is no difference.
+            # What another processor would round in another way is not compared.
             ("bugs", printing("0x43480000   1128792064 ULP", "0x43480001    1128792060 ULP", "stale_slice"),),
             ("threads", printing("416", "417", "threads"), "the first difference"),
             ("threads", ending(3, "threads"), "ended with 3"),
