@@ -2,25 +2,10 @@
 # (docs/writing-a-lesson.md says what has to be in it). The judges of lesson NN become a library of their own, muonwalk_judge_NN,
 # which the program muonwalk-try opens, and so does the lesson's notebook.
 #
-# A judge uses the lesson's own reference, steps and plan. They stand in the lesson's source, which is a program; so the judge
-# includes build/exercises/lesson_NN_topic.hpp, made here: the lesson's own #include lines, and then all of the lesson inside of
-# a namespace of its own, where its main is a function like any other.
+# A judge uses the lesson's own reference, steps and plan, by the header that add_lesson made.
 function(add_exercise lesson function)
   set(folder ${CMAKE_SOURCE_DIR}/lessons/${lesson}/try_${function})
-  set(source ${CMAKE_SOURCE_DIR}/lessons/${lesson}/${lesson}.cpp)
-  set(header ${CMAKE_BINARY_DIR}/exercises/${lesson}.hpp)
   string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "\\1" namespace ${lesson})
-  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-  file(STRINGS ${source} includes REGEX "^#include")
-  list(JOIN includes "\n" includes)
-  file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
-"// Made by cmake/exercises.cmake.
-#pragma once
-@includes@
-namespace @namespace@ {
-#include \"lessons/@lesson@/@lesson@.cpp\"
-}
-")
   # The judges of one lesson are compiled together, because the lesson is in each of them, and takes longer than they do.
   set_property(GLOBAL APPEND PROPERTY MUONWALK_JUDGES_OF_${lesson} ${folder}/judge.cpp)
   get_property(judges GLOBAL PROPERTY MUONWALK_JUDGES_OF_${lesson})

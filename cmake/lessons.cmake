@@ -5,13 +5,29 @@
 #
 # Other .cpp files in the lesson's folder become a shared library of its own, muonwalk_lesson_NN, which its notebook and its
 # judge load too. A CMakeLists.txt in the folder may say more about that library. Nobody else includes a file of it.
+#
+# Judges of exercises and tests use the lesson's own reference, steps and plan. They stand in its source, which is a program; so
+# they include build/exercises/lesson_NN_topic.hpp, made here: the lesson's own #include lines, and then all of the lesson inside
+# of a namespace of its own, lesson_NN, where its main is a function like any other. One unit of a program may do so.
 function(add_lesson name)
   cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS;TOY" ${ARGN})
   if(LESSON_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "add_lesson(${name}) does not know ${LESSON_UNPARSED_ARGUMENTS}")
   endif()
   set(folder ${CMAKE_SOURCE_DIR}/lessons/${name})
-  string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "muonwalk_\\1" library ${name})
+  string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "\\1" namespace ${name})
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name}.cpp)
+  file(STRINGS ${folder}/${name}.cpp includes REGEX "^#include")
+  list(JOIN includes "\n" includes)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/${name}.hpp @ONLY CONTENT
+"// Made by cmake/lessons.cmake.
+#pragma once
+@includes@
+namespace @namespace@ {
+#include \"lessons/@name@/@name@.cpp\"
+}
+")
+  set(library muonwalk_${namespace})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   list(REMOVE_ITEM sources ${folder}/${name}.cpp)
   set(libraries muonwalk ${LESSON_LIBRARIES})
@@ -70,4 +86,22 @@ function(add_lesson_check name check)
     COMMAND ${MUONWALK_PYTHON} ${CMAKE_SOURCE_DIR}/tests/lessons/check_lesson.py ${check} $<TARGET_FILE:${name}>
       ${CMAKE_SOURCE_DIR}/lessons/${name}/${name}.expected ${arguments})
   set_tests_properties(${name}.${check} PROPERTIES TIMEOUT 1200)
+endfunction()
+
+# add_lesson_test([NAME word] source...): the tests that stand in a lesson's folder, as the program test_lesson_NN, or
+# test_lesson_NN_word. They have the lesson's library, and its program's path as LESSON.
+function(add_lesson_test)
+  cmake_parse_arguments(TEST "" "NAME" "" ${ARGN})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} DIRECTORY)
+  get_filename_component(lesson ${folder} NAME)
+  string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "test_\\1" name ${lesson})
+  if(TEST_NAME)
+    string(APPEND name _${TEST_NAME})
+  endif()
+  add_muonwalk_test(${name} ${TEST_UNPARSED_ARGUMENTS})
+  get_target_property(libraries ${lesson} MUONWALK_LESSON_LIBRARIES)
+  target_link_libraries(${name} PRIVATE muonwalk_run_program ${libraries})
+  target_include_directories(${name} PRIVATE ${CMAKE_BINARY_DIR}/exercises)
+  target_compile_definitions(${name} PRIVATE LESSON="$<TARGET_FILE:${lesson}>")
+  add_dependencies(${name} ${lesson})
 endfunction()

@@ -109,10 +109,10 @@ def timeline(root, page, options, site):
     def part(pattern, what):
         found = re.search(pattern, page, re.DOTALL)
         if not found:
-            raise LessonError(f"the page of the trace has no {what}; has tools/trace/pictures/page/page.html changed?")
+            raise LessonError(f"the page of the trace has no {what}; has tools/trace/page/page.html changed?")
         return found[1]
 
-    parts = ("sim/replay/page/tooltip.js", "tools/trace/pictures/page/timeline.js", "docs/figures/trace.js")
+    parts = ("sim/replay/page/tooltip.js", "tools/trace/page/timeline.js", "docs/figures/trace.js")
     script = "\n".join((root / each).read_text(encoding="utf-8") for each in parts)
     (site / "timeline.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     shutil.copyfile(root / "third_party/echarts/echarts.min.js", site / "echarts.js")

@@ -63,8 +63,8 @@ std::string board_text(const Flat& board) {
 }
 
 // A message needs two, and a grid of ranks is the next lesson: other worlds are refused before any rank is started.
-void plan(const Seat& seat) {
-  const Grid& grid = seat.grid;
+void plan(const RankInfo& rank) {
+  const Grid& grid = rank.grid;
   if (grid.tp() > 1 || grid.pp() > 1)
     throw UsageError(fmt::format("--{} {} would cut the world into groups, which is for lesson_01_grid; try --dp {}",
                                  grid.tp() > 1 ? "tp" : "pp", grid.tp() > 1 ? grid.tp() : grid.pp(), grid.size()));
@@ -78,15 +78,15 @@ void plan(const Seat& seat) {
 // compares byte by byte: the lines that begin with `check`. If one bit differs, the program says where, and exits with
 // code 1.
 //
-// A *seat* is what a rank knows without asking: the size of the world and its own number in it.
-Matrix left_neighbour(const Seat& seat) {
+// `RankInfo` is what a rank knows without asking: the size of the world and its own number in it.
+Matrix left_neighbour(const RankInfo& rank) {
   Matrix number(1, 1);
-  number(0, 0) = static_cast<float>(seat.place.rank == 0 ? seat.grid.size() - 1 : seat.place.rank - 1);
+  number(0, 0) = static_cast<float>(rank.place.rank == 0 ? rank.grid.size() - 1 : rank.place.rank - 1);
   return number;
 }
-Matrix all_numbers(const Seat& seat) {
-  Matrix numbers(1, seat.grid.size());
-  for (int rank = 0; rank < seat.grid.size(); ++rank) numbers(0, rank) = static_cast<float>(rank);
+Matrix all_numbers(const RankInfo& info) {
+  Matrix numbers(1, info.grid.size());
+  for (int rank = 0; rank < info.grid.size(); ++rank) numbers(0, rank) = static_cast<float>(rank);
   return numbers;
 }
 
@@ -141,8 +141,8 @@ void gather_all_numbers(Rank& rank, Local& local) {
 // Linux the kernel is asked as well: it has counted every byte of the connections, and so also the headers, a preamble
 // of Gloo's and a few bytes of ours before each message, which say what is coming and how long it is. The last line of
 // the table is memory: the most elements (numbers, of any size) that a rank's arrays held at a time.
-Prediction predict(const Seat& seat) {
-  const int world = seat.grid.size();
+Prediction predict(const RankInfo& rank) {
+  const int world = rank.grid.size();
   Prediction prediction;
   prediction.ledger.add("dp", CollectiveKind::send, ElementType::float32, 1, send_traffic(1, ElementType::float32));
   prediction.ledger.add("dp", CollectiveKind::recv, ElementType::float32, 1, recv_traffic(1, ElementType::float32));

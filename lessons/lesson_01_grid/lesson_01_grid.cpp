@@ -74,38 +74,38 @@ void count_ranks(const Grid& grid, const Visit& visit) {
 }
 
 // The coordinates at which the count comes to my number.
-Place place_by_counting(const Seat& seat) {
+Place place_by_counting(const RankInfo& rank) {
   Place mine;
-  count_ranks(seat.grid, [&](const Place& place) {
-    if (place.rank == seat.place.rank) mine = place;
+  count_ranks(rank.grid, [&](const Place& place) {
+    if (place.rank == rank.place.rank) mine = place;
   });
   return mine;
 }
 
 // The same as the check wants it: dp, tp, pp.
-Matrix coordinates_reference(const Seat& seat) {
-  const Place mine = place_by_counting(seat);
+Matrix coordinates_reference(const RankInfo& rank) {
+  const Place mine = place_by_counting(rank);
   return Matrix(1, 3, Flat{static_cast<float>(mine.dp), static_cast<float>(mine.tp), static_cast<float>(mine.pp)});
 }
 
 // Everybody who agrees with me in two coordinates, whatever the third one is.
-std::vector<NamedMatrix> groups_reference(const Seat& seat) {
-  const Place mine = place_by_counting(seat);
+std::vector<NamedMatrix> groups_reference(const RankInfo& rank) {
+  const Place mine = place_by_counting(rank);
   Flat tp, dp, pp;
-  count_ranks(seat.grid, [&](const Place& other) {
+  count_ranks(rank.grid, [&](const Place& other) {
     const float number = static_cast<float>(other.rank);
     if (other.dp == mine.dp && other.pp == mine.pp) tp.push_back(number);
     if (other.tp == mine.tp && other.pp == mine.pp) dp.push_back(number);
     if (other.dp == mine.dp && other.tp == mine.tp) pp.push_back(number);
   });
-  return {{"tp", Matrix(1, seat.grid.tp(), tp)},
-          {"dp", Matrix(1, seat.grid.dp(), dp)},
-          {"pp", Matrix(1, seat.grid.pp(), pp)}};
+  return {{"tp", Matrix(1, rank.grid.tp(), tp)},
+          {"dp", Matrix(1, rank.grid.dp(), dp)},
+          {"pp", Matrix(1, rank.grid.pp(), pp)}};
 }
 
 // All numbers in order.
-Matrix world_reference(const Seat& seat) {
-  Matrix world(1, seat.grid.size());
+Matrix world_reference(const RankInfo& info) {
+  Matrix world(1, info.grid.size());
   for (Index rank = 0; rank < world.cols(); ++rank) world(0, rank) = static_cast<float>(rank);
   return world;
 }
@@ -189,8 +189,8 @@ void find_the_world(Rank& rank, Local& local) {
 // to n − 1 others. In bytes the two are equal: (TP − 1) + TP · (DP − 1) + TP · DP · (PP − 1) = n − 1 numbers out of
 // every rank. But they come in TP − 1 + DP − 1 + PP − 1 messages instead of n − 1. On 8 ranks that is 3 against 7, and
 // on 512 of them, as 8 × 8 × 8, it is 21 against 511. Large clusters gather in stages for this reason.
-Prediction predict(const Seat& seat) {
-  const int tp = seat.grid.tp(), dp = seat.grid.dp(), pp = seat.grid.pp();
+Prediction predict(const RankInfo& rank) {
+  const int tp = rank.grid.tp(), dp = rank.grid.dp(), pp = rank.grid.pp();
   const ElementType type = ElementType::float32;
   Prediction prediction;
   prediction.ledger.add("tp", CollectiveKind::all_gather, type, 1, all_gather_traffic(tp, 1, type));
@@ -199,7 +199,7 @@ Prediction predict(const Seat& seat) {
   prediction.ledger.add("pp", CollectiveKind::all_gather, type, 2,
                         all_gather_traffic(pp, 1, type) + all_gather_traffic(pp, tp * dp, type));
   // At the peak: the coordinates, both lists of groups, and, while the world arrives, the stage that it is made of.
-  prediction.peak_elements = 3 + 2 * (tp + dp + pp) + tp * dp + seat.grid.size();
+  prediction.peak_elements = 3 + 2 * (tp + dp + pp) + tp * dp + rank.grid.size();
   return prediction;
 }
 

@@ -72,8 +72,8 @@ std::vector<Index> exchange_counts(int r, int n) {
 
 // The leaves of the sum in the last step, that is, the numbers that it adds, one of each rank: rank 0 holds 1, every
 // other rank a crumb of 2⁻²⁴.
-Flat leaves_of_all(const Seat& seat) {
-  Flat leaves(seat.grid.dp(), 1.0f / (1 << 24));
+Flat leaves_of_all(const RankInfo& rank) {
+  Flat leaves(rank.grid.dp(), 1.0f / (1 << 24));
   leaves[0] = 1;
   return leaves;
 }
@@ -94,28 +94,28 @@ float plain_tree(Flat level) {
 }
 
 // What a rank should hold after each of the calls that move: everybody's number `at`, in rank order, and so on.
-Flat numbers_at(const Seat& seat, int at) {
+Flat numbers_at(const RankInfo& rank, int at) {
   Flat all;
-  for (int r = 0; r < seat.grid.dp(); ++r) all.push_back(number_of(r, at));
+  for (int r = 0; r < rank.grid.dp(); ++r) all.push_back(number_of(r, at));
   return all;
 }
-Flat expect_gathered(const Seat& seat) { return numbers_at(seat, 0); }
-Flat expect_exchanged(const Seat& seat) {
+Flat expect_gathered(const RankInfo& rank) { return numbers_at(rank, 0); }
+Flat expect_exchanged(const RankInfo& rank) {
   Flat all;
-  for (int r = 0; r < seat.grid.dp(); ++r)
-    all.insert(all.end(), (r + seat.place.dp + 1) % 3, number_of(r, seat.place.dp));
+  for (int r = 0; r < rank.grid.dp(); ++r)
+    all.insert(all.end(), (r + rank.place.dp + 1) % 3, number_of(r, rank.place.dp));
   return all;
 }
-Flat expect_told(const Seat& seat) { return run_of(seat.grid.dp() - 1, 2); }
+Flat expect_told(const RankInfo& rank) { return run_of(rank.grid.dp() - 1, 2); }
 
 // And the calls that add: sum number `at` is the tree over everybody's number `at`.
-Flat expect_sums(const Seat& seat) {
+Flat expect_sums(const RankInfo& rank) {
   Flat sums;
-  for (int at = 0; at < seat.grid.dp(); ++at) sums.push_back(plain_tree(numbers_at(seat, at)));
+  for (int at = 0; at < rank.grid.dp(); ++at) sums.push_back(plain_tree(numbers_at(rank, at)));
   return sums;
 }
-Flat expect_my_sum(const Seat& seat) { return {expect_sums(seat)[seat.place.dp]}; }
-Flat expect_totals(const Seat& seat) { return Flat(seat.grid.dp(), plain_tree(leaves_of_all(seat))); }
+Flat expect_my_sum(const RankInfo& rank) { return {expect_sums(rank)[rank.place.dp]}; }
+Flat expect_totals(const RankInfo& rank) { return Flat(rank.grid.dp(), plain_tree(leaves_of_all(rank))); }
 
 // ## The steps
 //
@@ -249,8 +249,8 @@ void sum_in_several_orders(Rank& rank, Local& local) {
 // As long as ranks send to ranks, fewer bytes are impossible in the first three, since a rank needs every piece that it
 // does not have. (A switch that copies or adds on the way can save some of them.) An all-reduce of a long array
 // therefore costs a rank nearly twice the array, on 8 ranks as on 800.
-Prediction predict(const Seat& seat) {
-  const int n = seat.grid.dp(), me = seat.place.dp;
+Prediction predict(const RankInfo& rank) {
+  const int n = rank.grid.dp(), me = rank.place.dp;
   const ElementType type = ElementType::float32;
   const std::vector<Index> counts = exchange_counts(me, n);
   Prediction prediction;

@@ -58,10 +58,10 @@ const std::vector<Parameter> kParameters = small_model();
 
 // The blueprint. It is a pure function of parameters, grid and options, so every rank computes all of it alone and
 // nothing is sent. The planted bug `forgotten_padding` plans without the alignment.
-Layout plan_buffers(const Seat& seat) {
-  LayoutOptions options = small_layer_options(seat.grid.tp());
-  if (seat.bug("forgotten_padding")) options.parameter_alignment = 1;
-  return plan_layout(kParameters, seat.grid, options);
+Layout plan_buffers(const RankInfo& rank) {
+  LayoutOptions options = small_layer_options(rank.grid.tp());
+  if (rank.bug("forgotten_padding")) options.parameter_alignment = 1;
+  return plan_layout(kParameters, rank.grid, options);
 }
 
 // ## One element, five coordinates
@@ -100,9 +100,9 @@ struct Local {
 //
 // The whole warehouse laid by hand, with no plan: take the parameters one after the other, write the slice row by row,
 // and pad with 0 where necessary. What comes out is [buffer][bucket].
-std::vector<std::vector<Flat>> lay_by_hand(const Seat& seat) {
-  const LayoutOptions options = small_layer_options(seat.grid.tp());
-  const Index tp = seat.grid.tp(), dp = seat.grid.dp();
+std::vector<std::vector<Flat>> lay_by_hand(const RankInfo& rank) {
+  const LayoutOptions options = small_layer_options(rank.grid.tp());
+  const Index tp = rank.grid.tp(), dp = rank.grid.dp();
   std::vector<std::vector<Flat>> buffers(2, std::vector<Flat>(1));
   std::vector<Index> before = {0, 0};  // elements in the closed buckets of a buffer
   // A full bucket is padded, so that dp and the bucket's alignment divide it.
@@ -123,8 +123,8 @@ std::vector<std::vector<Flat>> lay_by_hand(const Seat& seat) {
     while ((before[group] + Index(bucket.size())) % options.parameter_alignment != 0) bucket.push_back(0);
     // My rows and columns of it, flattened row by row.
     Index rows = parameter.shape.rows, cols = parameter.shape.cols, first_row = 0, first_col = 0;
-    if (parameter.tp_split_dim == SplitDim::rows) rows /= tp, first_row = rows * seat.place.tp;
-    if (parameter.tp_split_dim == SplitDim::columns) cols /= tp, first_col = cols * seat.place.tp;
+    if (parameter.tp_split_dim == SplitDim::rows) rows /= tp, first_row = rows * rank.place.tp;
+    if (parameter.tp_split_dim == SplitDim::columns) cols /= tp, first_col = cols * rank.place.tp;
     for (Index i = 0; i < rows; ++i)
       for (Index j = 0; j < cols; ++j) bucket.push_back(small_layer_number(int(p), first_row + i, first_col + j));
   }
@@ -133,18 +133,18 @@ std::vector<std::vector<Flat>> lay_by_hand(const Seat& seat) {
 }
 
 // My part of it: an equal range of every bucket, the one with the number of my DP coordinate.
-std::vector<NamedMatrix> shards_by_hand(const Seat& seat) {
+std::vector<NamedMatrix> shards_by_hand(const RankInfo& rank) {
   std::vector<NamedMatrix> shards;
-  const auto buffers = lay_by_hand(seat);
+  const auto buffers = lay_by_hand(rank);
   for (std::size_t b = 0; b < buffers.size(); ++b)
     for (std::size_t i = 0; i < buffers[b].size(); ++i) {
-      const Index size = Index(buffers[b][i].size()) / seat.grid.dp();
-      const auto begin = buffers[b][i].begin() + seat.place.dp * size;
+      const Index size = Index(buffers[b][i].size()) / rank.grid.dp();
+      const auto begin = buffers[b][i].begin() + rank.place.dp * size;
       shards.push_back({fmt::format("buffer {} bucket {}", b, i), Matrix(1, size, Flat(begin, begin + size)), 0, 0});
     }
   return shards;
 }
-Flat last_bucket_by_hand(const Seat& seat) { return lay_by_hand(seat)[0].back(); }
+Flat last_bucket_by_hand(const RankInfo& rank) { return lay_by_hand(rank)[0].back(); }
 
 // ## The steps
 //
@@ -215,20 +215,20 @@ void gather_a_bucket(Rank& rank, Local& local) {
 // ## The cost
 //
 // The plan costs nothing: all ranks compute it from what they know anyway. The peak is my shards and one bucket.
-Prediction predict(const Seat& seat) {
-  const int dp = seat.grid.dp();
-  const Layout layout = plan_buffers(seat);
+Prediction predict(const RankInfo& rank) {
+  const int dp = rank.grid.dp();
+  const Layout layout = plan_buffers(rank);
   const Index bucket = layout.buffers[0].buckets.back().range.size();
   Prediction prediction;
   prediction.ledger.add("dp", CollectiveKind::all_gather, ElementType::float32, 1,
                         all_gather_traffic(dp, bucket / dp, ElementType::float32));
-  prediction.peak_elements = layout.shard_elements(seat.place.dp) + bucket;
+  prediction.peak_elements = layout.shard_elements(rank.place.dp) + bucket;
   return prediction;
 }
 
 // The map of the buffers as a picture, in which the shards of one DP rank, that of `--mark`, are framed.
 int mark = -1;
-std::string draw_map(const Seat& seat) { return buffer_map_svg(plan_buffers(seat), mark); }
+std::string draw_map(const RankInfo& rank) { return buffer_map_svg(plan_buffers(rank), mark); }
 
 int main(int argc, char** argv) {
   LessonInfo info;
@@ -247,9 +247,9 @@ int main(int argc, char** argv) {
   // The map is drawn in any case, and before any rank is started: a --mark that can't be is refused. --svg writes it.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(draw_map);
-  lesson.picture("buffer", draw_map(lesson.seat()));
+  lesson.picture("buffer", draw_map(lesson.rank_info()));
   // The plan first, as a map, as a table and for one element, and then what the ranks make of it.
-  const Layout layout = plan_buffers(lesson.seat());
+  const Layout layout = plan_buffers(lesson.rank_info());
   lesson.say(buffer_map_text(layout));
   lesson.say(ownership_table(layout));
   lesson.say(address_of_416(layout));

@@ -42,7 +42,7 @@ using namespace muonwalk::sim;
 // The four matrices of \ref small_layer, packed into the two buckets that lesson 03 drew: q and up, o and down. A size
 // of TP that does not divide a matrix is refused here, before any rank starts.
 const std::vector<Parameter> kParameters = small_layer();
-Layout plan(const Seat& seat) { return plan_layout(kParameters, seat.grid, small_layer_options(seat.grid.tp())); }
+Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid, small_layer_options(rank.grid.tp())); }
 
 // What one rank holds in this lesson.
 struct Local {
@@ -57,19 +57,19 @@ struct Local {
 //
 // What a rank should end up with is its TP slice of each matrix of numbers. (416 is in the fourth, row 1, column 6:
 // \ref small_layer_number.) `named_slice` copies it out of the whole, element by element.
-std::vector<NamedMatrix> numbers_of(const Seat& seat) {
+std::vector<NamedMatrix> numbers_of(const RankInfo& rank) {
   std::vector<NamedMatrix> matrices;
   for (int p = 0; p < int(kParameters.size()); ++p)
-    matrices.push_back(named_slice(kParameters[p], small_layer_matrix(p), seat.grid.tp(), seat.place.tp));
+    matrices.push_back(named_slice(kParameters[p], small_layer_matrix(p), rank.grid.tp(), rank.place.tp));
   return matrices;
 }
 
 // With `--precision bf16` numbers travel as *bfloat16*, floats of 2 bytes. They reach as far as those of 4 bytes, but
 // have 8 binary digits in place of 24: enough for every whole number up to 256, and from there to 512 for every even
 // one. So 416 arrives as it was sent, and 415 does not.
-std::vector<NamedMatrix> matrices_of(const Seat& seat) {
-  std::vector<NamedMatrix> matrices = numbers_of(seat);
-  if (seat.precision == Precision::bf16)
+std::vector<NamedMatrix> matrices_of(const RankInfo& rank) {
+  std::vector<NamedMatrix> matrices = numbers_of(rank);
+  if (rank.precision == Precision::bf16)
     for (NamedMatrix& slice : matrices) round_to_bf16(slice.matrix.data(), slice.matrix.size());
   return matrices;
 }
@@ -173,18 +173,18 @@ void view_matrices(Rank& rank, Local& local) {
 //
 // A rank holds its shards all the time, each matrix from the moment it was viewed, and one bucket. (In bf16 the 2-byte
 // elements arrive beside the bucket before they are widened, and here count as elements like any other.)
-Prediction predict(const Seat& seat) {
-  const Layout layout = plan(seat);
-  const bool bf16 = seat.precision == Precision::bf16;
+Prediction predict(const RankInfo& rank) {
+  const Layout layout = plan(rank);
+  const bool bf16 = rank.precision == Precision::bf16;
   const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
   Prediction prediction;
 
   // Bucket by bucket, as the steps do it; `held` is what is still there when the next bucket arrives.
-  Index held = layout.shard_elements(seat.place.dp);
+  Index held = layout.shard_elements(rank.place.dp);
   for (const Bucket& bucket : layout.buffers[0].buckets) {
     const Index size = bucket.range.size();
     prediction.ledger.add("dp", CollectiveKind::all_gather, type, 1,
-                          all_gather_traffic(seat.grid.dp(), size / seat.grid.dp(), type));
+                          all_gather_traffic(rank.grid.dp(), size / rank.grid.dp(), type));
     Index matrices = 0;
     for (const int p : bucket.parameters) matrices += layout.buffers[0].parameters[p].shape.size();
     prediction.peak_elements =
@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
   // First the map of the buffer, as in lesson 03; then gather and view, once for each of the two buckets.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(plan);
-  lesson.say(buffer_map_text(plan(lesson.seat())));
+  lesson.say(buffer_map_text(plan(lesson.rank_info())));
   lesson.step("start from my DP shards", start);
   lesson.step("DP gather of bucket 0: all_gather over dp", gather_bucket);
   lesson.step("view its matrices as dist_meta.shape, then free the bucket", view_matrices);

@@ -60,11 +60,11 @@ Matrix whole_matrix(const Parameter& parameter, int number) {
     for (Index j = 0; j < whole.cols(); ++j) whole(i, j) = static_cast<float>(100 * number + 10 * i + j);
   return whole;
 }
-Matrix whole_up(const Seat&) { return whole_matrix(kByRows, 2); }
-Matrix whole_down(const Seat&) { return whole_matrix(kByColumns, 4); }
+Matrix whole_up(const RankInfo&) { return whole_matrix(kByRows, 2); }
+Matrix whole_down(const RankInfo&) { return whole_matrix(kByColumns, 4); }
 
 // A layout in which TP does not divide a dimension is refused before any rank starts.
-Layout plan(const Seat& seat) { return plan_layout({kByRows, kByColumns}, seat.grid); }
+Layout plan(const RankInfo& rank) { return plan_layout({kByRows, kByColumns}, rank.grid); }
 
 // ## The steps
 //
@@ -151,8 +151,8 @@ void join_columns(Rank& rank, Local& local) {
 //
 // Each gather sends a rank's slice to each of the tp − 1 others. At its peak a rank holds everything in `Local`: two
 // slices, the column slices as they arrived, and two whole matrices.
-Prediction predict(const Seat& seat) {
-  const int tp = seat.grid.tp();
+Prediction predict(const RankInfo& rank) {
+  const int tp = rank.grid.tp();
   Prediction prediction;
   Index held = kByColumns.shape.size();
   for (const Parameter& parameter : {kByRows, kByColumns}) {

@@ -62,7 +62,7 @@ struct Local {
 };
 
 // A layout in which TP does not divide the columns is refused before any rank starts.
-Layout plan(const Seat& seat) { return plan_layout({kParameter}, seat.grid); }
+Layout plan(const RankInfo& rank) { return plan_layout({kParameter}, rank.grid); }
 
 // ## The reference
 //
@@ -98,16 +98,16 @@ std::vector<double> far_apart() { return {kLengths, kLengths / 8, kLengths / 64}
 
 // The serial program: Newton–Schulz on the whole matrix, with no rank in sight. It is the function that the ranks call
 // as well, so what is compared is whether sharing the matrix out and bringing it together has changed a single bit.
-Matrix orthogonal_reference(const Seat& seat) {
+Matrix orthogonal_reference(const RankInfo& rank) {
   NewtonSchulzSettings settings;
-  settings.precision = seat.precision;
-  settings.products = seat.products;
+  settings.precision = rank.precision;
+  settings.products = rank.products;
   return newton_schulz(with_singular_values(far_apart()), settings);
 }
 
 // And if that function itself were wrong? Then ranks and reference would agree on it. So here is the definition,
 // without one matrix product: the quintic, five times, on every singular value, in double precision.
-Matrix formula(const Seat&) {
+Matrix formula(const RankInfo&) {
   std::vector<double> sigma = far_apart();
   double squares = 0;
   for (const double s : sigma) squares += s * s;  // the sum of all σ² is ‖X‖²
@@ -152,8 +152,8 @@ void gather(Rank& rank, Local& local) {
 // long. `one_rank_in_bf16` has another precision on one rank: a good result, but not the one that the others have.
 void orthogonalize_whole(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
-  if (rank.bug("four_steps")) settings.ns_steps = 4;
-  if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.precision = Precision::bf16;
+  if (rank.bug("four_steps")) settings.newton_schulz.steps = 4;
+  if (rank.bug("one_rank_in_bf16") && rank.place.tp == 0) settings.newton_schulz.precision = Precision::bf16;
 
   if (rank.bug("block_wise")) {
     // The slices of all ranks side by side, each orthogonal in itself: what the others would have made.
@@ -229,9 +229,9 @@ void compare_with_formula(Rank& rank, Local& local) {
 // Only the TP gather sends anything. At its peak a rank holds its slice and the whole matrix, and Newton–Schulz needs
 // room for X, for the X that comes out of the step (both m × n), for A and for B (both m × m); in bf16 also for c A,
 // rounded. With tp 1 nothing is sent at all: the slice is the whole.
-Prediction predict(const Seat& seat) {
-  const int tp = seat.grid.tp();
-  const bool bf16 = seat.precision == Precision::bf16;
+Prediction predict(const RankInfo& rank) {
+  const int tp = rank.grid.tp();
+  const bool bf16 = rank.precision == Precision::bf16;
   const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
   Prediction prediction;
   if (tp > 1)
@@ -290,8 +290,8 @@ int main(int argc, char** argv) {
   lesson.check("near the formula in double", &Local::compared, formula);
   lesson.cost(predict);
   lesson.say("flops   five steps on           as the formula        A and B as triangles      on all TP ranks");
-  lesson.say(operations(1024, 4096, lesson.seat().grid.tp()));
-  lesson.say(operations(4096, 4096, lesson.seat().grid.tp()));
+  lesson.say(operations(1024, 4096, lesson.rank_info().grid.tp()));
+  lesson.say(operations(4096, 4096, lesson.rank_info().grid.tp()));
 
   // ## Exercises
   //

@@ -54,31 +54,31 @@ struct Local {
 };
 
 // A layout in which TP does not divide a dimension is refused before any rank starts.
-Layout plan(const Seat& seat) { return plan_layout(kParameters, seat.grid); }
+Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid); }
 
 // ## The reference
 //
 // The serial program has one copy of every matrix: random numbers, orthogonalized once. (\ref random_matrix gives
 // everyone the same numbers for the same seed, so nobody has to send them.)
-std::vector<NamedMatrix> orthogonal_matrices(const Seat& seat) {
+std::vector<NamedMatrix> orthogonal_matrices(const RankInfo& rank) {
   NewtonSchulzSettings settings;
-  settings.precision = seat.precision;
-  settings.products = seat.products;
+  settings.precision = rank.precision;
+  settings.products = rank.products;
   std::vector<NamedMatrix> wholes;
   for (const Parameter& parameter : kParameters) {
-    const RandomTensor numbers = {seat.seed, 7 + wholes.size()};
+    const RandomTensor numbers = {rank.seed, 7 + wholes.size()};
     const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
     wholes.push_back({parameter.name, newton_schulz(update, settings)});
   }
   return wholes;
 }
 
-// And of each it takes the part that a seat has, element by element: an equal share of the rows, of the columns, or
+// And of each it takes the part that a rank has, element by element: an equal share of the rows, of the columns, or
 // all.
-std::vector<NamedMatrix> slices_of(const Seat& seat) {
-  std::vector<NamedMatrix> slices = orthogonal_matrices(seat);
+std::vector<NamedMatrix> slices_of(const RankInfo& rank) {
+  std::vector<NamedMatrix> slices = orthogonal_matrices(rank);
   for (std::size_t p = 0; p < slices.size(); ++p)
-    slices[p] = named_slice(kParameters[p], slices[p].matrix, seat.grid.tp(), seat.place.tp);
+    slices[p] = named_slice(kParameters[p], slices[p].matrix, rank.grid.tp(), rank.place.tp);
   return slices;
 }
 
@@ -91,7 +91,7 @@ std::vector<NamedMatrix> slices_of(const Seat& seat) {
 // The planted bug `drifted_rank` leaves a step of Newton–Schulz out on one rank. Each slice alone looks right.
 void orthogonalize_wholes(Rank& rank, Local& local) {
   MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
-  if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.ns_steps = 4;
+  if (rank.bug("drifted_rank") && rank.place.tp == 1) settings.newton_schulz.steps = 4;
   for (const Parameter& parameter : kParameters) {
     const RandomTensor numbers = {rank.seed, 7 + local.wholes.size()};
     const Matrix update = random_matrix(numbers, parameter.shape.rows, parameter.shape.cols);
@@ -145,13 +145,13 @@ void shard(Rank& rank, Local& local) {
 //
 // No byte is sent. A rank holds the matrices that are still whole, the slices that it has cut, and, for a moment, the
 // one that it is cutting beside the whole that it comes from.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Index wholes = 0;
   for (const Parameter& parameter : kParameters) wholes += parameter.shape.size();
   Prediction prediction;
   Index slices = 0;
   for (const Parameter& parameter : kParameters) {
-    slices += tp_shape(parameter, seat.grid.tp()).size();
+    slices += tp_shape(parameter, rank.grid.tp()).size();
     prediction.peak_elements = std::max(prediction.peak_elements, wholes + slices);
     wholes -= parameter.shape.size();
   }

@@ -40,7 +40,7 @@ using namespace muonwalk::sim;
 // The four matrices of \ref small_layer, in the two buckets that \ref lesson_03_virtual_buffer drew. A size of TP that
 // does not divide a matrix is refused here, before any rank starts.
 const std::vector<Parameter> kParameters = small_layer();
-Layout plan(const Seat& seat) { return plan_layout(kParameters, seat.grid, small_layer_options(seat.grid.tp())); }
+Layout plan(const RankInfo& rank) { return plan_layout(kParameters, rank.grid, small_layer_options(rank.grid.tp())); }
 
 // What one rank holds in this lesson.
 struct Local {
@@ -55,8 +55,8 @@ struct Local {
 // Weights are the numbers of the small layer, and the orthogonal matrices a thousandth of them: 416 and 0.416 for the
 // marked element, so that it can be recognized in either. That the second ones are not orthogonal makes no difference
 // to anything in this lesson: their elements are subtracted from the weights, whatever they are.
-Matrix weights_of(const Seat&, int p) { return small_layer_matrix(p); }
-Matrix orthogonal_of(const Seat&, int p) {
+Matrix weights_of(const RankInfo&, int p) { return small_layer_matrix(p); }
+Matrix orthogonal_of(const RankInfo&, int p) {
   Matrix orthogonal = small_layer_matrix(p);
   for (Index at = 0; at < orthogonal.size(); ++at) orthogonal.data()[at] /= 1000;
   return orthogonal;
@@ -70,17 +70,17 @@ Matrix orthogonal_of(const Seat&, int p) {
 //
 // Of the result a rank is to have its TP slice. It is rounded exactly as here, operation by operation; that is why the
 // ranks can be held to every bit of it.
-std::vector<NamedMatrix> new_weights(const Seat& seat) {
+std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   const MuonSettings settings;
   std::vector<NamedMatrix> slices;
   for (int p = 0; p < int(kParameters.size()); ++p) {
-    Matrix w = weights_of(seat, p);
-    const Matrix orthogonal = orthogonal_of(seat, p);
+    Matrix w = weights_of(rank, p);
+    const Matrix orthogonal = orthogonal_of(rank, p);
     const float keep = 1.0f - settings.lr * settings.weight_decay;
     const float scale = settings.lr * settings.rms * std::sqrt(float(std::max(w.rows(), w.cols())));
     for (Index i = 0; i < w.rows(); ++i)
       for (Index j = 0; j < w.cols(); ++j) w(i, j) = w(i, j) * keep - scale * orthogonal(i, j);
-    slices.push_back(named_slice(kParameters[p], w, seat.grid.tp(), seat.place.tp));
+    slices.push_back(named_slice(kParameters[p], w, rank.grid.tp(), rank.place.tp));
   }
   return slices;
 }
@@ -232,20 +232,20 @@ void gather_weights(Rank& rank, Local& local) {
 // The shard and the update cost nothing but arithmetic, each element once. Then a rank sends its part of each bucket to
 // each of the dp − 1 others. It holds the buckets of weights throughout; beside them, first the slices it has something
 // of and what it owns of them, and at the end the weights as matrices.
-Prediction predict(const Seat& seat) {
-  const Layout layout = plan(seat);
+Prediction predict(const RankInfo& rank) {
+  const Layout layout = plan(rank);
   const Buffer& buffer = layout.buffers[0];
   Prediction prediction;
   for (const Bucket& bucket : buffer.buckets)
     prediction.ledger.add(
         "dp", CollectiveKind::all_gather, ElementType::float32, 1,
-        all_gather_traffic(seat.grid.dp(), bucket.range.size() / seat.grid.dp(), ElementType::float32));
+        all_gather_traffic(rank.grid.dp(), bucket.range.size() / rank.grid.dp(), ElementType::float32));
 
   // What I own of a matrix may be little; its slice I have had whole, or not at all. So the peak differs from rank to
   // rank: who owns a little of many matrices holds the most.
   Index slices = 0, owned = 0, all = 0;
   for (const DistMeta& meta : buffer.parameters) {
-    const Index mine = layout.owned_range(meta, seat.place.dp).size();
+    const Index mine = layout.owned_range(meta, rank.place.dp).size();
     all += meta.shape.size();
     owned += mine;
     if (mine > 0) slices += meta.shape.size();

@@ -21,7 +21,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--momentum", "momentum (default 0.9)", &muon.momentum},
           {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},
           {"--rms", "root mean square that updates are brought to (default 0.2)", &muon.rms},
-          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.ns_steps},
+          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.newton_schulz.steps},
           {"--no-nesterov", "plain momentum", &no_nesterov},
           {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
           {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
@@ -39,7 +39,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &training.tp_dims}};
 }
 
-void FullStepRequest::settle(const Seat& seat) {
+void FullStepRequest::settle(const RankInfo& rank) {
   require_sensible(muon);
   require_sensible(adamw);
   const AdamWSettings usual;
@@ -49,12 +49,12 @@ void FullStepRequest::settle(const Seat& seat) {
         "options that begin with --adamw go with --params, which was not given: without files of yours, all "
         "parameters are hidden matrices; add --params FILE.safetensors");
   muon.nesterov = !no_nesterov;
-  muon.precision = seat.precision;
-  muon.products = seat.products;
+  muon.newton_schulz.precision = rank.precision;
+  muon.newton_schulz.products = rank.products;
 }
 
-std::unique_ptr<Training> FullStepRequest::data(const Seat& seat) const {
-  return requested_training(training, seat.grid.tp(), seat.seed);
+std::unique_ptr<Training> FullStepRequest::data(const RankInfo& rank) const {
+  return requested_training(training, rank.grid.tp(), rank.seed);
 }
 
 std::vector<ParameterGroup> FullStepRequest::groups() const {

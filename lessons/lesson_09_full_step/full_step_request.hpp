@@ -30,9 +30,9 @@ struct FullStepRequest {
 
   /// Completes `muon` with what the options of every lesson say; of the threads each rank knows by itself. Throws
   /// UsageError where the settings make no sense.
-  void settle(const Seat& seat);
+  void settle(const RankInfo& rank);
   /// Where weights and gradients come from. Throws UsageError for what requested_training refuses.
-  std::unique_ptr<Training> data(const Seat& seat) const;
+  std::unique_ptr<Training> data(const RankInfo& rank) const;
 
   /// Who steps what: usual_groups with the settings that were asked for.
   std::vector<ParameterGroup> groups() const;

@@ -11,11 +11,12 @@
 #include <map>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
-#include "lessons/lesson_09_full_step/step_table.hpp"
-#include "lessons/lesson_09_full_step/work_table.hpp"
-#include "lessons/lesson_09_full_step/written_weights.hpp"
+#include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
+#include "sim/terminal/write_or_fail.hpp"
+#include "src/text/names.hpp"
+#include "src/text/text.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -52,7 +53,7 @@ struct Local {
 
 // The blueprint of lesson 03. By default one bucket and no padding, as in the proof of concept's test. With pipeline
 // parallelism each stage has parameters of its own; without it, everybody has all.
-Layout layout_of(const Seat& seat) { return request.layout(data->parameters(), seat.grid, seat.place.pp); }
+Layout layout_of(const RankInfo& rank) { return request.layout(data->parameters(), rank.grid, rank.place.pp); }
 
 // ## The reference
 //
@@ -61,15 +62,15 @@ Layout layout_of(const Seat& seat) { return request.layout(data->parameters(), s
 std::unique_ptr<ReferenceRun> reference;
 
 // What a rank should hold after a step: its TP slices, cut out of the whole matrices of the reference.
-std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
-  return reference->slices_after(step, seat.grid, seat.place);
+std::vector<NamedMatrix> expected_slices(const RankInfo& rank, int step) {
+  return reference->slices_after(step, rank.grid, rank.place);
 }
 
 // What the rank does hold: the same slices, taken out of its buckets.
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
   BucketsView weights = local.state.weights;
   for (const auto& [group, optimizer] : local.others) weights.append(optimizer->weights());
-  return unpack_buckets(local.layout, weights, seat.place.tp);
+  return unpack_buckets(local.layout, weights, rank.place.tp);
 }
 
 // ## The steps
@@ -136,7 +137,7 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
       // Newton–Schulz needs whole matrices. One message gathers all those of the bucket, unless ranks own whole ones.
       if (!layout.whole_matrices()) {
         begin(phases::dp_gather);
-        update = dp_gather(rank.dp(), update, counts, settings.precision);
+        update = dp_gather(rank.dp(), update, counts, settings.gathered());
         begin.made(update);
         held = bucket.range;
       }
@@ -149,7 +150,7 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
         if (owned.empty()) continue;
         begin(phases::tp_gather, &meta);  // from my TP slice to the whole matrix
         Matrix matrix = view_parameter(update, held.begin, meta);
-        matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.precision);
+        matrix = tp_gather(rank.tp(), matrix, meta.tp_split_dim, settings.gathered());
         begin.made(matrix);
         begin(phases::orthogonalize, &meta);
         matrix = orthogonalize(matrix, settings, meta.name);
@@ -199,7 +200,7 @@ void optimizer_step(Rank& rank, Local& local) {
 
   rank.memory().restart_peak();  // what is counted from here on is the step itself
   MuonSettings settings = request.muon;
-  settings.threads = rank.threads;
+  settings.newton_schulz.threads = rank.threads;
   full_step(rank, local, settings, gradients);
   step_others(rank, local, gradients);
   if (!before.empty()) local.state.weights = before;
@@ -213,14 +214,14 @@ void optimizer_step(Rank& rank, Local& local) {
 // about more ranks than this machine could bear: try `--plan --model llama-3-70b --dp 512 --tp 8`.
 std::unique_ptr<GroupedOptimizer> optimizer;
 Plan plan_of(const Layout& layout, const Place& place) { return optimizer->plan(layout, place); }
-std::vector<Layout> layouts_of(const Seat& seat) { return request.layouts(data->parameters(), seat.grid); }
+std::vector<Layout> layouts_of(const RankInfo& rank) { return request.layouts(data->parameters(), rank.grid); }
 
 // ## The cost
 //
 // Bytes, messages and memory are sums over that list, as often as there are steps. The peak is reached while a rank
 // orthogonalizes the largest matrix of which it owns an element.
-Prediction predict(const Seat& seat) {
-  const Plan plan = plan_of(layout_of(seat), seat.place);
+Prediction predict(const RankInfo& rank) {
+  const Plan plan = plan_of(layout_of(rank), rank.place);
   Prediction prediction;
   prediction.ledger.add(ledger_of(plan), data->steps());
   prediction.peak_elements = peak_elements(plan);
@@ -234,11 +235,11 @@ Prediction predict(const Seat& seat) {
 // each is dealt out to all DP ranks: nearly every matrix is cut, nearly every rank does nearly every matrix, and the
 // work goes to its upper bound. The last table puts both side by side. With `--ownership matrices` each matrix has one
 // owner in dp, and the factor is tp. Lesson 16 looks at layouts that divide the work further.
-std::string redundant_work(const Seat& seat) {
+std::string redundant_work(const RankInfo& rank) {
   const Plan alone = plan_of(request.layout(data->parameters(), Grid(), 0), Place());
   std::vector<WorkOfLayout> layouts;
   for (const FullStepRequest& asked : {request, request.with_other_buckets()}) {
-    const std::vector<Layout> stages = asked.layouts(data->parameters(), seat.grid);
+    const std::vector<Layout> stages = asked.layouts(data->parameters(), rank.grid);
     layouts.push_back({asked.buckets_text(), stages, plan_kinds(stages, plan_of)});
   }
   return work_table(alone, layouts);
@@ -246,11 +247,11 @@ std::string redundant_work(const Seat& seat) {
 
 // Before any rank is started: refuse what can't work, read the files, and see that every stage has a layout. `require`
 // calls this once for each layout; both use the same data and the same reference.
-void prepare(const Seat& seat) {
-  request.settle(seat);
-  if (data == nullptr) data = request.data(seat);
+void prepare(const RankInfo& rank) {
+  request.settle(rank);
+  if (data == nullptr) data = request.data(rank);
   optimizer = request.optimizer(data->parameters());
-  layouts_of(seat);  // one that works for a stage may not work for another
+  layouts_of(rank);  // one that works for a stage may not work for another
   // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
   if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, request.optimizer(data->parameters()));
 }
@@ -263,19 +264,34 @@ void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= data->steps(); ++step) {
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
     lesson.quiet_check(fmt::format("weights after step {}", step), held_slices,
-                       [step](const Seat& seat) { return expected_slices(seat, step); });
+                       [step](const RankInfo& rank) { return expected_slices(rank, step); });
   }
   lesson.sum_up_checks(data->steps() == 1 ? "weights after step 1"
                                           : fmt::format("weights after steps 1–{}", data->steps()));
 }
 
-// What it cost. Your own matrices are put together again and written. The answer comes after the last layout.
+// With `--out`, what the steps made of your own weights is put together again and written, where every check has held:
+// in the type that each tensor had, and the file is there whole or not at all, also when Ctrl-C comes meanwhile.
+void write_weights(Lesson<Local>& lesson, const FileTraining& files) {
+  const auto held = lesson.collect(held_slices);
+  lesson.in_parent([&] {
+    if (!lesson.all_equal()) return;
+    const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
+    write_or_fail([&] { files.write(whole); });
+    lesson.say(fmt::format("wrote   {} to {}", count_text(std::int64_t(whole.size()), "new tensor"),
+                           visible_name(request.training.files.out)));
+    if (!files.unchanged().empty())
+      lesson.say(fmt::format("        not trained and written unchanged: {}", visible_names(files.unchanged())));
+  });
+}
+
+// What it cost. The answer comes after the last layout.
 int finish(Lesson<Local>& lesson, bool last_layout) {
   lesson.cost(predict);
-  lesson.say(redundant_work(lesson.seat()));
+  lesson.say(redundant_work(lesson.rank_info()));
   lesson.timings();
   const auto* files = dynamic_cast<const FileTraining*>(data.get());
-  if (files != nullptr) write_weights(lesson, *files, request.training.files.out, lesson.collect(held_slices));
+  if (files != nullptr) write_weights(lesson, *files);
   if (!last_layout) return lesson.answer("");
   return lesson.answer(
       "they can: step after step, they leave the same bits as one process, because whatever rounds is done in an "
@@ -304,11 +320,13 @@ int main(int argc, char** argv) {
   // The first layout: all steps, each with its check.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.plan(plan_text(plan_kinds(layouts_of(lesson.seat()), plan_of), layouts_of(lesson.seat())));
+  lesson.plan(plan_text(plan_kinds(layouts_of(lesson.rank_info()), plan_of), layouts_of(lesson.rank_info())));
   lesson.trains(data->parameters());
-  lesson.say(layout_of(lesson.seat()).text());
+  lesson.say(layout_of(lesson.rank_info()).text());
   if (request.own_files()) lesson.say(request.groups_text(data->parameters()));
-  lesson.say(step_table(plan_of(layout_of(lesson.seat()), lesson.seat().place), layout_of(lesson.seat())) + "\n");
+  lesson.say(
+      step_table(plan_of(layout_of(lesson.rank_info()), lesson.rank_info().place), layout_of(lesson.rank_info())) +
+      "\n");
   lesson.quiet_step("lay out the parameters", start);
   take_steps(lesson);
   const bool one_layout = lesson.options().grid_given || request.own_files();
@@ -320,7 +338,7 @@ int main(int argc, char** argv) {
     asked.question.clear();
     Lesson<Local> other(asked, Grid().dp(2).tp(4), argc, argv);
     other.require(prepare);
-    other.say(layout_of(other.seat()).text());
+    other.say(layout_of(other.rank_info()).text());
     other.quiet_step("lay out the parameters", start);
     take_steps(other);
     code = std::max(code, finish(other, true));

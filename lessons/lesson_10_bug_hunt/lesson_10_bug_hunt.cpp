@@ -106,8 +106,8 @@ struct ToyTraining : RandomTraining {
 NamedMatrix named_bias(const AdamWState& bias) { return {"bias", Matrix(1, kBias, bias.weights), 0, 0}; }
 
 // The learning rate is so large that three steps are enough to see the loss fall.
-MuonSettings settings_of(const Seat& seat) {
-  MuonSettings settings = muon_settings(seat.precision, seat.threads, seat.products);
+MuonSettings settings_of(const RankInfo& rank) {
+  MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   settings.lr = 0.5f;
   return settings;
 }
@@ -161,19 +161,19 @@ struct Local {
 //
 // The three things that have to work before training starts: a group reaches all its ranks, every rank has a place for
 // its shards, and its worker answers.
-Matrix working_stage(const Seat& seat) { return Matrix(1, 3, Flat{static_cast<float>(seat.grid.dp()), 1, 1}); }
+Matrix working_stage(const RankInfo& rank) { return Matrix(1, 3, Flat{static_cast<float>(rank.grid.dp()), 1, 1}); }
 
 // One process: three steps of serial Muon for the matrices (\ref SerialMuon) and three of AdamW for the bias, without a
 // pause. The gradients of the DP ranks are added as a tree, as a collective of these lessons adds them.
-std::vector<NamedMatrix> trained(const Seat& seat) {
-  const ToyTraining data(seat.seed);
-  ReferenceRun run(data, std::make_unique<Muon>(settings_of(seat)));
-  std::vector<NamedMatrix> expected = run.slices_after(kSteps, seat.grid, seat.place);
+std::vector<NamedMatrix> trained(const RankInfo& rank) {
+  const ToyTraining data(rank.seed);
+  ReferenceRun run(data, std::make_unique<Muon>(settings_of(rank)));
+  std::vector<NamedMatrix> expected = run.slices_after(kSteps, rank.grid, rank.place);
 
   AdamWState bias = data.first_bias();
   for (int step = 0; step < kSteps; ++step) {
     std::vector<Flat> gradients;
-    for (int r = 0; r < seat.grid.dp(); ++r) gradients.push_back(data.bias_gradient(step, r));
+    for (int r = 0; r < rank.grid.dp(); ++r) gradients.push_back(data.bias_gradient(step, r));
     adamw(bias, tree_sum(gradients), step + 1, AdamWSettings());
   }
   expected.push_back(named_bias(bias));
@@ -299,10 +299,10 @@ void save_and_resume(Rank& rank, Local& local) {
 }
 
 // What the rank holds in the end: its TP slices of all matrices, and the bias.
-std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
+std::vector<NamedMatrix> held(const RankInfo& rank, const Local& local) {
   std::vector<NamedMatrix> all;
   for (const ParameterGroup& group : local.groups)
-    for (NamedMatrix& slice : unpack_buckets(group.layout, group.state.weights, seat.place.tp))
+    for (NamedMatrix& slice : unpack_buckets(group.layout, group.state.weights, rank.place.tp))
       all.push_back(std::move(slice));
   if (!local.groups.empty()) all.push_back(named_bias(local.bias));
   return all;
@@ -312,25 +312,25 @@ std::vector<NamedMatrix> held(const Seat& seat, const Local& local) {
 //
 // One number per rank at the start, then three full steps in both groups and three all-reduces of the bias. This table
 // is a check of its own: three of the four silent bugs make the ranks send something other than the plan says.
-Plan planned(const Seat& seat) {  // of Muon; both groups at once, each with a buffer of its own
-  return muon_plan(plan_layout(kParameters, seat.grid), seat.place, settings_of(seat));
+Plan planned(const RankInfo& rank) {  // of Muon; both groups at once, each with a buffer of its own
+  return muon_plan(plan_layout(kParameters, rank.grid), rank.place, settings_of(rank));
 }
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   Ledger& ledger = prediction.ledger;
   const auto type = ElementType::float32;
-  ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(seat.grid.dp(), 1, type));
-  ledger.add(ledger_of(planned(seat)), kSteps);
-  const Traffic reduce = all_reduce_traffic(seat.place.dp, seat.grid.dp(), kBias, type);
+  ledger.add("dp", CollectiveKind::all_gather, type, 1, all_gather_traffic(rank.grid.dp(), 1, type));
+  ledger.add(ledger_of(planned(rank)), kSteps);
+  const Traffic reduce = all_reduce_traffic(rank.place.dp, rank.grid.dp(), kBias, type);
   for (int i = 0; i < kSteps; ++i) ledger.add("dp", CollectiveKind::all_reduce, type, 1, reduce);
   return prediction;
 }
 
 // What can't work is refused before any rank starts.
-void plan(const Seat& seat) {
-  if (seat.grid.pp() > 1)
-    throw UsageError(fmt::format("--pp {} would only repeat the hunt on every stage; use --pp 1", seat.grid.pp()));
-  plan_layout(kParameters, seat.grid);
+void plan(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {} would only repeat the hunt on every stage; use --pp 1", rank.grid.pp()));
+  plan_layout(kParameters, rank.grid);
 }
 
 // ## The hunt
@@ -342,7 +342,7 @@ Hunt hunt;
 void write_diary(Rank& rank, Local& local) { local.diary.sent = rank.ledger(); }
 
 // What a rank tells of its diary, as matrices with names: last words; calls of Newton–Schulz; calls and bytes sent.
-std::vector<NamedMatrix> told(const Seat&, const Local& local) {
+std::vector<NamedMatrix> told(const RankInfo&, const Local& local) {
   std::vector<NamedMatrix> all = {{local.diary.last_words, Matrix()}};
   for (const auto& [call, times] : local.diary.newton_schulz) all.push_back({call, Matrix(1, 1, Flat{float(times)})});
   for (const LedgerLine& line : local.diary.sent.lines())
@@ -356,7 +356,7 @@ void note_loss(Lesson<Local>& lesson, std::vector<double>& losses) {
   lesson.in_parent([&] {
     const bool ended = !diaries[0][0].name.empty();
     if (!weights[0].empty() && !ended)
-      losses.push_back(ToyTraining(lesson.seat().seed).loss(lesson.options().grid, weights));
+      losses.push_back(ToyTraining(lesson.rank_info().seed).loss(lesson.options().grid, weights));
   });
 }
 
@@ -387,10 +387,10 @@ Findings investigate(const LessonInfo& info, const Options& options, const std::
   HeldMatrices expected;
   Amounts should;
   for (int rank = 0; rank < options.grid.size(); ++rank) {
-    const Seat seat = options.seat(rank);
-    expected.push_back(trained(seat));
-    should.add(predict(seat).ledger);
-    should.add(planned(seat), kParameters, kSteps);
+    const RankInfo own = options.rank_info(rank);
+    expected.push_back(trained(own));
+    should.add(predict(own).ledger);
+    should.add(planned(own), kParameters, kSteps);
   }
   return findings_of(observe(info, options, bug, true), observe(info, options, bug, false), expected, should);
 }
@@ -399,7 +399,7 @@ Findings investigate(const LessonInfo& info, const Options& options, const std::
 // have looked like.
 void go_hunting(const LessonInfo& info, Lesson<Local>& lesson) {
   const Options& options = lesson.options();
-  lesson.require([&](const Seat&) { hunt.require_sensible(info, options); });
+  lesson.require([&](const RankInfo&) { hunt.require_sensible(info, options); });
   if (!hunt.on()) return;
   lesson.instead("--mystery", [&] {
     const Findings findings = investigate(info, options, hunt.bug());

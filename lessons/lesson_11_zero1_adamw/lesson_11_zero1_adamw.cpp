@@ -50,17 +50,17 @@ using namespace muonwalk::sim;
 // and a gain of 0 would shut its channel off. Each group has settings of its own, like the `param_groups` of PyTorch.
 const std::vector<Parameter> kParameters = tiny_gpt_parameters();
 constexpr int kHidden = 0, kTables = 1, kGains = 2;
-MuonSettings muon_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings muon_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 const AdamWSettings kAdamW[] = {{},                                 // by group; the first one is Muon's
                                 {0.02f, 0.9f, 0.95f, 1e-8f, 0.1f},  // lr, β₁, β₂, ε, decay
                                 {0.01f, 0.9f, 0.999f, 1e-8f, 0.0f}};
 
 // A group claims a parameter for two reasons: how many dimensions the *whole* tensor has, and what it is called.
-std::vector<ParameterGroup> groups_of(const Seat& seat) {
+std::vector<ParameterGroup> groups_of(const RankInfo& rank) {
   const std::vector<std::string> tables = {"*embed*", "lm_head"};
   const auto adamw = [](int group) { return [group] { return std::make_unique<Zero1AdamW>(kAdamW[group]); }; };
   // Its name; its claim: the dimensions, which names, and which names not; and what makes its optimizer.
-  return {{"hidden matrices", {2, {}, tables}, [muon = muon_of(seat)] { return std::make_unique<Muon>(muon); }},
+  return {{"hidden matrices", {2, {}, tables}, [muon = muon_of(rank)] { return std::make_unique<Muon>(muon); }},
           {"tables", {2, tables, {}}, adamw(kTables)},
           {"gains", {1, {}, {}}, adamw(kGains)}};
 }
@@ -80,9 +80,9 @@ std::string refusal(const std::string& what, const std::vector<ParameterGroup>& 
   for (const std::string& line : paragraph(what + ": " + sentence, 0, 2)) text += line + "\n";
   return text;
 }
-std::string routing_table(const Seat& seat) {
-  const std::vector<ParameterGroup> groups = groups_of(seat);
-  const MuonSettings muon = muon_of(seat);
+std::string routing_table(const RankInfo& rank) {
+  const std::vector<ParameterGroup> groups = groups_of(rank);
+  const MuonSettings muon = muon_of(rank);
   Table table({{"parameter"}, {"shape"}, {"group"}, {"optimizer"}, {"lr, decay, momentum or betas"}});
   for (const Parameter& each : route(kParameters, groups)) {
     const AdamWSettings& adamw = kAdamW[each.group];
@@ -103,8 +103,8 @@ std::string routing_table(const Seat& seat) {
 
 // The layout has a buffer per group, of one bucket and without padding. TP cuts a table by its rows, so that each TP
 // rank has the rows of some tokens; of the gains it has all.
-Layout layout_of(const Seat& seat, const std::vector<Parameter>& parameters = kParameters) {
-  return plan_layout(route(parameters, groups_of(seat)), seat.grid, {0, 1});  // one bucket, aligned to 1 element
+Layout layout_of(const RankInfo& rank, const std::vector<Parameter>& parameters = kParameters) {
+  return plan_layout(route(parameters, groups_of(rank)), rank.grid, {0, 1});  // one bucket, aligned to 1 element
 }
 
 // What one rank holds: first for a step of AdamW by hand, then for steps of the whole model.
@@ -125,10 +125,10 @@ struct Local {
 // correction*). What is Muon's stays as it is. Weights and gradients are random numbers.
 constexpr int kSteps = 5;        // of the whole model
 std::unique_ptr<Training> data;  // its weights and gradients
-std::vector<NamedMatrix> after_one_step(const Seat& seat) {
-  const auto leaves = data->all_leaves(0, seat.grid.dp(), data->first_weights());  // of the gradient of step 1
+std::vector<NamedMatrix> after_one_step(const RankInfo& rank) {
+  const auto leaves = data->all_leaves(0, rank.grid.dp(), data->first_weights());  // of the gradient of step 1
   std::vector<NamedMatrix> slices;                                                 // of this rank
-  for (const Parameter& each : route(kParameters, groups_of(seat))) {
+  for (const Parameter& each : route(kParameters, groups_of(rank))) {
     const AdamWSettings s = kAdamW[each.group];
     const float keep = 1.0f - s.lr * s.weight_decay;                                   // what decay leaves
     const float step_size = float(s.lr * std::sqrt(1.0 - s.beta2) / (1.0 - s.beta1));  // t = 1
@@ -139,7 +139,7 @@ std::vector<NamedMatrix> after_one_step(const Seat& seat) {
       const float v = (1.0f - s.beta2) * (g.flat()[i] * g.flat()[i]);
       w.flat()[i] = w.flat()[i] * keep - step_size * m / (std::sqrt(v) + s.epsilon);
     }
-    slices.push_back(named_slice(each, w, seat.grid.tp(), seat.place.tp));
+    slices.push_back(named_slice(each, w, rank.grid.tp(), rank.place.tp));
   }
   return slices;
 }
@@ -147,11 +147,11 @@ std::vector<NamedMatrix> after_one_step(const Seat& seat) {
 // For the whole model it is \ref SerialMuon and \ref SerialAdamW, each for its groups. All pipeline stages hold the
 // whole model here, whatever `--pp` says.
 std::unique_ptr<ReferenceRun> reference;
-std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
-  return reference->slices_after(step, Grid().dp(seat.grid.dp()).tp(seat.grid.tp()), {0, seat.place.dp, seat.place.tp});
+std::vector<NamedMatrix> expected_slices(const RankInfo& rank, int step) {
+  return reference->slices_after(step, Grid().dp(rank.grid.dp()).tp(rank.grid.tp()), {0, rank.place.dp, rank.place.tp});
 }
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer ? local.optimizer->weights() : local.weights, seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer ? local.optimizer->weights() : local.weights, rank.place.tp);
 }
 
 // ## The steps
@@ -258,32 +258,32 @@ void optimizer_step(Rank& rank, Local& local) {
 
 // The plan of a step says how often Newton–Schulz runs on this rank, and the check compares. That is all it takes to
 // catch `silently_adamw`, and no test that merely sees weights change would.
-std::unique_ptr<GroupedOptimizer> optimizer_of(const Seat& seat) {
-  return std::make_unique<GroupedOptimizer>(groups_of(seat), route(kParameters, groups_of(seat)));
+std::unique_ptr<GroupedOptimizer> optimizer_of(const RankInfo& rank) {
+  return std::make_unique<GroupedOptimizer>(groups_of(rank), route(kParameters, groups_of(rank)));
 }
-Plan model_plan(const Seat& seat) { return optimizer_of(seat)->plan(layout_of(seat), seat.place); }
+Plan model_plan(const RankInfo& rank) { return optimizer_of(rank)->plan(layout_of(rank), rank.place); }
 // The check takes a matrix or a flat array; this is one of a single number.
-Flat planned_calls(const Seat& seat) { return {float(kSteps * count(model_plan(seat), phases::orthogonalize))}; }
-std::vector<NamedMatrix> calls(const Seat&, const Local& local) { return named(Flat{float(local.newton_schulz)}); }
+Flat planned_calls(const RankInfo& rank) { return {float(kSteps * count(model_plan(rank), phases::orthogonalize))}; }
+std::vector<NamedMatrix> calls(const RankInfo&, const Local& local) { return named(Flat{float(local.newton_schulz)}); }
 
 // ## The cost
 //
 // AdamW sends each element twice over dp, once as a gradient and once as a weight, and nothing over tp. What goes over
 // tp is Muon's, and so is the peak.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;                     // sums over plans
   for (const int group : {kTables, kGains})  // the step by hand
-    prediction.ledger.add(ledger_of(Zero1AdamW(kAdamW[group]).plan(layout_of(seat).of_group(group), seat.place)), 1);
-  prediction.ledger.add(ledger_of(model_plan(seat)), kSteps);  // and those of the whole model
-  prediction.peak_elements = peak_elements(model_plan(seat));  // which needs more than the one by hand
+    prediction.ledger.add(ledger_of(Zero1AdamW(kAdamW[group]).plan(layout_of(rank).of_group(group), rank.place)), 1);
+  prediction.ledger.add(ledger_of(model_plan(rank)), kSteps);  // and those of the whole model
+  prediction.peak_elements = peak_elements(model_plan(rank));  // which needs more than the one by hand
   return prediction;
 }
 
 // Before any rank starts: refuse what can't work, and make what all of them share.
-void prepare(const Seat& seat) {
-  layout_of(seat);  // throws for a TP that does not divide
-  data = std::make_unique<RandomTraining>(kParameters, kSteps, seat.seed);
-  reference = std::make_unique<ReferenceRun>(*data, optimizer_of(seat));
+void prepare(const RankInfo& rank) {
+  layout_of(rank);  // throws for a TP that does not divide
+  data = std::make_unique<RandomTraining>(kParameters, kSteps, rank.seed);
+  reference = std::make_unique<ReferenceRun>(*data, optimizer_of(rank));
 }
 
 // Each step is compared by itself, and prints nothing unless it is wrong.
@@ -291,7 +291,7 @@ void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
     lesson.quiet_check(fmt::format("all weights after step {}", step), held_slices,
-                       [step](const Seat& seat) { return expected_slices(seat, step); });
+                       [step](const RankInfo& rank) { return expected_slices(rank, step); });
   }
   lesson.sum_up_checks(fmt::format("all weights after steps 1–{}", kSteps));
 }
@@ -359,7 +359,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);  // before any rank is started
 
-  lesson.say(routing_table(lesson.seat()));
+  lesson.say(routing_table(lesson.rank_info()));
 
   // A step of AdamW by hand; then steps of the whole model, with both optimizers.
   lesson.step("start from the tables, with gradients of my own", start);
@@ -372,7 +372,8 @@ int main(int argc, char** argv) {
   lesson.check("calls of Newton–Schulz, as planned", calls, planned_calls);
   lesson.cost(predict);  // of all steps together
 
-  lesson.say(epsilon_table(kAdamW[kGains], {1, 1e-4f, 1e-6f, 1e-8f, 1e-10f}, {1, 10, 100, 1000}, lesson.seat().seed));
+  lesson.say(
+      epsilon_table(kAdamW[kGains], {1, 1e-4f, 1e-6f, 1e-8f, 1e-10f}, {1, 10, 100, 1000}, lesson.rank_info().seed));
 
   // ## Exercises
   //

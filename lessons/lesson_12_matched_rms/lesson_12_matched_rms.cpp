@@ -172,9 +172,9 @@ struct Local {
 // (Nesterov)? What keeps the norm away from zero, and which coefficients come then? What is the scale, and in how many
 // multiplications, each of which rounds? The options put something else in place of one choice: `--scale`,
 // `--coefficients`, `--split-qkv`.
-MuonSettings settings_of(const std::string& name, const Seat& seat) {
-  MuonSettings settings = with_recipe(name, muon_settings(seat.precision, seat.threads, seat.products));
-  if (!request.scale.empty()) settings.scale = parse_scale(request.scale);
+MuonSettings settings_of(const std::string& name, const RankInfo& rank) {
+  MuonSettings settings = with_recipe(name, muon_settings(rank.precision, rank.threads, rank.products));
+  if (!request.scale.empty()) settings.arithmetic.scale = parse_scale(request.scale);
   if (!request.coefficients.empty()) take_coefficients(settings, request.coefficients);
   const std::vector<muonwalk::Piece> pieces = qkv_pieces(kAttention, parse_qkv_split(request.split_qkv));
   if (!pieces.empty()) settings.fused["qkv"] = pieces;
@@ -197,7 +197,7 @@ std::unique_ptr<Optimizer> optimizer_of(const MuonSettings& muon, float decay_of
 }
 
 // The blueprint of lesson 03: one bucket for the matrices and one for the gains.
-Layout layout_of(const Seat& seat) { return plan_layout(kLayer, seat.grid); }
+Layout layout_of(const RankInfo& rank) { return plan_layout(kLayer, rank.grid); }
 
 // ## The reference
 //
@@ -207,11 +207,11 @@ std::vector<std::unique_ptr<ReferenceRun>> references;  // [recipe]
 std::vector<Matrix> expected_rms;                       // [recipe] what a monitor should say of the last step
 
 // What a rank should hold after a step, its TP slices of the whole matrices, and what it does hold.
-std::vector<NamedMatrix> expected_slices(const Seat& seat, int recipe_number, int step) {
-  return references[recipe_number]->slices_after(step, seat.grid, seat.place);
+std::vector<NamedMatrix> expected_slices(const RankInfo& rank, int recipe_number, int step) {
+  return references[recipe_number]->slices_after(step, rank.grid, rank.place);
 }
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 
 // What a monitor says of matrices, as one row of numbers: of each, the RMS of its weights and of its update. And what
@@ -238,28 +238,28 @@ Matrix expected_row(const std::vector<NamedMatrix>& before, const std::vector<Na
   }
   return row_of(all);
 }
-Matrix rms_of_last_step(ReferenceRun& run, const Seat& seat, const MuonSettings& settings) {
-  const int dp = seat.grid.dp(), last = request.steps;
+Matrix rms_of_last_step(ReferenceRun& run, const RankInfo& rank, const MuonSettings& settings) {
+  const int dp = rank.grid.dp(), last = request.steps;
   const std::vector<NamedMatrix> before = last > 1 ? run.after(last - 1, dp) : data->first_weights();
   return expected_row(before, run.after(last, dp), 1 - settings.lr * settings.weight_decay);
 }
 
 // Before any rank is started: refuse what can't work, and let the references run, so that every rank knows what a
 // monitor should say.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
-    throw UsageError(fmt::format("--pp {} has no second stage here: this is one layer; try lesson 09", seat.grid.pp()));
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {} has no second stage here: this is one layer; try lesson 09", rank.grid.pp()));
   if (request.steps < 1 || request.steps > 100)
     throw UsageError(fmt::format("--steps {} is too few or too many; it takes 1 to 100", request.steps));
-  layout_of(seat);
+  layout_of(rank);
   running.clear();
   for (const Recipe& each : recipes()) running.push_back(each.name);
   if (request.recipe != "all") running = {request.recipe};  // settings_of refuses one that is not known
-  data = std::make_unique<RandomTraining>(kLayer, request.steps, seat.seed);
+  data = std::make_unique<RandomTraining>(kLayer, request.steps, rank.seed);
   for (const std::string& name : running) {
-    const MuonSettings settings = settings_of(name, seat);
+    const MuonSettings settings = settings_of(name, rank);
     references.push_back(std::make_unique<ReferenceRun>(*data, optimizer_of(settings, settings.weight_decay)));
-    expected_rms.push_back(rms_of_last_step(*references.back(), seat, settings));
+    expected_rms.push_back(rms_of_last_step(*references.back(), rank, settings));
   }
 }
 
@@ -284,8 +284,10 @@ void start(Rank& rank, Local& local) {
   MuonSettings settings = settings_of(running[local.recipe], rank);
   if (rank.bug("local_rows") && local.layout.meta("qkv").shape.rows % kAttention.rows() != 0)
     settings.fused.erase("qkv");
-  if (rank.bug("missing_factor") && settings.scale == Scale::matched_rms) settings.scale = Scale::largest;
-  if (rank.bug("other_rounding")) settings.scaling = settings.scaling == Scaling::once ? Scaling::twice : Scaling::once;
+  if (rank.bug("missing_factor") && settings.arithmetic.scale == Scale::matched_rms)
+    settings.arithmetic.scale = Scale::largest;
+  if (rank.bug("other_rounding"))
+    settings.arithmetic.scaling = settings.arithmetic.scaling == Scaling::once ? Scaling::twice : Scaling::once;
   const float decay_of_gains = rank.bug("gains_not_decayed") ? 0 : settings.weight_decay;
 
   local.optimizer = optimizer_of(settings, decay_of_gains);
@@ -337,14 +339,14 @@ std::vector<NamedMatrix> by_recipe(const std::vector<Matrix>& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r) named.push_back({running.at(r), rows[r]});
   return named;
 }
-std::vector<NamedMatrix> held_rms(const Seat&, const Local& local) {
+std::vector<NamedMatrix> held_rms(const RankInfo&, const Local& local) {
   return by_recipe(near_as_equal(local.monitored, expected_rms, 1e-4));
 }
-std::vector<NamedMatrix> wanted_rms(const Seat&) { return by_recipe(expected_rms); }
+std::vector<NamedMatrix> wanted_rms(const RankInfo&) { return by_recipe(expected_rms); }
 
 // What a rank has learnt is printed of rank 0, and any other knows it too. Look along a line: only with a scale that
 // matches do all matrices move alike. Look down a column: one learning rate is a different step in each recipe.
-std::vector<NamedMatrix> told_rms(const Seat&, const Local& local) { return by_recipe(local.monitored); }
+std::vector<NamedMatrix> told_rms(const RankInfo&, const Local& local) { return by_recipe(local.monitored); }
 
 // One recipe, all steps, each with its check.
 void run_recipe(Lesson<Local>& lesson, int number) {
@@ -352,7 +354,7 @@ void run_recipe(Lesson<Local>& lesson, int number) {
   for (int step = 1; step <= request.steps; ++step) {
     lesson.quiet_step(fmt::format("{}: optimizer step {}", running[number], step), optimizer_step);
     lesson.quiet_check(fmt::format("{}: weights after step {}", running[number], step), held_slices,
-                       [number, step](const Seat& seat) { return expected_slices(seat, number, step); });
+                       [number, step](const RankInfo& rank) { return expected_slices(rank, number, step); });
   }
   lesson.sum_up_checks(fmt::format("{}, {} steps", running[number], request.steps));
 }
@@ -361,11 +363,11 @@ void run_recipe(Lesson<Local>& lesson, int number) {
 //
 // The plans of the steps, as in lesson 09, and the monitor's all-reduce. All recipes send the same in float32; in bf16
 // `emerging` sends more, because it divides by the norm in float32 and rounds then, so it gathers float32.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const std::string& name : running) {
-    const MuonSettings settings = settings_of(name, seat);
-    Plan plan = optimizer_of(settings, settings.weight_decay)->plan(layout_of(seat), seat.place);
+    const MuonSettings settings = settings_of(name, rank);
+    Plan plan = optimizer_of(settings, settings.weight_decay)->plan(layout_of(rank), rank.place);
     const Index numbers = 2 * Index(kMatrices.size());  // of the monitor
     plan.call("world", CollectiveKind::all_reduce, ElementType::float32, numbers, numbers);
     prediction.ledger.add(ledger_of(plan), request.steps);
@@ -409,15 +411,15 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.trains(kLayer);
-  const std::vector<UpdateRms> updates = update_rms_of_shapes(lesson.seat().seed);
+  const std::vector<UpdateRms> updates = update_rms_of_shapes(lesson.rank_info().seed);
   lesson.picture("rms", update_rms_picture(updates));
   lesson.say(update_rms_table(updates, adamw_rms_on_noise(double(AdamWSettings().beta1))));
-  lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.seat()), lesson.seat().seed)));
-  lesson.say(line_table(running[0], lesson.seat().seed));
-  lesson.say(split_table({8, 2, 16}, 128, lesson.seat().seed));
-  lesson.say(norm_table(lesson.seat().seed));
-  if (request.more_tables) lesson.say(recipe_distance_table(lesson.seat().seed));
-  if (request.more_tables) lesson.say(coefficient_table(lesson.seat().seed));
+  lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.rank_info()), lesson.rank_info().seed)));
+  lesson.say(line_table(running[0], lesson.rank_info().seed));
+  lesson.say(split_table({8, 2, 16}, 128, lesson.rank_info().seed));
+  lesson.say(norm_table(lesson.rank_info().seed));
+  if (request.more_tables) lesson.say(recipe_distance_table(lesson.rank_info().seed));
+  if (request.more_tables) lesson.say(coefficient_table(lesson.rank_info().seed));
 
   // Ranks: every recipe against its own reference.
   lesson.step("TP cuts qkv, and not by heads", look_at_heads);

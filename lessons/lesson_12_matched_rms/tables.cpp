@@ -78,8 +78,8 @@ Matrix noise(Shape shape, std::uint64_t seed, int step) {
 }
 
 MuonSettings for_tables(MuonSettings settings) {
-  settings.products = Products::chain;
-  settings.threads = 1;
+  settings.newton_schulz.products = Products::chain;
+  settings.newton_schulz.threads = 1;
   return settings;
 }
 
@@ -119,7 +119,7 @@ std::string weight_rms_table(const std::vector<WeightRms>& all) {
 
 Matrix RecipeTrial::end(const MuonSettings& recipe) const {
   MuonSettings settings = for_tables(recipe);
-  settings.precision = precision;
+  settings.newton_schulz.precision = precision;
   Matrix w = noise(shape, seed + 1, 0), m(shape.rows, shape.cols);
   for (int step = 0; step < steps; ++step) recipe_step(w, m, noise(shape, seed, step), settings, "matrix");
   return w;
@@ -260,8 +260,8 @@ double output_norm(Shape shape, double input_norm, const Normalization& normaliz
   const double factor = input_norm / frobenius_norm(x);
   for (float& value : x.flat()) value = static_cast<float>(value * factor);
   MuonSettings settings = for_tables({});
-  settings.normalization = normalization;
-  settings.ns_steps = steps;
+  settings.newton_schulz.normalization = normalization;
+  settings.newton_schulz.steps = steps;
   return frobenius_norm(orthogonalize(x, settings, "table"));
 }
 
@@ -273,7 +273,7 @@ std::string norm_table(std::uint64_t seed) {
   const auto add = [&](const std::string& what, const Normalization& normalization, int steps) {
     table.row(cells(what, kNorms, [&](double norm) { return output_norm(kSquare, norm, normalization, steps, seed); }));
   };
-  const int steps = MuonSettings().ns_steps;
+  const int steps = MuonSettings().newton_schulz.steps;
   std::vector<std::string> told;
   for (const Recipe& recipe : recipes()) {
     const std::string how = division.text(recipe.settings);
@@ -282,9 +282,9 @@ std::string norm_table(std::uint64_t seed) {
     std::vector<std::string> names;  // of all recipes that divide so
     for (const Recipe& other : recipes())
       if (division.text(other.settings) == how) names.push_back(other.name);
-    add(fmt::format("{}: {}", how, fmt::join(names, ", ")), recipe.settings.normalization, steps);
+    add(fmt::format("{}: {}", how, fmt::join(names, ", ")), recipe.settings.newton_schulz.normalization, steps);
   }
-  add(told.front() + ", a sixth step", recipes().front().settings.normalization, steps + 1);
+  add(told.front() + ", a sixth step", recipes().front().settings.newton_schulz.normalization, steps + 1);
   return labelled("norms", table.lines());
 }
 

@@ -43,7 +43,7 @@ std::string update_rms_table(const std::vector<UpdateRms>& all, double formula);
 /// A row for each shape, a dot for each scale on a logarithmic axis, and a line for AdamW (SVG).
 std::string update_rms_picture(const std::vector<UpdateRms>& all);
 
-/// Weights are looked at after so many steps.
+/// The steps after which weights are looked at.
 constexpr int kRmsSteps[] = {0, 25, 50, 100, 200, 400};
 
 /// The root mean square of weights in the course of training.
@@ -71,7 +71,7 @@ struct RecipeTrial {
 /// What comes of a recipe when it takes one line of others.
 struct LineEffect {
   std::string about;                 ///< "momentum", as RecipeLine has it
-  std::string mine, theirs;          ///< The line as the recipe has it, and what is put in its place.
+  std::string mine, theirs;          ///< The recipe has the first line; the second is put in its place.
   std::vector<std::string> recipes;  ///< Those that have the other line.
   double distance = 0;               ///< RecipeTrial::relative_distance
 };
@@ -113,8 +113,8 @@ std::string heads_text(const AttentionRows& attention, Range rows);
 /// The Frobenius norm of what Newton–Schulz makes of a random matrix that has been brought to `input_norm`.
 double output_norm(Shape shape, double input_norm, const Normalization& normalization, int steps, std::uint64_t seed);
 
-/// Whether the result depends on how large the input was: a line for every way in which recipes divide by the norm, and
-/// one with a sixth step for the first; a column for each norm from 1 to 1e-10.
+/// Does the result depend on how large the input was? A line for every way in which recipes divide by the norm, and one
+/// with a sixth step for the first; a column for each norm from 1 to 1e-10.
 std::string norm_table(std::uint64_t seed);
 
 /// What a set of coefficients makes of a singular value.

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
-#include "lessons/lesson_13_byte_ledger/published_ledgers.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/steps.hpp"
@@ -62,8 +61,8 @@ Layout layout_of(const Grid& grid, Index alignment = 1) {
 // contenders are held to the same reference.
 std::vector<std::unique_ptr<ReferenceRun>> references;
 
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 
 // ## The steps
@@ -116,31 +115,31 @@ void take_steps(Lesson<Local>& lesson, bool quiet) {
     else
       lesson.step(fmt::format("a step of {}", name), one_step);
     lesson.quiet_check("weights after a step of " + name, held_slices,
-                       [i](const Seat& seat) { return references[i]->slices_after(1, seat.grid, seat.place); });
+                       [i](const RankInfo& rank) { return references[i]->slices_after(1, rank.grid, rank.place); });
   }
   lesson.sum_up_checks("after one step of each");
 }
 
 // ## The cost
 //
-// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes`
-// (lessons/lesson_13_byte_ledger) adds them up by what they are for. What every rank has counted is compared with that,
-// number by number: how many bytes for gradients, for the DP gather, for TP gathers, and for weights.
-std::vector<NamedMatrix> counted(const Seat&, const Local& local) { return named(matrix_of(local.sent)); }
+// The plan of each contender lists its calls, and each call belongs to a phase. `sent_bytes` (src/train)
+// adds them up by what they are for. What every rank has counted is compared with that, number by number: how many
+// bytes for gradients, for the DP gather, for TP gathers, and for weights.
+std::vector<NamedMatrix> counted(const RankInfo&, const Local& local) { return named(matrix_of(local.sent)); }
 
-Matrix planned_by_rank(const Seat& seat) {
+Matrix planned_by_rank(const RankInfo& rank) {
   std::vector<SentBytes> all;
-  for (const Contender& contender : contenders()) all.push_back(planned(contender, layout_of(seat.grid), seat.place));
+  for (const Contender& contender : contenders()) all.push_back(planned(contender, layout_of(rank.grid), rank.place));
   return matrix_of(all);
 }
 
 // And the table of costs: all contenders together, line by line of the ledger. It knows calls, and not what they are
 // for: that Muon's float32 gathers and everybody's weights share a line does not matter to it.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const Contender& contender : contenders()) {
-    const std::unique_ptr<Optimizer> optimizer = contender.make(seat.threads, seat.products);
-    prediction.ledger.add(ledger_of(optimizer->plan(layout_of(seat.grid), seat.place)), 1);
+    const std::unique_ptr<Optimizer> optimizer = contender.make(rank.threads, rank.products);
+    prediction.ledger.add(ledger_of(optimizer->plan(layout_of(rank.grid), rank.place)), 1);
   }
   return prediction;
 }
@@ -152,24 +151,24 @@ Prediction predict(const Seat& seat) {
 //
 // Only the parent has these numbers of other ranks; a rank knows its own.
 std::string counted_table(const std::vector<SentBytes>& sent) {
-  std::vector<LedgerRow> rows;
-  for (const SentBytes& of : sent) rows.push_back({contenders()[rows.size()].name, of});
+  std::vector<std::pair<std::string, SentBytes>> rows;
+  for (const SentBytes& of : sent) rows.emplace_back(contenders()[rows.size()].name, of);
   return ledger_table("counted on rank 0", rows, zero1);
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share. It is called for each layout, and
 // the second one starts from the same weights, has the same gradients, and is held to the same references: they add up
 // four leaves of gradients, whichever ranks bring them.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1) throw UsageError("--pp 2 or more has nothing to send here; try --dp 2 --tp 2, or lesson 09");
-  if (seat.precision == Precision::bf16)
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1) throw UsageError("--pp 2 or more has nothing to send here; try --dp 2 --tp 2, or lesson 09");
+  if (rank.precision == Precision::bf16)
     throw UsageError("--precision bf16 decides nothing here: Muon gathers in bf16 and in float32; leave it out");
   if (data == nullptr)
     data = std::make_unique<RandomTraining>(real_size ? published_run_parameters() : small_published_run_parameters(),
-                                            1, seat.seed);
-  layout_of(seat.grid);  // which refuses a size of TP that does not divide a matrix
+                                            1, rank.seed);
+  layout_of(rank.grid);  // which refuses a size of TP that does not divide a matrix
   for (std::size_t i = references.size(); i < contenders().size(); ++i)
-    references.push_back(std::make_unique<ReferenceRun>(*data, contenders()[i].make(1, seat.products)));
+    references.push_back(std::make_unique<ReferenceRun>(*data, contenders()[i].make(1, rank.products)));
 }
 
 // One layout: all contenders, and what they sent.

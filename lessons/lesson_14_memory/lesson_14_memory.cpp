@@ -10,10 +10,13 @@
 
 #include <fmt/format.h>
 
-#include "lessons/lesson_14_memory/memory_report.hpp"
+#include "lessons/lesson_14_memory/memory_tables.hpp"
 #include "lessons/lesson_14_memory/model_memory.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/master_weights.hpp"
+#include "src/optim/named_slice.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/optim/zero1_adamw.hpp"
 #include "src/train/reference_run.hpp"
 
@@ -38,10 +41,27 @@ using namespace muonwalk::sim;
 
 // A small model: an embedding, two layers, a gain. Hidden matrices go to Muon, the rest to AdamW, as people do it, and
 // each of the groups has a buffer of its own.
-const std::vector<Parameter> kParameters = memory_model();
+std::vector<Parameter> small_model() {
+  std::vector<Parameter> parameters = {{"embedding", {96, 16}, SplitDim::rows}};
+  for (const std::string layer : {"layer0.", "layer1."}) {
+    parameters.push_back({layer + "wqkv", {48, 16}, SplitDim::rows});
+    parameters.push_back({layer + "wo", {16, 16}, SplitDim::columns});
+    parameters.push_back({layer + "up", {64, 16}, SplitDim::rows});
+    parameters.push_back({layer + "down", {16, 64}, SplitDim::columns});
+  }
+  parameters.push_back({"norm", {1, 16}, SplitDim::none, 0, 1});
+  return route(std::move(parameters), usual_groups({}, {}));
+}
+const std::vector<Parameter> kParameters = small_model();
 constexpr int kSteps = 2;  // so that the momentum is not zero
 
-// It is trained in four ways.
+// It is trained in four ways: the hidden matrices are stepped by AdamW or by Muon, and every DP rank keeps all of the
+// optimizer's state or, with ZeRO-1, what it owns.
+struct Way {
+  std::string name;
+  bool muon = false;
+  bool sharded = false;
+};
 const std::vector<Way> kWays = {
     {"AdamW", false, false}, {"Muon", true, false}, {"ZeRO-1 AdamW", false, true}, {"ZeRO-1 Muon", true, true}};
 
@@ -49,21 +69,38 @@ const std::vector<Way> kWays = {
 int bucket_capacity = 1536;
 std::string model, text_of_model;  // its name, and what is printed of it
 
-Layout layout(const Seat& seat, const Way& way) { return layout_of(way, kParameters, seat.grid, bucket_capacity); }
-MuonSettings muon(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings muon(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
+AdamWSettings adamw_of_group(int group) {
+  AdamWSettings settings;
+  if (group == 2) settings.weight_decay = 0;  // gains
+  return settings;
+}
+bool is_muons(const Way& way, const Buffer& buffer) { return way.muon && buffer.group == kHiddenMatrices; }
+
+// The layout, without padding between parameters. Where nothing is sharded it is that of a grid without data
+// parallelism, whose one DP rank owns whole matrices: then every rank is DP rank 0 of it.
+Layout layout(const RankInfo& rank, const Way& way) {
+  LayoutOptions options;
+  options.parameter_alignment = 1;
+  options.bucket_capacity = bucket_capacity;
+  if (way.sharded) return plan_layout(kParameters, rank.grid, options);
+  options.ownership = Ownership::matrices;
+  return plan_layout(kParameters, Grid().tp(rank.grid.tp()), options);
+}
+int dp_rank_of(const Way& way, const Place& place) { return way.sharded ? place.dp : 0; }
 
 // What one rank holds.
 struct Local {
-  const Way* way = nullptr;  // how it is being trained
-  Layout layout;             // who owns what
-  RoundedBuckets weights;    // whole buckets in bfloat16, the same on every DP rank
-  Buckets gradients;         // whole buckets, as the backward pass leaves them
-  Buckets masters;           // my DP shards
-  Buckets first;             // my DP shards of Muon's momentum, or of AdamW's first moments
-  Buckets second;            // my DP shards of AdamW's second moments
-  int steps = 0;             // that were taken
-  PhaseMeter meter;          // asks the allocator whenever a phase begins
-  CountedMemory counted;     // what it has said, for each way
+  const Way* way = nullptr;                   // how it is being trained
+  Layout layout;                              // who owns what
+  RoundedBuckets weights;                     // whole buckets in bfloat16, the same on every DP rank
+  Buckets gradients;                          // whole buckets, as the backward pass leaves them
+  Buckets masters;                            // my DP shards
+  Buckets first;                              // my DP shards of Muon's momentum, or of AdamW's first moments
+  Buckets second;                             // my DP shards of AdamW's second moments
+  int steps = 0;                              // that were taken
+  PhaseMeter meter;                           // asks the allocator whenever a phase begins
+  std::map<std::string, RankMemory> counted;  // what it has said, for each way
 };
 
 // ## The reference
@@ -73,13 +110,33 @@ struct Local {
 std::unique_ptr<Training> data;               // random weights and gradients
 std::unique_ptr<ReferenceRun> references[2];  // of AdamW, of Muon
 
-// What a rank should hold after a step, and what it does hold: masters bucket by bucket, and weights as matrices.
-std::vector<NamedMatrix> expected(const Seat& seat, const Way& way, int step) {
-  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, seat.grid.dp());
-  return masters_and_weights(kParameters, whole, layout(seat, way), seat.place, dp_rank_of(way, seat.place));
+// What is compared: masters bucket by bucket, as they lie there, and weights as matrices.
+std::vector<NamedMatrix> masters_and_weights(const Buckets& masters, const std::vector<NamedMatrix>& weights) {
+  std::vector<NamedMatrix> all;
+  for (std::size_t b = 0; b < masters.size(); ++b)
+    for (std::size_t k = 0; k < masters[b].size(); ++k) {
+      const Flat& shard = masters[b][k];
+      all.push_back({fmt::format("master weights of bucket {}.{}", b, k), Matrix(1, Index(shard.size()), shard), 0, 0});
+    }
+  all.insert(all.end(), weights.begin(), weights.end());
+  return all;
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), seat.place.tp));
+
+// What a rank should hold after a step, and what it does hold.
+std::vector<NamedMatrix> expected(const RankInfo& rank, const Way& way, int step) {
+  const std::vector<NamedMatrix>& whole = references[way.muon]->after(step, rank.grid.dp());
+  std::vector<Matrix> slices;  // in float32
+  std::vector<NamedMatrix> weights;
+  for (std::size_t p = 0; p < whole.size(); ++p) {
+    weights.push_back(named_slice(kParameters[p], whole[p].matrix, rank.grid.tp(), rank.place.tp));
+    slices.push_back(weights.back().matrix);
+    round_to_bf16(weights.back().matrix.data(), weights.back().matrix.size());
+  }
+  const Layout owned = layout(rank, way);
+  return masters_and_weights(shards_of(owned, pack_slices(owned, slices), dp_rank_of(way, rank.place)), weights);
+}
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return masters_and_weights(local.masters, unpack_buckets(local.layout, widened(local.weights), rank.place.tp));
 }
 
 // ## The steps
@@ -92,7 +149,7 @@ std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
 // optimizer does that began its life as AdamW. `whole_state` keeps Muon's momentum for whole buckets.
 void start(Rank& rank, Local& local) {
   const Way& way = local.way == nullptr ? kWays[0] : local.way[1];  // the next one
-  CountedMemory counted = std::move(local.counted);
+  auto counted = std::move(local.counted);
   local = Local();  // gives back what the last way has kept
   local.counted = std::move(counted);
   local.way = &way;
@@ -181,13 +238,19 @@ Flat step_bucket(Rank& rank, Local& local, const Buffer& buffer, int b, int k) {
   return update;  // given back after the weights are gathered
 }
 
+// The gradients that a rank computes itself, as the backward pass leaves them.
+Buckets own_gradients(const Rank& rank, const Local& local) {
+  const std::vector<NamedMatrix> weights = unpack_buckets(local.layout, widened(local.weights), rank.place.tp);
+  return pack_slices(local.layout, data->own_gradients(local.steps, rank.grid.dp(), rank.place.dp, weights));
+}
+
 // A step: bucket by bucket, new masters, which are then rounded into their place among the weights; and the weights are
 // gathered, 2 bytes each. What is counted is the memory from where the gradients are there.
 //
 // The planted bug `kept_bucket` does not give a gathered bucket back before the next one is gathered, as in code that
 // gathers everything first and computes then.
 void optimizer_step(Rank& rank, Local& local) {
-  local.gradients = own_gradients(*data, local.steps, local.layout, local.weights, rank);
+  local.gradients = own_gradients(rank, local);
   rank.memory().restart_peak();
   local.meter = PhaseMeter(rank.memory());  // from here on, what the step itself takes
   ++local.steps;                            // AdamW counts from 1
@@ -218,7 +281,7 @@ void train(Lesson<Local>& lesson, const Way& way) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.quiet_step(fmt::format("step {} of {}", step, way.name), optimizer_step);
     lesson.quiet_check(fmt::format("masters and weights after step {} of {}", step, way.name), held_weights,
-                       [&way, step](const Seat& seat) { return expected(seat, way, step); });
+                       [&way, step](const RankInfo& rank) { return expected(rank, way, step); });
   }
 }
 
@@ -231,22 +294,80 @@ void train(Lesson<Local>& lesson, const Way& way) {
 // You should see that a ratio depends on its line. The state is not quite halved, as the embedding still has two
 // moments. Weights, gradients and masters don't know which optimizer there is. And what is held for a moment is many
 // times AdamW's: the bars show a gathered bucket, and on it one whole matrix after the other.
-RankMemory planned(const Seat& seat, const Way& way) {
-  return memory_of(way, optimizer_of(way, kParameters, muon(seat)), layout(seat, way), seat.grid, seat.place);
+GroupedOptimizer optimizer_of(const RankInfo& rank, const Way& way) {
+  std::vector<ParameterGroup> groups = usual_groups(muon(rank), adamw_of_group(0));
+  if (!way.muon) groups[kHiddenMatrices].make = groups[1].make;  // AdamW, like the outer layers
+  return GroupedOptimizer(groups, kParameters);
 }
-const MemoryReport kReport = {kWays, planned, layout};  // what is compared, and shown of one rank
-std::vector<NamedMatrix> counted_memory(const Seat&, const Local& local) { return as_matrices(local.counted); }
+Plan plan_of(const RankInfo& rank, const Way& way, const Layout& owned) {  // of all groups, or of one of them
+  const GroupedOptimizer optimizer = optimizer_of(rank, way);
+  if (way.sharded) return with_master_weights(optimizer.plan(owned, rank.place), owned);
+  const Plan alone = optimizer.plan(owned, owned.grid.place(rank.place.tp));
+  return replicated(with_master_weights(alone, owned), rank.grid, rank.place);
+}
+RankMemory planned(const RankInfo& rank, const Way& way) {
+  const Layout all = layout(rank, way);
+  return planned_memory(plan_of(rank, way, all), plan_of(rank, way, all.of_group(kHiddenMatrices)));
+}
 
 // The ledger is that of all ways, one after the other.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const Way& way : kWays) {
-    const GroupedOptimizer optimizer = optimizer_of(way, kParameters, muon(seat));
-    const Plan plan = plan_of(way, optimizer, layout(seat, way), seat.grid, seat.place);
+    const Plan plan = plan_of(rank, way, layout(rank, way));
     prediction.ledger.add(ledger_of(plan), kSteps);  // what is sent in all steps
     prediction.peak_elements = peak_elements(plan);  // of the last way
   }
   return prediction;
+}
+
+// What is shown is one rank: the first of those that hold the most with ZeRO-1 and Muon, by the plan.
+int shown_rank(const Options& options) {
+  int shown = 0;
+  Index most = -1;
+  for (int rank = 0; rank < options.grid.size(); ++rank)
+    if (const Index bytes = planned(options.rank_info(rank), kWays.back()).most(); bytes > most)
+      most = bytes, shown = rank;
+  return shown;
+}
+
+// The picture of a step with ZeRO-1, as it is planned for that rank.
+std::string planned_picture(const Options& options) {
+  const int rank = shown_rank(options);
+  const RankInfo info = options.rank_info(rank);
+  std::vector<std::pair<std::string, RankMemory>> ways;
+  for (const Way& way : {kWays[2], kWays[3]}) ways.emplace_back(way.name, planned(info, way));
+  return memory_picture(rank, ways, layout(info, kWays[3]));
+}
+
+// What all ranks have counted against the plan, number by number; and of what that one rank has counted, the table of
+// the four ways and the chart of a step in the last of them.
+std::vector<NamedMatrix> counted_memory(const RankInfo&, const Local& local) { return as_matrices(local.counted); }
+std::string of_rank(int rank, const std::string& what) { return fmt::format("rank {}, {}", rank, what); }
+
+void report_memory(Lesson<Local>& lesson) {
+  const auto collected = lesson.collect(counted_memory);  // by all ranks
+  lesson.in_parent([&] {
+    const Options& options = lesson.options();
+    NamedNumbers counted, expected;
+    for (int rank = 0; rank < options.grid.size(); ++rank) {
+      for (const NamedMatrix& number : collected.at(rank))
+        counted[of_rank(rank, number.name)] = std::int64_t(number.matrix(0, 0));
+      for (const Way& way : kWays)
+        expected.merge(numbers_of(planned(options.rank_info(rank), way), of_rank(rank, way.name)));
+    }
+    lesson.check_numbers("bytes held, by kind and in each phase: all ranks counted what was planned", counted,
+                         expected);
+
+    const int rank = shown_rank(options);
+    const RankInfo info = options.rank_info(rank);
+    std::vector<RankMemory> ways;
+    for (const Way& way : kWays) ways.push_back(with_numbers(planned(info, way), of_rank(rank, way.name), counted));
+    const Layout owned = layout(info, kWays.back());
+    lesson.say(memory_table(fmt::format("bytes that rank {} holds", rank),
+                            {{"", ways[0], ways[1]}, {"ZeRO-1", ways[2], ways[3]}}, parameter_count(owned)));
+    lesson.say(phase_chart(fmt::format("the most in each phase of {}", kWays.back().name), ways.back(), owned));
+  });
 }
 
 // ## Models of real size
@@ -255,12 +376,12 @@ Prediction predict(const Seat& seat) {
 // holds the most. How much of a model Muon steps was once counted by hand, for somebody who saw little use in it
 // (Megatron-LM, pull request 1428): a mixture of experts 768 wide with a vocabulary of 163,840. The last table has it,
 // too. All ranks are in one DP group there; expert parallelism and pipeline stages change D, and not the formulas.
-void prepare(const Seat& seat) {
-  if (!model.empty()) text_of_model = model_text(model, seat.grid);  // no rank, so it may take a moment
-  data = std::make_unique<RandomTraining>(kParameters, kSteps, seat.seed);
+void prepare(const RankInfo& rank) {
+  if (!model.empty()) text_of_model = model_text(model, rank.grid);  // no rank, so it may take a moment
+  data = std::make_unique<RandomTraining>(kParameters, kSteps, rank.seed);
   for (const Way& way : kWays) {
-    if (model.empty()) layout(seat, way);  // refuses what can't be laid out
-    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(way, kParameters, muon(seat)));
+    if (model.empty()) layout(rank, way);  // refuses what can't be laid out
+    auto optimizer = std::make_unique<GroupedOptimizer>(optimizer_of(rank, way));
     references[way.muon] = std::make_unique<ReferenceRun>(*data, std::move(optimizer));
   }
 }
@@ -282,14 +403,14 @@ int main(int argc, char** argv) {
   // All of it is one run, unless only a model is asked for.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
-  if (!model.empty()) lesson.plan(text_of_model);                        // and that is all
-  lesson.picture("memory", planned_picture(lesson.options(), kReport));  // the last two ways as bars
-  lesson.say(layout(lesson.seat(), kWays.back()).text());
+  if (!model.empty()) lesson.plan(text_of_model);               // and that is all
+  lesson.picture("memory", planned_picture(lesson.options()));  // the last two ways as bars
+  lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
   lesson.sum_up_checks("masters and weights, two steps of each of the four ways");
-  report_memory(lesson, kReport, lesson.collect(counted_memory));
+  report_memory(lesson);
   lesson.cost(predict);
-  report_models(lesson, Grid().dp(64));
+  lesson.in_parent([&] { lesson.say(models_table(Grid().dp(64))); });
 
   // ## Exercises
   //

@@ -1,10 +1,9 @@
-#include "lessons/lesson_14_memory/memory_picture.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "lessons/lesson_14_memory/memory_tables.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"

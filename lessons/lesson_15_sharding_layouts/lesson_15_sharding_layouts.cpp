@@ -72,7 +72,9 @@ const std::vector<OwnershipPolicy> kWays = {
     {"in turn", Ownership::matrices, in_turn},  // and three times whole matrices
     {"by elements", Ownership::matrices, by_elements},
     {"by work", Ownership::matrices, by_work}};
-Layout layout_of(const Seat& seat, const OwnershipPolicy& way) { return lay_out(kMatrices, seat.grid, way, kBucket); }
+Layout layout_of(const RankInfo& rank, const OwnershipPolicy& way) {
+  return lay_out(kMatrices, rank.grid, way, kBucket);
+}
 
 // What one rank holds.
 struct Local {
@@ -83,8 +85,8 @@ struct Local {
 
 // The step gathers nothing but what is cut, each matrix on its owners alone. The proof of concept gathers every bucket,
 // so it pays for bytes as if all were cut, and gains nothing from the second layout but work.
-MuonSettings settings_of(const Seat& seat) {
-  MuonSettings settings = muon_settings(seat.precision, seat.threads, seat.products);
+MuonSettings settings_of(const RankInfo& rank) {
+  MuonSettings settings = muon_settings(rank.precision, rank.threads, rank.products);
   settings.gather = Gather::cut_matrices;
   return settings;
 }
@@ -97,18 +99,18 @@ std::unique_ptr<Training> data;
 std::unique_ptr<ReferenceRun> reference;
 
 // What each rank should hold, once for each layout: always the same.
-std::vector<NamedMatrix> new_weights(const Seat& seat) {
+std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
-  for (const OwnershipPolicy& way : kWays) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
+  for (const OwnershipPolicy& way : kWays) append_of(way.name, reference->slices_after(1, rank.grid, rank.place), all);
   return all;
 }
 
 // What each rank should gather and orthogonalize, from the places of the cuts alone (\ref sharding_of).
-std::vector<NamedMatrix> planned_counts(const Seat& seat) {
+std::vector<NamedMatrix> planned_counts(const RankInfo& rank) {
   std::vector<NamedMatrix> counts;
   for (const OwnershipPolicy& way : kWays) {
-    const Sharding sharding = sharding_of(layout_of(seat, way));
-    const std::size_t dp = static_cast<std::size_t>(seat.place.dp);
+    const Sharding sharding = sharding_of(layout_of(rank, way));
+    const std::size_t dp = static_cast<std::size_t>(rank.place.dp);
     counts.push_back({way.name, Matrix(1, 2, {float(sharding.gathered[dp]), float(sharding.flops[dp])})});
   }
   return counts;
@@ -232,13 +234,13 @@ std::string figures;  // the first table, made before any rank is started
 //
 // Bytes and messages are the sums over the plans of five steps. The peak is that of one of them, beside what a rank
 // keeps for the checks: its gradients, and the new weights and counts of the layouts before.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   Index slices = 0;  // elements of my TP slices
-  for (const Parameter& each : tp_slices(kMatrices, seat.grid.tp())) slices += each.shape.size();
+  for (const Parameter& each : tp_slices(kMatrices, rank.grid.tp())) slices += each.shape.size();
   Index kept = slices;  // first the gradients
   for (const OwnershipPolicy& way : kWays) {
-    const Plan plan = muon_plan(layout_of(seat, way), seat.place, settings_of(seat));
+    const Plan plan = muon_plan(layout_of(rank, way), rank.place, settings_of(rank));
     prediction.ledger.add(ledger_of(plan), 1);
     prediction.peak_elements = std::max(prediction.peak_elements, kept + peak_elements(plan));
     kept += slices + 2;  // new weights, and two counts
@@ -247,16 +249,16 @@ Prediction predict(const Seat& seat) {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
     throw UsageError(fmt::format(
-        "--pp {} changes nothing here: each stage of a pipeline is laid out for itself; try --pp 1", seat.grid.pp()));
-  const Index bucket = model.empty() ? kBucket : megatron_bucket(seat.grid.dp());
+        "--pp {} changes nothing here: each stage of a pipeline is laid out for itself; try --pp 1", rank.grid.pp()));
+  const Index bucket = model.empty() ? kBucket : megatron_bucket(rank.grid.dp());
   const std::vector<Parameter> matrices = model.empty() ? kMatrices : with_whole_experts(model);
-  figures = sharding_table(layouts_of(matrices, seat.grid, kWays, bucket), settings_of(seat).gathered());
+  figures = sharding_table(layouts_of(matrices, rank.grid, kWays, bucket), settings_of(rank).gathered());
   // Random weights, and random gradients for one step; the same for all ranks and layouts.
-  data = std::make_unique<RandomTraining>(kMatrices, 1, seat.seed);
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {
@@ -276,7 +278,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(figures);
-  const std::vector<NamedLayout> layouts = layouts_of(kMatrices, lesson.seat().grid, kWays, kBucket);
+  const std::vector<NamedLayout> layouts = layouts_of(kMatrices, lesson.rank_info().grid, kWays, kBucket);
   lesson.picture("layouts", sharding_map_svg(layouts));
   lesson.say(owners_table(layouts) + "\n");
   lesson.say(figures + "\n");
@@ -287,7 +289,7 @@ int main(int argc, char** argv) {
   lesson.check("the new weights in five layouts", &Local::new_weights, new_weights);
   lesson.check("gathered and computed, as planned", &Local::counted, planned_counts);
   lesson.cost(predict);
-  if (lesson.reporting())  // ranks would only make the table to throw it away
+  if (lesson.is_parent())  // ranks would only make the table to throw it away
     lesson.say(slowest_table({"gpt2", "llama-7b", "moonlight-16b", "qwen3-30b"}, Grid().dp(256).tp(8), kWays));
 
   // ## Exercises

@@ -78,7 +78,7 @@ struct Local {
 };
 
 // By hand, float32 will do.
-MuonSettings by_hand(const Seat& seat) { return muon_settings(Precision::fp32, seat.threads, seat.products); }
+MuonSettings by_hand(const RankInfo& rank) { return muon_settings(Precision::fp32, rank.threads, rank.products); }
 
 // The rank that works on gate, or owns it, counted in its DP group.
 constexpr int kWorker = 0;
@@ -95,11 +95,11 @@ Matrix summed_gate(std::uint64_t seed, int dp) {
 void scale(Matrix& matrix, float factor) {
   for (float& value : matrix.flat()) value *= factor;
 }
-Matrix expected_rows(const Seat& seat) {
-  Matrix update = newton_schulz(summed_gate(seat.seed, seat.grid.dp()), of_newton_schulz(by_hand(seat)), "gate");
+Matrix expected_rows(const RankInfo& rank) {
+  Matrix update = newton_schulz(summed_gate(rank.seed, rank.grid.dp()), by_hand(rank).newton_schulz, "gate");
   scale(update, 0.2f * std::sqrt(6.0f));
-  return row_slice(tp_slice(update, kGate.tp_split_dim, seat.grid.tp(), seat.place.tp),
-                   rows_of_rank(seat.grid, seat.place.dp));
+  return row_slice(tp_slice(update, kGate.tp_split_dim, rank.grid.tp(), rank.place.tp),
+                   rows_of_rank(rank.grid, rank.place.dp));
 }
 
 // One step of Newton–Schulz on a piece of a wide matrix whose columns lie in several pieces: X ← a X + B X with
@@ -138,9 +138,9 @@ std::vector<Matrix> gram_in_pieces(const Matrix& sum, int tp) {
   for (Matrix& piece : pieces) piece = piece.transposed();
   return pieces;
 }
-Matrix expected_pieces(const Seat& seat) {
-  if (seat.place.dp != kWorker) return {};
-  return gram_in_pieces(summed_gate(seat.seed, seat.grid.dp()), seat.grid.tp())[seat.place.tp];
+Matrix expected_pieces(const RankInfo& rank) {
+  if (rank.place.dp != kWorker) return {};
+  return gram_in_pieces(summed_gate(rank.seed, rank.grid.dp()), rank.grid.tp())[rank.place.tp];
 }
 
 // ## The steps
@@ -250,15 +250,15 @@ struct MicroBatches : RandomTraining {
 std::unique_ptr<MicroBatches> data;
 
 // The gradients that a rank computes in a step, for all its TP slices: one set, or, `apart`, one for each micro-batch.
-std::vector<std::vector<Matrix>> own_gradients(int step, const Seat& seat, const std::vector<NamedMatrix>& held,
+std::vector<std::vector<Matrix>> own_gradients(int step, const RankInfo& rank, const std::vector<NamedMatrix>& held,
                                                bool apart) {
-  if (!apart) return {data->own_gradients(step, seat.grid.dp(), seat.place.dp, held)};
+  if (!apart) return {data->own_gradients(step, rank.grid.dp(), rank.place.dp, held)};
   std::vector<std::vector<Matrix>> each;
-  for (int leaf = 0; leaf < 4; ++leaf) each.push_back(data->gradients(step, 4 * seat.place.dp + leaf, held));
+  for (int leaf = 0; leaf < 4; ++leaf) each.push_back(data->gradients(step, 4 * rank.place.dp + leaf, held));
   return each;
 }
 
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 Layout layout_of(const Strategy& strategy, const Grid& grid) { return strategy.lay_out(kMatrices, grid, kBucket); }
 
 // What is counted in a step, or in several: what a rank sends; how often it calls Newton–Schulz; the elements that it
@@ -308,30 +308,30 @@ void two_steps(Rank& rank, Local& local) {
 // (a) to (f) are held to Muon on one process. (g) is held to a serial step that adds the same pieces in the same tree,
 // and (h) to one that works on the same blocks.
 std::vector<std::shared_ptr<ReferenceRun>> references;  // of each strategy; one for all that are Muon
-void make_references(const Seat& seat) {
-  MuonSettings settings = settings_of(seat);
-  settings.threads = 1;  // they run in a process that forks
+void make_references(const RankInfo& rank) {
+  MuonSettings settings = settings_of(rank);
+  settings.newton_schulz.threads = 1;  // they run in a process that forks
   const auto muon = std::make_shared<ReferenceRun>(*data, std::make_unique<Muon>(settings));
   for (const Strategy& strategy : strategies())
     references.push_back(
         strategy.is_muon
             ? muon
-            : std::make_shared<ReferenceRun>(*data, strategy.optimizer(layout_of(strategy, seat.grid), settings, 0)));
+            : std::make_shared<ReferenceRun>(*data, strategy.optimizer(layout_of(strategy, rank.grid), settings, 0)));
 }
-std::vector<NamedMatrix> expected_weights(const Seat& seat) {
+std::vector<NamedMatrix> expected_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
   for (std::size_t i = 0; i < references.size(); ++i)
     for (int step = 0; step < kSteps; ++step)
-      append_of(title(strategies()[i], step), references[i]->slices_after(step + 1, seat.grid, seat.place), all);
+      append_of(title(strategies()[i], step), references[i]->slices_after(step + 1, rank.grid, rank.place), all);
   return all;
 }
 
 // What a rank counts is held to the plans of its two steps.
-std::vector<Plan> plans_of(const Strategy& strategy, const Seat& seat) {
-  const Layout layout = layout_of(strategy, seat.grid);
+std::vector<Plan> plans_of(const Strategy& strategy, const RankInfo& rank) {
+  const Layout layout = layout_of(strategy, rank.grid);
   std::vector<Plan> plans;
   for (int step = 0; step < kSteps; ++step)
-    plans.push_back(strategy.optimizer(layout, settings_of(seat), step)->plan(layout, seat.place));
+    plans.push_back(strategy.optimizer(layout, settings_of(rank), step)->plan(layout, rank.place));
   return plans;
 }
 Counts counts_of(const Plan& plan) {
@@ -345,11 +345,11 @@ Counts counts_of(const Plan& plan) {
   counts.transient = peak_elements(plan) - held;
   return counts;
 }
-std::vector<NamedMatrix> expected_counts(const Seat& seat) {
+std::vector<NamedMatrix> expected_counts(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
   for (const Strategy& strategy : strategies()) {
     Counts counts;
-    for (const Plan& plan : plans_of(strategy, seat)) counts.add(counts_of(plan));
+    for (const Plan& plan : plans_of(strategy, rank)) counts.add(counts_of(plan));
     all.push_back({title(strategy), counts.row()});
   }
   return all;
@@ -368,26 +368,26 @@ std::string price = "50,10,400";  // GB/s, µs for each message, TFLOP/s
 StrategyCosts costs;              // of all strategies, planned before any rank is started
 std::string table;                // of these
 
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1) throw UsageError("--pp 2 or more changes nothing in the step of a stage; try --pp 1");
-  costs = model.empty() ? costs_of(kMatrices, seat.grid, kBucket, settings_of(seat))
-                        : costs_of_model(model, seat.grid, settings_of(seat));
-  table = strategy_table(costs, seat.grid, parse_price(price));
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1) throw UsageError("--pp 2 or more changes nothing in the step of a stage; try --pp 1");
+  costs = model.empty() ? costs_of(kMatrices, rank.grid, kBucket, settings_of(rank))
+                        : costs_of_model(model, rank.grid, settings_of(rank));
+  table = strategy_table(costs, rank.grid, parse_price(price));
   if (!model.empty()) return;
-  tp_shape(kGate, seat.grid.tp());  // which refuses what does not divide its rows
-  data = std::make_unique<MicroBatches>(kMatrices, kSteps, seat.seed);
-  make_references(seat);
+  tp_shape(kGate, rank.grid.tp());  // which refuses what does not divide its rows
+  data = std::make_unique<MicroBatches>(kMatrices, kSteps, rank.seed);
+  make_references(rank);
 }
 
 // ## The cost
 //
 // By hand: two reduce-scatters, to all and to the owner; an all-to-all to the worker and one back; and in the worker's
 // TP group a gather of slices, a sum of squares, and five Gram matrices. Then the plans of all strategies.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   constexpr ElementType kType = ElementType::float32;
-  const int me = seat.place.dp, tp = seat.grid.tp();
+  const int me = rank.place.dp, tp = rank.grid.tp();
   const Index slice = tp_shape(kGate, tp).size();
-  const std::vector<Index> parts = parts_of_slice(seat.grid), none(parts.size(), 0);
+  const std::vector<Index> parts = parts_of_slice(rank.grid), none(parts.size(), 0);
   std::vector<Index> to_worker = none, whole = none;
   to_worker[kWorker] = parts[me];
   whole[kWorker] = slice;
@@ -402,12 +402,12 @@ Prediction predict(const Seat& seat) {
   ledger.add("dp", CollectiveKind::all_to_all, kType, 1, all_to_all_v_traffic(me, from, to_worker, kType));
   if (me == kWorker) {
     if (tp > 1) ledger.add("tp", CollectiveKind::all_gather, kType, 1, all_gather_traffic(tp, slice, kType));
-    ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(seat.place.tp, tp, 1, kType));
+    ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(rank.place.tp, tp, 1, kType));
     for (int step = 0; step < 5; ++step)
-      ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(seat.place.tp, tp, 4 * 4, kType));
+      ledger.add("tp", CollectiveKind::all_reduce, kType, 1, all_reduce_traffic(rank.place.tp, tp, 4 * 4, kType));
   }
   for (const Strategy& strategy : strategies())
-    for (const Plan& plan : plans_of(strategy, seat)) ledger.add(ledger_of(plan), 1);
+    for (const Plan& plan : plans_of(strategy, rank)) ledger.add(ledger_of(plan), 1);
   return prediction;
 }
 
@@ -433,7 +433,7 @@ int main(int argc, char** argv) {
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(table);  // and that is all
-  lesson.picture("costs", strategy_picture(costs, lesson.seat().grid));
+  lesson.picture("costs", strategy_picture(costs, lesson.rank_info().grid));
   lesson.trains(kMatrices);
 
   // One matrix by hand.
@@ -455,8 +455,8 @@ int main(int argc, char** argv) {
   // Are they all Muon? (g) has other last bits, and other ones for each size of TP, because it adds up another number
   // of parts. So a run that goes on with another TP has other bits from there on. (h) is another optimizer in every
   // second step: its update lies far from Muon's, and where TP cuts more pieces, farther.
-  if (lesson.reporting())
-    lesson.say("\n" + distance_table(*data, by_hand(lesson.seat()), lesson.seat().grid.dp(), kBucket));
+  if (lesson.is_parent())
+    lesson.say("\n" + distance_table(*data, by_hand(lesson.rank_info()), lesson.rank_info().grid.dp(), kBucket));
 
   // ## Exercises
   //

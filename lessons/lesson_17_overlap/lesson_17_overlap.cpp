@@ -15,11 +15,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "lessons/lesson_17_overlap/measured_ways.hpp"
-#include "lessons/lesson_17_overlap/schedules_picture.hpp"
+#include "lessons/lesson_17_overlap/measured_steps.hpp"
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "src/errors.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/text/names.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -40,15 +42,34 @@ using namespace muonwalk::sim;
 // In a *pipeline*, bucket k + 1 is posted before bucket k is waited for. It costs memory: two buckets are held at a
 // time in place of one. Starting all of them at once takes room for all.
 
-// Four layers of two matrices. A bucket holds a layer or, where it is full at one element, a single matrix.
-const std::vector<Parameter> kMatrices = overlap_layers(4);
+// Four layers of two matrices. A bucket holds a layer or, where it is full at one element, a single matrix. Each DP
+// rank owns an equal part of every bucket. TP ranks have slices, so their buckets are full at fewer elements.
+std::vector<Parameter> layers(int count) {
+  std::vector<Parameter> matrices;
+  for (int layer = 0; layer < count; ++layer) {
+    matrices.push_back({fmt::format("{}.up", layer), {256, 128}, SplitDim::rows});
+    matrices.push_back({fmt::format("{}.down", layer), {128, 256}, SplitDim::columns});
+  }
+  return matrices;
+}
+const std::vector<Parameter> kMatrices = layers(4);
 constexpr Index kLayer = 2 * 256 * 128;
+
+struct OverlapWay {
+  std::string name;
+  Schedule schedule;  // when its gathers are posted and waited for
+  Index bucket;       // full at this number of elements, before TP
+};
 const std::vector<OverlapWay> kWays = {{"in sequence", Schedule::in_sequence, kLayer},
                                        {"all at once", Schedule::all_at_once, kLayer},
                                        {"pipelined", Schedule::pipelined, kLayer},
                                        {"tiny buckets", Schedule::pipelined, 1}};
-Layout layout_of(const Seat& seat, const OverlapWay& way) { return layout_of_way(way, kMatrices, seat.grid); }
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout_of(const RankInfo& rank, const OverlapWay& way) {
+  LayoutOptions options;
+  options.bucket_capacity = std::max<Index>(1, way.bucket / rank.grid.tp());
+  return plan_layout(kMatrices, rank.grid, options);
+}
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
 bool asked_for(const OverlapWay& way) { return own_way.empty() || own_way == way.name; }
 
@@ -69,10 +90,10 @@ struct Local {
 // all ways: when a message travels must not change a bit.
 std::unique_ptr<Training> data;
 std::unique_ptr<ReferenceRun> reference;
-std::vector<NamedMatrix> new_weights(const Seat& seat) {
+std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
   for (const OverlapWay& way : kWays)
-    if (asked_for(way)) append_of(way.name, reference->slices_after(1, seat.grid, seat.place), all);
+    if (asked_for(way)) append_of(way.name, reference->slices_after(1, rank.grid, rank.place), all);
   return all;
 }
 
@@ -230,7 +251,7 @@ PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one ra
 void print_measured(Lesson<Local>& lesson) {
   if (lesson.options().verbose == 0) return;
   lesson.in_parent([&lesson] {
-    print_error_line(measured_table(measured_ways(lesson.trace(), "post a bucket", "all-gather of weights")));
+    print_error_line(measured_table(measured_steps(lesson.trace(), "post a bucket", "all-gather of weights")));
   });
 }
 
@@ -238,12 +259,12 @@ void print_measured(Lesson<Local>& lesson) {
 //
 // The sums over the plans: the four ways send the same bytes, in more or fewer messages, and hold one bucket, all, or
 // two. Beside a step, a rank keeps its gradients, and the new weights of the ways before.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   int kept = 0;                                      // times the slices: first the gradients
-  const Index slices = 4 * kLayer / seat.grid.tp();  // elements of my TP slices
+  const Index slices = 4 * kLayer / rank.grid.tp();  // elements of my TP slices
   for (std::size_t i = 0; i < kWays.size(); ++i) {
-    const Plan& plan = planned[i].plans[std::size_t(seat.place.rank)];
+    const Plan& plan = planned[i].plans[std::size_t(rank.place.rank)];
     if (!asked_for(kWays[i])) continue;
     prediction.ledger.add(ledger_of(plan), 1);
     prediction.peak_elements = std::max(prediction.peak_elements, ++kept * slices + peak_elements(plan));
@@ -252,12 +273,21 @@ Prediction predict(const Seat& seat) {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  require_possible_way(kWays, own_way, seat.grid);
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
+    throw UsageError(
+        fmt::format("--pp {} has no place here, where one step is looked at by itself; try --pp 1", rank.grid.pp()));
+  if (std::none_of(kWays.begin(), kWays.end(), asked_for))
+    throw UsageError(
+        fmt::format("--way {} is not known; it takes one of: in sequence, all at once, pipelined, tiny "
+                    "buckets",
+                    as_typed(own_way)));
   machine();  // which refuses what is not a link
-  planned = planned_ways(kWays, kMatrices, seat.grid, settings_of(seat));
-  data = std::make_unique<RandomTraining>(kMatrices, 1, seat.seed);
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  planned.clear();
+  for (const OverlapWay& way : kWays)
+    planned.push_back(planned_way(way.name, layout_of(rank, way), settings_of(rank), way.schedule));
+  data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {

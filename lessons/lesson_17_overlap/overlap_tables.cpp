@@ -6,16 +6,14 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "src/errors.hpp"
-#include "src/text/names.hpp"
-#include "src/text/text.hpp"
+#include "src/text/table.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
 constexpr double kNeutral = 0.02;
 
-std::string ms(std::int64_t ns) { return fmt::format("{:.2f}", static_cast<double>(ns) / 1e6); }
+std::string ms(std::int64_t ns) { return fixed_text(double(ns) / 1e6, 2); }
 
 // What rank 0 sends in the gathers of the buckets.
 Traffic gathered_by_rank_0(const PlannedWay& way) {
@@ -27,41 +25,6 @@ Traffic gathered_by_rank_0(const PlannedWay& way) {
 
 }  // namespace
 
-std::vector<Parameter> overlap_layers(int layers) {
-  std::vector<Parameter> matrices;
-  for (int layer = 0; layer < layers; ++layer) {
-    matrices.push_back({fmt::format("{}.up", layer), {256, 128}, SplitDim::rows});
-    matrices.push_back({fmt::format("{}.down", layer), {128, 256}, SplitDim::columns});
-  }
-  return matrices;
-}
-
-Layout layout_of_way(const OverlapWay& way, const std::vector<Parameter>& parameters, const Grid& grid) {
-  LayoutOptions options;
-  options.bucket_capacity = std::max<Index>(1, way.bucket / grid.tp());
-  return plan_layout(parameters, grid, options);
-}
-
-void require_possible_way(const std::vector<OverlapWay>& ways, const std::string& way, const Grid& grid) {
-  if (grid.pp() > 1)
-    throw UsageError(
-        fmt::format("--pp {} has no place here, where one step is looked at by itself; try --pp 1", grid.pp()));
-  std::string known;
-  for (const OverlapWay& each : ways) {
-    if (way.empty() || way == each.name) return;
-    known += (known.empty() ? "" : ", ") + each.name;
-  }
-  throw UsageError(fmt::format("--way {} is not known; it takes one of: {}", as_typed(way), known));
-}
-
-std::vector<PlannedWay> planned_ways(const std::vector<OverlapWay>& ways, const std::vector<Parameter>& parameters,
-                                     const Grid& grid, const MuonSettings& settings) {
-  std::vector<PlannedWay> planned;
-  for (const OverlapWay& way : ways)
-    planned.push_back(planned_way(way.name, layout_of_way(way, parameters, grid), settings, way.schedule));
-  return planned;
-}
-
 PlannedWay planned_way(const std::string& name, const Layout& layout, const MuonSettings& settings, Schedule schedule) {
   PlannedWay way{name, layout, {}};
   for (int rank = 0; rank < layout.grid.size(); ++rank)
@@ -70,8 +33,12 @@ PlannedWay planned_way(const std::string& name, const Layout& layout, const Muon
 }
 
 std::string ways_table(const std::vector<PlannedWay>& ways) {
-  std::vector<std::vector<std::string>> rows = {
-      {"way", "buckets", "messages", "bytes sent", "Newton–Schulz", "peak elements"}};
+  Table table({{"way"},
+               {"buckets", number_text},
+               {"messages", number_text},
+               {"bytes sent", bytes_text},
+               {"Newton–Schulz", Digits{1, "MFLOP"}},
+               {"peak elements", number_text}});
   for (const PlannedWay& way : ways) {
     std::size_t buckets = 0;
     for (const Buffer& buffer : way.layout.buffers) buckets += buffer.buckets.size();
@@ -82,50 +49,47 @@ std::string ways_table(const std::vector<PlannedWay>& ways) {
       most = std::max(most, flops(plan, phases::orthogonalize));
       peak = std::max(peak, peak_elements(plan));
     }
-    rows.push_back({way.name, number_text(static_cast<long long>(buckets)), number_text(traffic.messages_sent),
-                    bytes_text(traffic.bytes_sent), fmt::format("{:.1f} MFLOP", most / 1e6), number_text(peak)});
+    table.row({way.name, buckets, traffic.messages_sent, traffic.bytes_sent, most / 1e6, peak});
   }
-  return joined_table(rows, 1);
+  return table.text();
 }
 
 std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
-  std::vector<std::vector<std::string>> rows = {
-      {link_speed_text(machine.link), "span", "computing", "waiting", "under way, added up", "hidden"}};
+  Table table({{link_speed_text(machine.link)},
+               {"span", Digits{2, "ms"}},
+               {"computing", ms},
+               {"waiting", ms},
+               {"under way, added up", ms},
+               {"hidden", percent_text}});
   for (const PlannedWay& way : ways) {
     const PlayedPlan played = play_slowest(way.plans, way.layout, machine);
-    rows.push_back({way.name, ms(played.span_ns) + " ms", ms(played.computing_ns), ms(played.waiting_ns),
-                    ms(sum_of(played.under_way)), percent_text(played.hidden())});
+    table.row({way.name, double(played.span_ns) / 1e6, played.computing_ns, played.waiting_ns, played.under_way_ns(),
+               played.hidden()});
   }
-  return joined_table(rows, 1);
+  return table.text();
 }
 
 std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<LinkSpeed>& links,
                         double gigaflops_per_second) {
   if (ways.size() != 4) throw std::invalid_argument("links_table compares four ways");
-  std::vector<std::vector<std::string>> rows = {{"spans, ms"}};
-  for (const PlannedWay& way : ways) rows[0].push_back(way.name);
-  rows[0].push_back("overlap");
+  Table table({{"spans, ms"}});
+  for (const PlannedWay& way : ways) table.column({way.name, ms});
+  table.column({"overlap", Side::right});
   for (const LinkSpeed& link : links) {
-    rows.push_back({link_speed_text(link)});
     std::vector<std::int64_t> spans;
-    for (const PlannedWay& way : ways) {
+    for (const PlannedWay& way : ways)
       spans.push_back(play_slowest(way.plans, way.layout, {link, gigaflops_per_second}).span_ns);
-      rows.back().push_back(ms(spans.back()));
-    }
-    rows.back().push_back(verdict_on(spans[2], std::min(spans[0], spans[1])));
+    table.row({link_speed_text(link), spans[0], spans[1], spans[2], spans[3],
+               verdict_on(spans[2], std::min(spans[0], spans[1]))});
   }
-  return joined_table(rows, 1);
-}
-
-const std::vector<LinkSpeed>& overlap_links() {
-  static const std::vector<LinkSpeed> links = {{100, 1},      {1, 20},     {0.1, 100}, {0.02, 200}, {0.002, 200},
-                                               {0.0002, 200}, {0.1, 8000}, {1, 8000},  {1, 40000}};
-  return links;
+  return table.text();
 }
 
 std::string overlap_tables(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
+  static const std::vector<LinkSpeed> kLinks = {{100, 1},      {1, 20},     {0.1, 100}, {0.02, 200}, {0.002, 200},
+                                                {0.0002, 200}, {0.1, 8000}, {1, 8000},  {1, 40000}};
   return fmt::format("{}\n\nplayed at {:g} GFLOP/s\n{}\n\n{}", ways_table(ways), machine.gigaflops_per_second,
-                     machine_table(ways, machine), links_table(ways, overlap_links(), machine.gigaflops_per_second));
+                     machine_table(ways, machine), links_table(ways, kLinks, machine.gigaflops_per_second));
 }
 
 std::string verdict_on(std::int64_t span_ns, std::int64_t without_ns) {

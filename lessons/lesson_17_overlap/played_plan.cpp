@@ -118,15 +118,21 @@ class Player {
   PlayedPlan played_;
 };
 
-std::vector<Interval> stretches_of(const std::vector<PlayedBar>& bars) {
-  std::vector<Interval> stretches;
-  for (const PlayedBar& bar : bars) stretches.push_back(bar.stretch);
-  return stretches;
-}
-
 }  // namespace
 
-double PlayedPlan::hidden() const { return hidden_share(under_way, stretches_of(processor)); }
+std::int64_t PlayedPlan::under_way_ns() const {
+  std::int64_t sum = 0;
+  for (const Interval& message : under_way) sum += message.end - message.begin;
+  return sum;
+}
+
+double PlayedPlan::hidden() const {
+  std::vector<Interval> computing;
+  for (const PlayedBar& bar : processor) computing.push_back(bar.stretch);
+  const IntervalSet all(under_way);
+  if (all.empty()) return 0;
+  return double(intersected(all, IntervalSet(computing)).length()) / double(all.length());
+}
 
 PlayedPlan play(const Plan& plan, const Layout& layout, const PlayedMachine& machine) {
   return Player(plan, layout, machine).play();

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "lessons/lesson_17_overlap/hidden_share.hpp"
 #include "sim/transport/slow_link.hpp"
+#include "src/numerics/interval_set.hpp"
 #include "src/optim/overlapped_step.hpp"
 
 namespace muonwalk::sim {
@@ -30,7 +30,9 @@ struct PlayedPlan {
   std::int64_t computing_ns = 0;     ///< FLOPs over the rate
   std::int64_t waiting_ns = 0;       ///< the rest of the span
 
-  /// hidden_share of what was under way.
+  /// The times of all messages, added up: more than has passed where several are under way.
+  std::int64_t under_way_ns() const;
+  /// How much of the time in which messages were under way was also spent with computing, from 0 to 1.
   double hidden() const;
 };
 

@@ -1,10 +1,9 @@
-#include "lessons/lesson_17_overlap/schedules_picture.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/text/names.hpp"
 

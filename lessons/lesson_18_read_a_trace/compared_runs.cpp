@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/output.hpp"
 
@@ -46,12 +47,15 @@ OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
 }
 
 std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read) {
-  std::vector<std::vector<std::string>> rows = {
-      {"runs", "calls", "events by name", "bytes sent", "state on all ranks"}};
+  Table table({{"runs"},
+               {"calls", number_text},
+               {"events by name", number_text},
+               {"bytes sent", number_text},
+               {"state on all ranks", number_text}},
+              2);
   for (const ComparedRun& run : runs)
-    rows.push_back({"  " + name_of(run), number_text(run.totals.calls), number_text(run.totals.events_by_name),
-                    number_text(run.totals.sent_bytes), number_text(run.state_elements)});
-  std::vector<std::string> lines = table_lines(rows, 1);
+    table.row({name_of(run), run.totals.calls, run.totals.events_by_name, run.totals.sent_bytes, run.state_elements});
+  std::vector<std::string> lines = table.lines();
   if (!read.folder.empty()) {
     lines.push_back("");
     append(lines, published_text(read.claims, {}));

@@ -11,10 +11,11 @@
 
 #include "lessons/lesson_18_read_a_trace/compared_runs.hpp"
 #include "lessons/lesson_18_read_a_trace/made_up_trace.hpp"
-#include "lessons/lesson_18_read_a_trace/stand_in_for_model.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/philox.hpp"
+#include "src/numerics/products.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/reference_run.hpp"
@@ -99,14 +100,14 @@ NamedNumbers by_the_millisecond() {
 //
 // Four bugs are planted in this reader. Each makes a figure that looks as good as the right one: calls are counted by
 // name, times are added up that overlap, the host is taken for the device, and what other ranks did is not looked at.
-Summary read(const Seat& seat, std::vector<TraceFile> files) {
-  if (seat.bug("one_rank_only")) files.resize(1);
+Summary read(const RankInfo& info, std::vector<TraceFile> files) {
+  if (info.bug("one_rank_only")) files.resize(1);
   Summary summary = summarize(files);
-  if (seat.bug("one_rank_only")) summary.ranks.resize(1);               // nobody knows for whom it waited
-  if (seat.bug("count_by_name")) take_names_for_calls(files, summary);  // ranges are taken for calls
+  if (info.bug("one_rank_only")) summary.ranks.resize(1);               // nobody knows for whom it waited
+  if (info.bug("count_by_name")) take_names_for_calls(files, summary);  // ranges are taken for calls
   for (RankSummary& rank : summary.ranks) {
-    if (seat.bug("sum_not_union")) rank.communication_ns = rank.communication_sum_ns;
-    if (seat.bug("host_for_device")) rank.optimizer_device = rank.optimizer_host;
+    if (info.bug("sum_not_union")) rank.communication_ns = rank.communication_sum_ns;
+    if (info.bug("host_for_device")) rank.optimizer_device = rank.optimizer_host;
   }
   return summary;
 }
@@ -123,13 +124,13 @@ const std::vector<Parameter> kParameters = {
     {"w_down", {128, 256}, SplitDim::columns, 0}};  // as tensor parallelism does it
 constexpr int kSteps = 2;                           // enough to see that a sum over steps is not a figure per step
 bool with_muon = false;  // which optimizer this run has: settled before its ranks start, so all know it
-RandomTraining training(const Seat& seat) { return RandomTraining(kParameters, kSteps, seat.seed); }
-std::unique_ptr<Optimizer> optimizer(const Seat& seat) {  // a new one for every rank
-  if (with_muon) return std::make_unique<Muon>(muon_settings(seat.precision, seat.threads, seat.products));
+RandomTraining training(const RankInfo& rank) { return RandomTraining(kParameters, kSteps, rank.seed); }
+std::unique_ptr<Optimizer> optimizer(const RankInfo& rank) {  // a new one for every rank
+  if (with_muon) return std::make_unique<Muon>(muon_settings(rank.precision, rank.threads, rank.products));
   return std::make_unique<AdamW>(AdamWSettings());  // which keeps both moments whole
 }
-std::vector<NamedMatrix> expected_slices(const Seat& seat) {  // by the reference of the same optimizer
-  return ReferenceRun(training(seat), optimizer(seat)).slices_after(kSteps, seat.grid, seat.place);
+std::vector<NamedMatrix> expected_slices(const RankInfo& rank) {  // by the reference of the same optimizer
+  return ReferenceRun(training(rank), optimizer(rank)).slices_after(kSteps, rank.grid, rank.place);
 }
 
 // ## The steps
@@ -149,10 +150,10 @@ void start(Rank& rank, Local& local) {
 }
 
 // What I hold in the end: my weights by parameter, and so many elements besides them.
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
-std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {  // as a matrix of one element
+std::vector<NamedMatrix> kept_elements(const RankInfo&, const Local& local) {  // as a matrix of one element
   return named(Flat{static_cast<float>(local.optimizer->kept_elements())});
 }
 
@@ -160,6 +161,15 @@ std::vector<NamedMatrix> kept_elements(const Seat&, const Local& local) {  // as
 // \ref adamw_step or \ref full_step becomes a range in the trace, every call on a group an event of its own, and all
 // other time is computation: on a CPU, host and device are the same. Gradients are random numbers. The planted bug
 // `lost_gradient` lets rank 1 train without its own.
+void stand_in_for_model(const std::vector<NamedMatrix>& layers, Index tokens, int threads) {
+  for (const NamedMatrix& layer : layers) {
+    const Matrix inputs = random_matrix({0, 0}, layer.matrix.cols(), tokens);
+    Matrix outputs, gradient_of_weights, gradient_of_inputs;
+    multiply(layer.matrix, inputs, outputs, threads);
+    multiply(outputs, inputs.transposed(), gradient_of_weights, threads);
+    multiply(layer.matrix.transposed(), outputs, gradient_of_inputs, threads);
+  }
+}
 void training_step(Rank& rank, Local& local) {
   rank.phase("forward and backward");  // a range in the trace, as long as the next one does not begin
   stand_in_for_model(held_slices(rank, local), 64, rank.threads);  // of 64 tokens
@@ -186,11 +196,11 @@ void read_run(Lesson<Local>& lesson) {
   double kept = 0;  // on all ranks
   for (const auto& of_rank : lesson.collect(kept_elements)) kept += of_rank[0].matrix(0, 0);
   lesson.in_parent([&] {
-    const TraceFile file = written_and_read(lesson.trace());  // what a file would hold
-    const Summary summary = read(lesson.seat(), {file});      // by the reader from above
+    const TraceFile file = written_and_read(lesson.trace());   // what a file would hold
+    const Summary summary = read(lesson.rank_info(), {file});  // by the reader from above
     lesson.check_numbers("the trace, against the ledger: calls and bytes of every rank", call_counts(summary),
                          ledger_counts(lesson.trace()));
-    runs.push_back(compared_run(optimizer(lesson.seat())->name(), lesson.options().grid, file, summary,
+    runs.push_back(compared_run(optimizer(lesson.rank_info())->name(), lesson.options().grid, file, summary,
                                 static_cast<std::int64_t>(kept)));
     if (lesson.options().verbose > 0) print_error_line(runs.back().measured);  // other figures in each run
   });
@@ -200,9 +210,9 @@ void read_run(Lesson<Local>& lesson) {
 //
 // What the ranks send. AdamW adds up whole gradients. Muon adds up each rank's part of them, and then gathers updates
 // and weights over dp and matrices over tp. The calls of a group of one rank send nothing, and yet they are calls.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  prediction.ledger.add(ledger_of(optimizer(seat)->plan(plan_layout(kParameters, seat.grid), seat.place)), kSteps);
+  prediction.ledger.add(ledger_of(optimizer(rank)->plan(plan_layout(kParameters, rank.grid), rank.place)), kSteps);
   return prediction;
 }
 
@@ -218,10 +228,10 @@ std::string published_folder;         // empty: not given
 ReadAgain read_again = read_by_us();  // or what is read in the folder
 
 // What can't work is refused before any rank starts.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
-    throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", seat.grid.pp()));
-  plan_layout(kParameters, seat.grid);  // throws where TP divides a matrix unevenly
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
+    throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", rank.grid.pp()));
+  plan_layout(kParameters, rank.grid);  // throws where TP divides a matrix unevenly
   if (!published_folder.empty() && read_again.folder.empty()) read_again = read_in(published_folder);
 }
 
@@ -273,7 +283,7 @@ int main(int argc, char** argv) {
   std::vector<TraceFile> files = made_up_trace(kMadeUp);  // one per rank
   lesson.say(joined(drawn(kMadeUp)) + "\n\n" + joined(two_readings(files, summarize(files))));
   lesson.check_numbers("the made-up trace, read again: as counted by the millisecond",
-                       in_milliseconds(read(lesson.seat(), files)), by_the_millisecond());
+                       in_milliseconds(read(lesson.rank_info(), files)), by_the_millisecond());
 
   // AdamW: the steps, and what is checked of them: weights, bytes, and what the trace says.
   lesson.quiet_step("lay out the parameters", start);

@@ -20,83 +20,77 @@ namespace {
 
 constexpr const char* kCantTell = "can't tell";
 
-// A row is made of figures of a claim; the verdict is on the first of them.
+using Id = FigureId;
+
+// A row is made of figures of the claims; the verdict is on the first of them.
 struct Row {
   const char* words;
-  const char* published;             // as it was published
-  const char* claim;                 // the title of the PublishedClaim
-  std::vector<const char*> figures;  // what its figures are called
-  double asserted;                   // what the published figure says of the first of these
-  double nearness;                   // and to how many of its units it says so
-  const char* rule;                  // by which it was read again
-  bool of_bytes = false;             // our own runs say the same of bytes
+  const char* published;    // as it was published
+  std::vector<Id> figures;  // as they were read again
+  double asserted;          // what the published figure says of the first of these
+  double nearness;          // and to how many of its units it says so
+  const char* rule;         // by which it was read again
+  bool of_bytes = false;    // our own runs say the same of bytes
 };
 
 const std::vector<Row>& rows_of_claims() {
   static const std::vector<Row> rows = {
       {"communication time, Muon / AdamW",
        "0.57",
-       "Communication: Muon's against AdamW's",
-       {"Muon / AdamW"},
+       {Id::communication_ratio},
        0.57,
        0.005,
        "kernels of rank 0, each once",
        true},
       {"calls of collectives, Muon and AdamW",
        "40 and 110",
-       "Communication: Muon's against AdamW's",
-       {"Muon, calls", "AdamW, calls"},
+       {Id::muon_calls, Id::adamw_calls},
        40,
        0.5,
        "a call is one kernel; its operator and its ranges, which bear its name, are not further calls"},
       {"communication per step, of both",
        "139.5 and 245.8 ms",
-       "The same, \"per step\"",
-       {"Muon, a step", "AdamW, a step"},
+       {Id::muon_communication_per_step, Id::adamw_communication_per_step},
        139.53,
        0.005,
        "kernels, each once, divided by the steps in the file"},
       {"the optimizer's share of a step, Muon",
        "1.1 %",
-       "The optimizer's overhead",
-       {"Muon, share"},
+       {Id::muon_optimizer_share},
        1.1,
        0.05,
        "its time on the device, in that of the device; published: on the host, which only starts it"},
       {"forward and backward, of both",
        "271 and 281 ms",
-       "Forward and backward",
-       {"Muon", "AdamW"},
+       {Id::muon_forward_backward, Id::adamw_forward_backward},
        271,
        0.5,
        "kernels that compute, united; published: half of the ranges of host and device together"},
       {"async against sync, times slower",
        "2.1 and 1.5",
-       "With async_op=True",
-       {"Muon, span, async / sync", "AdamW, span, async / sync"},
+       {Id::muon_async_span_ratio, Id::adamw_async_span_ratio},
        2.1,
        0.05,
        "how long the device took in all; a call beside computation takes longer, and yet saves time"}};
   return rows;
 }
 
-const PublishedFigure& figure_of(const std::vector<PublishedClaim>& claims, const std::string& title,
-                                 const std::string& what) {
+const PublishedFigure& figure_of(const std::vector<PublishedClaim>& claims, Id id) {
   for (const PublishedClaim& claim : claims)
     for (const PublishedFigure& figure : claim.figures)
-      if (claim.title == title && figure.what == what) return figure;
-  throw std::logic_error(fmt::format("no published figure is called \"{}\" under \"{}\"", what, title));
+      if (figure.id == id) return figure;
+  throw std::logic_error("a figure that the table of claims needs is in no claim");
 }
 
 std::vector<std::string> cells_of(const Row& row, const std::vector<PublishedClaim>& claims) {
   std::string again;
-  for (const char* what : row.figures) {
-    const PublishedFigure& figure = figure_of(claims, row.claim, what);
-    const bool last = what == row.figures.back();
+  for (const Id id : row.figures) {
+    const PublishedFigure& figure = figure_of(claims, id);
+    const bool last = id == row.figures.back();
     again += fmt::format("{}{:.{}f}{}", again.empty() ? "" : " and ", figure.corrected, figure.corrected_decimals,
                          last && !figure.unit.empty() ? " " + figure.unit : "");
   }
-  const double first = figure_of(claims, row.claim, row.figures.front()).corrected;
+  const double first = figure_of(claims, row.figures.front()).corrected;
   const bool holds = std::abs(first - row.asserted) <= row.nearness;
   return {std::string("  ") + row.words, row.published, again, holds ? "holds" : "doesn't hold"};
 }
@@ -153,31 +147,26 @@ ReadAgain read_in(const std::string& folder) {
 }
 
 ReadAgain read_by_us() {
-  const auto figure = [](const char* what, double corrected, int decimals, const char* unit) {
-    PublishedFigure made;
-    made.what = what;
-    made.unit = unit;
-    made.corrected = corrected;
-    made.corrected_decimals = decimals;
-    return made;
+  PublishedClaim read;
+  const auto add = [&read](Id id, double corrected, int decimals, const char* unit) {
+    PublishedFigure figure;
+    figure.id = id;
+    figure.unit = unit;
+    figure.corrected = corrected;
+    figure.corrected_decimals = decimals;
+    read.figures.push_back(figure);
   };
-  const auto claim = [](const char* title, std::vector<PublishedFigure> figures) {
-    PublishedClaim made;
-    made.title = title;
-    made.figures = std::move(figures);
-    return made;
-  };
-  return {{claim("Communication: Muon's against AdamW's",
-                 {figure("Muon, calls", 10, 0, ""), figure("AdamW, calls", 25, 0, ""),
-                  figure("Muon / AdamW", 0.594, 3, "")}),
-           claim("The same, \"per step\"",
-                 {figure("Muon, a step", 13.75, 2, "ms"), figure("AdamW, a step", 23.16, 2, "ms")}),
-           claim("The optimizer's overhead", {figure("Muon, share", 61.0, 1, "%")}),
-           claim("Forward and backward", {figure("Muon", 157.85, 2, "ms"), figure("AdamW", 149.40, 2, "ms")}),
-           claim("With async_op=True",
-                 {figure("Muon, span, async / sync", 0.90, 2, ""), figure("AdamW, span, async / sync", 0.99, 2, "")})},
-          "4db06b8bd1f5925a",
-          ""};
+  add(Id::muon_calls, 10, 0, "");
+  add(Id::adamw_calls, 25, 0, "");
+  add(Id::communication_ratio, 0.594, 3, "");
+  add(Id::muon_communication_per_step, 13.75, 2, "ms");
+  add(Id::adamw_communication_per_step, 23.16, 2, "ms");
+  add(Id::muon_optimizer_share, 61.0, 1, "%");
+  add(Id::muon_forward_backward, 157.85, 2, "ms");
+  add(Id::adamw_forward_backward, 149.40, 2, "ms");
+  add(Id::muon_async_span_ratio, 0.90, 2, "");
+  add(Id::adamw_async_span_ratio, 0.99, 2, "");
+  return {{read}, "4db06b8bd1f5925a", ""};
 }
 
 std::vector<std::string> published_claims_table(const ReadAgain& read, const OwnRuns& own) {

@@ -15,11 +15,13 @@
 #include <optional>
 #include <utility>
 
-#include "lessons/lesson_19_pipeline_3d/schedule_texts.hpp"
-#include "lessons/lesson_19_pipeline_3d/toy_reference.hpp"
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
+#include "lessons/lesson_19_pipeline_3d/toy_model.hpp"
 #include "sim/classroom/lesson.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
+#include "src/optim/named_slice.hpp"
 #include "src/text/text.hpp"
 #include "src/train/pipeline/outbox.hpp"
 #include "src/train/pipeline/tp_sharers.hpp"
@@ -84,6 +86,35 @@ void train_on_one_process() {
     trainer.step(toy_batch(training, step), 1);  // at the whole learning rate
     weights_after.push_back(trainer.weights());
   }
+}
+
+// Before the first step, the gradients alone are compared: the sum of those of a rank's own micro-batches, of which the
+// rank holds its TP slices of its stage. They are the same in both schedules.
+constexpr PipelineSchedule kBoth[] = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
+std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) {
+  const SerialGptTrainer untrained(training);
+  const PartTensors model = untrained.tensors();
+  RunningTreeSum<Matrix> sum;
+  for (int i = 0; i < training.micro_batches / rank.grid.dp(); ++i)
+    sum.add(i, serial_leaf(training.config, model, own_tokens(training, rank, 0, i), training.scale()).gradients);
+  std::vector<Matrix> whole = sum.take();
+  std::vector<NamedMatrix> named, both;
+  for (std::size_t p = 0; p < whole.size(); ++p) named.push_back({untrained.weights()[p].name, std::move(whole[p])});
+  for (const PipelineSchedule schedule : kBoth)
+    append_of(pipeline_schedule_name(schedule), stage_slices(training, rank.grid, rank.place, named), both);
+  return both;
+}
+
+// What a stage remembers, at most: so many micro-batches as the schedule says (\ref most_in_flight), and so many
+// elements of each as the model says (\ref activation_elements). The check compares this with what was counted.
+Flat expected_most(const RankInfo& rank) {
+  const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
+  const Index of_each = activation_elements(training.config, part, rank.grid.tp(), training.rows());
+  Flat most;
+  for (const PipelineSchedule schedule : kBoth)
+    most.push_back(float(
+        of_each * most_in_flight(schedule, rank.grid.pp(), rank.place.pp, training.micro_batches / rank.grid.dp())));
+  return most;
 }
 
 // ## Forward
@@ -246,44 +277,59 @@ void training_step(Rank& rank, Local& local) {
   ++local.step;
   if (rank.rank() == 0) rank.say(fmt::format("norm of all gradients {:.4f}, clipped to {}", norm, training.max_norm));
 }
-std::vector<NamedMatrix> held_weights(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_weights(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= kSteps; ++step) {
     lesson.step(fmt::format("optimizer step {}: Muon and AdamW", step), training_step);
-    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const Seat& seat) {
-      return stage_slices(training, seat.grid, seat.place, weights_after[std::size_t(step)]);
+    lesson.check(fmt::format("all weights after step {}", step), held_weights, [step](const RankInfo& rank) {
+      return stage_slices(training, rank.grid, rank.place, weights_after[std::size_t(step)]);
     });
   }
 }
-
-// What a stage remembers, at most: so many micro-batches as the schedule says (\ref most_in_flight), and so many
-// elements of each as the model says (\ref activation_elements). The check compares this with what was counted.
-Flat expected_most(const Seat& seat) { return most_activations(training, seat.grid, seat.place); }
-std::vector<NamedMatrix> expected_gradients(const Seat& seat) { return serial_gradients(training, seat); }
 
 // ## The cost
 //
 // Sums over plans: \ref stage_plan lists each call of forward and backward, and \ref training_plan those of a whole
 // step. Over pp go activations and their gradients, over tp the sums of every half of a layer, over dp gradients and
 // weights.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  const int each = training.micro_batches / seat.grid.dp();
-  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
+  const int each = training.micro_batches / rank.grid.dp();
+  for (const PipelineSchedule schedule : kBoth)
     prediction.ledger.add(
-        ledger_of(stage_plan(training.config, seat.grid, seat.place, schedule, each, training.rows())), 1);
-  prediction.ledger.add(ledger_of(training_plan(training, seat.grid, seat.place)), kSteps);
+        ledger_of(stage_plan(training.config, rank.grid, rank.place, schedule, each, training.rows())), 1);
+  prediction.ledger.add(ledger_of(training_plan(training, rank.grid, rank.place)), kSteps);
   return prediction;
 }
 
+// Both schedules as they would be if a backward took twice as long as a forward and messages took no time.
+NamedTimelines played_schedules(const Grid& grid) {
+  NamedTimelines all;
+  for (const PipelineSchedule schedule : kBoth)
+    all.emplace_back(pipeline_schedule_name(schedule),
+                     play_pipeline(schedule, training.micro_batches / grid.dp(), equal_times(grid.pp(), 1, 2)));
+  return all;
+}
+
+// When the moves were really made: on standard error, and as a picture. Where there are fewer cores than ranks, bubbles
+// are larger than the formula says, because ranks also wait for a core.
+void print_measured(Lesson<Local>& lesson) {
+  lesson.in_parent([&lesson] {
+    const NamedTimelines measured = measured_timelines(lesson.trace());
+    if (measured.empty()) return;
+    if (lesson.options().verbose > 0) print_error_line(measured_bubbles(measured));
+    lesson.picture("schedules_measured", pipelines_svg("The same, as measured in this run", measured));
+  });
+}
+
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  training = toy_training(seat);
+void prepare(const RankInfo& rank) {
+  training = toy_training(rank);
   training.micro_batches = in_a_batch;
   training.schedule = parse_pipeline_schedule(own_schedule);
-  require_trainable(training, seat.grid);
+  require_trainable(training, rank.grid);
   train_on_one_process();
 }
 
@@ -307,10 +353,13 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   lesson.trains(gpt_parameters(training.config));
 
-  // Both schedules as they would be if a backward took twice as long as a forward and messages took no time, a line per
-  // stage: a number is the forward of that micro-batch, one behind an arrow its backward, a dot is a bubble.
-  lesson.say(schedules_text(training, lesson.seat().grid));
-  lesson.picture("schedules", schedules_svg(training, lesson.seat().grid));
+  // A line per stage: a number is the forward of that micro-batch, one behind an arrow its backward, a dot is a bubble.
+  const NamedTimelines schedules = played_schedules(lesson.rank_info().grid);
+  std::string drawn;
+  for (const auto& [name, timeline] : schedules)
+    drawn += fmt::format("{}: {}\n{}\n", name, bubble_text(timeline), timeline_text(timeline));
+  lesson.say(drawn);
+  lesson.picture("schedules", pipelines_svg("Two schedules of a pipeline", schedules));
   lesson.step("take my stage", take_my_stage);
   lesson.step("forward and backward, gpipe", in_gpipe);
   lesson.step("forward and backward, 1f1b", in_1f1b);
@@ -319,8 +368,6 @@ int main(int argc, char** argv) {
   take_steps(lesson);
   lesson.cost(predict);
   lesson.timings();
-  // When the moves were really made: on standard error, and as a picture. Where there are fewer cores than ranks,
-  // bubbles are larger than the formula says, because ranks also wait for a core.
   print_measured(lesson);
 
   // ## Exercises

@@ -1,5 +1,3 @@
-#include "lessons/lesson_19_pipeline_3d/measured_timelines.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "lessons/lesson_19_pipeline_3d/timeline_text.hpp"
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
@@ -89,46 +87,36 @@ void begin_at_zero(PipelineTimeline& timeline) {
     for (PipelineSpan& span : spans) span.time = {span.time.begin - zero, span.time.end - zero};
 }
 
-constexpr char kNoBreak[] = "\u00a0%";  // a space that no line ends at
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-  return text;
-}
-
 }  // namespace
 
-std::vector<MeasuredPipeline> measured_timelines(const RunTrace& run) {
+NamedTimelines measured_timelines(const RunTrace& run) {
   std::vector<std::vector<StageStep>> of_stages;
   for (int stage = 0; stage < run.grid.pp(); ++stage) {
     const auto rank = static_cast<std::size_t>(run.grid.rank(0, 0, stage));
     if (rank >= run.ranks.size()) return {};
     of_stages.push_back(steps_with_moves(run.ranks[rank]));
   }
-  std::vector<MeasuredPipeline> measured;
+  NamedTimelines measured;
   for (std::size_t i = 0; i < of_stages[0].size(); ++i) {
-    MeasuredPipeline one;
-    one.title = of_stages[0][i].title;
-    one.timeline.clock = PipelineClock::nanoseconds;
+    const std::string title = of_stages[0][i].title;
+    PipelineTimeline timeline;
+    timeline.clock = PipelineClock::nanoseconds;
     for (auto& steps : of_stages)
-      if (i < steps.size() && steps[i].title == one.title) one.timeline.stages.push_back(std::move(steps[i].spans));
-    if (one.timeline.stages.size() < of_stages.size() || !whole(one.timeline)) continue;
-    begin_at_zero(one.timeline);
-    measured.push_back(std::move(one));
+      if (i < steps.size() && steps[i].title == title) timeline.stages.push_back(std::move(steps[i].spans));
+    if (timeline.stages.size() < of_stages.size() || !whole(timeline)) continue;
+    begin_at_zero(timeline);
+    measured.emplace_back(title, std::move(timeline));
   }
   return measured;
 }
 
-std::string measured_bubbles(const std::vector<MeasuredPipeline>& measured) {
+std::string measured_bubbles(const NamedTimelines& measured) {
   std::vector<std::string> lines;
-  for (const MeasuredPipeline& one : measured) {
-    const Interval extent = one.timeline.extent();
-    const std::string line = fmt::format("measured, {} · {} ms · {}", shorten(visible_name(one.title), 40),
-                                         ms_text(extent.end - extent.begin), bubble_text(one.timeline));
-    // A line is not broken between a number and its unit.
-    for (const std::string& part : wrap_text(replaced(line, " %", kNoBreak), 4))
-      lines.push_back(replaced(part, kNoBreak, " %"));
+  for (const auto& [title, timeline] : measured) {
+    const Interval extent = timeline.extent();
+    append(lines, wrap_text(fmt::format("measured, {} · {} ms · {}", shorten(visible_name(title), 40),
+                                        ms_text(extent.end - extent.begin), bubble_text(timeline)),
+                            4));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

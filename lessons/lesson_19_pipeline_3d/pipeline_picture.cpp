@@ -1,12 +1,10 @@
-#include "lessons/lesson_19_pipeline_3d/pipeline_picture.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 
-#include "lessons/lesson_19_pipeline_3d/timeline_text.hpp"
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
@@ -120,8 +118,7 @@ std::string legend() {
 
 }  // namespace
 
-std::string pipelines_svg(const std::string& title,
-                          const std::vector<std::pair<std::string, PipelineTimeline>>& timelines) {
+std::string pipelines_svg(const std::string& title, const NamedTimelines& timelines) {
   if (timelines.empty()) throw std::invalid_argument("a picture of pipelines needs at least one of them");
   std::int64_t longest[2] = {0, 0};  // [clock]
   int most_held = 1;

@@ -1,5 +1,3 @@
-#include "lessons/lesson_19_pipeline_3d/timeline_text.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {

@@ -19,7 +19,7 @@ constexpr std::string_view kText =
 
 }  // namespace
 
-GptTraining toy_training(const Seat& seat) {
+GptTraining toy_training(const RankInfo& rank) {
   GptTraining training;
   GptConfig& model = training.config;
   model.vocabulary = 128;
@@ -32,8 +32,8 @@ GptTraining toy_training(const Seat& seat) {
   model.tied = true;
   model.pieces = 4;
   training.max_norm = 0.25f;
-  training.seed = seat.seed;
-  training.muon = muon_settings(seat.precision, seat.threads, seat.products);
+  training.seed = rank.seed;
+  training.muon = muon_settings(rank.precision, rank.threads, rank.products);
   return training;
 }
 
@@ -50,8 +50,8 @@ MicroBatch toy_micro_batch(const GptTraining& training, int step, int number) {
   return batch;
 }
 
-MicroBatch own_tokens(const GptTraining& training, const Seat& seat, int step, int number) {
-  const Range own = own_micro_batches(training.micro_batches, seat.grid.dp(), seat.place.dp);
+MicroBatch own_tokens(const GptTraining& training, const RankInfo& rank, int step, int number) {
+  const Range own = own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp);
   return toy_micro_batch(training, step, static_cast<int>(own.begin) + number);
 }
 
@@ -62,20 +62,20 @@ std::vector<MicroBatch> toy_batch(const GptTraining& training, int step) {
   return all;
 }
 
-void append_named(const std::string& of, const GptTraining& training, const Seat& seat, std::vector<Matrix> matrices,
-                  std::vector<NamedMatrix>& all) {
-  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
-  const std::vector<Parameter> parameters = part_parameters(training.config, part, seat.grid.tp());
+void append_named(const std::string& of, const GptTraining& training, const RankInfo& rank,
+                  std::vector<Matrix> matrices, std::vector<NamedMatrix>& all) {
+  const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
+  const std::vector<Parameter> parameters = part_parameters(training.config, part, rank.grid.tp());
   std::vector<NamedMatrix> named;
   for (std::size_t i = 0; i < parameters.size(); ++i) named.push_back({parameters[i].name, std::move(matrices[i])});
   append_of(of, std::move(named), all);
 }
 
-std::string stage_text(const GptTraining& training, const Seat& seat) {
-  const ModelPart part = stage_part(training.config, seat.grid.pp(), seat.place.pp);
+std::string stage_text(const GptTraining& training, const RankInfo& rank) {
+  const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
   Index here = 0, all = 0;
-  for (const Parameter& each : part_parameters(training.config, part, seat.grid.tp()))
-    here += tp_shape(each, seat.grid.tp()).size();
+  for (const Parameter& each : part_parameters(training.config, part, rank.grid.tp()))
+    here += tp_shape(each, rank.grid.tp()).size();
   for (const Parameter& each : gpt_parameters(training.config)) all += each.shape.size();
   std::vector<std::string> what;
   if (part.first) what.push_back("embedding");

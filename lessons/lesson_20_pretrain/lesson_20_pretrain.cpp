@@ -13,16 +13,20 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
 #include "lessons/lesson_20_pretrain/dealt_state.hpp"
-#include "lessons/lesson_20_pretrain/interruption.hpp"
-#include "lessons/lesson_20_pretrain/results.hpp"
-#include "lessons/lesson_20_pretrain/serial_run.hpp"
-#include "lessons/lesson_20_pretrain/sweep.hpp"
+#include "lessons/lesson_20_pretrain/loss_curves.hpp"
+#include "lessons/lesson_20_pretrain/pretraining.hpp"
 #include "sim/classroom/lesson.hpp"
+#include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
+#include "src/io/file_beside.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/train/checkpoint_file.hpp"
 
 using namespace muonwalk;
@@ -57,28 +61,95 @@ struct Local {
 //
 // One process that is never interrupted (\ref SerialGptTrainer). It takes each step once, when the ranks have taken
 // theirs, and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
+class SerialRun {
+ public:
+  SerialRun(const Pretraining& run, const TrainingWay& way)
+      : run_(run), way_(way), trainer_(way.training), curve_{way.name, {}, {}}, progress_(way.name, run.steps) {}
+
+  // What a step told, counted from 1.
+  const StepReport& report(int step) {
+    train_up_to(step);
+    return reports_.at(step - 1);
+  }
+  const std::vector<NamedMatrix>& weights_after(int step) {
+    train_up_to(step);
+    if (int(reports_.size()) != step || before_later_)
+      throw std::logic_error(fmt::format("the weights after step {} are gone", step));
+    return trainer_.weights();
+  }
+  // After one step more than the run has, with the batch and the rate of its last one, as if `skipped` other steps had
+  // been counted before it.
+  const std::vector<NamedMatrix>& weights_later(int skipped) {
+    train_up_to(run_.steps);
+    if (!before_later_) {
+      before_later_ = trainer_.tensors();
+      trainer_.skip_steps(skipped);
+      take_step(run_.steps);
+    }
+    return trainer_.weights();
+  }
+  const LossCurve& curve() const { return curve_; }  // the losses so far
+  const GptConfig& config() const { return way_.training.config; }
+  PartTensors model() const { return before_later_ ? *before_later_ : trainer_.tensors(); }  // of the run itself
+
+ private:
+  StepReport take_step(int step) {
+    const GptTraining& training = way_.training;
+    return trainer_.step(run_.batch(training, step, {0, training.micro_batches}),  // all of it
+                         learning_rate_factor(run_.rates, step));
+  }
+  void train_up_to(int step) {
+    if (curve_.validations.empty()) validate();  // before the first step
+    while (int(reports_.size()) < step) {
+      const int next = int(reports_.size()) + 1;
+      reports_.push_back(take_step(next));
+      curve_.training.push_back(reports_.back().loss);
+      if (run_.validates(next)) validate();
+      progress_.at(next);
+    }
+  }
+  void validate() {
+    const PartTensors model = trainer_.tensors();
+    curve_.validations.push_back({int(reports_.size()), validation_loss(config(), model, run_.corpus),
+                                  validation_loss(config(), model, run_.other)});
+  }
+
+  const Pretraining& run_;
+  const TrainingWay& way_;
+  SerialGptTrainer trainer_;
+  std::vector<StepReport> reports_;
+  std::optional<PartTensors> before_later_;  // the model, when the step that comes later was taken
+  LossCurve curve_;
+  ProgressLine progress_;  // on a terminal
+};
+
 PretrainingRequest request;                          // what was asked for
 std::optional<Pretraining> run;                      // the text, the model, and both ways to train it
 std::vector<std::unique_ptr<SerialRun>> references;  // one for each way
-Flat told_in(const Seat& seat, const StepReport& report) {
-  if (seat.place.pp < seat.grid.pp() - 1) return {float(report.norm)};  // the loss is known on the last stage alone
+Flat told_in(const RankInfo& rank, const StepReport& report) {
+  if (rank.place.pp < rank.grid.pp() - 1) return {float(report.norm)};  // the loss is known on the last stage alone
   return {float(report.norm), report.loss};
 }
-std::vector<NamedMatrix> expected_weights(const Seat& seat, int way, int step) {
-  return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_after(step));
+std::vector<NamedMatrix> expected_weights(const RankInfo& rank, int way, int step) {
+  return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_after(step));
 }
-std::vector<NamedMatrix> told(const Seat&, const Local& local) { return named(local.told); }
-std::vector<NamedMatrix> held_weights(const Seat&, const Local& local) { return local.trainer->weights(); }
+std::vector<NamedMatrix> told(const RankInfo&, const Local& local) { return named(local.told); }
+std::vector<NamedMatrix> held_weights(const RankInfo&, const Local& local) { return local.trainer->weights(); }
 
 // ## The steps
 //
 // Begin a way: with the first weights, which are the same in both; or, with `--resume`, with those of a checkpoint.
 // Each rank then gets from rank 0 what its own stage, TP slice and shards need. The optimizer goes on as if it had
 // never stopped.
+void clear_kept(SavedState& state) {  // for a planted bug, see below
+  for (SavedBuckets& kept : state.kept)
+    for (std::vector<Flat>& buffer : kept.buckets)
+      for (Flat& bucket : buffer) std::fill(bucket.begin(), bucket.end(), 0.0f);
+}
 void resume(Rank& rank, Local& local, const GptTraining& training) {
   SavedState state = deal_out(rank.group("world"), training, rank.grid, rank.place, local.checkpoint);
-  if (rank.bug("dropped_moments")) clear_kept(state);  // see below
-  local.step = state.steps;                            // so I know which windows come next
+  if (rank.bug("dropped_moments")) clear_kept(state);
+  local.step = state.steps;  // so I know which windows come next
   local.trainer->optimizer().resume(local.trainer->layout(), rank.place, std::move(state));
   local.checkpoint.reset();
 }
@@ -139,6 +210,11 @@ void training_step(Rank& rank, Local& local) {
 // `dropped_moments` goes on without what does not fit the new layout, and says nothing. With `some_ranks_keys` one rank
 // saves less than the others. Where rank 0 looks into its own state alone, that goes unnoticed; \ref gather_checkpoint
 // lets all ranks compare first, and refuses. This run then begins again. The fourth is further down.
+void clear_state(Checkpoint& checkpoint, const std::string& kind) {
+  for (SavedParameter& parameter : checkpoint.parameters)
+    if (const auto found = parameter.state.find(kind); found != parameter.state.end())
+      found->second = Matrix(found->second.rows(), found->second.cols());
+}
 bool save(Rank& rank, Local& local) {
   SavedState saved = local.trainer->optimizer().save();
   if (rank.bug("some_ranks_keys") && rank.rank() == rank.grid.size() - 1) saved.kept.pop_back();
@@ -169,6 +245,14 @@ void interrupt(Rank& rank, Local& local) { go_on_elsewhere(rank, local, save(ran
 //
 // The planted bug `bf16_steps` counts in bf16.
 constexpr int kPutAhead = 300;
+int counted_in_bf16(int steps) {
+  float count = 0;
+  for (int i = 0; i < steps; ++i) {
+    count += 1;
+    round_to_bf16(&count, 1);
+  }
+  return int(count);
+}
 void step_much_later(Rank& rank, Local& local) {
   const bool saved = save(rank, local);
   const int later = local.step + kPutAhead;  // what the count would be
@@ -192,22 +276,39 @@ void save_to_file(Rank& rank, Local& local) {
 // Sums over plans. A step over and over has the same plan each time, so a run of any length costs what its steps cost,
 // to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
 // group of all ranks are the norms, and the checkpoints (\ref gather_checkpoint_plan): to rank 0, and back.
-Prediction predict(const Seat& seat) {
+Ledger checkpoints_ledger(const TrainingWay& way, const RankInfo& rank) {
+  Ledger all;
+  const auto gather = [&](const GptTraining& training) {
+    all.add(ledger_of(gather_training_plan(training, rank.grid, rank.place)), 1);
+  };
+  const auto deal = [&](const GptTraining& training) {
+    all.add(ledger_of(deal_out_plan(training, rank.grid, rank.place)), 1);
+  };
+  if (!way.resume_from.empty()) deal(training_behind(*run, way, way.done));
+  for (int step = way.done + 1; step <= run->steps; ++step) {
+    const GptTraining& training = training_behind(*run, way, step - 1);
+    if (run->saves(step)) gather(training);
+    if (step == run->pause) gather(training), deal(way.rearranged);
+  }
+  gather(way.rearranged), deal(way.rearranged);  // for the step much later
+  return all;
+}
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   for (const TrainingWay& way : run->ways) {
     const int before = std::max(0, run->pause - way.done);  // steps before the pause
     const int after = run->steps - way.done - before + 1;   // and after it, with the one much later
-    const auto of = [&](const GptTraining& training) { return training_plan(training, seat.grid, seat.place); };
+    const auto of = [&](const GptTraining& training) { return training_plan(training, rank.grid, rank.place); };
     prediction.ledger.add(ledger_of(of(way.training)), before);   // in the buckets from before
     prediction.ledger.add(ledger_of(of(way.rearranged)), after);  // and in the others
-    prediction.ledger.add(checkpoints_ledger(*run, way, seat), 1);
+    prediction.ledger.add(checkpoints_ledger(way, rank), 1);
   }
   return prediction;
 }
 
 // Before any rank is started: refuse what can't work, and make what all of them share.
-void prepare(const Seat& seat) {
-  run.emplace(requested_pretraining(request, seat));  // refuses with a sentence
+void prepare(const RankInfo& rank) {
+  run.emplace(requested_pretraining(request, rank));  // refuses with a sentence
   references.clear();                                 // of the grid before this one, with --grids
   for (const TrainingWay& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
   make_checkpoint_folders(*run);  // with --save
@@ -223,10 +324,10 @@ void train(Lesson<Local>& lesson, int way) {
   for (int step = run->ways[way].done + 1; step <= run->steps && !lesson.stops(); ++step) {
     lesson.quiet_step(fmt::format("{}: step {}", name, step), training_step);
     lesson.quiet_check(fmt::format("{}: norm, loss, step {}", name, step), told,
-                       [=](const Seat& seat) { return told_in(seat, references[way]->report(step)); });
+                       [=](const RankInfo& rank) { return told_in(rank, references[way]->report(step)); });
     if (run->validates(step))  // every few steps
       lesson.quiet_check(fmt::format("{}: weights, step {}", name, step), held_weights,
-                         [=](const Seat& seat) { return expected_weights(seat, way, step); });
+                         [=](const RankInfo& rank) { return expected_weights(rank, way, step); });
     if (run->saves(step) || lesson.stops())
       lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
     if (step == run->pause && !lesson.stops()) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
@@ -239,8 +340,8 @@ void train(Lesson<Local>& lesson, int way) {
 
   // Then the step that pretends to come much later.
   lesson.quiet_step(fmt::format("{}: a step much later", name), step_much_later);
-  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const Seat& seat) {
-    return stage_slices(run->ways[way].training, seat.grid, seat.place, references[way]->weights_later(kPutAhead));
+  lesson.check(fmt::format("{}, much later", name), held_weights, [=](const RankInfo& rank) {
+    return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
   });
 }
 const TrainingWay& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
@@ -261,8 +362,47 @@ const TrainingWay& train_all(Lesson<Local>& lesson) {  // AdamW alone first; ret
 //
 // Last, what the two have made of the same first weights: the singular values of one matrix, and what each model writes
 // if always the likeliest byte is taken (*greedy*).
+std::string spectrum_text(const Matrix& matrix, int shown) {  // from the first to the last, as shares of the largest
+  const std::vector<double> values = singular_values(matrix);
+  std::string text;
+  for (int i = 0; i < shown; ++i)
+    text += fmt::format("{}{:.3f}", i == 0 ? "" : "  ", values[(values.size() - 1) * i / (shown - 1)] / values[0]);
+  return text;
+}
+std::string greedy_text(const GptConfig& config, const PartTensors& model, const std::string& beginning, int bytes) {
+  std::vector<std::int32_t> tokens;
+  for (const char letter : beginning) tokens.push_back(static_cast<unsigned char>(letter));
+  std::string text;
+  for (int i = 0; i < bytes; ++i) {
+    const auto seen = std::min(std::ptrdiff_t(tokens.size()), std::ptrdiff_t(config.tokens));  // no more fits
+    const Matrix logits = next_logits(config, model, {tokens.end() - seen, tokens.end()});
+    const auto best = std::int32_t(std::max_element(logits.data(), logits.data() + logits.cols()) - logits.data());
+    tokens.push_back(best);
+    text += best >= ' ' && best <= '~' ? char(best) : '.';
+  }
+  return text;
+}
+
+std::vector<LossCurve> curves_of_all() {
+  std::vector<LossCurve> all;
+  for (const auto& reference : references) all.push_back(reference->curve());
+  return all;
+}
 void print_results(Lesson<Local>& lesson) {
-  lesson.in_parent([&lesson] { print_results_of(lesson, request, references); });  // ranks have no reference
+  const std::string beginning = "Each rank ";
+  lesson.in_parent([&] {  // ranks have no reference
+    const std::vector<LossCurve> curves = curves_of_all();
+    lesson.say("\n" + loss_table(curves) + "\n");
+    if (curves.size() == 2) lesson.say(lead_table(curves[0], curves[1]) + "\n");
+    for (const auto& each : references)
+      lesson.say(fmt::format("{:13} σ / σ₁ of layer 0's queries: {}", each->curve().name,
+                             spectrum_text(each->model().layers.at(0).query, 8)));
+    for (const auto& each : references)
+      lesson.say(fmt::format("{:13} {}{}…", each->curve().name, beginning,
+                             greedy_text(each->config(), each->model(), beginning, 70)));
+    lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves));
+    if (!request.csv.empty()) write_or_fail([&] { write_text_file(request.csv, curves_csv(curves)); });
+  });
 }
 
 // With `--grids` all of this is done on one grid after the other, and prints a line for each: its losses, in which no
@@ -279,7 +419,7 @@ int train_on_grids(const LessonInfo& info, const Options& options) {
     train_all(lesson);
     lesson.cost(predict);
     lesson.in_parent([&] { all_equal = lesson.all_equal() && all_equal; });
-    lesson.in_parent([&] { print_line(grid_line(grid, curves_of(references), lesson.all_equal())); });
+    lesson.in_parent([&] { print_line(grid_line(grid, curves_of_all(), lesson.all_equal())); });
     lesson.answer("");  // its ranks end here
   }
   return all_equal ? 0 : 1;  // the exit code
@@ -287,7 +427,7 @@ int train_on_grids(const LessonInfo& info, const Options& options) {
 
 // In place of the lesson: look for learning rates, or go through a list of grids.
 void do_instead(Lesson<Local>& lesson, const LessonInfo& info) {
-  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.seat()); });
+  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.rank_info()); });
   if (!request.grids.empty()) lesson.instead("--grids", [&] { return train_on_grids(info, lesson.options()); });
 }
 
@@ -313,7 +453,7 @@ int main(int argc, char** argv) {
 
   // What is trained, on what, and for how long; then both ways, and what came of them.
   lesson.trains(gpt_parameters(run->ways[0].training.config));
-  lesson.say(pretraining_text(*run) + "\n" + interruption_text(*run, lesson.seat()));
+  lesson.say(pretraining_text(*run, lesson.rank_info()));
   const std::string last = train_all(lesson).word;
   if (lesson.stops())
     return lesson.interrupted(

@@ -34,13 +34,13 @@ Corpus corpus_of(const char* option, const std::string& path, const char* name, 
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
 
-TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alone) {
+TrainingWay way_of(const PretrainingRequest& request, const RankInfo& rank, bool alone) {
   TrainingWay way;
   way.name = alone ? "AdamW" : "Muon + AdamW";
   way.word = alone ? "adamw" : "muon";
   GptTraining& training = way.training;
   training.config = model_of(request.small);
-  training.muon = muon_settings(seat.precision, seat.threads, seat.products);
+  training.muon = muon_settings(rank.precision, rank.threads, rank.products);
   training.muon.momentum = 0.95f;
   training.muon.lr = request.lr;
   training.adamw.lr = alone ? request.adamw_lr : request.outer_lr;
@@ -49,22 +49,22 @@ TrainingWay way_of(const PretrainingRequest& request, const Seat& seat, bool alo
   training.decay_vectors = request.decay == "all";
   training.micro_batches = request.micro_batches;
   training.schedule = parse_pipeline_schedule(request.schedule);
-  training.seed = seat.seed;
+  training.seed = rank.seed;
   way.rearranged = training;
   way.rearranged.bucket_capacity = request.small ? 500 : 5000;
   return way;
 }
 
-void require_way(const TrainingWay& way, const Seat& seat) {
+void require_way(const TrainingWay& way, const RankInfo& rank) {
   require_sensible(way.training.muon);
   require_sensible(way.training.adamw);
-  require_trainable(way.training, seat.grid);
+  require_trainable(way.training, rank.grid);
 }
 
-void take_up(TrainingWay& way, const Pretraining& run, const Seat& seat) {
+void take_up(TrainingWay& way, const Pretraining& run, const RankInfo& rank) {
   const Checkpoint checkpoint = read_checkpoint(way.resume_from);
   require_notes(checkpoint, run.notes(way));
-  require_resumable(checkpoint, way.training, seat.grid);
+  require_resumable(checkpoint, way.training, rank.grid);
   if (checkpoint.steps >= run.steps)
     refuse_checkpoint(way.resume_from,
                       fmt::format("it has taken {} of {} steps, so nothing is left to do", checkpoint.steps, run.steps),
@@ -150,7 +150,8 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
           {"rates", fmt::format("Muon {}, AdamW {}, warm-up {} of {} steps", muon.lr, adamw.lr, rates.warmup, steps)},
           {"decay", training.decay_vectors ? "all" : "matrices"},
           {"batch", fmt::format("{} micro-batches of {} tokens", training.micro_batches, training.rows())},
-          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.precision), products_name(muon.products))}};
+          {"newton_schulz", fmt::format("{}, {}", precision_name(muon.newton_schulz.precision),
+                                        products_name(muon.newton_schulz.products))}};
 }
 
 const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps) {
@@ -167,7 +168,7 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
   return sum / static_cast<float>(windows);
 }
 
-Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat) {
+Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
   if (request.decay != "all" && request.decay != "matrices")
@@ -180,7 +181,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const Seat&
   require_together(request);
   const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
-    if (!request.grids.empty()) require_trainable(way_of(request, seat, true).training, grid);
+    if (!request.grids.empty()) require_trainable(way_of(request, rank, true).training, grid);
   if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
   if (!request.csv.empty()) require_writable(request.csv);
@@ -199,10 +200,10 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const Seat&
   require_sensible(run.rates);
   for (const bool alone : {true, false})
     if (request.optimizer != (alone ? "muon" : "adamw")) {
-      TrainingWay way = way_of(request, seat, alone);
-      require_way(way, seat);
+      TrainingWay way = way_of(request, rank, alone);
+      require_way(way, rank);
       way.resume_from = resumed_file(request.resume, way.word, request.optimizer == "both");
-      if (!way.resume_from.empty()) take_up(way, run, seat);
+      if (!way.resume_from.empty()) take_up(way, run, rank);
       run.ways.push_back(std::move(way));
     }
   return run;
@@ -231,7 +232,7 @@ std::string pace_text(const Pretraining& run, const TrainingWay& way, double sec
                      number_text(static_cast<long long>(tokens / std::max(seconds, 1e-9))), seconds);
 }
 
-std::string pretraining_text(const Pretraining& run) {
+std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
   const GptTraining& training = run.ways[0].training;
   const GptConfig& model = training.config;
   Index parameters = 0;
@@ -260,7 +261,14 @@ std::string pretraining_text(const Pretraining& run) {
   text +=
       words(fmt::format("rates   {}up in {}, then down to {} of that{}", rates, count_text(run.rates.warmup, "step"),
                         run.rates.final_fraction, training.decay_vectors ? "; all parameters decay" : ""));
-  return text.substr(0, text.size() - 1);
+  const auto buckets = [&](const GptTraining& in_layout) {
+    std::size_t count = 0;
+    for (const Buffer& buffer : stage_layout(in_layout, rank.grid, rank.place.pp).buffers)
+      count += buffer.buckets.size();
+    return count_text(std::int64_t(count), "bucket");
+  };
+  return text + fmt::format("pause   after step {}, at a checkpoint; rank {} has {} before, {} after", run.pause,
+                            rank.place.rank, buckets(training), buckets(run.ways[0].rearranged));
 }
 
 }  // namespace muonwalk::sim

@@ -85,7 +85,7 @@ const GptTraining& training_behind(const Pretraining& run, const TrainingWay& wa
 /// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one
 /// sentence that names the option, for what makes no sense, and for what Corpus, WarmupCosine, require_trainable,
 /// read_checkpoint, require_notes and require_resumable refuse.
-Pretraining requested_pretraining(const PretrainingRequest& request, const Seat& seat);
+Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank);
 
 /// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
 std::vector<Grid> grids_of(const std::string& text);
@@ -94,7 +94,12 @@ std::vector<Grid> grids_of(const std::string& text);
 /// beside it.
 std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds);
 
-/// What is trained and how, in a few lines for the reader.
-std::string pretraining_text(const Pretraining& run);
+/// What is trained and how, in a few lines for the reader; the last one says how many buckets the rank at a rank has
+/// before the interruption and after it.
+std::string pretraining_text(const Pretraining& run, const RankInfo& rank);
+
+/// Trains with each of some learning rates on one process, each way by itself, and says what loss on the held-out text
+/// each of them comes to, in a table on standard output. A minute or two. Returns 0, the exit code.
+int print_sweep(const PretrainingRequest& request, const RankInfo& rank);
 
 }  // namespace muonwalk::sim

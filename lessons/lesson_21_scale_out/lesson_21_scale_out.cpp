@@ -107,10 +107,10 @@ struct Local {
 // Weights and gradients: random numbers, the same for everybody.
 std::unique_ptr<Training> data;
 
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.optimizer->weights(), seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.optimizer->weights(), rank.place.tp);
 }
 
 // ## The reference
@@ -123,16 +123,18 @@ std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
 // For the weights: one process, whole matrices, and the sum of all gradients.
 std::unique_ptr<ReferenceRun> reference;
 
-std::vector<NamedMatrix> weights_after(const Seat& seat) { return reference->slices_after(1, seat.grid, seat.place); }
+std::vector<NamedMatrix> weights_after(const RankInfo& rank) {
+  return reference->slices_after(1, rank.grid, rank.place);
+}
 
 // For the counts: the same three for a rank, with no plan and no layout: a loop over matrices. Whoever owns a matrix
 // gets its gradients from the other DP ranks, gathers its TP slices, orthogonalizes it, and sends the new weights to
 // all. So a rank sends each slice that it does not own once, and each that it owns to all others in dp; and to all
 // others in tp where TP has cut it. Messages are counted as Muonwalk's ranks send them: directly, one to each other
 // rank.
-Counts counted_by_loops(const Seat& seat, int dp_rank) {
-  const int dp = seat.grid.dp(), tp = seat.grid.tp();
-  const double in_gather = seat.precision == Precision::bf16 ? 2 : 4;  // bytes per element
+Counts counted_by_loops(const RankInfo& rank, int dp_rank) {
+  const int dp = rank.grid.dp(), tp = rank.grid.tp();
+  const double in_gather = rank.precision == Precision::bf16 ? 2 : 4;  // bytes per element
   const std::vector<int> owners = balanced_owners(matrices(), dp);
   Counts counts;
   counts.messages = dp > 1 ? 2 * (dp - 1) : 0;  // gradients out, weights out
@@ -152,13 +154,13 @@ Counts counted_by_loops(const Seat& seat, int dp_rank) {
   return counts;
 }
 
-Matrix expected_counts(const Seat& seat) { return row_of(counted_by_loops(seat, seat.place.dp)); }
+Matrix expected_counts(const RankInfo& rank) { return row_of(counted_by_loops(rank, rank.place.dp)); }
 
 // And the time of the slowest rank.
-Matrix expected_seconds(const Seat& seat) {
+Matrix expected_seconds(const RankInfo& rank) {
   double slowest = 0;
-  for (int dp = 0; dp < seat.grid.dp(); ++dp)
-    slowest = std::max(slowest, seconds_of(counted_by_loops(seat, dp), epyc_vm()));
+  for (int dp = 0; dp < rank.grid.dp(); ++dp)
+    slowest = std::max(slowest, seconds_of(counted_by_loops(rank, dp), epyc_vm()));
   return Matrix(1, 1, Flat{float(slowest)});
 }
 
@@ -216,13 +218,13 @@ void find_slowest(Rank& rank, Local& local) {
 // ## The cost
 //
 // That of the plan, and one number from each rank to all others.
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   const Strategy by_work = owner_by_work();
-  const Layout layout = by_work.lay_out(matrices(), seat.grid, 0);
+  const Layout layout = by_work.lay_out(matrices(), rank.grid, 0);
   Prediction prediction;
-  prediction.ledger = ledger_of(by_work.optimizer(layout, settings_of(seat), 0)->plan(layout, seat.place));
+  prediction.ledger = ledger_of(by_work.optimizer(layout, settings_of(rank), 0)->plan(layout, rank.place));
   prediction.ledger.add("world", CollectiveKind::all_gather, ElementType::float32, 1,
-                        all_gather_traffic(seat.grid.size(), 1, ElementType::float32));
+                        all_gather_traffic(rank.grid.size(), 1, ElementType::float32));
   return prediction;
 }
 
@@ -253,12 +255,12 @@ int print_validation() {
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
     throw UsageError("--pp 2 or more has nothing to send here; try --dp 2 --tp 2, or muonwalk-scale plan");
-  data = std::make_unique<RandomTraining>(matrices(), 1, seat.seed);
-  owner_by_work().lay_out(matrices(), seat.grid, 0);  // which refuses a size of TP that does not divide a matrix
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  data = std::make_unique<RandomTraining>(matrices(), 1, rank.seed);
+  owner_by_work().lay_out(matrices(), rank.grid, 0);  // which refuses a size of TP that does not divide a matrix
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {

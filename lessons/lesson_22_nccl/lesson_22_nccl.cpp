@@ -64,8 +64,8 @@ struct Local {
 
 // Random numbers for the matrices of lesson 09, at an eighth of their size unless asked otherwise; one bucket.
 std::unique_ptr<Training> data;  // made before the ranks are started
-Layout layout_of(const Seat& seat) { return plan_layout(data->parameters(), seat.grid); }
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout_of(const RankInfo& rank) { return plan_layout(data->parameters(), rank.grid); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 
 // ## The reference
 //
@@ -75,10 +75,10 @@ MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision
 std::unique_ptr<ReferenceRun> reference;  // in the parent
 
 // What a rank holds lies with its processor. To be compared it comes to the host, which waits for it.
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
   Buckets buckets(1);
   buckets[0].push_back(local.processor->on_host(local.weights));
-  return unpack_buckets(local.layout, buckets, seat.place.tp);
+  return unpack_buckets(local.layout, buckets, rank.place.tp);
 }
 
 // ## The steps
@@ -303,7 +303,7 @@ void take_steps(Lesson<Local>& lesson) {
   for (int step = 1; step <= kSteps; ++step) {
     if (step > 1) lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);  // 1: the journey
     lesson.quiet_check(fmt::format("weights after step {}", step), held_slices,
-                       [step](const Seat& seat) { return reference->slices_after(step, seat.grid, seat.place); });
+                       [step](const RankInfo& rank) { return reference->slices_after(step, rank.grid, rank.place); });
   }
   lesson.sum_up_checks(fmt::format("weights after steps 1–{}", kSteps));
 }
@@ -313,20 +313,20 @@ void take_steps(Lesson<Local>& lesson) {
 // The plan of lesson 09 (\ref muon_plan) knows nothing of GPUs: what is sent and held is the same, wherever it lies.
 // What crosses between host and GPU is another sum over it. Either arrays lie on the host, as in all other lessons,
 // also with `--transport nccl`, and each call takes what it needs to the GPU and back; or they lie on the GPU, as here.
-Plan plan_of(const Seat& seat) { return muon_plan(layout_of(seat), seat.place, settings_of(seat)); }
-Prediction predict(const Seat& seat) {
+Plan plan_of(const RankInfo& rank) { return muon_plan(layout_of(rank), rank.place, settings_of(rank)); }
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  prediction.ledger.add(ledger_of(plan_of(seat)), kSteps);
-  prediction.peak_elements = peak_elements(plan_of(seat));
+  prediction.ledger.add(ledger_of(plan_of(rank)), kSteps);
+  prediction.peak_elements = peak_elements(plan_of(rank));
   return prediction;
 }
 
 // So for each phase: a call takes its elements to the GPU and its result back, and so does each product of
 // Newton–Schulz with its matrix, where arrays lie on the host. Where they lie on the GPU, only the gradients come,
 // which the host has made, and the norms go: a double for each matrix, and in bf16 another one for the rounded matrix.
-std::vector<PhaseCrossing> crossing(const Seat& seat) {
-  const Index norms = Index{sizeof(double)} * (seat.precision == Precision::bf16 ? 2 : 1);
-  const Plan plan = plan_of(seat);
+std::vector<PhaseCrossing> crossing(const RankInfo& rank) {
+  const Index norms = Index{sizeof(double)} * (rank.precision == Precision::bf16 ? 2 : 1);
+  const Plan plan = plan_of(rank);
   std::vector<PhaseCrossing> phases = {{"gradients"}};
   for (const Operation& operation : plan.operations) {
     if (const Memory* memory = std::get_if<Memory>(&operation)) {
@@ -349,23 +349,23 @@ std::vector<PhaseCrossing> crossing(const Seat& seat) {
 }
 
 // What did cross in all steps is compared with the second column: the gradients came, the norms went, and nothing else.
-Matrix should_cross(const Seat& seat) {
-  return elements_of(on_gpus ? total(crossing(seat)).resident : Crossed(), kSteps);
+Matrix should_cross(const RankInfo& rank) {
+  return elements_of(on_gpus ? total(crossing(rank)).resident : Crossed(), kSteps);
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
-void prepare(const Seat& seat) {
-  if (seat.grid.pp() > 1)
+void prepare(const RankInfo& rank) {
+  if (rank.grid.pp() > 1)
     throw UsageError(
         fmt::format("--pp {} has no place in this lesson, where all ranks hold slices of all matrices; try lesson 09",
-                    seat.grid.pp()));
-  if (on_gpus && seat.products == Products::eigen)
+                    rank.grid.pp()));
+  if (on_gpus && rank.products == Products::eigen)
     throw UsageError(
         "--products eigen has bits that no GPU has; leave it out, and host and GPU multiply with the chain");
   const std::vector<Parameter> matrices = real_sizes ? proof_of_concept_parameters() : small_parameters();
-  data = std::make_unique<RandomTraining>(matrices, kSteps + 1, seat.seed);  // one step more, for `early_reuse`
-  layout_of(seat);  // which refuses a size of TP that does not divide a matrix
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  data = std::make_unique<RandomTraining>(matrices, kSteps + 1, rank.seed);  // one step more, for `early_reuse`
+  layout_of(rank);  // which refuses a size of TP that does not divide a matrix
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {
@@ -397,7 +397,7 @@ int main(int argc, char** argv) {
   take_steps(lesson);                                                              // and what came of the journey
   lesson.check("elements and norms that crossed", &Local::crossed, should_cross);  // on the host, none
   lesson.cost(predict);                                                            // as without a GPU
-  lesson.say("\n" + crossing_text(crossing(lesson.seat())));
+  lesson.say("\n" + crossing_text(crossing(lesson.rank_info())));
   lesson.timings();  // on standard error
 
   // ## Exercises

@@ -65,8 +65,8 @@ struct Local {
 std::unique_ptr<Training> data;
 
 // The layout knows of dp and tp, and not of hosts.
-Layout layout_of(const Seat& seat) { return plan_layout(data->parameters(), seat.grid); }
-MuonSettings settings_of(const Seat& seat) { return muon_settings(seat.precision, seat.threads, seat.products); }
+Layout layout_of(const RankInfo& rank) { return plan_layout(data->parameters(), rank.grid); }
+MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 
 // On which host each rank lives, 0 for A and 1 for B: each has half of the ranks, in rank order or, with `tp-across`,
 // by their coordinate in tp. What has no halves is refused.
@@ -85,7 +85,7 @@ std::vector<int> hosts_of(const Grid& grid) {
   for (int rank = 0; rank < grid.size(); ++rank) hosts.push_back(2 * (across ? grid.place(rank).tp : rank) / shared);
   return hosts;
 }
-int host_of(const Seat& seat) { return hosts_of(seat.grid)[static_cast<std::size_t>(seat.place.rank)]; }
+int host_of(const RankInfo& rank) { return hosts_of(rank.grid)[static_cast<std::size_t>(rank.place.rank)]; }
 
 // ## The reference
 //
@@ -93,11 +93,11 @@ int host_of(const Seat& seat) { return hosts_of(seat.grid)[static_cast<std::size
 // the host of rank 0. Where ranks live must not change a bit.
 std::unique_ptr<ReferenceRun> reference;
 
-std::vector<NamedMatrix> expected_slices(const Seat& seat, int step) {
-  return reference->slices_after(step, seat.grid, seat.place);
+std::vector<NamedMatrix> expected_slices(const RankInfo& rank, int step) {
+  return reference->slices_after(step, rank.grid, rank.place);
 }
-std::vector<NamedMatrix> held_slices(const Seat& seat, const Local& local) {
-  return unpack_buckets(local.layout, local.state.weights, seat.place.tp);
+std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
+  return unpack_buckets(local.layout, local.state.weights, rank.place.tp);
 }
 
 // ## What crosses
@@ -112,25 +112,25 @@ std::int64_t bytes_to(const Call& own, const Call& of_peer) {
 
 // Now add that up, phase by phase. No rank has to run for it, so we can ask for the real sizes as well as for the small
 // ones. The n-th call of a group is the same call on all of its ranks.
-LinkUse use_of(const std::vector<Parameter>& parameters, const Seat& seat, const LayoutOptions& options = {}) {
-  const Layout layout = plan_layout(parameters, seat.grid, options);
-  const std::vector<int> hosts = hosts_of(seat.grid);
+LinkUse use_of(const std::vector<Parameter>& parameters, const RankInfo& info, const LayoutOptions& options = {}) {
+  const Layout layout = plan_layout(parameters, info.grid, options);
+  const std::vector<int> hosts = hosts_of(info.grid);
   LinkUse use;
   std::vector<std::map<std::string, std::vector<PlannedCall>>> calls;  // [rank][group]
-  for (int rank = 0; rank < seat.grid.size(); ++rank) {
-    const Plan plan = muon_plan(layout, seat.grid.place(rank), settings_of(seat));
+  for (int rank = 0; rank < info.grid.size(); ++rank) {
+    const Plan plan = muon_plan(layout, info.grid.place(rank), settings_of(info));
     calls.emplace_back();
     for (const PlannedCall& each : calls_of(plan)) calls.back()[each.call.group].push_back(each);
     for (const Operation& operation : plan.operations)
       if (const Work* work = std::get_if<Work>(&operation)) use.of(work->phase);  // in the order of a step
   }
-  for (int rank = 0; rank < seat.grid.size(); ++rank) {
+  for (int rank = 0; rank < info.grid.size(); ++rank) {
     const auto me = static_cast<std::size_t>(rank);
     std::map<Phase, int> waits;
     for (const auto& [group, own] : calls[me])
       for (std::size_t n = 0; n < own.size(); ++n) {
         bool crosses = false;
-        for (const int peer : seat.grid.group(group, rank).ranks) {
+        for (const int peer : info.grid.group(group, rank).ranks) {
           const auto other = static_cast<std::size_t>(peer);
           if (hosts[other] == hosts[me]) continue;
           crosses = true;
@@ -207,7 +207,7 @@ void ask_the_cable(Rank& rank, Local& local) {
 
 // What every rank should have found. Where there is no cable, because ranks are threads or two addresses of one
 // loopback stand in for two hosts, nothing was asked, and nothing is found wrong.
-Matrix it_fits(const Seat&) {
+Matrix it_fits(const RankInfo&) {
   Matrix link(1, 1);
   link(0, 0) = 1;
   return link;
@@ -236,7 +236,7 @@ void take_steps(Lesson<Local>& lesson) {
     if (vanish && step == 3) lesson.quiet_step("host B vanishes", vanish_with_host_b);
     lesson.quiet_step(fmt::format("optimizer step {}", step), optimizer_step);
     lesson.quiet_check(fmt::format("weights after step {}", step), held_slices,
-                       [step](const Seat& seat) { return expected_slices(seat, step); });
+                       [step](const RankInfo& rank) { return expected_slices(rank, step); });
   }
   lesson.sum_up_checks(fmt::format("weights after steps 1–{}", kSteps));
 }
@@ -246,8 +246,8 @@ void take_steps(Lesson<Local>& lesson) {
 // The plan again, as in lesson 09: where the ranks live changes nothing of what they send, only the way that it takes.
 // The line "kernel" in that table is the count of the ranks' own connections, of those that stay on a host as well; the
 // cable's count is another one, made by another part of the kernel, for all connections of a host together.
-Prediction predict(const Seat& seat) {
-  const Plan plan = muon_plan(layout_of(seat), seat.place, settings_of(seat));
+Prediction predict(const RankInfo& rank) {
+  const Plan plan = muon_plan(layout_of(rank), rank.place, settings_of(rank));
   Prediction prediction;
   prediction.ledger.add(ledger_of(plan), kSteps);
   prediction.peak_elements = peak_elements(plan);
@@ -267,8 +267,8 @@ Prediction predict(const Seat& seat) {
 //
 // The first table takes one step apart, at the real sizes of lesson 09. Compare the two columns: where the bytes are
 // many, the rate decides, and where the calls are many, the delay.
-std::string phases_on_links(const Seat& seat, const std::vector<Link>& links) {
-  return link_table("a step at real sizes", {{placement, use_of(proof_of_concept_parameters(), seat)}}, links, true);
+std::string phases_on_links(const RankInfo& rank, const std::vector<Link>& links) {
+  return link_table("a step at real sizes", {{placement, use_of(proof_of_concept_parameters(), rank)}}, links, true);
 }
 
 // The second one puts ways to lay out the same step side by side: few large calls, many small ones, or matrices with
@@ -276,30 +276,30 @@ std::string phases_on_links(const Seat& seat, const std::vector<Link>& links) {
 //
 // One bucket means three calls over dp for everything. Buckets of 50,000 elements mean three for each of them, with the
 // same bytes. With an owner for each matrix there is no DP gather, as nobody needs the shards of others.
-std::string strategies_on_links(const Seat& seat, const std::vector<Link>& links) {
+std::string strategies_on_links(const RankInfo& rank, const std::vector<Link>& links) {
   LayoutOptions buckets, matrices;
   buckets.bucket_capacity = 50000;
   matrices.ownership = parse_ownership("matrices");
   const std::vector<Parameter> parameters = proof_of_concept_parameters();
   return link_table("the same, laid out otherwise",
-                    {{"one bucket", use_of(parameters, seat)},
-                     {"buckets of 50,000 elements", use_of(parameters, seat, buckets)},
-                     {"each matrix has one owner in dp", use_of(parameters, seat, matrices)}},
+                    {{"one bucket", use_of(parameters, rank)},
+                     {"buckets of 50,000 elements", use_of(parameters, rank, buckets)},
+                     {"each matrix has one owner in dp", use_of(parameters, rank, matrices)}},
                     links, false);
 }
 
 // Before any rank is started: refuse what can't work, such as a rank too many for two hosts, or a link that is not one,
 // and make what all ranks share: weights, gradients, and the reference that knows nothing of hosts. A lesson that finds
 // out later would have to end ranks that are already running.
-void prepare(const Seat& seat) {
-  hosts_of(seat.grid);
+void prepare(const RankInfo& rank) {
+  hosts_of(rank.grid);
   if (!own_link.empty()) parse_link(own_link);
   TrainingRequest small;
   small.small = true;
   small.steps = kSteps;
-  data = requested_training(small, seat.grid.tp(), seat.seed);
-  layout_of(seat);
-  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(seat)));
+  data = requested_training(small, rank.grid.tp(), rank.seed);
+  layout_of(rank);
+  reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
 
 int main(int argc, char** argv) {
@@ -318,7 +318,7 @@ int main(int argc, char** argv) {
   // Where the ranks live is the only line that lesson 09 does not have.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.on_hosts(hosts_of(lesson.seat().grid));
+  lesson.on_hosts(hosts_of(lesson.rank_info().grid));
   lesson.trains(data->parameters());
   lesson.quiet_step("lay out the parameters", start);
   lesson.step("who lives where", say_host);
@@ -332,8 +332,9 @@ int main(int argc, char** argv) {
   // What crosses in each of the small steps, and then the real sizes on two links, and on one of yours.
   std::vector<Link> links = {parse_link("1gbit", "1 Gbit/s"), parse_link("10ms", "10 ms")};
   if (!own_link.empty()) links.push_back(parse_link(own_link));
-  lesson.say(link_table("each of these steps", {{placement, use_of(data->parameters(), lesson.seat())}}, {}, true));
-  lesson.say(phases_on_links(lesson.seat(), links) + '\n' + strategies_on_links(lesson.seat(), links));
+  lesson.say(
+      link_table("each of these steps", {{placement, use_of(data->parameters(), lesson.rank_info())}}, {}, true));
+  lesson.say(phases_on_links(lesson.rank_info(), links) + '\n' + strategies_on_links(lesson.rank_info(), links));
   lesson.timings();
 
   // ## Exercises

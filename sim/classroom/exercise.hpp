@@ -28,17 +28,17 @@ struct Task {
   std::vector<Grid> grids;
   /// On a rank, before anything is counted: makes the input, and returns what calls the reader's function with it.
   std::function<Answer(Rank&)> prepare;
-  /// What the rank at a seat must end with, bit for bit; computed in the parent.
-  std::function<std::vector<NamedMatrix>(const Seat&)> reference;
-  /// What the function may do on the rank at a seat: its calls in order, and the memory that it takes besides its
+  /// What a rank must end with, bit for bit; computed in the parent.
+  std::function<std::vector<NamedMatrix>(const RankInfo&)> reference;
+  /// What the function may do on a rank: its calls in order, and the memory that it takes besides its
   /// input.
-  std::function<Plan(const Seat&)> plan;
+  std::function<Plan(const RankInfo&)> plan;
   /// Which calls it makes, and in which order, is the reader's own affair: only the plan's bytes and peak bound it.
   bool own_design = false;
   /// How many equal slices the result is made of, for what a wrong one looks like.
-  std::function<int(const Seat&)> slices = {};
+  std::function<int(const RankInfo&)> slices = {};
   /// What else a wrong result may turn out to be.
-  std::function<std::vector<Look>(const Seat&)> looks = {};
+  std::function<std::vector<Look>(const RankInfo&)> looks = {};
 };
 
 /// A function without its type, as exercises are listed.

@@ -169,7 +169,7 @@ class Comparing {
  public:
   Comparing(const Task& task, const Options& options, const std::vector<Made>& made)
       : task_(task), options_(options), made_(made) {
-    for (std::size_t r = 0; r < made.size(); ++r) wanted_.push_back(task.reference(seat(r)));
+    for (std::size_t r = 0; r < made.size(); ++r) wanted_.push_back(task.reference(rank_info(r)));
   }
 
   Verdict verdict() {
@@ -185,7 +185,7 @@ class Comparing {
   long long elements() const { return elements_; }
 
  private:
-  Seat seat(std::size_t rank) const { return options_.seat(static_cast<int>(rank)); }
+  RankInfo rank_info(std::size_t rank) const { return options_.rank_info(static_cast<int>(rank)); }
   std::string label(std::size_t rank) const { return rank_label(options_.grid, static_cast<int>(rank)); }
 
   Verdict values(std::size_t r) {
@@ -208,17 +208,17 @@ class Comparing {
     for (std::size_t i = 0; i < std::min(made_[r].result.size(), wanted_[r].size()); ++i) {
       const Matrix& held = made_[r].result[i].matrix;
       if (same_bits(held, wanted_[r][i].matrix)) continue;
-      std::vector<Look> looks = task_.looks ? task_.looks(seat(r)) : std::vector<Look>();
+      std::vector<Look> looks = task_.looks ? task_.looks(rank_info(r)) : std::vector<Look>();
       for (std::size_t other = 0; other < wanted_.size(); ++other)
         if (other != r && i < wanted_[other].size())
           looks.push_back({fmt::format("what {} should have", label(other)), wanted_[other][i].matrix});
-      return likeness(held, wanted_[r][i].matrix, task_.slices ? task_.slices(seat(r)) : 1, looks);
+      return likeness(held, wanted_[r][i].matrix, task_.slices ? task_.slices(rank_info(r)) : 1, looks);
     }
     return "";
   }
 
   Verdict traffic(std::size_t r) const {
-    const Plan plan = task_.plan(seat(r));
+    const Plan plan = task_.plan(rank_info(r));
     std::vector<Call> planned;
     for (const PlannedCall& each : calls_of(plan)) planned.push_back(each.call);
     const long long bytes = ledger_of(plan).total().bytes_sent;
@@ -238,7 +238,7 @@ class Comparing {
   }
 
   Verdict peak(std::size_t r) const {
-    const Index planned = peak_elements(task_.plan(seat(r)));
+    const Index planned = peak_elements(task_.plan(rank_info(r)));
     if (made_[r].peak <= planned) return {};
     return {Outcome::peak_too_high,
             {fmt::format("  {} holds up to {} elements besides its input; {} would do", label(r),

@@ -201,10 +201,10 @@ LessonCore::~LessonCore() {
 
 bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
 
-bool LessonCore::reporting() const { return state_->world == nullptr || state_->world->reporting(); }
+bool LessonCore::is_parent() const { return state_->world == nullptr || state_->world->is_parent(); }
 
-void LessonCore::require(const std::function<void(const Seat&)>& plan) {
-  guarded([&] { plan(seat()); });
+void LessonCore::require(const std::function<void(const RankInfo&)>& plan) {
+  guarded([&] { plan(rank_info()); });
 }
 
 void LessonCore::print(const std::string& line) {
@@ -243,7 +243,7 @@ void LessonCore::start() {
 
 void LessonCore::say(const std::string& text) {
   start();
-  if (reporting() && options_.verbose > 0) print(text);
+  if (is_parent() && options_.verbose > 0) print(text);
 }
 
 void LessonCore::plan(const std::string& text) {
@@ -292,7 +292,7 @@ StepReports LessonCore::run_on_ranks(const std::string& title, const std::functi
 void LessonCore::run_step(const std::string& title, const std::function<void(Rank&)>& body) {
   auto reports = run_on_ranks(title, body, options_.recording());
   ++state_->steps;
-  if (!reporting()) return;
+  if (!is_parent()) return;
   if (state_->files.recording != nullptr) state_->files.recording->step(title, reports);
   if (options_.verbose == 0) return;
   print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
@@ -305,7 +305,7 @@ void LessonCore::run_step(const std::string& title, const std::function<void(Ran
 void LessonCore::run_quiet_step(const std::string& title, const std::function<void(Rank&)>& body) {
   const bool recorded = options_.recording() && state_->quiet_steps++ < kRecordedQuietSteps;
   auto reports = run_on_ranks(title, body, recorded);
-  if (!recorded || !reporting()) return;
+  if (!recorded || !is_parent()) return;
   for (PhaseRecords& phase : phases_of(title, std::move(reports))) {
     if (state_->files.recording != nullptr) state_->files.recording->step(phase.title, phase.reports);
     if (options_.recorded) state_->phases_told += phase_text(options_.grid, std::move(phase));
@@ -341,7 +341,7 @@ void LessonCore::over_link(const LinkSpeed& link) {
 }
 
 void LessonCore::in_parent(const std::function<void()>& work) {
-  if (reporting()) guarded(work);
+  if (is_parent()) guarded(work);
 }
 
 void LessonCore::stop_when_asked() {
@@ -359,7 +359,7 @@ bool LessonCore::stops() const {
 
 int LessonCore::interrupted(const std::string& text) {
   start();
-  if (!reporting()) {
+  if (!is_parent()) {
     state_->world.reset();
     return 3;
   }
@@ -376,7 +376,7 @@ int LessonCore::answer(const std::string& text) {
   start();
   program.has_failed = program_ && (program.has_failed || !state_->checks.all_equal());
   const bool ok = state_->checks.all_equal() && !program.has_failed;
-  if (!reporting()) {
+  if (!is_parent()) {
     state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
   }
@@ -442,7 +442,7 @@ std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) 
 Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
   auto collected = run_collect(held);
   Comparison comparison;
-  if (!reporting()) return comparison;
+  if (!is_parent()) return comparison;
   const auto in_words =
       [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
         for (NamedMatrix& matrix : matrices)
@@ -452,7 +452,7 @@ Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, 
   guarded([&] {
     for (std::size_t rank = 0; rank < collected.size(); ++rank)
       compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
-              in_words(expected(options_.seat(static_cast<int>(rank)))), comparison);
+              in_words(expected(options_.rank_info(static_cast<int>(rank)))), comparison);
   });
   if (comparison.elements == 0 && comparison.first.empty())
     comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
@@ -461,25 +461,25 @@ Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, 
 
 void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
   const Comparison comparison = compare_ranks(what, held, expected);
-  if (reporting()) state_->checks.check(what, comparison);
+  if (is_parent()) state_->checks.check(what, comparison);
 }
 
 void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
   const Comparison comparison = compare_ranks(what, held, expected);
-  if (reporting()) state_->checks.quiet_check(what, comparison);
+  if (is_parent()) state_->checks.quiet_check(what, comparison);
 }
 
 void LessonCore::sum_up_checks(const std::string& what) {
   start();
-  if (reporting()) state_->checks.sum_up(what);
+  if (is_parent()) state_->checks.sum_up(what);
 }
 
 void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {
   start();
-  if (reporting()) state_->checks.numbers(what, read, expected);
+  if (is_parent()) state_->checks.numbers(what, read, expected);
 }
 
-void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
+void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict) {
   start();
   std::vector<RankCost> costs;
   guarded([&] {
@@ -500,13 +500,13 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
     });
     for_each<Counted>(reports, [&](int rank, const Counted& counted) {
       costs.push_back(counted.cost);
-      const Prediction prediction = predict(options_.seat(rank));
+      const Prediction prediction = predict(options_.rank_info(rank));
       costs.back().predicted = prediction.ledger;
       costs.back().predicted_peak = prediction.peak_elements;
       state_->peak_kilobytes = std::max(state_->peak_kilobytes, counted.kilobytes);
     });
   });
-  if (!reporting()) return;
+  if (!is_parent()) return;
   const CostTable table =
       cost_table(costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "");
   if (options_.verbose > 0 || !table.equal)
@@ -515,12 +515,12 @@ void LessonCore::cost(const std::function<Prediction(const Seat&)>& predict) {
 }
 
 bool LessonCore::all_equal() const {
-  if (!reporting()) throw std::logic_error("a rank asked how the checks went, which only the parent knows");
+  if (!is_parent()) throw std::logic_error("a rank asked how the checks went, which only the parent knows");
   return state_->checks.all_equal();
 }
 
 void LessonCore::timings() {
-  if (!reporting() || options_.verbose == 0) return;
+  if (!is_parent() || options_.verbose == 0) return;
   print_error_line(fmt::format("{}: measured on this machine, seconds per rank", info_.name));
   print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
   for (const std::string& phase : state_->phases) {

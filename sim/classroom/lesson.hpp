@@ -36,12 +36,12 @@ class LessonCore {
   /// What was asked for. Valid from the constructor on.
   const Options& options() const { return options_; }
   /// What rank 0 knows.
-  Seat seat() const { return options_.seat(0); }
+  RankInfo rank_info() const { return options_.rank_info(0); }
   /// True in the parent; false in a process that is a rank, where what the lines below print is dropped.
-  bool reporting() const;
+  bool is_parent() const;
 
   /// Runs `plan` before any rank is started, so that a layout that can't work is refused with exit code 2.
-  void require(const std::function<void(const Seat&)>& plan);
+  void require(const std::function<void(const RankInfo&)>& plan);
 
   /// Prints a line; a text of several lines is printed as it is. Not with --verbose 0.
   void say(const std::string& text);
@@ -94,7 +94,7 @@ class LessonCore {
 
   /// Compares what the prediction says with what the ranks counted since the start, rank by rank, and prints the table.
   /// The lesson will fail when they differ by one byte, message or element.
-  void cost(const std::function<Prediction(const Seat&)>& predict);
+  void cost(const std::function<Prediction(const RankInfo&)>& predict);
 
   /// True while every check and every cost so far has held. Only the parent knows: to be asked there
   /// (in_parent, a notebook). A process that is a rank must go on as if they had, so there it throws std::logic_error.
@@ -128,7 +128,7 @@ class LessonCore {
   /// What a rank holds, and what it should hold, as check compares them.
   /// @{
   using Held = std::function<std::vector<NamedMatrix>(Rank&)>;
-  using Expected = std::function<std::vector<NamedMatrix>(const Seat&)>;
+  using Expected = std::function<std::vector<NamedMatrix>(const RankInfo&)>;
   /// @}
 
   /// The work behind the calls of Lesson<Local> that are named like these.
@@ -188,33 +188,33 @@ class Lesson : public LessonCore {
     run_quiet_step(title, [&](Rank& rank) { body(rank, local(rank.rank())); });
   }
 
-  /// Compares a member of every rank's Local, byte by byte, with what `reference` computes for that rank's seat in the
+  /// Compares a member of every rank's Local, byte by byte, with what `reference` computes for that rank in the
   /// parent. The lesson will fail when a bit differs.
   template <class Member, class Reference>
   void check(const std::string& what, Member Local::*member, const Reference& reference) {
     run_check(
         what, [&](Rank& rank) { return named(local(rank.rank()).*member); },
-        [&](const Seat& seat) { return named(reference(seat)); });
+        [&](const RankInfo& info) { return named(reference(info)); });
   }
 
   /// Compares matrices that a function takes out of every rank's Local.
   template <class Reference>
-  void check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
+  void check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
              const Reference& reference) {
     run_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
-        [&](const Seat& seat) { return named(reference(seat)); });
+        [&](const RankInfo& info) { return named(reference(info)); });
   }
 
   /// Compares such matrices in a check that is made over and over: it prints nothing while the ranks equal the
   /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints a line for
   /// all.
   template <class Reference>
-  void quiet_check(const std::string& what, std::vector<NamedMatrix> (*held)(const Seat&, const Local&),
+  void quiet_check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
                    const Reference& reference) {
     run_quiet_check(
         what, [&](Rank& rank) { return held(rank, local(rank.rank())); },
-        [&](const Seat& seat) { return named(reference(seat)); });
+        [&](const RankInfo& info) { return named(reference(info)); });
   }
 
   /// Every rank's member, in rank order, in the parent; empty in a process that is a rank.
@@ -224,7 +224,7 @@ class Lesson : public LessonCore {
   }
 
   /// Every rank's matrices, which a function takes out of its Local.
-  std::vector<std::vector<NamedMatrix>> collect(std::vector<NamedMatrix> (*held)(const Seat&, const Local&)) {
+  std::vector<std::vector<NamedMatrix>> collect(std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&)) {
     return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
   }
 

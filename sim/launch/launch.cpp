@@ -40,14 +40,14 @@ bool is_numeric(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &ignored) == 1 || inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-std::string who_started(const LaunchedRank& seat) {
-  return seat.launcher == "hand" ? fmt::format("the {} ranks of --world-size", seat.world_size)
-                                 : fmt::format("the {} processes of {}", seat.world_size, seat.launcher);
+std::string who_started(const LaunchedRank& launched) {
+  return launched.launcher == "hand" ? fmt::format("the {} ranks of --world-size", launched.world_size)
+                                     : fmt::format("the {} processes of {}", launched.world_size, launched.launcher);
 }
 
-void choose_meeting(const LaunchedRank& seat, const LaunchOptions& options, const Environment& environment,
+void choose_meeting(const LaunchedRank& launched, const LaunchOptions& options, const Environment& environment,
                     Launch& launch) {
-  std::optional<HostAndPort> meeting = seat.meeting;
+  std::optional<HostAndPort> meeting = launched.meeting;
   const std::optional<std::string> in_environment = environment("MUONWALK_RENDEZVOUS");
   if (in_environment) meeting = parse_meeting(*in_environment, "MUONWALK_RENDEZVOUS");
   if (!options.rendezvous.empty()) meeting = parse_meeting(options.rendezvous, "--rendezvous");
@@ -57,9 +57,9 @@ void choose_meeting(const LaunchedRank& seat, const LaunchOptions& options, cons
   }
 }
 
-void choose_address(const LaunchedRank& seat, const LaunchOptions& options, Launch& launch) {
-  const bool known = seat.local_size.has_value();
-  const bool several_hosts = known && *seat.local_size < seat.world_size;
+void choose_address(const LaunchedRank& launched, const LaunchOptions& options, Launch& launch) {
+  const bool known = launched.local_size.has_value();
+  const bool several_hosts = known && *launched.local_size < launched.world_size;
   if (!options.interface.empty()) {
     launch.address = interface_address(options.interface);
     launch.one_host = known ? !several_hosts : is_loopback(launch.address);
@@ -76,7 +76,7 @@ void choose_address(const LaunchedRank& seat, const LaunchOptions& options, Laun
     throw UsageError(
         fmt::format("{} are on several hosts, but without --interface nothing but the loopback of each is "
                     "opened; add --interface and the network that joins them (this host has {})",
-                    who_started(seat), interface_names()));
+                    who_started(launched), interface_names()));
   if (!known && !launch.rendezvous_host.empty() && !is_loopback(launch.rendezvous_host))
     throw UsageError(
         fmt::format("the ranks are to meet at {}, but without --interface nothing but the loopback of this "
@@ -86,7 +86,7 @@ void choose_address(const LaunchedRank& seat, const LaunchOptions& options, Laun
   launch.rendezvous_host = launch.address;
 }
 
-void choose_secret(const LaunchedRank& seat, const LaunchOptions& options, const Environment& environment,
+void choose_secret(const LaunchedRank& launched, const LaunchOptions& options, const Environment& environment,
                    Launch& launch) {
   const std::optional<std::string> in_environment = environment("MUONWALK_SECRET");
   if (!options.secret_file.empty())
@@ -94,8 +94,8 @@ void choose_secret(const LaunchedRank& seat, const LaunchOptions& options, const
   else if (in_environment)
     launch.secret = secret_from_text(*in_environment, "MUONWALK_SECRET");
   const bool complete = launch.secret && launch.rendezvous_port != 0;
-  if (!complete && launch.one_host && !seat.session_file.empty()) {
-    launch.session_file = seat.session_file;
+  if (!complete && launch.one_host && !launched.session_file.empty()) {
+    launch.session_file = launched.session_file;
     return;
   }
   if (!launch.secret)
@@ -103,12 +103,12 @@ void choose_secret(const LaunchedRank& seat, const LaunchOptions& options, const
         fmt::format("{} need a secret to know each other by, and there is none; give every rank the same "
                     "one with --secret-file FILE or in MUONWALK_SECRET, made for example with: (umask 077; "
                     "head -c 32 /dev/urandom | base64 > secret)",
-                    who_started(seat)));
+                    who_started(launched)));
   if (launch.rendezvous_port == 0)
     throw UsageError(
         fmt::format("{} don't know where to meet; add --rendezvous HOST:PORT, or "
                     "MUONWALK_RENDEZVOUS in the environment, with rank 0's host and a free port of it",
-                    who_started(seat)));
+                    who_started(launched)));
 }
 
 }  // namespace
@@ -121,8 +121,8 @@ Environment process_environment() {
 }
 
 std::optional<Launch> find_launch(const LaunchOptions& options, const Environment& environment) {
-  const std::optional<LaunchedRank> seat = find_launched_rank(options, environment);
-  if (!seat) {
+  const std::optional<LaunchedRank> launched = find_launched_rank(options, environment);
+  if (!launched) {
     const std::vector<std::pair<std::string, const std::string*>> left = {{"--rendezvous", &options.rendezvous},
                                                                           {"--interface", &options.interface},
                                                                           {"--secret-file", &options.secret_file}};
@@ -135,17 +135,17 @@ std::optional<Launch> find_launch(const LaunchOptions& options, const Environmen
     return std::nullopt;
   }
   Launch launch;
-  launch.rank = seat->rank;
-  launch.world_size = seat->world_size;
-  launch.local_rank = seat->local_rank.value_or(seat->rank);
-  launch.local_size = seat->local_size.value_or(seat->world_size);
-  launch.by_hand = seat->launcher == "hand";
-  launch.launcher = seat->launcher;
-  launch.told_by = seat->told_by;
-  choose_meeting(*seat, options, environment, launch);
+  launch.rank = launched->rank;
+  launch.world_size = launched->world_size;
+  launch.local_rank = launched->local_rank.value_or(launched->rank);
+  launch.local_size = launched->local_size.value_or(launched->world_size);
+  launch.by_hand = launched->launcher == "hand";
+  launch.launcher = launched->launcher;
+  launch.told_by = launched->told_by;
+  choose_meeting(*launched, options, environment, launch);
   if (launch.world_size == 1 && options.interface.empty()) launch.rendezvous_host.clear();  // it meets nobody
-  choose_address(*seat, options, launch);
-  if (launch.world_size > 1) choose_secret(*seat, options, environment, launch);
+  choose_address(*launched, options, launch);
+  if (launch.world_size > 1) choose_secret(*launched, options, environment, launch);
   return launch;
 }
 
@@ -157,10 +157,10 @@ std::string launch_text(const Launch& launch) {
 RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& environment) {
   RefusalDuty duty;
   try {
-    const std::optional<LaunchedRank> seat = find_launched_rank(options, environment);
-    if (!seat) return duty;
-    duty.of_run = seat->rank == 0;
-    duty.of_host = seat->launcher == "hand" || seat->local_rank.value_or(seat->rank) == 0;
+    const std::optional<LaunchedRank> launched = find_launched_rank(options, environment);
+    if (!launched) return duty;
+    duty.of_run = launched->rank == 0;
+    duty.of_host = launched->launcher == "hand" || launched->local_rank.value_or(launched->rank) == 0;
   } catch (const UsageError&) {
     // Who this process is can't be told, so nobody else may be relied on to print it.
   }

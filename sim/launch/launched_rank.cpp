@@ -48,47 +48,47 @@ class Variables {
 // Rank and size from two variables, and the same on this host where there are variables for it.
 LaunchedRank seat_of(const Variables& variables, const std::string& launcher, const std::string& rank,
                      const std::string& size, const std::string& local_rank, const std::string& local_size) {
-  LaunchedRank seat;
-  seat.launcher = launcher;
-  seat.told_by = rank;
-  seat.world_size = variables.number(size, 1, kMostProcesses, "a number of processes");
-  seat.rank = variables.number(rank, 0, seat.world_size - 1, fmt::format("a rank of {}", seat.world_size));
+  LaunchedRank launched;
+  launched.launcher = launcher;
+  launched.told_by = rank;
+  launched.world_size = variables.number(size, 1, kMostProcesses, "a number of processes");
+  launched.rank = variables.number(rank, 0, launched.world_size - 1, fmt::format("a rank of {}", launched.world_size));
   if (variables.has(local_size))
-    seat.local_size = variables.number(local_size, 1, seat.world_size, "the number of those on this host");
+    launched.local_size = variables.number(local_size, 1, launched.world_size, "the number of those on this host");
   if (variables.has(local_rank)) {
-    const int most = seat.local_size.value_or(seat.world_size) - 1;
-    seat.local_rank = variables.number(local_rank, 0, most, "a rank among those on this host");
+    const int most = launched.local_size.value_or(launched.world_size) - 1;
+    launched.local_rank = variables.number(local_rank, 0, most, "a rank among those on this host");
   }
-  return seat;
+  return launched;
 }
 
-LaunchedRank torchrun_seat(const Environment& environment) {
+LaunchedRank torchrun_rank(const Environment& environment) {
   const Variables variables(environment, "torchrun");
-  LaunchedRank seat = seat_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  LaunchedRank launched = seat_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (variables.has("MASTER_ADDR") || variables.has("MASTER_PORT")) {
     // torchrun's own store listens at this port, so ours takes the next one.
     const int port = variables.number("MASTER_PORT", 1, kMostPort - 1, "a port that has one after it");
     if (variables.text("MASTER_ADDR").empty())
       variables.refuse("MASTER_PORT comes without MASTER_ADDR", "both say where the ranks meet");
-    seat.meeting = HostAndPort{variables.text("MASTER_ADDR"), port + 1};
+    launched.meeting = HostAndPort{variables.text("MASTER_ADDR"), port + 1};
   }
-  return seat;
+  return launched;
 }
 
-LaunchedRank open_mpi_seat(const Environment& environment) {
+LaunchedRank open_mpi_rank(const Environment& environment) {
   const Variables variables(environment, "Open MPI");
-  LaunchedRank seat = seat_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  LaunchedRank launched = seat_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   if (const std::string folder = variables.text("PMIX_SERVER_TMPDIR"); !folder.empty()) {
     std::string job = variables.text("PMIX_NAMESPACE");
     for (char& c : job)
       if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-    seat.session_file = folder + "/muonwalk-" + job.substr(0, 100);
+    launched.session_file = folder + "/muonwalk-" + job.substr(0, 100);
   }
-  return seat;
+  return launched;
 }
 
-LaunchedRank pmi_seat(const Environment& environment) {
+LaunchedRank pmi_rank(const Environment& environment) {
   return seat_of(Variables(environment, "PMI"), "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
 }
 
@@ -122,41 +122,41 @@ std::string first_host(const std::string& list) {
   return list.substr(0, end) + list.substr(end + 1, first - end - 1) + list.substr(close + 1, rest - close - 1);
 }
 
-LaunchedRank slurm_seat(const Environment& environment) {
+LaunchedRank slurm_rank(const Environment& environment) {
   const Variables variables(environment, "Slurm");
-  LaunchedRank seat = seat_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+  LaunchedRank launched = seat_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   const int node = whole_number(variables.text("SLURM_NODEID"), 0, kMostProcesses).value_or(0);
-  seat.local_size = variables.text("SLURM_STEP_NUM_NODES") == "1"
-                        ? seat.world_size
-                        : tasks_on_node(variables.text("SLURM_STEP_TASKS_PER_NODE"), node);
+  launched.local_size = variables.text("SLURM_STEP_NUM_NODES") == "1"
+                            ? launched.world_size
+                            : tasks_on_node(variables.text("SLURM_STEP_TASKS_PER_NODE"), node);
   const std::string host = first_host(variables.text("SLURM_STEP_NODELIST"));
   if (!host.empty()) {
     // Slurm gives no port. This one is the same for all processes of a step, and another for most others; ports that
     // the system gives to whoever asks for any begin later.
     const auto number = [&](const char* name) { return std::strtoull(variables.text(name).c_str(), nullptr, 10); };
     const std::uint64_t step = number("SLURM_JOB_ID") * 131 + number("SLURM_STEP_ID");
-    seat.meeting = HostAndPort{host, static_cast<int>(20000 + step % 10000)};
+    launched.meeting = HostAndPort{host, static_cast<int>(20000 + step % 10000)};
   }
-  return seat;
+  return launched;
 }
 
-LaunchedRank seat_by_hand(const LaunchOptions& options) {
+LaunchedRank rank_by_hand(const LaunchOptions& options) {
   if (!options.rank || !options.world_size)
     throw UsageError(fmt::format("{} {} says only half of who this process is; --rank R and --world-size N go together",
                                  options.rank ? "--rank" : "--world-size",
                                  options.rank ? *options.rank : *options.world_size));
-  LaunchedRank seat;
-  seat.rank = *options.rank;
-  seat.world_size = *options.world_size;
-  seat.launcher = "hand";
-  seat.told_by = "--rank";
-  if (seat.world_size < 1 || seat.world_size > kMostProcesses)
+  LaunchedRank launched;
+  launched.rank = *options.rank;
+  launched.world_size = *options.world_size;
+  launched.launcher = "hand";
+  launched.told_by = "--rank";
+  if (launched.world_size < 1 || launched.world_size > kMostProcesses)
     throw UsageError(fmt::format("--world-size {} is not a number of processes; it takes one from 1 to {}",
-                                 seat.world_size, kMostProcesses));
-  if (seat.rank < 0 || seat.rank >= seat.world_size)
-    throw UsageError(fmt::format("--rank {} is not a rank of --world-size {}; it takes one from 0 to {}", seat.rank,
-                                 seat.world_size, seat.world_size - 1));
-  return seat;
+                                 launched.world_size, kMostProcesses));
+  if (launched.rank < 0 || launched.rank >= launched.world_size)
+    throw UsageError(fmt::format("--rank {} is not a rank of --world-size {}; it takes one from 0 to {}", launched.rank,
+                                 launched.world_size, launched.world_size - 1));
+  return launched;
 }
 
 }  // namespace
@@ -171,19 +171,19 @@ std::optional<int> whole_number(const std::string& text, int least, int most) {
 
 std::optional<LaunchedRank> find_launched_rank(const LaunchOptions& options, const Environment& environment) {
   const auto has = [&](const char* name) { return environment(name).has_value(); };
-  if (options.rank || options.world_size) return seat_by_hand(options);
+  if (options.rank || options.world_size) return rank_by_hand(options);
   // RANK and WORLD_SIZE alone may be left over from anything.
-  if (has("TORCHELASTIC_RUN_ID")) return torchrun_seat(environment);
-  if (has("OMPI_COMM_WORLD_RANK") || has("OMPI_COMM_WORLD_SIZE")) return open_mpi_seat(environment);
+  if (has("TORCHELASTIC_RUN_ID")) return torchrun_rank(environment);
+  if (has("OMPI_COMM_WORLD_RANK") || has("OMPI_COMM_WORLD_SIZE")) return open_mpi_rank(environment);
   // A batch script has SLURM_PROCID too; a shell for a person (srun --pty) is a step of one task. Neither is a rank.
   const bool step = has("SLURM_STEP_NUM_TASKS") && has("SLURM_PROCID") && !has("SLURM_PTY_PORT");
   if (has("PMI_RANK") || has("PMI_SIZE")) {
     // Slurm sets these too, for programs that speak PMI.
     const bool same = environment("PMI_RANK") == environment("SLURM_PROCID") &&
                       environment("PMI_SIZE") == environment("SLURM_STEP_NUM_TASKS");
-    if (!step || !same) return pmi_seat(environment);
+    if (!step || !same) return pmi_rank(environment);
   }
-  if (step) return slurm_seat(environment);
+  if (step) return slurm_rank(environment);
   return std::nullopt;
 }
 

@@ -15,7 +15,7 @@
 namespace muonwalk::sim {
 namespace {
 
-// Grows with every change of what agents and reporters tell each other.
+// Grows with every change of what agents and the parent tell each other.
 constexpr char kProtocol[] = "muonwalk agent 1";
 
 std::string content_of(const char* path) {

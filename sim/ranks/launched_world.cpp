@@ -80,7 +80,7 @@ class LaunchedWorld : public World {
     run_.end_world(finished_);
   }
 
-  bool reporting() const override { return !in_rank_ && !run_.is_agent(); }
+  bool is_parent() const override { return !in_rank_ && !run_.is_agent(); }
 
   void finish() override {
     let_go();
@@ -90,7 +90,7 @@ class LaunchedWorld : public World {
 
   StepReports run(const std::string& title, const RankBody& body, int step) override {
     ++runs_;
-    if (reporting()) return watch_.wait_for_run(runs_, title);
+    if (is_parent()) return watch_.wait_for_run(runs_, title);
     if (in_rank_) in_rank_->run(step, title, body);
     return {};
   }

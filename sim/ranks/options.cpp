@@ -113,16 +113,16 @@ std::string lesson_number(const LessonInfo& info) {
   return info.name.rfind("lesson_", 0) == 0 && info.name.size() > 9 ? info.name.substr(7, 2) : "";
 }
 
-Seat Options::seat(int rank) const {
-  Seat seat;
-  seat.place = grid.place(rank);
-  seat.grid = grid;
-  seat.threads = threads_per_rank();
-  seat.seed = seed;
-  seat.precision = precision;
-  seat.products = products;
-  seat.bug_switched_on = bug;
-  return seat;
+RankInfo Options::rank_info(int rank) const {
+  RankInfo info;
+  info.place = grid.place(rank);
+  info.grid = grid;
+  info.threads = threads_per_rank();
+  info.seed = seed;
+  info.precision = precision;
+  info.products = products;
+  info.bug_switched_on = bug;
+  return info;
 }
 
 int Options::threads_per_rank() const {

@@ -20,9 +20,9 @@ namespace muonwalk::sim {
 class StopRequest;
 
 /// What a rank knows without talking to anybody: its number and coordinates, the grid, and what was asked for on the
-/// command line. The serial reference of a lesson is handed a seat as well, to know which rank's result it should
+/// command line. The serial reference of a lesson is handed it as well, to know which rank's result it should
 /// compute.
-struct Seat {
+struct RankInfo {
   Place place;                            ///< where it stands in the grid
   Grid grid;                              ///< of the whole run
   int threads = 1;                        ///< OpenMP threads of this rank
@@ -104,8 +104,8 @@ struct Options {
   int kept_trace_events() const { return traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
   bool tracing() const { return traced || !trace_file.empty() || !trace_folder.empty(); }
-  /// The seat of one rank.
-  Seat seat(int rank) const;
+  /// What one rank knows of itself.
+  RankInfo rank_info(int rank) const;
   /// How many ranks share the cores of this host.
   int ranks_on_this_host() const { return launch ? launch->local_size : grid.size(); }
   /// OpenMP threads of each rank: as asked for, or max(1, cores / ranks on this host).

@@ -49,7 +49,7 @@ class ProcessWorld : public World {
     watch_.let_leave();
   }
 
-  bool reporting() const override { return !in_rank_; }
+  bool is_parent() const override { return !in_rank_; }
 
   void finish() override {
     close_pipe(goodbye_);

@@ -24,7 +24,7 @@ struct Rank::State {
   bool keeps_values() const { return prints_values || recorded; }
 };
 
-Rank::Rank(const Seat& seat, RankGroups& groups) : Seat(seat), state_(std::make_unique<State>()) {
+Rank::Rank(const RankInfo& info, RankGroups& groups) : RankInfo(info), state_(std::make_unique<State>()) {
   state_->groups = &groups;
 }
 Rank::~Rank() = default;
@@ -89,7 +89,7 @@ void Rank::phase(const std::string& name) {
 }
 
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress)
-    : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.seat(rank), *groups_) {
+    : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.rank_info(rank), *groups_) {
   rank_.state_->progress = &progress.slot(rank);
   rank_.state_->stops = options_.stops.get();
   rank_.state_->prints_values = options.verbose >= 2;

@@ -15,12 +15,12 @@ namespace muonwalk::sim {
 
 struct RankGroups;
 
-/// One rank, as a step sees it: its seat, its groups, and a way to say what it holds. Steps run on all ranks at once,
-/// and what they show is printed by the parent in rank order when the step has ended.
-class Rank : public Seat {
+/// One rank, as a step sees it: what it knows of itself, its groups, and a way to say what it holds. Steps run on all
+/// ranks at once, and what they show is printed by the parent in rank order when the step has ended.
+class Rank : public RankInfo {
  public:
   /// `groups` must outlive the rank.
-  Rank(const Seat& seat, RankGroups& groups);
+  Rank(const RankInfo& info, RankGroups& groups);
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;

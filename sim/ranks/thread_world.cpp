@@ -118,7 +118,7 @@ class ThreadWorld : public World {
     sessions_.clear();
   }
 
-  bool reporting() const override { return true; }
+  bool is_parent() const override { return true; }
 
   StepReports run(const std::string& title, const RankBody& body, int step) override {
     StepReports reports(sessions_.size());

@@ -47,9 +47,9 @@ class World {
   virtual ~World() = default;
 
   /// True in the parent and checks; false in a process that is a rank.
-  virtual bool reporting() const = 0;
+  virtual bool is_parent() const = 0;
 
-  /// Runs a step on the ranks of this process. Where reporting() holds, returns every rank's records in rank order.
+  /// Runs a step on the ranks of this process. Where is_parent() holds, returns every rank's records in rank order.
   /// Throws RunError that names the rank, the step and the cause when a rank fails; no rank is left by then. UsageError
   /// when a rank refused its input.
   StepReports step(const std::string& title, const RankBody& body) { return run(title, body, ++steps_); }

@@ -60,18 +60,13 @@ bool parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-void add_formats(CLI::App& command, OutputFormat& format) {
-  auto* json = command.add_flag("--json", format.json, "print JSON");
-  command.add_flag("--csv", format.csv, "print CSV: the figures alone")->excludes(json);
-}
-
-void print_as(const OutputFormat& format, const std::function<std::string()>& json,
-              const std::function<std::string()>& csv, const std::function<std::vector<std::string>()>& text) {
-  if (!format.json && !format.csv) {
+void print_as(bool as_json, const std::function<std::string()>& json,
+              const std::function<std::vector<std::string>()>& text) {
+  if (!as_json) {
     for (const std::string& line : text()) print_line(line);
     return;
   }
-  std::string document = format.json ? json() : csv();
+  std::string document = json();
   document.pop_back();
   print_line(document);
 }

@@ -16,19 +16,10 @@ namespace muonwalk::sim {
 /// help was asked for, and printed. Throws UsageError, one sentence, for what the app does not take.
 bool parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
-/// In which form a program prints what it has to say: text where neither was asked for.
-struct OutputFormat {
-  bool json = false;  ///< --json
-  bool csv = false;   ///< --csv
-};
-
-/// Gives a subcommand the options --json and --csv, of which one excludes the other. Both must outlive the parsing.
-void add_formats(CLI::App& command, OutputFormat& format);
-
-/// Prints in the form that was asked for, and works out no other one. Documents end with a newline of their own, texts
-/// come line by line.
-void print_as(const OutputFormat& format, const std::function<std::string()>& json,
-              const std::function<std::string()>& csv, const std::function<std::vector<std::string>()>& text);
+/// Prints a document where `as_json` says so, else lines of text, and works out only what it prints. The document ends
+/// with a newline of its own.
+void print_as(bool as_json, const std::function<std::string()>& json,
+              const std::function<std::vector<std::string>()>& text);
 
 /// Runs `run` and returns its exit code, when all that it printed has been written; 2 after a UsageError and 3 after
 /// any other, with a sentence on standard error that begins with `name`. A signal ends the program with a sentence, and

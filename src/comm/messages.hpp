@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to communicator.cpp, messages.cpp and collectives.cpp: what they hand to each other.
+// Private to checked_calls.cpp, messages.cpp and collectives.cpp: what they hand to each other.
 
 #include "src/comm/communicator.hpp"
 

@@ -258,6 +258,14 @@ Layout Layout::of_group(int group) const {
   return part;
 }
 
+std::vector<BucketNumber> Layout::all_buckets() const {
+  std::vector<BucketNumber> all;
+  for (const Buffer& buffer : buffers)
+    for (int k = 0; k < static_cast<int>(buffer.buckets.size()); ++k)
+      all.push_back({static_cast<int>(&buffer - buffers.data()), k});
+  return all;
+}
+
 Range Layout::dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const {
   if (dp_rank < 0 || dp_rank >= grid.dp()) {
     throw std::out_of_range("DP rank " + std::to_string(dp_rank) + " is not in 0.." + std::to_string(grid.dp() - 1));
@@ -325,9 +333,7 @@ std::vector<int> Layout::owned_parameters(int buffer_idx, int bucket_idx, int dp
 
 Index Layout::shard_elements(int dp_rank) const {
   Index elements = 0;
-  for (std::size_t b = 0; b < buffers.size(); ++b)
-    for (std::size_t k = 0; k < buffers[b].buckets.size(); ++k)
-      elements += dp_slice(static_cast<int>(b), static_cast<int>(k), dp_rank).size();
+  for (const auto& [b, k] : all_buckets()) elements += dp_slice(b, k, dp_rank).size();
   return elements;
 }
 

@@ -79,6 +79,12 @@ struct Buffer {
   Index padding = 0;  ///< Counts the elements that belong to no parameter.
 };
 
+/// Which bucket of which buffer.
+struct BucketNumber {
+  int buffer = 0;
+  int bucket = 0;
+};
+
 /// The blueprint: who owns which element. The same on every TP rank, because TP slices have equal shapes; a pure
 /// function of the parameters, the grid and the options.
 struct Layout {
@@ -89,6 +95,14 @@ struct Layout {
   /// This layout with the buffer of one parameter group alone, as buffer 0, or with none where it has no such group.
   /// Parameters keep their numbers.
   Layout of_group(int group) const;
+
+  /// The buckets of all buffers, in the order in which a step takes them.
+  std::vector<BucketNumber> all_buckets() const;
+
+  /// The bucket of this number.
+  const Bucket& bucket(BucketNumber number) const {
+    return buffers[static_cast<std::size_t>(number.buffer)].buckets[static_cast<std::size_t>(number.bucket)];
+  }
 
   /// The part of bucket `bucket_idx` that DP rank `dp_rank` owns (its DP shard), as a range of the buffer.
   Range dp_slice(int buffer_idx, int bucket_idx, int dp_rank) const;

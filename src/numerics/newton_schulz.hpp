@@ -4,42 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/bfloat16.hpp"
-#include "src/numerics/products.hpp"
+#include "src/numerics/newton_schulz_settings.hpp"
 
 namespace muonwalk {
-
-/// The coefficients of the quintic iteration φ(σ) = a σ + b σ³ + c σ⁵ (Keller Jordan, "Muon", 2024).
-struct Quintic {
-  float a = 3.4445f;
-  float b = -4.7750f;
-  float c = 2.0315f;
-};
-
-/// What Newton–Schulz divides a matrix by before its first step, so that no singular value is above 1, and when.
-/// Implementations differ here; the defaults are those of Keller Jordan's.
-struct Normalization {
-  double epsilon = 1e-7;    ///< It keeps a zero matrix from being divided by zero.
-  bool floor = false;       ///< Divide by max(cushion · ‖X‖, ε), and not by cushion · ‖X‖ + ε.
-  double cushion = 1;       ///< Some coefficients need a largest singular value below 1, and so a cushion above 1.
-  bool round_first = true;  ///< In bf16: round X, divide, and round again. If not: divide in float32, then round.
-};
-
-/// How newton_schulz iterates.
-struct NewtonSchulzSettings {
-  int steps = 5;  ///< 0 leaves it at the normalization.
-  Precision precision = Precision::fp32;
-  Quintic quintic = {};
-  Products products = Products::eigen;
-  int threads = 1;  ///< OpenMP threads in the products, which never change a bit.
-  /// A polynomial for each step in place of the one above: step k takes number k, or the last one.
-  std::vector<Quintic> schedule = {};
-  Normalization normalization = {};
-  bool product_first = false;  ///< B = b A + c (A A) in place of b A + (c A) A rounds differently.
-  /// A tall X is not transposed: A = Xᵀ X and X ← a X + X B. The sums are the same, term by term, so it makes a
-  /// difference only where rounding leaves B asymmetric: in bf16, unless product_first.
-  bool from_the_right = false;
-};
 
 /// Replaces the singular values of x by values near 1 and keeps its singular vectors: transpose if rows > cols,
 /// X ← X / (‖X‖_F + 1e-7), then `steps` times A = X Xᵀ, B = b A + (c A) A, X ← a X + B X, and transpose back. The

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string>
+
 #include "src/numerics/chain_kernel.hpp"
-#include "src/numerics/newton_schulz.hpp"
+#include "src/numerics/newton_schulz_settings.hpp"
 
 namespace muonwalk {
 

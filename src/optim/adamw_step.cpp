@@ -32,19 +32,15 @@ void adamw_step(const StepContext& context, const AdamWSettings& settings, const
 }
 
 Plan adamw_plan(const Layout& layout, const Place& place) {
-  Plan plan{layout.grid, place, {}};
-  Index all = 0;
-  for (const Buffer& buffer : layout.buffers) all += buffer.size;
-  for (const char* what : {"weights", "gradients", "first moments", "second moments"}) plan.take(all, what);
-  for (const Buffer& buffer : layout.buffers)
-    for (const Bucket& bucket : buffer.buckets) {
-      const Index whole = bucket.range.size();
-      plan.work(phases::all_reduce_gradients, {1, whole});
-      plan.take(whole, "sum");
-      plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, whole, whole);
-      plan.work(phases::adamw, {1, whole}, kAdamWFlops * static_cast<double>(whole));
-      plan.give_back(whole, "sum");
-    }
+  Plan plan = plan_of_held(layout, place, {"weights", "gradients", "first moments", "second moments"}, {});
+  for (const BucketNumber bucket : layout.all_buckets()) {
+    const Index whole = layout.bucket(bucket).range.size();
+    plan.work(phases::all_reduce_gradients, {1, whole});
+    plan.take(whole, "sum");
+    plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, whole, whole);
+    plan.work(phases::adamw, {1, whole}, kAdamWFlops * static_cast<double>(whole));
+    plan.give_back(whole, "sum");
+  }
   return plan;
 }
 

@@ -17,21 +17,15 @@ Index place_in_bucket(const Buffer& buffer, const DistMeta& meta) {
 }  // namespace
 
 Buckets zero_buckets(const Layout& layout) {
-  Buckets buckets;
-  for (const Buffer& buffer : layout.buffers) {
-    buckets.emplace_back();
-    for (const Bucket& bucket : buffer.buckets) buckets.back().emplace_back(bucket.range.size());
-  }
+  Buckets buckets(layout.buffers.size());
+  for (const BucketNumber number : layout.all_buckets())
+    buckets[number.buffer].emplace_back(layout.bucket(number).range.size());
   return buckets;
 }
 
 Buckets zero_shards(const Layout& layout, int dp_rank) {
-  Buckets shards;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-    shards.emplace_back();
-    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k)
-      shards.back().emplace_back(layout.dp_slice(static_cast<int>(b), static_cast<int>(k), dp_rank).size());
-  }
+  Buckets shards(layout.buffers.size());
+  for (const auto& [b, k] : layout.all_buckets()) shards[b].emplace_back(layout.dp_slice(b, k, dp_rank).size());
   return shards;
 }
 

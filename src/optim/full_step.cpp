@@ -7,91 +7,105 @@
 namespace muonwalk {
 
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
-               const TpWay& tp_way) {
+               const Orthogonalizer& orthogonalizer) {
   const auto& [layout, place, dp, tp, observer, monitor] = context;
   require_fitting("full_step", context,
                   {{"weights", state.weights},
                    {"momentum", state.momentum, /*whole=*/false},
                    {"gradients", gradients, /*whole=*/!settings.summed_gradients}});
 
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-    const Buffer& buffer = layout.buffers[b];
-    for (std::size_t k = 0; k < buffer.buckets.size(); ++k) {
-      const Bucket& bucket = buffer.buckets[k];
-      const std::vector<Index> counts = layout.dp_counts(int(b), int(k));  // what each DP rank owns of the bucket
-      const Range own = layout.dp_slice(int(b), int(k), place.dp);         // my DP shard, counted in the buffer
-      Flat& weights = state.weights[b][k];
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const Bucket& bucket = layout.bucket({b, k});
+    const std::vector<Index> counts = layout.dp_counts(b, k);  // what each DP rank owns of the bucket
+    Range held = layout.dp_slice(b, k, place.dp);              // my DP shard, counted in the buffer
+    Flat update = own_update(context, settings, gradients, state, {b, k});
 
-      // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless that is what
-      // I was handed.
-      Flat update;
-      if (settings.summed_gradients) {
-        context.begin(phases::momentum);
-        update = gradients[b][k];
-      } else {
-        context.begin(phases::reduce_gradients);
-        update = reduce_gradients(dp, gradients[b][k], counts);
-        context.begin(phases::momentum);
-      }
-      momentum(update.data(), state.momentum[b][k].data(), own.size(), settings, update.data());
-
-      // One message gathers all the matrices of the bucket at once, and `update` is the whole bucket from here on. Who
-      // owns whole matrices has them already; that no gather has rounded them to bf16 makes no difference, because
-      // Newton–Schulz begins with that.
-      Range held = own;
-      const bool gathers = gathers_buckets(layout, settings);
-      if (gathers) {
-        context.begin(phases::dp_gather);
-        update = dp_gather(dp, update, counts, settings.gathered());
-        held = bucket.range;
-      }
-
-      for (int index : bucket.parameters) {
-        // I orthogonalize the matrices of which I own an element, and no others. The layout is the same on all ranks of
-        // my TP group, so they own what I own and come to the same TP gathers in the same order.
-        const DistMeta& meta = buffer.parameters[index];
-        const Range owned = layout.owned_range(meta, place.dp);
-        if (owned.empty()) continue;
-
-        Matrix slice;  // my TP slice
-        const bool cut = !gathers && owned != meta.global_range;
-        if (cut) {
-          context.begin(phases::dp_gather, &meta);
-          slice = gather_from_owners(dp, update, layout, meta, settings.gathered());
-        }
-        // TP gather → Newton–Schulz → TP shard: see below. Afterwards it is my TP slice of the orthogonal matrix.
-        context.begin(tp_way.begins(meta, settings).phase, &meta);
-        if (!cut) slice = view_parameter(update, held.begin, meta);
-        slice = tp_way.orthogonal_slice(context, settings, meta, std::move(slice));
-
-        context.begin(phases::dp_shard, &meta);
-        const Flat orthogonal = dp_shard(slice, layout, meta, place.dp);  // what I own of it
-
-        context.begin(phases::apply, &meta);
-        for (const auto& [range, shape] : tp_way.scaled(meta, place.tp, owned, settings)) {
-          float* mine = weights.data() + (range.begin - bucket.range.begin);
-          const float* of_mine = orthogonal.data() + (range.begin - owned.begin);
-          apply(mine, of_mine, range.size(), shape, settings);
-          if (monitor != nullptr)
-            monitor->add(meta, place, mine, range.size(), update_squares(of_mine, range.size(), shape, settings));
-        }
-      }
-
-      // Every rank has new weights for its own DP shard; the next forward pass needs all of them.
-      context.begin(phases::gather_weights);
-      all_gather_weights(dp, weights, counts);
+    // One message gathers all the matrices of the bucket at once, and `update` is the whole bucket from here on. Who
+    // owns whole matrices has them already; that no gather has rounded them to bf16 makes no difference, because
+    // Newton–Schulz begins with that.
+    if (gathers_buckets(layout, settings)) {
+      context.begin(phases::dp_gather);
+      update = dp_gather(dp, update, counts, settings.gathered());
+      held = bucket.range;
     }
+
+    for (const int index : bucket.parameters)
+      matrix_step(context, settings, layout.buffers[b].parameters[index], update, held.begin, state, orthogonalizer);
+
+    // Every rank has new weights for its own DP shard; the next forward pass needs all of them.
+    context.begin(phases::gather_weights);
+    all_gather_weights(dp, state.weights[b][k], counts);
   }
 }
 
-Work DuplicatedWay::begins(const DistMeta& meta, const MuonSettings&) const {
+Flat own_update(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
+                MuonState& state, BucketNumber bucket) {
+  const auto& [b, k] = bucket;
+
+  // Every DP rank saw other data. I get the sum of all their gradients, for my DP shard alone; unless that is what I
+  // was handed.
+  Flat update;
+  if (settings.summed_gradients) {
+    context.begin(phases::momentum);
+    update = gradients[b][k];
+  } else {
+    context.begin(phases::reduce_gradients);
+    update = reduce_gradients(context.dp, gradients[b][k], context.layout.dp_counts(b, k));
+    context.begin(phases::momentum);
+  }
+  momentum(update.data(), state.momentum[b][k].data(), static_cast<Index>(update.size()), settings, update.data());
+  return update;
+}
+
+void matrix_step(const StepContext& context, const MuonSettings& settings, const DistMeta& meta, const Flat& update,
+                 Index begin, MuonState& state, const Orthogonalizer& orthogonalizer) {
+  // I orthogonalize the matrices of which I own an element, and no others. The layout is the same on all ranks of my TP
+  // group, so they own what I own and come to the same TP gathers in the same order.
+  const Layout& layout = context.layout;
+  const Range owned = layout.owned_range(meta, context.place.dp);
+  if (owned.empty()) return;
+
+  Matrix slice;  // my TP slice
+  const bool cut = !gathers_buckets(layout, settings) && owned != meta.global_range;
+  if (cut) {
+    context.begin(phases::dp_gather, &meta);
+    slice = gather_from_owners(context.dp, update, layout, meta, settings.gathered());
+  }
+  // TP gather → Newton–Schulz → TP shard: see below. Afterwards it is my TP slice of the orthogonal matrix.
+  context.begin(orthogonalizer.begins(meta, settings).phase, &meta);
+  if (!cut) slice = view_parameter(update, begin, meta);
+  slice = orthogonalizer.orthogonal_slice(context, settings, meta, std::move(slice));
+
+  context.begin(phases::dp_shard, &meta);
+  const Flat orthogonal = dp_shard(slice, layout, meta, context.place.dp);  // what I own of it
+
+  apply_owned(context, settings, meta, orthogonal.data(), state, orthogonalizer);
+}
+
+void apply_owned(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                 const float* orthogonal, MuonState& state, const Orthogonalizer& orthogonalizer) {
+  context.begin(phases::apply, &meta);
+  const Range owned = context.layout.owned_range(meta, context.place.dp);
+  const Index bucket_begin = context.layout.bucket({meta.buffer_idx, meta.bucket_idx}).range.begin;
+  Flat& weights = state.weights[meta.buffer_idx][meta.bucket_idx];
+  for (const auto& [range, shape] : orthogonalizer.scaled(meta, context.place.tp, owned, settings)) {
+    float* mine = weights.data() + (range.begin - bucket_begin);
+    const float* of_mine = orthogonal + (range.begin - owned.begin);
+    apply(mine, of_mine, range.size(), shape, settings);
+    if (context.monitor != nullptr)
+      context.monitor->add(meta, context.place, mine, range.size(),
+                           update_squares(of_mine, range.size(), shape, settings));
+  }
+}
+
+Work DuplicatedOrthogonalizer::begins(const DistMeta& meta, const MuonSettings&) const {
   return {phases::tp_gather, meta.parameter, meta.shape, 0};
 }
 
 // The middle of the journey, as all ranks of a TP group go it together: TP gather → Newton–Schulz → TP shard. `matrix`
 // is my TP slice of the update.
-Matrix DuplicatedWay::orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
-                                       Matrix matrix) const {
+Matrix DuplicatedOrthogonalizer::orthogonal_slice(const StepContext& context, const MuonSettings& settings,
+                                                  const DistMeta& meta, Matrix matrix) const {
   Communicator& tp = context.tp;
   matrix = tp_gather(tp, matrix, meta.tp_split_dim, settings.gathered());  // the whole matrix
 
@@ -112,8 +126,8 @@ Matrix DuplicatedWay::orthogonal_slice(const StepContext& context, const MuonSet
   return matrix;
 }
 
-const TpWay& duplicated_way() {
-  static const DuplicatedWay way;
+const Orthogonalizer& duplicated_orthogonalizer() {
+  static const DuplicatedOrthogonalizer way;
   return way;
 }
 
@@ -127,7 +141,7 @@ void Muon::start(const Layout& layout, const Place& place, Buckets weights) {
 }
 
 void Muon::step(const StepContext& context, const BucketsView& gradients) {
-  full_step(context, settings_, gradients, state_, tp_way());
+  full_step(context, settings_, gradients, state_, orthogonalizer());
   ++steps_;
 }
 
@@ -137,7 +151,7 @@ std::unique_ptr<SerialOptimizer> Muon::reference(std::vector<NamedMatrix> parame
 
 MuonSettings Muon::settings_of_reference() const {
   MuonSettings settings = settings_;
-  settings.threads = 1;
+  settings.newton_schulz.threads = 1;
   settings.lr = unscaled_lr_;
   return settings;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "src/optim/optimizer.hpp"
+#include "src/optim/orthogonalizer.hpp"
 #include "src/optim/steps.hpp"
-#include "src/optim/tp_way.hpp"
 
 namespace muonwalk {
 
@@ -41,17 +41,36 @@ inline bool gathers_buckets(const Layout& layout, const MuonSettings& settings) 
 /// its shards of the sum where settings.summed_gradients says that they are that; momentum on the DP shard, DP gather
 /// of the bucket where gathers_buckets says so; then, for each parameter of which this rank owns an element: DP gather
 /// of it alone where it is cut and nothing was gathered, TP gather, Newton–Schulz, TP shard, DP shard, apply; then the
-/// all-gather of the new weights. From TP gather to TP shard it goes another way where `tp_way` is another one.
+/// all-gather of the new weights. From TP gather to TP shard it does what `orthogonalizer` does.
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
-               const TpWay& tp_way = duplicated_way());
+               const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+
+// The parts of it, for steps in another order.
+
+/// The reduce-scatter and the momentum of one bucket: this rank's DP shard of the update.
+Flat own_update(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients,
+                MuonState& state, BucketNumber bucket);
+
+/// The work on one matrix, if this rank owns an element of it: from its TP slice in `update`, whose first element is
+/// number `begin` of the buffer, to its new weights.
+void matrix_step(const StepContext& context, const MuonSettings& settings, const DistMeta& meta, const Flat& update,
+                 Index begin, MuonState& state, const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
+
+/// New weights for what this rank owns of a matrix, from the same elements of the orthogonal matrix. The monitor is
+/// told of them.
+void apply_owned(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
+                 const float* orthogonal, MuonState& state, const Orthogonalizer& orthogonalizer);
+
+/// Lists what own_update does, in the plan of its rank.
+void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& settings, BucketNumber bucket);
 
 /// What full_step does on the rank at `place`, as a list, from the layout alone. It begins with what the rank holds
 /// when the step begins: weights, gradients and momentum.
 Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings,
-               const TpWay& tp_way = duplicated_way());
+               const Orthogonalizer& orthogonalizer = duplicated_orthogonalizer());
 
-/// Muon as an optimizer: full_step with the same settings in every step. One whose TP groups go another way is derived
-/// from it, and says which.
+/// Muon as an optimizer: full_step with the same settings in every step. One whose TP groups orthogonalize differently
+/// is derived from it, and says how.
 class Muon : public Optimizer {
  public:
   /// Takes nothing yet.
@@ -61,7 +80,7 @@ class Muon : public Optimizer {
   void start(const Layout& layout, const Place& place, Buckets weights) override;
   void step(const StepContext& context, const BucketsView& gradients) override;
   Plan plan(const Layout& layout, const Place& place) const override {
-    return muon_plan(layout, place, settings_, tp_way());
+    return muon_plan(layout, place, settings_, orthogonalizer());
   }
   BucketsView weights() const override { return state_.weights; }
   bool takes_summed_gradients() const override { return settings_.summed_gradients; }
@@ -69,8 +88,8 @@ class Muon : public Optimizer {
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
-  /// The way of the next step.
-  virtual const TpWay& tp_way() const { return duplicated_way(); }
+  /// How the next step orthogonalizes.
+  virtual const Orthogonalizer& orthogonalizer() const { return duplicated_orthogonalizer(); }
   /// The settings of a reference: the learning rate as it was given, and one thread, because the process that compares
   /// forks, and one that forks must have no threads.
   MuonSettings settings_of_reference() const;

@@ -32,12 +32,11 @@ Buckets widened(const RoundedBuckets& buckets) {
 
 Buckets shards_of(const Layout& layout, const BucketsView& whole, int dp_rank) {
   Buckets shards = zero_shards(layout, dp_rank);
-  for (std::size_t b = 0; b < shards.size(); ++b)
-    for (std::size_t k = 0; k < shards[b].size(); ++k) {
-      const Range own = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), dp_rank);
-      const Index begin = layout.buffers[b].buckets[k].range.begin;
-      std::copy_n(whole[b][k].begin() + (own.begin - begin), own.size(), shards[b][k].begin());
-    }
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const Range own = layout.dp_slice(b, k, dp_rank);
+    std::copy_n(whole[b][k].begin() + (own.begin - layout.bucket({b, k}).range.begin), own.size(),
+                shards[b][k].begin());
+  }
   return shards;
 }
 

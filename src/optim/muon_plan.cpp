@@ -35,9 +35,10 @@ void gather_slice(Plan& plan, const Layout& layout, const DistMeta& meta, Precis
 }
 
 void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index copied, const MuonSettings& settings) {
-  plan.work(phases::orthogonalize, shape, newton_schulz_flops(shape.rows, shape.cols, settings.ns_steps), &meta);
+  plan.work(phases::orthogonalize, shape, newton_schulz_flops(shape.rows, shape.cols, settings.newton_schulz.steps),
+            &meta);
   if (copied > 0) plan.take(copied, "rows");
-  const Index working = newton_schulz_elements(shape, settings.precision);
+  const Index working = newton_schulz_elements(shape, settings.newton_schulz.precision);
   plan.take(working, "X, A, B");
   plan.give_back(working, "X, A, B");
   if (copied > 0) plan.give_back(copied, "rows");
@@ -45,15 +46,15 @@ void plan_newton_schulz(Plan& plan, const DistMeta& meta, Shape shape, Index cop
 
 // The journey of one matrix, from the gathered bucket, or the shard, to the weights.
 void plan_matrix(Plan& plan, const Layout& layout, const DistMeta& meta, const MuonSettings& settings,
-                 const TpWay& tp_way) {
+                 const Orthogonalizer& orthogonalizer) {
   const Index slice = meta.shape.size();
   const Index owned = layout.owned_range(meta, plan.place.dp).size();
 
   const bool cut = !gathers_buckets(layout, settings) && owned != slice;
   if (cut) gather_slice(plan, layout, meta, settings.gathered());
-  plan.operations.push_back(tp_way.begins(meta, settings));
+  plan.operations.push_back(orthogonalizer.begins(meta, settings));
   if (!cut) plan.take(slice, "slice");
-  tp_way.plan(plan, meta, settings);
+  orthogonalizer.plan(plan, meta, settings);
 
   plan.work(phases::dp_shard, {1, owned}, 0, &meta);
   plan.take(owned, "owned");
@@ -71,7 +72,7 @@ Index newton_schulz_elements(Shape full, Precision precision) {
 }
 
 // TP gather → Newton–Schulz → TP shard.
-void DuplicatedWay::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
+void DuplicatedOrthogonalizer::plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const {
   const Index slice = meta.shape.size(), full = meta.full_shape.size();
   if (cut_by_tp(meta)) {
     // Slices of rows lie as the whole matrix does. Slices of columns are laid side by side, which takes a copy.
@@ -100,50 +101,43 @@ void DuplicatedWay::plan(Plan& plan, const DistMeta& meta, const MuonSettings& s
   plan.give_back(full, "matrix");
 }
 
+void plan_own_update(Plan& plan, const Layout& layout, const MuonSettings& settings, BucketNumber bucket) {
+  const Index whole = layout.bucket(bucket).range.size();
+  const Index own = layout.dp_slice(bucket.buffer, bucket.bucket, plan.place.dp).size();
+  const Work momentum{phases::momentum, -1, {1, own}, momentum_flops(settings) * static_cast<double>(own)};
+  if (settings.summed_gradients) {
+    plan.operations.push_back(momentum);
+    plan.take(own, "update");
+  } else {
+    plan.work(phases::reduce_gradients, {1, whole});
+    plan.take(own, "update");
+    plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
+    plan.operations.push_back(momentum);
+  }
+}
+
 // In the order of full_step, phase by phase.
-Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings, const TpWay& tp_way) {
-  Plan plan{layout.grid, place, {}};
-  Index all = 0;
-  for (const Buffer& buffer : layout.buffers) all += buffer.size;
-  const Index shards = layout.shard_elements(place.dp);
-  plan.take(all, "weights");
-  plan.take(settings.summed_gradients ? shards : all, "gradients");
-  plan.take(shards, "momentum");
-
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-    const Buffer& buffer = layout.buffers[b];
-    for (std::size_t k = 0; k < buffer.buckets.size(); ++k) {
-      const Index whole = buffer.buckets[k].range.size();
-      const Index own = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), place.dp).size();
-
-      const Work momentum{phases::momentum, -1, {1, own}, momentum_flops(settings) * static_cast<double>(own)};
-      if (settings.summed_gradients) {
-        plan.operations.push_back(momentum);
-        plan.take(own, "update");
-      } else {
-        plan.work(phases::reduce_gradients, {1, whole});
-        plan.take(own, "update");
-        plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
-        plan.operations.push_back(momentum);
-      }
-
-      const bool gathers = gathers_buckets(layout, settings);
-      if (gathers) {
-        plan.work(phases::dp_gather, {1, whole});
-        gather(plan, "dp", "bucket", own, whole, settings.gathered());
-        plan.give_back(own, "update");
-      }
-
-      for (const int index : layout.owned_parameters(static_cast<int>(b), static_cast<int>(k), place.dp))
-        plan_matrix(plan, layout, buffer.parameters[index], settings, tp_way);
-
-      plan.work(phases::gather_weights, {1, whole});
-      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
-      if (gathers)
-        plan.give_back(whole, "bucket");
-      else
-        plan.give_back(own, "update");
+Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& settings,
+               const Orthogonalizer& orthogonalizer) {
+  Plan plan = settings.summed_gradients ? plan_of_held(layout, place, {"weights"}, {"gradients", "momentum"})
+                                        : plan_of_held(layout, place, {"weights", "gradients"}, {"momentum"});
+  const bool gathers = gathers_buckets(layout, settings);
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const Index whole = layout.bucket({b, k}).range.size();
+    const Index own = layout.dp_slice(b, k, place.dp).size();
+    plan_own_update(plan, layout, settings, {b, k});
+    if (gathers) {
+      plan.work(phases::dp_gather, {1, whole});
+      gather(plan, "dp", "bucket", own, whole, settings.gathered());
+      plan.give_back(own, "update");
     }
+
+    for (const int index : layout.owned_parameters(b, k, place.dp))
+      plan_matrix(plan, layout, layout.buffers[b].parameters[index], settings, orthogonalizer);
+
+    plan.work(phases::gather_weights, {1, whole});
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
+    gathers ? plan.give_back(whole, "bucket") : plan.give_back(own, "update");
   }
   return plan;
 }

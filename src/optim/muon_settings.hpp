@@ -39,64 +39,50 @@ enum class Scaling {
   thrice  ///< w − lr · (rms · (root · O)), where rms is 1 unless the scale is matched_rms
 };
 
-/// The knobs of Muon. The defaults are those of the proof of concept's own test. Those below `threads` are where
-/// implementations differ; recipes.hpp has the choices of each.
+/// The elementwise arithmetic of a step: where implementations order and round the same formula differently.
+/// recipes.hpp has the choices of each.
+struct ElementArithmetic {
+  bool lerp = false;                 ///< A mean of gradients in place of a sum: m ← m + (1 − μ)(g − m).
+  bool decay_subtracts = false;      ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay).
+  Scale scale = Scale::matched_rms;  ///< What the update is multiplied by.
+  Scaling scaling = Scaling::once;   ///< How it is multiplied.
+  bool round_scaled = false;         ///< In bf16, the first product of O with a factor is rounded again.
+};
+
+/// The knobs of Muon, grouped by the part of the step that reads them. The defaults are those of the proof of concept's
+/// own test.
 struct MuonSettings {
-  float lr = 0.1f;                        ///< learning rate
-  float momentum = 0.9f;                  ///< μ: m ← μ m + g
-  float weight_decay = 0.1f;              ///< decoupled: weights are multiplied by 1 − lr · weight_decay
-  float rms = 0.2f;                       ///< root mean square of the update, here that of AdamW: see update_scale
-  bool nesterov = true;                   ///< orthogonalize g + μ m, else m
-  int ns_steps = 5;                       ///< Newton–Schulz steps
-  Precision precision = Precision::fp32;  ///< of Newton–Schulz and of what is gathered for it
-  Products products = Products::eigen;    ///< what computes the products of Newton–Schulz
-  Gather gather = Gather::buckets;        ///< what the DP gather brings together
-  int threads = 1;                        ///< OpenMP threads in the products; never changes a bit
-  bool gather_unrounded = false;          ///< gathers in float32 even where bf16 would do
+  float lr = 0.1f;            ///< The learning rate.
+  float momentum = 0.9f;      ///< μ: m ← μ m + g.
+  float weight_decay = 0.1f;  ///< Decoupled: weights are multiplied by 1 − lr · weight_decay.
+  float rms = 0.2f;           ///< The update's root mean square, here that of AdamW: see update_scale.
+  bool nesterov = true;       ///< Orthogonalize g + μ m, else m.
+
+  ElementArithmetic arithmetic = {};        ///< What momentum and apply read, besides the numbers above.
+  NewtonSchulzSettings newton_schulz = {};  ///< Its precision is also that in which updates are gathered.
+  FusedMatrices fused = {};                 ///< Matrices that are orthogonalized in pieces.
+
+  Gather gather = Gather::buckets;  ///< What the DP gather brings together.
+  bool gather_unrounded = false;    ///< Gathers in float32 even where bf16 would do.
   /// What a step is handed: false, this rank's own gradients, whole buckets, which it sums over DP ranks; true, its DP
   /// shards of the sum, so that it reduces nothing. What clips gradients by their global norm has to sum them before
   /// any step begins.
   bool summed_gradients = false;
 
-  bool lerp = false;                   ///< a mean of gradients in place of a sum: m ← m + (1 − μ)(g − m)
-  bool decay_subtracts = false;        ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay)
-  Scale scale = Scale::matched_rms;    ///< of the update
-  Scaling scaling = Scaling::once;     ///< how it is multiplied
-  bool round_scaled = false;           ///< in bf16: the first product of O with a factor is rounded again
-  std::vector<Quintic> schedule = {};  ///< of Newton–Schulz, a polynomial for each step; empty: the usual one
-  Normalization normalization = {};    ///< of Newton–Schulz
-  bool product_first = false;          ///< of Newton–Schulz: B = b A + c (A A)
-  bool from_the_right = false;         ///< of Newton–Schulz: tall matrices are not transposed
-  FusedMatrices fused = {};            ///< what is orthogonalized in pieces
-
   /// The type in which updates are gathered: bf16 where Newton–Schulz rounds its input anyway, before its norm.
   Precision gathered() const {
-    const bool rounds = precision == Precision::bf16 && normalization.round_first && !gather_unrounded;
-    return rounds ? Precision::bf16 : Precision::fp32;
+    const bool rounds = newton_schulz.normalization.round_first && !gather_unrounded;
+    return rounds ? newton_schulz.precision : Precision::fp32;
   }
 };
 
 /// The defaults in a precision, with this many threads and these products.
 inline MuonSettings muon_settings(Precision precision, int threads, Products products) {
   MuonSettings settings;
-  settings.products = products;
-  settings.precision = precision;
-  settings.threads = threads;
+  settings.newton_schulz.products = products;
+  settings.newton_schulz.precision = precision;
+  settings.newton_schulz.threads = threads;
   return settings;
-}
-
-/// Those of them that are of Newton–Schulz.
-inline NewtonSchulzSettings of_newton_schulz(const MuonSettings& settings) {
-  NewtonSchulzSettings chosen;
-  chosen.steps = settings.ns_steps;
-  chosen.precision = settings.precision;
-  chosen.products = settings.products;
-  chosen.threads = settings.threads;
-  chosen.schedule = settings.schedule;
-  chosen.normalization = settings.normalization;
-  chosen.product_first = settings.product_first;
-  chosen.from_the_right = settings.from_the_right;
-  return chosen;
 }
 
 /// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of
@@ -119,17 +105,17 @@ inline float shape_scale(Shape full, Scale scale) {
 /// 2025, section 2.2). The distributed step and the serial reference share this line and the next and no other, so that
 /// both round them alike.
 inline float update_scale(Shape full, const MuonSettings& settings) {
-  const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;
-  return settings.lr * rms * shape_scale(full, settings.scale);
+  const float rms = settings.arithmetic.scale == Scale::matched_rms ? settings.rms : 1.0f;
+  return settings.lr * rms * shape_scale(full, settings.arithmetic.scale);
 }
 
 /// The same as the factors by which each element of O is multiplied, one after the other; a 1 at the end changes
 /// nothing.
 inline std::array<float, 3> update_factors(Shape full, const MuonSettings& settings) {
-  const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;
-  const float root = shape_scale(full, settings.scale);
-  if (settings.scaling == Scaling::twice) return {rms * root, settings.lr, 1};
-  if (settings.scaling == Scaling::thrice) return {root, rms, settings.lr};
+  const float rms = settings.arithmetic.scale == Scale::matched_rms ? settings.rms : 1.0f;
+  const float root = shape_scale(full, settings.arithmetic.scale);
+  if (settings.arithmetic.scaling == Scaling::twice) return {rms * root, settings.lr, 1};
+  if (settings.arithmetic.scaling == Scaling::thrice) return {root, rms, settings.lr};
   return {update_scale(full, settings), 1, 1};
 }
 

@@ -19,7 +19,7 @@ void check_group(const char* step, const char* name, const Communicator& group, 
                   step, group.rank(), name, group.size(), name, coordinate, grid_size, name));
 }
 
-void check_buckets(const char* step, const Layout& layout, const Place& place, const HandedBuckets& handed,
+void check_buckets(const char* step, const Layout& layout, const Place& place, const StepInput& handed,
                    const char* remedy) {
   const std::vector<Buffer>& buffers = layout.buffers;
   if (handed.buckets.size() != buffers.size())
@@ -122,6 +122,16 @@ Index Optimizer::kept_elements() const {
   return elements;
 }
 
+Plan plan_of_held(const Layout& layout, const Place& place, std::initializer_list<const char*> whole,
+                  std::initializer_list<const char*> shards) {
+  Plan plan{layout.grid, place, {}};
+  Index all = 0;
+  for (const Buffer& buffer : layout.buffers) all += buffer.size;
+  for (const char* what : whole) plan.take(all, what);
+  for (const char* what : shards) plan.take(layout.shard_elements(place.dp), what);
+  return plan;
+}
+
 void require_own_gradients(const char* step, bool summed) {
   if (!summed) return;
   throw std::invalid_argument(
@@ -130,10 +140,10 @@ void require_own_gradients(const char* step, bool summed) {
                   step));
 }
 
-void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed) {
+void require_fitting(const char* step, const StepContext& context, std::initializer_list<StepInput> handed) {
   check_group(step, "dp", context.dp, context.layout.grid.dp(), context.place.dp);
   check_group(step, "tp", context.tp, context.layout.grid.tp(), context.place.tp);
-  for (const HandedBuckets& each : handed)
+  for (const StepInput& each : handed)
     check_buckets(
         step, context.layout, context.place, each,
         each.whole ? "pack them with pack_buckets or initial_state." : "hand it what this rank owns of each bucket.");

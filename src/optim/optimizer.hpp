@@ -34,7 +34,7 @@ struct StepContext {
 };
 
 /// Something that a step is handed, for require_fitting: whole buckets, or this rank's shards of them.
-struct HandedBuckets {
+struct StepInput {
   const char* what;     ///< "gradients"
   BucketsView buckets;  ///< themselves
   bool whole = true;    ///< false: what this rank owns of each bucket
@@ -43,7 +43,7 @@ struct HandedBuckets {
 /// Refuses what a step could not make sense of, before anything is sent: groups whose size is not the grid's, a
 /// place that is not the rank's in its groups, buckets of other sizes than the layout's. Throws std::invalid_argument
 /// with one sentence that begins with the name of the step and says what does not fit and what would.
-void require_fitting(const char* step, const StepContext& context, std::initializer_list<HandedBuckets> handed);
+void require_fitting(const char* step, const StepContext& context, std::initializer_list<StepInput> handed);
 
 /// Refuses settings by which a step is handed gradients that are `summed` already, for one that sums them itself.
 /// Throws std::invalid_argument with one sentence that begins with the name of the step.
@@ -73,6 +73,10 @@ struct SavedState {
   std::vector<SavedBuckets> kept;  ///< what it keeps besides them
   int steps = 0;                   ///< that were taken
 };
+
+/// The beginning of a step's plan: what the step is handed and what the rank keeps, whole buckets first, then shards.
+Plan plan_of_held(const Layout& layout, const Place& place, std::initializer_list<const char*> whole,
+                  std::initializer_list<const char*> shards);
 
 /// An optimizer on one rank: what it keeps, its step, and the plan of it. Muon (full_step.hpp) and AdamW
 /// (adamw_step.hpp) are two; another one, or another way to share out the work of one, is a class of its own in a file

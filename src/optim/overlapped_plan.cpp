@@ -5,7 +5,6 @@ namespace {
 
 // The operations of muon_plan that are about one bucket. Those of its gather are left out.
 struct BucketParts {
-  int buffer = 0, bucket = 0;
   std::vector<Operation> before;  // the reduce-scatter and the momentum
   std::vector<Operation> work;    // on its matrices
   std::vector<Operation> behind;  // the all-gather of weights
@@ -58,25 +57,18 @@ void append_operations(Plan& plan, const std::vector<Operation>& operations) {
 Plan overlapped_plan(const Layout& layout, const Place& place, const MuonSettings& settings, Schedule schedule) {
   require_own_gradients("overlapped_plan", settings.summed_gradients);
   Plan plan{layout.grid, place, {}};
-  std::vector<BucketParts> parts = parts_of(muon_plan(layout, place, settings), plan.operations);
-  std::size_t number = 0;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k, ++number) {
-      parts[number].buffer = static_cast<int>(b);
-      parts[number].bucket = static_cast<int>(k);
-      append_operations(plan, parts[number].before);
-    }
+  const std::vector<BucketParts> parts = parts_of(muon_plan(layout, place, settings), plan.operations);
+  const std::vector<BucketNumber> buckets = layout.all_buckets();
+  for (const BucketParts& part : parts) append_operations(plan, part.before);
 
   const bool gathers = gathers_buckets(layout, settings);
   const bool bf16 = settings.gathered() == Precision::bf16;
   const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
   for (const BucketMove& move : moves_of(schedule, static_cast<int>(parts.size()))) {
     const BucketParts& part = parts[static_cast<std::size_t>(move.bucket)];
-    const std::vector<Index> counts = layout.dp_counts(part.buffer, part.bucket);
-    const Index own = counts[static_cast<std::size_t>(place.dp)];
-    const Index whole = layout.buffers[static_cast<std::size_t>(part.buffer)]
-                            .buckets[static_cast<std::size_t>(part.bucket)]
-                            .range.size();
+    const BucketNumber bucket = buckets[static_cast<std::size_t>(move.bucket)];
+    const std::vector<Index> counts = layout.dp_counts(bucket.buffer, bucket.bucket);
+    const Index own = counts[static_cast<std::size_t>(place.dp)], whole = layout.bucket(bucket).range.size();
     if (move.kind == BucketMove::Kind::post && gathers) {
       plan.work(phases::dp_gather, {1, whole});
       plan.take(whole, bf16 ? "2-byte elements" : "bucket", type);

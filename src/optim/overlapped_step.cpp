@@ -8,47 +8,6 @@
 #include "src/numerics/bf16_rounding.hpp"
 
 namespace muonwalk {
-namespace {
-
-// Which bucket of which buffer.
-struct NumberedBucket {
-  int buffer = 0;
-  int bucket = 0;
-};
-
-std::vector<NumberedBucket> numbered_buckets(const Layout& layout) {
-  std::vector<NumberedBucket> all;
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k) all.push_back({int(b), int(k)});
-  return all;
-}
-
-// From one matrix of which this rank owns an element to its new weights; `update` holds the matrix's TP slice, and
-// begins at the element `begin` of the buffer. `weights` are the bucket's.
-void step_matrix(const StepContext& context, const MuonSettings& settings, const DistMeta& meta, const Flat& update,
-                 Index begin, Flat& weights) {
-  const auto& [layout, place, dp, tp, observer, monitor] = context;
-  const Range owned = layout.owned_range(meta, place.dp);
-  if (owned.empty()) return;
-  context.begin(phases::tp_gather, &meta);
-  Matrix matrix = view_parameter(update, begin, meta);
-  matrix = duplicated_way().orthogonal_slice(context, settings, meta, std::move(matrix));
-
-  context.begin(phases::dp_shard, &meta);
-  const Flat orthogonal = dp_shard(matrix, layout, meta, place.dp);
-
-  context.begin(phases::apply, &meta);
-  const Index first = layout.buffers[meta.buffer_idx].buckets[meta.bucket_idx].range.begin;
-  for (const auto& [range, shape] : by_pieces(meta, place.tp, owned, settings.fused)) {
-    float* mine = weights.data() + (range.begin - first);
-    const float* of_mine = orthogonal.data() + (range.begin - owned.begin);
-    apply(mine, of_mine, range.size(), shape, settings);
-    if (monitor != nullptr)
-      monitor->add(meta, place, mine, range.size(), update_squares(of_mine, range.size(), shape, settings));
-  }
-}
-
-}  // namespace
 
 const char* schedule_name(Schedule schedule) {
   switch (schedule) {
@@ -159,30 +118,24 @@ std::vector<Flat> updates_of_all(const StepContext& context, const MuonSettings&
                                  MuonState& state) {
   require_own_gradients("updates_of_all", settings.summed_gradients);
   std::vector<Flat> updates;
-  for (const auto& [b, k] : numbered_buckets(context.layout)) {
-    context.begin(phases::reduce_gradients);
-    Flat update = reduce_gradients(context.dp, gradients[b][k], context.layout.dp_counts(b, k));
-    context.begin(phases::momentum);
-    momentum(update.data(), state.momentum[b][k].data(), static_cast<Index>(update.size()), settings, update.data());
-    updates.push_back(std::move(update));
-  }
+  for (const BucketNumber bucket : context.layout.all_buckets())
+    updates.push_back(own_update(context, settings, gradients, state, bucket));
   return updates;
 }
 
 void work_on_bucket(const StepContext& context, const MuonSettings& settings, int bucket, const Flat& elements,
                     MuonState& state) {
   const Layout& layout = context.layout;
-  const auto [b, k] = numbered_buckets(layout)[static_cast<std::size_t>(bucket)];
-  const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
-  const Range whole = buffer.buckets[static_cast<std::size_t>(k)].range;
-  const Range own = layout.dp_slice(b, k, context.place.dp);
+  const auto [b, k] = layout.all_buckets()[static_cast<std::size_t>(bucket)];
+  const Range whole = layout.bucket({b, k}).range, own = layout.dp_slice(b, k, context.place.dp);
   const Index begin = static_cast<Index>(elements.size()) == whole.size() ? whole.begin : own.begin;
-  for (const int index : buffer.buckets[static_cast<std::size_t>(k)].parameters)
-    step_matrix(context, settings, buffer.parameters[index], elements, begin, state.weights[b][k]);
+  for (const int index : layout.bucket({b, k}).parameters)
+    matrix_step(context, settings, layout.buffers[static_cast<std::size_t>(b)].parameters[index], elements, begin,
+                state);
 }
 
 void gather_all_weights(const StepContext& context, MuonState& state) {
-  for (const auto& [b, k] : numbered_buckets(context.layout)) {
+  for (const auto& [b, k] : context.layout.all_buckets()) {
     context.begin(phases::gather_weights);
     all_gather_weights(context.dp, state.weights[b][k], context.layout.dp_counts(b, k));
   }
@@ -198,7 +151,7 @@ void overlapped_step(const StepContext& context, const MuonSettings& settings, c
     throw std::invalid_argument(
         "overlapped_step was asked to gather cut matrices alone, but it posts whole buckets; take full_step for that.");
 
-  const std::vector<NumberedBucket> buckets = numbered_buckets(context.layout);
+  const std::vector<BucketNumber> buckets = context.layout.all_buckets();
   // Each bucket's update: my shard until it is posted, and whole once it has been waited for.
   std::vector<Flat> updates = updates_of_all(context, settings, gradients, state);
   std::vector<std::optional<PostedGather>> under_way(buckets.size());

@@ -35,6 +35,12 @@ std::vector<Memory> held_between_steps(const Plan& plan) {
   return held;
 }
 
+Index transient_bytes(const Plan& plan) {
+  Index between_steps = 0;
+  for (const Memory& each : held_between_steps(plan)) between_steps += each.bytes();
+  return peak_bytes(plan) - between_steps;
+}
+
 void PhaseMeter::begin(Phase phase, const DistMeta* parameter) {
   end_phase();
   phases_.push_back({std::string(phase), parameter == nullptr ? -1 : parameter->parameter, meter_->live_bytes(),

@@ -27,6 +27,9 @@ std::vector<PhaseMemory> phase_memory(const Plan& plan);
 /// which they come first.
 std::vector<Memory> held_between_steps(const Plan& plan);
 
+/// The most bytes that it holds at one time in the step besides those.
+Index transient_bytes(const Plan& plan);
+
 /// Counts, on the rank itself, what phase_memory predicts: asks the rank's meter whenever a phase begins.
 class PhaseMeter {
  public:

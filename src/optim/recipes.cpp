@@ -21,33 +21,33 @@ MuonSettings moonshot() { return {}; }
 // KellerJordan/Muon, muon.py. The orthogonal matrix stays in bf16, so multiplying it by the scale rounds again.
 MuonSettings kellerjordan() {
   MuonSettings settings;
-  settings.lerp = true;
-  settings.scale = Scale::tall;
-  settings.scaling = Scaling::twice;
-  settings.round_scaled = true;
+  settings.arithmetic.lerp = true;
+  settings.arithmetic.scale = Scale::tall;
+  settings.arithmetic.scaling = Scaling::twice;
+  settings.arithmetic.round_scaled = true;
   return settings;
 }
 
 // PyTorch, torch/optim/_muon.py.
 MuonSettings torch() {
   MuonSettings settings;
-  settings.lerp = true;
-  settings.scale = Scale::tall;
-  settings.normalization.floor = true;
+  settings.arithmetic.lerp = true;
+  settings.arithmetic.scale = Scale::tall;
+  settings.newton_schulz.normalization.floor = true;
   return settings;
 }
 
 // NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizer.py, muon.py and muon_utils.py.
 MuonSettings emerging() {
   MuonSettings settings;
-  settings.decay_subtracts = true;
-  settings.lerp = true;
+  settings.arithmetic.decay_subtracts = true;
+  settings.arithmetic.lerp = true;
   settings.nesterov = false;
-  settings.normalization = {1e-15, true, 1, false};
-  settings.schedule = quintics_of("quintic");
-  settings.product_first = true;
-  settings.scale = Scale::largest;
-  settings.scaling = Scaling::thrice;
+  settings.newton_schulz.normalization = {1e-15, true, 1, false};
+  settings.newton_schulz.schedule = quintics_of("quintic");
+  settings.newton_schulz.product_first = true;
+  settings.arithmetic.scale = Scale::largest;
+  settings.arithmetic.scaling = Scaling::thrice;
   return settings;
 }
 
@@ -55,12 +55,12 @@ MuonSettings emerging() {
 MuonSettings dion() {
   MuonSettings settings;
   settings.nesterov = false;
-  settings.normalization = {1e-8, false, 1.02, true};
-  settings.schedule = quintics_of("polar_express");
-  settings.product_first = true;
-  settings.from_the_right = true;
-  settings.scale = Scale::ratio;
-  settings.round_scaled = true;
+  settings.newton_schulz.normalization = {1e-8, false, 1.02, true};
+  settings.newton_schulz.schedule = quintics_of("polar_express");
+  settings.newton_schulz.product_first = true;
+  settings.newton_schulz.from_the_right = true;
+  settings.arithmetic.scale = Scale::ratio;
+  settings.arithmetic.round_scaled = true;
   return settings;
 }
 
@@ -90,9 +90,9 @@ MuonSettings with_recipe(const std::string& name, const MuonSettings& knobs) {
     settings.momentum = knobs.momentum;
     settings.weight_decay = knobs.weight_decay;
     settings.rms = knobs.rms;
-    settings.precision = knobs.precision;
-    settings.products = knobs.products;
-    settings.threads = knobs.threads;
+    settings.newton_schulz.precision = knobs.newton_schulz.precision;
+    settings.newton_schulz.products = knobs.newton_schulz.products;
+    settings.newton_schulz.threads = knobs.newton_schulz.threads;
     settings.gather = knobs.gather;
     settings.fused = knobs.fused;
     return settings;
@@ -103,52 +103,57 @@ MuonSettings with_recipe(const std::string& name, const MuonSettings& knobs) {
 const std::vector<RecipeLine>& recipe_lines() {
   using S = MuonSettings;
   static const std::vector<RecipeLine> lines = {
-      {"decay", [](const S& s) -> std::string { return s.decay_subtracts ? "w−(lr·wd)·w" : "w·(1−lr·wd)"; },
-       [](S& mine, const S& other) { mine.decay_subtracts = other.decay_subtracts; }},
-      {"momentum", [](const S& s) -> std::string { return s.lerp ? "lerp(m,g,1−μ)" : "μm+g"; },
-       [](S& mine, const S& other) { mine.lerp = other.lerp; }},
+      {"decay", [](const S& s) -> std::string { return s.arithmetic.decay_subtracts ? "w−(lr·wd)·w" : "w·(1−lr·wd)"; },
+       [](S& mine, const S& other) { mine.arithmetic.decay_subtracts = other.arithmetic.decay_subtracts; }},
+      {"momentum", [](const S& s) -> std::string { return s.arithmetic.lerp ? "lerp(m,g,1−μ)" : "μm+g"; },
+       [](S& mine, const S& other) { mine.arithmetic.lerp = other.arithmetic.lerp; }},
       {"Nesterov", [](const S& s) -> std::string { return s.nesterov ? "yes" : "no"; },
        [](S& mine, const S& other) { mine.nesterov = other.nesterov; }},
       {"divides by",
        [](const S& s) {
-         const Normalization& n = s.normalization;
+         const Normalization& n = s.newton_schulz.normalization;
          const std::string norm = n.cushion == 1 ? "‖X‖" : fmt::format("{}‖X‖", n.cushion);
          return n.floor ? fmt::format("max({},{:.0e})", norm, n.epsilon) : fmt::format("{}+{:.0e}", norm, n.epsilon);
        },
        [](S& mine, const S& other) {
-         const bool round_first = mine.normalization.round_first;
-         mine.normalization = other.normalization;
-         mine.normalization.round_first = round_first;
+         const bool round_first = mine.newton_schulz.normalization.round_first;
+         mine.newton_schulz.normalization = other.newton_schulz.normalization;
+         mine.newton_schulz.normalization.round_first = round_first;
        }},
       {"to bf16",
-       [](const S& s) -> std::string { return s.normalization.round_first ? "before norm" : "after division"; },
-       [](S& mine, const S& other) { mine.normalization.round_first = other.normalization.round_first; }},
+       [](const S& s) -> std::string {
+         return s.newton_schulz.normalization.round_first ? "before norm" : "after division";
+       },
+       [](S& mine, const S& other) {
+         mine.newton_schulz.normalization.round_first = other.newton_schulz.normalization.round_first;
+       }},
       {"coefficients",
        [](const S& s) -> std::string {
-         if (s.schedule.empty()) return "3.4445 × 5";
-         return s.schedule.front().a > 8 ? "polar_express" : "quintic";
+         if (s.newton_schulz.schedule.empty()) return "3.4445 × 5";
+         return s.newton_schulz.schedule.front().a > 8 ? "polar_express" : "quintic";
        },
-       [](S& mine, const S& other) { mine.schedule = other.schedule; }},
-      {"square term", [](const S& s) -> std::string { return s.product_first ? "c(AA)" : "(cA)A"; },
-       [](S& mine, const S& other) { mine.product_first = other.product_first; }},
-      {"tall matrix", [](const S& s) -> std::string { return s.from_the_right ? "X(XᵀX)" : "transposed"; },
-       [](S& mine, const S& other) { mine.from_the_right = other.from_the_right; }},
+       [](S& mine, const S& other) { mine.newton_schulz.schedule = other.newton_schulz.schedule; }},
+      {"square term", [](const S& s) -> std::string { return s.newton_schulz.product_first ? "c(AA)" : "(cA)A"; },
+       [](S& mine, const S& other) { mine.newton_schulz.product_first = other.newton_schulz.product_first; }},
+      {"tall matrix",
+       [](const S& s) -> std::string { return s.newton_schulz.from_the_right ? "X(XᵀX)" : "transposed"; },
+       [](S& mine, const S& other) { mine.newton_schulz.from_the_right = other.newton_schulz.from_the_right; }},
       {"scale",
        [](const S& s) -> std::string {
          constexpr const char* kTexts[] = {"0.2√max(A,B)", "√max(A,B)", "√max(1,A/B)", "√(A/B)", "1"};
-         return kTexts[static_cast<int>(s.scale)];
+         return kTexts[static_cast<int>(s.arithmetic.scale)];
        },
-       [](S& mine, const S& other) { mine.scale = other.scale; }},
+       [](S& mine, const S& other) { mine.arithmetic.scale = other.arithmetic.scale; }},
       {"multiplied",
        [](const S& s) -> std::string {
-         const std::string times = s.scaling == Scaling::once    ? "once"
-                                   : s.scaling == Scaling::twice ? "twice"
-                                                                 : "3 times";
-         return times + (s.round_scaled ? ", rounded" : "");
+         const std::string times = s.arithmetic.scaling == Scaling::once    ? "once"
+                                   : s.arithmetic.scaling == Scaling::twice ? "twice"
+                                                                            : "3 times";
+         return times + (s.arithmetic.round_scaled ? ", rounded" : "");
        },
        [](S& mine, const S& other) {
-         mine.scaling = other.scaling;
-         mine.round_scaled = other.round_scaled;
+         mine.arithmetic.scaling = other.arithmetic.scaling;
+         mine.arithmetic.round_scaled = other.arithmetic.round_scaled;
        }},
   };
   return lines;
@@ -192,8 +197,8 @@ void take_coefficients(MuonSettings& settings, const std::string& name) {
   for (const CoefficientSet& set : coefficient_sets()) {
     known.push_back(set.name);
     if (set.name != name) continue;
-    settings.schedule = set.quintics;
-    settings.ns_steps = static_cast<int>(set.quintics.size());
+    settings.newton_schulz.schedule = set.quintics;
+    settings.newton_schulz.steps = static_cast<int>(set.quintics.size());
     return;
   }
   throw UsageError("--coefficients " + in_quotes(name) + " are not known; it takes " + names(known));

@@ -16,7 +16,7 @@ SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings setting
 // README.md and the start page show this function (docs/make/serial_muon.py). Every line that computes says at its end
 // how much of the matrix it needs.
 void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name) {
-  const bool bf16 = settings.precision == Precision::bf16;
+  const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
   const float mu = settings.momentum;
   const float keep = 1.0f - settings.lr * settings.weight_decay;
   const float scale = update_scale({w.rows(), w.cols()}, settings);  // lr · 0.2 · √max(rows, cols) of the whole
@@ -31,7 +31,7 @@ void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settin
   if (bf16) round_to_bf16(u.data(), u.size());  // elementwise: any shard will do
 
   // X = u / ‖u‖; five times: A = X Xᵀ, B = b A + (c A) A, X ← a X + B X; o = X.
-  const Matrix o = newton_schulz(u, of_newton_schulz(settings), name);  // needs the whole matrix
+  const Matrix o = newton_schulz(u, settings.newton_schulz, name);  // needs the whole matrix
 
   for (Index i = 0; i < w.rows(); ++i) {
     for (Index j = 0; j < w.cols(); ++j) {

@@ -14,7 +14,7 @@ float nearest(float value) {
 
 void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name,
                  const Orthogonalize& orthogonalize) {
-  const bool bf16 = settings.precision == Precision::bf16;
+  const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
   const float lr = settings.lr, mu = settings.momentum, decay = settings.lr * settings.weight_decay;
 
   // Momentum: a sum of gradients, or a mean of them. Between two numbers, torch.lerp goes from the nearer one.
@@ -25,14 +25,14 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
   for (Index i = 0; i < w.size(); ++i) {
     float& mi = m.data()[i];
     const float gi = g.data()[i];
-    if (settings.lerp) {
+    if (settings.arithmetic.lerp) {
       mi = towards(mi, gi, 1 - mu);
       u.data()[i] = settings.nesterov ? towards(gi, mi, mu) : mi;
     } else {
       mi = mu * mi + gi;
       u.data()[i] = settings.nesterov ? gi + mu * mi : mi;
     }
-    if (bf16 && settings.normalization.round_first) u.data()[i] = nearest(u.data()[i]);
+    if (bf16 && settings.newton_schulz.normalization.round_first) u.data()[i] = nearest(u.data()[i]);
   }
 
   // Which rows are orthogonalized together: all, or those of each projection.
@@ -53,25 +53,24 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
     Matrix o(count, w.cols());
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) o(i, j) = u(rows[i], j);
-    o = orthogonalize ? orthogonalize(o, of_newton_schulz(settings), name)
-                      : newton_schulz(o, of_newton_schulz(settings), name);
+    o = orthogonalize ? orthogonalize(o, settings.newton_schulz, name) : newton_schulz(o, settings.newton_schulz, name);
 
     // The scale is that of the piece, as if it were a parameter of its own.
-    const float rms = settings.scale == Scale::matched_rms ? settings.rms : 1.0f;
-    const float root = shape_scale({count, w.cols()}, settings.scale);
+    const float rms = settings.arithmetic.scale == Scale::matched_rms ? settings.rms : 1.0f;
+    const float root = shape_scale({count, w.cols()}, settings.arithmetic.scale);
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) {
         float update = o(i, j);
         const auto times = [&](float factor) { update = factor * update; };
-        if (settings.scaling == Scaling::once) times(lr * rms * root);
-        if (settings.scaling == Scaling::twice) times(rms * root);
-        if (settings.scaling == Scaling::thrice) times(root);
-        if (bf16 && settings.round_scaled) update = nearest(update);
-        if (settings.scaling == Scaling::thrice) times(rms);
-        if (settings.scaling != Scaling::once) times(lr);
+        if (settings.arithmetic.scaling == Scaling::once) times(lr * rms * root);
+        if (settings.arithmetic.scaling == Scaling::twice) times(rms * root);
+        if (settings.arithmetic.scaling == Scaling::thrice) times(root);
+        if (bf16 && settings.arithmetic.round_scaled) update = nearest(update);
+        if (settings.arithmetic.scaling == Scaling::thrice) times(rms);
+        if (settings.arithmetic.scaling != Scaling::once) times(lr);
 
         float& weight = w(rows[i], j);
-        weight = settings.decay_subtracts ? weight - decay * weight : weight * (1 - decay);
+        weight = settings.arithmetic.decay_subtracts ? weight - decay * weight : weight * (1 - decay);
         weight = weight - update;
       }
   }

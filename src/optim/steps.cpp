@@ -63,7 +63,7 @@ class Scaler {
  public:
   Scaler(Shape full, const MuonSettings& settings)
       : factors_(update_factors(full, settings)),
-        rounds_(settings.round_scaled && settings.precision == Precision::bf16) {}
+        rounds_(settings.arithmetic.round_scaled && settings.newton_schulz.precision == Precision::bf16) {}
   float operator()(float orthogonal) const {
     const float first = factors_[0] * orthogonal;
     return (rounds_ ? nearest_bf16(first) : first) * factors_[1] * factors_[2];
@@ -80,14 +80,14 @@ void momentum(const float* gradient, float* momentum_buffer, Index count, const 
   const float mu = settings.momentum;
   for (Index i = 0; i < count; ++i) {
     const float g = gradient[i];
-    const float m = settings.lerp ? lerp(momentum_buffer[i], g, 1 - mu) : mu * momentum_buffer[i] + g;
+    const float m = settings.arithmetic.lerp ? lerp(momentum_buffer[i], g, 1 - mu) : mu * momentum_buffer[i] + g;
     momentum_buffer[i] = m;
-    update[i] = !settings.nesterov ? m : settings.lerp ? lerp(g, m, mu) : g + mu * m;
+    update[i] = !settings.nesterov ? m : settings.arithmetic.lerp ? lerp(g, m, mu) : g + mu * m;
   }
 }
 
 double momentum_flops(const MuonSettings& settings) {
-  return (settings.lerp ? 3.0 : 2.0) * (settings.nesterov ? 2 : 1);
+  return (settings.arithmetic.lerp ? 3.0 : 2.0) * (settings.nesterov ? 2 : 1);
 }
 
 Flat reduce_gradients(Communicator& dp, const Flat& gradients, const std::vector<Index>& counts) {
@@ -146,7 +146,7 @@ Matrix tp_gather(Communicator& tp, const Matrix& slice, SplitDim dim, Precision 
 }
 
 Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const std::string& parameter) {
-  return newton_schulz(whole, of_newton_schulz(settings), parameter);
+  return newton_schulz(whole, settings.newton_schulz, parameter);
 }
 
 void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& settings,
@@ -169,14 +169,16 @@ void apply(float* weights, const float* orthogonal, Index count, Shape full_shap
   const float decay = settings.lr * settings.weight_decay, keep = 1.0f - decay;
   const Scaler scaled(full_shape, settings);
   for (Index i = 0; i < count; ++i) {
-    const float decayed = settings.decay_subtracts ? weights[i] - decay * weights[i] : weights[i] * keep;
+    const float decayed = settings.arithmetic.decay_subtracts ? weights[i] - decay * weights[i] : weights[i] * keep;
     weights[i] = decayed - scaled(orthogonal[i]);
   }
 }
 
 double apply_flops(const MuonSettings& settings) {
-  const int multiplications = settings.scaling == Scaling::once ? 1 : settings.scaling == Scaling::twice ? 2 : 3;
-  return (settings.decay_subtracts ? 2 : 1) + multiplications + 1;
+  const int multiplications = settings.arithmetic.scaling == Scaling::once    ? 1
+                              : settings.arithmetic.scaling == Scaling::twice ? 2
+                                                                              : 3;
+  return (settings.arithmetic.decay_subtracts ? 2 : 1) + multiplications + 1;
 }
 
 double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {

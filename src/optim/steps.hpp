@@ -9,7 +9,7 @@ namespace muonwalk {
 // The journey of one matrix, one function per step: DP gather → TP gather → Newton–Schulz → TP shard → DP shard.
 // Lessons 04 to 08 look at one of them each; full_step.hpp calls them in order.
 
-/// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m. With settings.lerp,
+/// The elementwise start, on one DP shard: m ← μ m + g; update ← g + μ m (Nesterov) or m. With arithmetic.lerp,
 /// m ← lerp(m, g, 1 − μ) and update ← lerp(g, m, μ) or m.
 /// `gradient`, `momentum_buffer` and `update` hold `count` floats each; `update` may be `gradient`, which it then
 /// replaces.

@@ -17,26 +17,25 @@ void Zero1AdamW::step(const StepContext& context, const BucketsView& gradients) 
                    {"second moments", state_.second_moment, /*whole=*/false},
                    {"gradients", gradients, /*whole=*/!settings_.summed_gradients}});
   ++state_.steps;
-  for (int b = 0; b < static_cast<int>(gradients.size()); ++b)
-    for (int k = 0; k < static_cast<int>(gradients[b].size()); ++k) {
-      const std::vector<Index> counts = context.layout.dp_counts(b, k);
-      const Range own = context.layout.dp_slice(b, k, context.place.dp);
-      Flat& weights = state_.weights[b][k];
+  for (const auto& [b, k] : context.layout.all_buckets()) {
+    const std::vector<Index> counts = context.layout.dp_counts(b, k);
+    const Range own = context.layout.dp_slice(b, k, context.place.dp);
+    Flat& weights = state_.weights[b][k];
 
-      Flat sum;  // for what I own; where I was handed that, it stays empty
-      if (!settings_.summed_gradients) {
-        context.begin(phases::reduce_gradients);
-        sum = reduce_gradients(context.dp, gradients[b][k], counts);
-      }
-      const Flat& gradient = settings_.summed_gradients ? gradients[b][k] : sum;
-
-      context.begin(phases::adamw);
-      adamw(weights.data() + (own.begin - context.layout.buffers[b].buckets[k].range.begin), gradient.data(),
-            state_.first_moment[b][k].data(), state_.second_moment[b][k].data(), own.size(), state_.steps, settings_);
-
-      context.begin(phases::gather_weights);
-      all_gather_weights(context.dp, weights, counts);
+    Flat sum;  // for what I own; where I was handed that, it stays empty
+    if (!settings_.summed_gradients) {
+      context.begin(phases::reduce_gradients);
+      sum = reduce_gradients(context.dp, gradients[b][k], counts);
     }
+    const Flat& gradient = settings_.summed_gradients ? gradients[b][k] : sum;
+
+    context.begin(phases::adamw);
+    adamw(weights.data() + (own.begin - context.layout.bucket({b, k}).range.begin), gradient.data(),
+          state_.first_moment[b][k].data(), state_.second_moment[b][k].data(), own.size(), state_.steps, settings_);
+
+    context.begin(phases::gather_weights);
+    all_gather_weights(context.dp, weights, counts);
+  }
 }
 
 Optimizer::Keeping Zero1AdamW::keeping() {
@@ -46,28 +45,22 @@ Optimizer::Keeping Zero1AdamW::keeping() {
 }
 
 Plan Zero1AdamW::plan(const Layout& layout, const Place& place) const {
-  Plan plan{layout.grid, place, {}};
-  Index all = 0;
-  for (const Buffer& buffer : layout.buffers) all += buffer.size;
-  const Index shards = layout.shard_elements(place.dp);
   const bool summed = settings_.summed_gradients;
-  plan.take(all, "weights");
-  plan.take(summed ? shards : all, "gradients");
-  for (const char* what : {"first moments", "second moments"}) plan.take(shards, what);
-  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
-    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
-      const Index whole = layout.buffers[b].buckets[k].range.size();
-      const Index own = layout.dp_slice(b, k, place.dp).size();
-      if (!summed) {
-        plan.work(phases::reduce_gradients, {1, whole});
-        plan.take(own, "sum");
-        plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
-      }
-      plan.work(phases::adamw, {1, own}, kAdamWFlops * static_cast<double>(own));
-      plan.work(phases::gather_weights, {1, whole});
-      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
-      if (!summed) plan.give_back(own, "sum");
+  Plan plan = summed ? plan_of_held(layout, place, {"weights"}, {"gradients", "first moments", "second moments"})
+                     : plan_of_held(layout, place, {"weights", "gradients"}, {"first moments", "second moments"});
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const Index whole = layout.bucket({b, k}).range.size();
+    const Index own = layout.dp_slice(b, k, place.dp).size();
+    if (!summed) {
+      plan.work(phases::reduce_gradients, {1, whole});
+      plan.take(own, "sum");
+      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
     }
+    plan.work(phases::adamw, {1, own}, kAdamWFlops * static_cast<double>(own));
+    plan.work(phases::gather_weights, {1, whole});
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, whole);
+    if (!summed) plan.give_back(own, "sum");
+  }
   return plan;
 }
 

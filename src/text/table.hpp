@@ -22,7 +22,7 @@ enum class Side { left, right };
 ///   {"Newton–Schulz", Digits{1, "s"}}  and a unit
 struct Digits {
   int after_point = 0;
-  std::string unit;
+  std::string unit = {};
 };
 
 class Column {

@@ -1,5 +1,7 @@
 #include "src/train/checkpoint_pieces.hpp"
 
+#include <algorithm>
+
 namespace muonwalk {
 
 StateForm StateForm::of(const SavedState& saved) {
@@ -18,17 +20,14 @@ const Buckets& values_of(const SavedState& saved, std::size_t held) {
 }
 
 std::vector<BucketNumber> buckets_of(const Layout& layout, const HeldForm& form) {
-  std::vector<BucketNumber> all;
-  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
-    for (int k = 0; form.covers(b) && k < static_cast<int>(layout.buffers[static_cast<std::size_t>(b)].buckets.size());
-         ++k)
-      all.push_back({b, k});
+  std::vector<BucketNumber> all = layout.all_buckets();
+  all.erase(std::remove_if(all.begin(), all.end(), [&](BucketNumber each) { return !form.covers(each.buffer); }),
+            all.end());
   return all;
 }
 
 Range held_range(const Layout& layout, const HeldForm& form, BucketNumber number, const Place& place) {
-  if (!form.whole) return layout.dp_slice(number.buffer, number.bucket, place.dp);
-  return layout.buffers[static_cast<std::size_t>(number.buffer)].buckets[static_cast<std::size_t>(number.bucket)].range;
+  return form.whole ? layout.bucket(number).range : layout.dp_slice(number.buffer, number.bucket, place.dp);
 }
 
 std::vector<ParameterPart> parts_held(const Layout& layout, const HeldForm& form, BucketNumber number,

@@ -47,12 +47,6 @@ struct ParameterPart {
   Range range;           ///< of the buffer; never empty
 };
 
-/// A bucket of a stage's layout.
-struct BucketNumber {
-  int buffer = 0;  ///< in the layout
-  int bucket = 0;  ///< in the buffer
-};
-
 /// All buckets of a layout that a form's entry is about, in order.
 std::vector<BucketNumber> buckets_of(const Layout& layout, const HeldForm& form);
 

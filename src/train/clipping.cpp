@@ -26,13 +26,6 @@ std::vector<Range> counted_ranges(const Layout& layout, const Place& place, int 
   return ranges;
 }
 
-// All of a layout's buckets: calls `work` with the buffer's and the bucket's number.
-template <class Function>
-void for_each_bucket(const Layout& layout, const Function& work) {
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
-    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k) work(static_cast<int>(b), static_cast<int>(k));
-}
-
 void multiply_all(float* values, Index count, float factor) {
   for (Index i = 0; i < count; ++i) values[i] *= factor;
 }
@@ -42,31 +35,30 @@ void multiply_all(float* values, Index count, float factor) {
 Buckets reduced_shards(const StepContext& context, const BucketsView& gradients) {
   require_fitting("reduced_shards", context, {{"gradients", gradients}});
   Buckets shards(gradients.size());
-  for_each_bucket(context.layout, [&](int b, int k) {
+  for (const auto& [b, k] : context.layout.all_buckets()) {
     context.begin(phases::reduce_gradients);
     shards[b].push_back(reduce_gradients(context.dp, gradients[b][k], context.layout.dp_counts(b, k)));
-  });
+  }
   return shards;
 }
 
 void plan_reduced_shards(Plan& plan, const Layout& layout) {
-  for_each_bucket(layout, [&](int b, int k) {
-    const Index whole = layout.buffers[b].buckets[k].range.size();
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const Index whole = layout.bucket({b, k}).range.size();
     const Index own = layout.dp_slice(b, k, plan.place.dp).size();
     plan.work(phases::reduce_gradients, {1, whole});
     plan.take(own, "summed gradients");
     plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, whole, own);
-  });
+  }
 }
 
 ExactSum squares_of_shards(const Layout& layout, const Place& place, const BucketsView& shards,
                            const std::set<std::string>& not_mine) {
   for (const std::string& name : not_mine) layout.meta(name);  // throws where there is none
   ExactSum sum;
-  for_each_bucket(layout, [&](int b, int k) {
+  for (const auto& [b, k] : layout.all_buckets())
     for (const Range& range : counted_ranges(layout, place, b, k, not_mine))
       sum.add_squares(shards[b][k].data() + range.begin, range.size());
-  });
   return sum;
 }
 
@@ -117,9 +109,8 @@ double clip_shards(const StepContext& context, Communicator& world, float max_no
 
 void plan_clip_shards(Plan& plan, const Layout& layout, const std::set<std::string>& not_mine) {
   Index counted = 0;
-  for_each_bucket(layout, [&](int b, int k) {
+  for (const auto& [b, k] : layout.all_buckets())
     for (const Range& range : counted_ranges(layout, plan.place, b, k, not_mine)) counted += range.size();
-  });
   const Index own = layout.shard_elements(plan.place.dp);
   const Index sums = Index{ExactSum::kBytes} * plan.grid.size();
   plan.work(phases::gradient_norm, {1, counted}, 2.0 * static_cast<double>(counted));  // a square and a sum

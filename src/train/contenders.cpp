@@ -10,7 +10,7 @@ namespace {
 
 std::unique_ptr<Optimizer> make_muon(Precision precision, int threads, Products products) {
   MuonSettings settings = muon_settings(precision, threads, products);
-  settings.ns_steps = kNewtonSchulzSteps;
+  settings.newton_schulz.steps = kNewtonSchulzSteps;
   return std::make_unique<Muon>(settings);
 }
 

@@ -11,10 +11,8 @@
 
 namespace muonwalk {
 
-/// The phases in which a checkpoint is gathered, in order.
+/// The phase in which a checkpoint is gathered, after compare_states.
 namespace phases {
-/// Every rank says how many steps it has taken and what its optimizer keeps, so that all of them see the same.
-constexpr Phase compare_states = "what ranks keep";
 /// A bucket of the weights or of something that is kept comes to rank 0.
 constexpr Phase gather_bucket = "gather of a bucket";
 }  // namespace phases

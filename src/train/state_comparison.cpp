@@ -10,7 +10,6 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
-#include "src/train/gather_checkpoint.hpp"
 
 namespace muonwalk {
 namespace {

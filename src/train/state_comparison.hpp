@@ -7,10 +7,15 @@
 
 namespace muonwalk {
 
+namespace phases {
+/// Every rank says how many steps it has taken and what its optimizer keeps, so that all of them see the same.
+constexpr Phase compare_states = "what ranks keep";
+}  // namespace phases
+
 /// What all ranks have found to be the same on all of them.
 struct ComparedStates {
-  int steps = 0;                 ///< that were taken
-  std::vector<StateForm> forms;  ///< of each pipeline stage
+  int steps = 0;                 ///< How many steps the optimizer has taken.
+  std::vector<StateForm> forms;  ///< What a rank of each pipeline stage keeps.
 };
 
 /// Every rank of `world` tells all others how many steps its optimizer has taken and what it keeps, in two all-gathers

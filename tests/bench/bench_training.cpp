@@ -30,7 +30,7 @@ GptTraining small_training(bool adamw_alone) {
   training.micro_batches = 16;
   training.sequences = 2;
   training.adamw_alone = adamw_alone;
-  training.muon.products = Products::chain;
+  training.muon.newton_schulz.products = Products::chain;
   return training;
 }
 

@@ -82,19 +82,21 @@ void gather(Rank& rank, Held& held) {
   if (rank.place.tp == 1) rank.tp().barrier();
 }
 
-Matrix right_square(const Seat& seat) {
+Matrix right_square(const RankInfo& rank) {
   Matrix square(2, 3);
-  square(1, 2) = static_cast<float>(seat.place.rank);
+  square(1, 2) = static_cast<float>(rank.place.rank);
   return square;
 }
-std::vector<NamedMatrix> held_square(const Seat&, const Held& held) { return {{"its square", held.square, 10, 20}}; }
-std::vector<NamedMatrix> reference_square(const Seat& seat) { return {{"its square", right_square(seat), 10, 20}}; }
+std::vector<NamedMatrix> held_square(const RankInfo&, const Held& held) {
+  return {{"its square", held.square, 10, 20}};
+}
+std::vector<NamedMatrix> reference_square(const RankInfo& rank) { return {{"its square", right_square(rank), 10, 20}}; }
 
-Prediction predicted(const Seat& seat) {
+Prediction predicted(const RankInfo& rank) {
   Prediction prediction;
   prediction.ledger.add("dp", CollectiveKind::all_gather, ElementType::float32, 1,
-                        all_gather_traffic(seat.grid.dp(), 2, ElementType::float32));
-  prediction.ledger.add("tp", CollectiveKind::barrier, ElementType::bytes, 1, barrier_traffic(seat.grid.tp()));
+                        all_gather_traffic(rank.grid.dp(), 2, ElementType::float32));
+  prediction.ledger.add("tp", CollectiveKind::barrier, ElementType::bytes, 1, barrier_traffic(rank.grid.tp()));
   prediction.peak_elements = 14;  // a slice, and two squares while one takes the place of the other
   return prediction;
 }
@@ -102,7 +104,7 @@ Prediction predicted(const Seat& seat) {
 // A lesson with all of its parts.
 void whole_lesson(const Options& options, bool right = true) {
   Lesson<Held> lesson(screen_info(), options);
-  lesson.require([](const Seat&) {});
+  lesson.require([](const RankInfo&) {});
   lesson.plan("the plan of the ranks\nin two lines");
   lesson.say("some words");
   lesson.step("start", start);
@@ -112,9 +114,9 @@ void whole_lesson(const Options& options, bool right = true) {
   for (int step = 1; step <= 3; ++step) lesson.quiet_check("after a step", held_square, reference_square);
   lesson.sum_up_checks("all steps");
   lesson.check_numbers("the figures", {{"a", 1}, {"b", right ? 2 : 3}}, {{"a", 1}, {"b", 2}});
-  lesson.cost([right](const Seat& seat) {
-    Prediction prediction = predicted(seat);
-    if (!right && seat.place.rank == 1) prediction.peak_elements += 1000;
+  lesson.cost([right](const RankInfo& rank) {
+    Prediction prediction = predicted(rank);
+    if (!right && rank.place.rank == 1) prediction.peak_elements += 1000;
     if (!right) prediction.ledger.add("tp", CollectiveKind::send, ElementType::bfloat16, 2, {6, 0, 2, 0});
     return prediction;
   });

@@ -60,23 +60,23 @@ void sum_over_dp(Rank& rank, Local& local) {
   ++local.steps_seen;
 }
 
-Matrix square_of(const Seat& seat) {
+Matrix square_of(const RankInfo& rank) {
   Matrix square(2, 2);
-  for (Index at = 0; at < 4; ++at) square.data()[at] = static_cast<float>(seat.place.rank);
+  for (Index at = 0; at < 4; ++at) square.data()[at] = static_cast<float>(rank.place.rank);
   return square;
 }
 
-Flat sum_of(const Seat& seat) {
+Flat sum_of(const RankInfo& rank) {
   float sum = 0;
-  for (int dp = 0; dp < seat.grid.dp(); ++dp)
-    sum += static_cast<float>(seat.grid.rank(dp, seat.place.tp, seat.place.pp));
+  for (int dp = 0; dp < rank.grid.dp(); ++dp)
+    sum += static_cast<float>(rank.grid.rank(dp, rank.place.tp, rank.place.pp));
   return Flat(1, sum);
 }
 
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   prediction.ledger.add("dp", CollectiveKind::all_reduce, ElementType::float32, 1,
-                        all_reduce_traffic(seat.place.dp, seat.grid.dp(), 1, ElementType::float32));
+                        all_reduce_traffic(rank.place.dp, rank.grid.dp(), 1, ElementType::float32));
   return prediction;
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("Lesson: steps, checks and costs hold on any grid; local and collect g
     CAPTURE(grid.text());
     const std::string text = printed([&] {
       Lesson<Local> lesson(test_info(), threads(grid));
-      CHECK(lesson.reporting());
+      CHECK(lesson.is_parent());
       lesson.step("fill", fill);
       lesson.step("sum", sum_over_dp);
       lesson.check("the squares", &Local::square, square_of);
@@ -132,8 +132,8 @@ TEST_CASE("Lesson: a check of what differs says where, and the lesson fails") {
 
 namespace {
 
-std::vector<NamedMatrix> held_square(const Seat&, const Local& local) { return {{"square", local.square, 0, 0}}; }
-std::vector<NamedMatrix> right_square(const Seat& seat) { return {{"square", square_of(seat), 0, 0}}; }
+std::vector<NamedMatrix> held_square(const RankInfo&, const Local& local) { return {{"square", local.square, 0, 0}}; }
+std::vector<NamedMatrix> right_square(const RankInfo& rank) { return {{"square", square_of(rank), 0, 0}}; }
 
 // Steps 1 to 4, each with its quiet check; rank 1 is wrong in those that are named.
 std::string quietly_checked(const std::vector<int>& wrong, int expected_code) {
@@ -221,7 +221,7 @@ TEST_CASE("Lesson: a check that compares nothing is not a check") {
   const std::string text = printed([&] {
     Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
     lesson.step("fill", fill);
-    lesson.check("nothing", &Local::several, [](const Seat&) { return std::vector<NamedMatrix>(); });
+    lesson.check("nothing", &Local::several, [](const RankInfo&) { return std::vector<NamedMatrix>(); });
     CHECK_FALSE(lesson.all_equal());
     CHECK(lesson.answer("nothing") == 1);
   });
@@ -233,7 +233,7 @@ TEST_CASE("Lesson: a cost that was predicted wrongly fails the lesson, with --ve
     const std::string text = printed([&] {
       Lesson<Local> lesson(test_info(), threads(Grid().dp(2), verbose));
       lesson.step("sum", sum_over_dp);
-      lesson.cost([](const Seat&) { return Prediction(); });
+      lesson.cost([](const RankInfo&) { return Prediction(); });
       CHECK_FALSE(lesson.all_equal());
       CHECK(lesson.answer("it does not.") == 1);
     });
@@ -248,7 +248,7 @@ TEST_CASE("Lesson: the peak of elements counts what steps hold, and not what che
       Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
       lesson.step("fill", fill);
       lesson.check("the squares", &Local::square, square_of);
-      lesson.cost([peak](const Seat&) {
+      lesson.cost([peak](const RankInfo&) {
         Prediction prediction;
         prediction.peak_elements = peak;
         return prediction;
@@ -330,11 +330,11 @@ TEST_CASE("Lesson: numbers that are compared: one that differs, is missing or to
 TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches the caller") {
   printed([&] {
     Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
-    CHECK_THROWS_AS(lesson.require([](const Seat&) { throw UsageError("--dp 2 can't be"); }), UsageError);
+    CHECK_THROWS_AS(lesson.require([](const RankInfo&) { throw UsageError("--dp 2 can't be"); }), UsageError);
     lesson.step("fill", fill);
-    const auto broken = [](const Seat&) -> Matrix { throw std::domain_error("no reference"); };
+    const auto broken = [](const RankInfo&) -> Matrix { throw std::domain_error("no reference"); };
     CHECK_THROWS_AS(lesson.check("the squares", &Local::square, broken), std::domain_error);
-    CHECK_THROWS_AS(lesson.cost([](const Seat&) -> Prediction { throw std::domain_error("no prediction"); }),
+    CHECK_THROWS_AS(lesson.cost([](const RankInfo&) -> Prediction { throw std::domain_error("no prediction"); }),
                     std::domain_error);
     lesson.check("the squares", &Local::square, square_of);  // and it goes on
     CHECK(lesson.all_equal());

@@ -432,19 +432,19 @@ TEST_CASE("require_valid: options from code are held to the same rules") {
   refused([](Options& o) { o.fault = {Fault::Kind::kill, 1, 1}; });
 }
 
-TEST_CASE("Options::seat: the place of every rank, and at least one thread each") {
+TEST_CASE("Options::rank_info: the place of every rank, and at least one thread each") {
   Options options = parsed({"--dp", "4", "--tp", "2", "--pp", "2", "--seed", "9", "--bug", "first_bug", "--precision",
                             "bf16", "--products", "chain"});
   for (int rank = 0; rank < 16; ++rank) {
-    const Seat seat = options.seat(rank);
-    CHECK(seat.place.rank == rank);
-    CHECK(seat.grid.rank(seat.place.dp, seat.place.tp, seat.place.pp) == rank);
-    CHECK(seat.threads >= 1);
-    CHECK(seat.seed == 9);
-    CHECK(seat.precision == Precision::bf16);
-    CHECK(seat.products == Products::chain);
-    CHECK(seat.bug("first_bug"));
-    CHECK_FALSE(seat.bug("second_bug"));
+    const RankInfo info = options.rank_info(rank);
+    CHECK(info.place.rank == rank);
+    CHECK(info.grid.rank(info.place.dp, info.place.tp, info.place.pp) == rank);
+    CHECK(info.threads >= 1);
+    CHECK(info.seed == 9);
+    CHECK(info.precision == Precision::bf16);
+    CHECK(info.products == Products::chain);
+    CHECK(info.bug("first_bug"));
+    CHECK_FALSE(info.bug("second_bug"));
   }
 }
 

@@ -31,19 +31,21 @@ Task gather_two(GatherTwo* yours) {
     const Flat shard = two_of(rank.place.dp);
     return [=, &rank] { return answer("all", yours(rank.dp(), shard)); };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     Flat all;
-    for (int r = 0; r < seat.grid.dp(); ++r)
+    for (int r = 0; r < info.grid.dp(); ++r)
       for (const float value : two_of(r)) all.push_back(value);
     return answer("all", all);
   };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
-    plan.take(2 * seat.grid.dp(), "all");
-    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, 2, 2 * seat.grid.dp());
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
+    plan.take(2 * info.grid.dp(), "all");
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, 2, 2 * info.grid.dp());
     return plan;
   };
-  task.looks = [](const Seat& seat) { return std::vector<Look>{{"my own two", Matrix(1, 2, two_of(seat.place.dp))}}; };
+  task.looks = [](const RankInfo& info) {
+    return std::vector<Look>{{"my own two", Matrix(1, 2, two_of(info.place.dp))}};
+  };
   return task;
 }
 
@@ -120,7 +122,7 @@ TEST_CASE("a count that a float would round is an error of the exercise, and not
 
 TEST_CASE("a result that another rank should have is recognized") {
   Task task = gather_two([](Communicator& dp, const Flat&) { return two_of((dp.rank() + 1) % dp.size()); });
-  task.reference = [](const Seat& seat) { return answer("mine", two_of(seat.place.dp)); };
+  task.reference = [](const RankInfo& info) { return answer("mine", two_of(info.place.dp)); };
   const Judged result = judged(task);
   CHECK(result.outcome == Outcome::wrong_values);
   CHECK(result.says("does not hold mine"));
@@ -223,9 +225,9 @@ TEST_CASE("calls over any group, of any type, are told as they were made; a name
       return answer("two", two);
     };
   };
-  task.reference = [](const Seat&) { return answer("two", Flat(2, 1.0f)); };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
+  task.reference = [](const RankInfo&) { return answer("two", Flat(2, 1.0f)); };
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
     plan.take(8, "room");
     plan.call("dp", CollectiveKind::all_gather, ElementType::float32, 1000, 2000);
     return plan;

@@ -22,15 +22,11 @@ SEES = {"src": {"src"}, "sim": {"src", "sim"}, "tools": {"src", "sim", "tools"}}
 # Still to be taken apart: take a line off when it is.
 OPEN = {"docs/figures/data/byte_ledger_figure.cpp includes lessons/lesson_13_byte_ledger/ledger_tables.hpp, which is of that lesson alone",
         "docs/figures/data/memory_figure.cpp includes lessons/lesson_14_memory/model_memory.hpp, which is of that lesson alone",
-        "rooms include each other: tools/trace → tools/trace/pictures → tools/trace",
         *(f"{one} and {other} include each other" for one, other in (
-            ("src/comm/communicator", "src/comm/messages"), ("src/cuda/device", "src/cuda/queue_observer"),
-            ("src/io/safetensors", "src/io/safetensors_format"), ("src/numerics/newton_schulz", "src/numerics/newton_schulz_steps"),
-            ("src/text/output_columns", "src/text/text"), ("src/train/gather_checkpoint", "src/train/state_comparison"),
-            ("sim/launch/launch", "sim/launch/seat"),
+            ("src/cuda/device", "src/cuda/queue_observer"),
+            ("sim/launch/launch", "sim/launch/rank"),
             ("sim/ranks/rank", "sim/ranks/world"), ("sim/replay/strip", "sim/replay/strip_origin"),
             ("sim/transport/gloo_backend", "sim/transport/gloo_device"), ("sim/transport/gloo_device", "sim/transport/gloo_mesh"),
-            ("tools/scale/cluster_file", "tools/scale/machine_costs"),
             ("lessons/lesson_20_pretrain/checkpoint_folder", "lessons/lesson_20_pretrain/pretraining")))}
 faults = []
 

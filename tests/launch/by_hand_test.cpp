@@ -268,7 +268,7 @@ TEST_CASE(
     "step") {
   const std::string who = "rank 1 on " + host_name();
   // Side by side: most of the time they wait.
-  LoopingPair rank_killed, rank_stopped, agent_killed, agent_stopped, agent_ended, reporter_killed;
+  LoopingPair rank_killed, rank_stopped, agent_killed, agent_stopped, agent_ended, parent_killed;
   const Belongings parent = belongings_of_session(rank_killed.run[0].pid());
   const Belongings agent = belongings_of_session(rank_killed.run[1].pid());
   for (const Belongings& had : {parent, agent}) {
@@ -281,7 +281,7 @@ TEST_CASE(
   kill(agent_killed.run[1].pid(), SIGKILL);
   kill(agent_stopped.run[1].pid(), SIGSTOP);
   kill(agent_ended.run[1].pid(), SIGTERM);
-  kill(reporter_killed.run[0].pid(), SIGKILL);
+  kill(parent_killed.run[0].pid(), SIGKILL);
 
   rank_killed.expect_end({who + " was killed by signal 9 (SIGKILL) in step '"}, {});
   rank_stopped.expect_end({who + " was stopped by signal 19 (SIGSTOP) in step '", "within 2 s"}, {});
@@ -301,10 +301,10 @@ TEST_CASE(
 
   agent_ended.expect_end({who + " was lost in step '"}, {"interrupted"});
 
-  const Outcome left = reporter_killed.run[1].wait(kFaultLimitSeconds);
+  const Outcome left = parent_killed.run[1].wait(kFaultLimitSeconds);
   CHECK(left.exit_code == 3);
   expect_one_sentence("fault_program", left.err, {who + " has lost the process of rank 0", "the rank was ended"});
-  reporter_killed.run.expect_nothing_left();
+  parent_killed.run.expect_nothing_left();
 }
 
 TEST_CASE("a parent that computes for longer than --timeout, while ranks tell more than buffers hold, loses nobody") {

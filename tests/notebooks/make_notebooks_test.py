@@ -40,7 +40,7 @@ struct Local {
 constexpr int kTwo = 2;
 
 // ## The reference
-Flat reference(const Seat&) { return Flat(kTwo, factor); }
+Flat reference(const RankInfo&) { return Flat(kTwo, factor); }
 
 // Make the values.
 void start(Rank& rank, Local& local) {
@@ -56,14 +56,14 @@ void again(Rank& rank, Local& local) { start(rank, local); }
 std::vector<int> counted;
 
 // ## The cost
-Prediction predict(const Seat&) { return {}; }
+Prediction predict(const RankInfo&) { return {}; }
 
 // Half of it.
 float half(float whole) { return whole / 2; }
 
 // Look at the options.
 float factor = 1, other = 2;
-void plan(const Seat&) { factor = half(other); }
+void plan(const RankInfo&) { factor = half(other); }
 
 int main(int argc, char** argv) {
   LessonInfo info;
@@ -74,8 +74,8 @@ int main(int argc, char** argv) {
   // Here it begins.
   Lesson<Local> lesson(info, Grid().dp(2), argc, argv);
   lesson.require(plan);
-  const Layout layout = layout_of(lesson.seat());
-  lesson.picture("map", draw_map(lesson.seat()));
+  const Layout layout = layout_of(lesson.rank_info());
+  lesson.picture("map", draw_map(lesson.rank_info()));
   lesson.step("start", start);
   lesson.step("listen", listen);
   lesson.step("again: start with lesson.again", again);
@@ -145,15 +145,18 @@ class MakeNotebook(unittest.TestCase):
         cells = self.cells()
         self.assertEqual(cells["step-start"], 'nb::in_turn(lesson, 1);\nlesson->step("start", start);')
         self.assertEqual(cells["step-listen"], 'nb::in_turn(lesson, 2);\nlesson->step("listen", listen);')
-        # Words are words, also where they look like code; and what a function calls may show something as well.
-        self.assertIn('again: start with lesson.again", again);\nnb::show_phases(*lesson);', cells["step-again"])
+        # Words are words, also where they look like code; and of a quiet step, which prints nothing, what a function that it
+        # calls shows is seen as well.
+        self.assertTrue(cells["step-again"].endswith('lesson->step("again: start with lesson.again", again);'))
+        quiet = self.cells(LESSON.replace('lesson.step("again', 'lesson.quiet_step("again'))
+        self.assertIn('again: start with lesson.again", again);\nnb::show_phases(*lesson);', quiet["step-again"])
 
     def test_the_lesson_can_begin_again_with_other_options(self):
         cells = self.cells()
         self.assertEqual(cells["declare-lesson"], "std::optional<Lesson<Local>> lesson;\nLayout layout;")
         self.assertEqual(cells["begin"].split("\n"), [
             "factor = 1;", "other = 2;", 'lesson.emplace(info, nb::options(info, Grid().dp(2), ""));', "lesson->require(plan);",
-            "layout = layout_of(lesson->seat());", "nb::show_svg(draw_map(lesson->seat()));"])
+            "layout = layout_of(lesson->rank_info());", "nb::show_svg(draw_map(lesson->rank_info()));"])
         self.assertEqual(self.marks()["begin"], {"again": "--dp 3", "tags": ["begin"]})
         self.assertIn("with `--dp 3` or `--bug first_bug`", cells["about-the-beginning"])
         # What is declared behind that cell gets its first value again before it is needed.

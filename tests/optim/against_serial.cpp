@@ -52,7 +52,7 @@ std::vector<std::vector<Snapshot>> run_distributed(const Case& c, const Sabotage
 
 std::vector<SerialSnapshot> run_serial(const Case& c, int threads) {
   MuonSettings settings = c.settings;
-  settings.threads = threads;
+  settings.newton_schulz.threads = threads;
   SerialMuon muon(c.weights(), settings);
   std::vector<SerialSnapshot> steps;
   for (int step = 0; step < c.steps; ++step) {

@@ -48,7 +48,7 @@ TEST_CASE("momentum: a mean goes from the nearer of two numbers, and at one half
       return weight < 0.5f ? near_start : near_end;
     };
     MuonSettings settings;
-    settings.lerp = true;
+    settings.arithmetic.lerp = true;
     settings.momentum = mu;
     for (const bool nesterov : {false, true})
       for (const auto& [m0, g] : {std::pair<float, float>(from, to), {to, from}, {other, further}, {further, other}}) {
@@ -78,10 +78,10 @@ TEST_CASE(
     for (const bool rounds : {false, true})
       for (const Precision precision : {Precision::fp32, Precision::bf16})
         for (const Scaling scaling : {Scaling::once, Scaling::twice, Scaling::thrice}) {
-          s.decay_subtracts = subtracts;
-          s.round_scaled = rounds;
-          s.precision = precision;
-          s.scaling = scaling;
+          s.arithmetic.decay_subtracts = subtracts;
+          s.arithmetic.round_scaled = rounds;
+          s.newton_schulz.precision = precision;
+          s.arithmetic.scaling = scaling;
           float first = s.lr * s.rms * root * o, update = 0;
           if (scaling == Scaling::twice) first = s.rms * root * o;
           if (scaling == Scaling::thrice) first = root * o;
@@ -115,18 +115,18 @@ dion: microsoft/dion, dion/muon.py
   CHECK(about ==
         "decay; momentum; Nesterov; divides by; to bf16; coefficients; square term; tall matrix; scale; multiplied; ");
   MuonSettings none;
-  none.scale = Scale::none;
+  none.arithmetic.scale = Scale::none;
   CHECK(recipe_lines()[8].text(none) == "1");
 }
 
 TEST_CASE("coefficients: as they were published, with a step for each") {
   const auto listed = [](const std::string& name) {
     MuonSettings settings;
-    settings.ns_steps = 77;
+    settings.newton_schulz.steps = 77;
     take_coefficients(settings, name);
-    CHECK(settings.ns_steps == static_cast<int>(settings.schedule.size()));
+    CHECK(settings.newton_schulz.steps == static_cast<int>(settings.newton_schulz.schedule.size()));
     std::vector<float> numbers;
-    for (const Quintic& q : settings.schedule) numbers.insert(numbers.end(), {q.a, q.b, q.c});
+    for (const Quintic& q : settings.newton_schulz.schedule) numbers.insert(numbers.end(), {q.a, q.b, q.c});
     return numbers;
   };
   const auto repeated = [](int times, const std::vector<float>& numbers, std::vector<float> all = {}) {

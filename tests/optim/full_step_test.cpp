@@ -54,8 +54,8 @@ void note(const Case& c, const Layout& layout, Covered& covered) {
     for (const auto& owners : bucket_owners) covered.owns_nothing += static_cast<int>(owners.size()) < c.grid.dp();
   }
   covered.several_buffers += layout.buffers.size() > 1;
-  ++(c.settings.precision == Precision::bf16 ? covered.bf16 : covered.outside_bf16);
-  ++(c.settings.threads == 1 ? covered.one_thread : covered.two_threads);
+  ++(c.settings.newton_schulz.precision == Precision::bf16 ? covered.bf16 : covered.outside_bf16);
+  ++(c.settings.newton_schulz.threads == 1 ? covered.one_thread : covered.two_threads);
   ++(c.settings.nesterov ? covered.nesterov : covered.plain);
   ++(c.settings.weight_decay != 0 ? covered.decay : covered.no_decay);
 }
@@ -69,13 +69,13 @@ TEST_CASE(
   for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
     Case c = random_case(seed);
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      c.settings.precision = precision;
+      c.settings.newton_schulz.precision = precision;
       c.options.ownership = Ownership::buckets;
       // Each layout runs once with one and once with two OpenMP threads per rank; the reference takes the other number.
       const bool two = !kOneThread && (precision == Precision::bf16) == (seed % 2 == 0);
-      c.settings.threads = two ? 2 : 1;
+      c.settings.newton_schulz.threads = two ? 2 : 1;
       note(c, c.layout(), covered);
-      const auto serial = run_serial(c, kOneThread ? 1 : 3 - c.settings.threads);
+      const auto serial = run_serial(c, kOneThread ? 1 : 3 - c.settings.newton_schulz.threads);
       // Every other case runs with one of the two other policies as well (and optimizer_test runs with all).
       const Ownership other =
           (precision == Precision::fp32) == (seed % 4 == 1) ? Ownership::buffer : Ownership::matrices;
@@ -109,9 +109,9 @@ TEST_CASE("full_step: the number of OpenMP threads never changes a bit") {
   if (kOneThread) return;
   for (std::uint64_t seed = 1000; seed < 1010; ++seed) {
     Case c = random_case(seed);
-    c.settings.threads = 1;
+    c.settings.newton_schulz.threads = 1;
     const auto one = run_distributed(c);
-    c.settings.threads = 2;
+    c.settings.newton_schulz.threads = 2;
     INFO(c.text());
     CHECK(first_difference(c, run_distributed(c), run_serial(c, 1)) == "");
     CHECK(first_difference(c, one, run_serial(c, 2)) == "");
@@ -127,7 +127,7 @@ TEST_CASE("full_step: four leaves of gradients on 1×1, 2×2, 4×1 and 1×4 rank
                     {"c", {7, 5}, SplitDim::none},
                     {"d", {40, 4}, SplitDim::columns, 1}};
     c.options.parameter_alignment = 7;
-    c.settings.precision = precision;
+    c.settings.newton_schulz.precision = precision;
     constexpr int kLeaves = 4, kSteps = 3;
 
     SerialMuon serial(c.weights(), c.settings);
@@ -258,7 +258,7 @@ TEST_CASE("Muon: the reference starts no thread, however many its ranks have: th
   if (child == 0) {
     alarm(60);  // threads of a forked process may hang
     MuonSettings settings;
-    settings.threads = 3;
+    settings.newton_schulz.threads = 3;
     const auto reference = Muon(settings).reference({{"w", Matrix(300, 200)}});
     reference->step({{random_matrix({3, 0}, 300, 200)}});
     int threads = 0;

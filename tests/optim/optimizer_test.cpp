@@ -94,7 +94,7 @@ Index expected_state(const std::string& optimizer, const Layout& layout, const P
 // Where the figures of a layout (sharding.hpp) are not the sums over the plans of its ranks; else empty.
 std::string first_difference(const Layout& layout, MuonSettings settings) {
   settings.gather = Gather::cut_matrices;
-  const Sharding sharding = sharding_of(layout, settings.ns_steps);
+  const Sharding sharding = sharding_of(layout, settings.newton_schulz.steps);
   double all = 0;
   for (int rank = 0; rank < layout.grid.size(); ++rank) {
     const Place place = layout.grid.place(rank);
@@ -155,7 +155,7 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
       c.options.ownership = ownership;
       if (seed % 3 == 1) c.options.owners = round_robin_owners(c.parameters, c.grid.dp());
       if (seed % 3 == 2) c.options.owners = balanced_owners(c.parameters, c.grid.dp(), Load::elements);
-      c.settings.threads = 1;
+      c.settings.newton_schulz.threads = 1;
       INFO(c.text());
       const Layout layout = c.layout();
       REQUIRE(first_difference(layout, c.settings) == "");
@@ -199,7 +199,7 @@ TEST_CASE("optimizers: saved after any step, resumed by others on other threads:
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
-      c.settings.threads = 1;
+      c.settings.newton_schulz.threads = 1;
       INFO(c.text());
       for (const MakeOptimizer& make : optimizers_in_turn(c)) {
         const auto whole = final_states(c, make);
@@ -279,7 +279,7 @@ TEST_CASE("summed gradients: any layout: reduced first and then stepped, state a
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
-      c.settings.threads = 1;
+      c.settings.newton_schulz.threads = 1;
       INFO(c.text());
       const auto own = optimizers_of_sums(c, false), summed = optimizers_of_sums(c, true);
       for (std::size_t i = turn_of(c) % 2; i < own.size(); i += 2) {  // half of them, in turn
@@ -363,7 +363,7 @@ TEST_CASE("summed gradients: what sums them itself refuses, and so does a step t
 TEST_CASE("scale_learning_rates: any schedule: the reference's bits, also where it was paused and resumed") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Case c = random_case(seed);
-    c.settings.threads = 1;
+    c.settings.newton_schulz.threads = 1;
     Choices choose(seed + 500);
     for (int step = 0; step < c.steps; ++step) c.rates.push_back(choose.one_of<float>({0.0f, 0.1f, 1.0f, 0.77f, 1.3f}));
     INFO(c.text());
@@ -485,7 +485,7 @@ TEST_CASE("plans: a step that does something other than the plan of its rank is 
     return first_difference(muon_plan(other.layout(), c.grid.place(rank), other.settings), steps[rank][0]) != "";
   };
   CHECK_FALSE(differs(0));
-  other.settings.precision = Precision::bf16;
+  other.settings.newton_schulz.precision = Precision::bf16;
   CHECK(differs(0));
   other = c;
   other.options.bucket_capacity = 30;

@@ -65,13 +65,14 @@ TEST_CASE("overlapped step: any layout, precision and engine, every schedule: se
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
-      c.settings.threads = 1;
+      c.settings.newton_schulz.threads = 1;
       if (seed % 2 == 0)
-        c.settings.products = c.settings.products == Products::eigen ? Products::chain : Products::eigen;
+        c.settings.newton_schulz.products =
+            c.settings.newton_schulz.products == Products::eigen ? Products::chain : Products::eigen;
       INFO(c.text());
       const Layout layout = c.layout();
-      bf16 += c.settings.precision == Precision::bf16;
-      chain += c.settings.products == Products::chain;
+      bf16 += c.settings.newton_schulz.precision == Precision::bf16;
+      chain += c.settings.newton_schulz.products == Products::chain;
       for (const Parameter& each : c.parameters)
         larger_than_a_bucket += c.options.bucket_capacity > 0 && each.shape.size() > c.options.bucket_capacity;
       for (const Buffer& buffer : layout.buffers) several += buffer.buckets.size() > 1;

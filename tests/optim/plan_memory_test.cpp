@@ -78,7 +78,7 @@ TEST_CASE("phase_memory: any optimizer, grid, layout and precision: to the byte 
     for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
       Case c = random_case(seed);
       c.options.ownership = ownership;
-      c.settings.threads = 1;
+      c.settings.newton_schulz.threads = 1;
       INFO(c.text());
       const Layout layout = c.layout();
       const std::vector<NamedMatrix> weights = c.weights();

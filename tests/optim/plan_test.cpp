@@ -77,7 +77,7 @@ TEST_CASE(
       owned += static_cast<double>(layout.owned_range(meta, place.dp).size());
     CHECK(flops(muon_plan(layout, place, settings), phases::apply) == 3 * owned);
     const double five = flops(muon_plan(layout, place, settings), phases::orthogonalize);
-    settings.ns_steps = 10;
+    settings.newton_schulz.steps = 10;
     CHECK(flops(muon_plan(layout, place, settings), phases::orthogonalize) == doctest::Approx(2 * five));
     CHECK(flops(adamw_plan(layout, place), phases::adamw) == 13 * static_cast<double>(layout.buffers[0].size));
   }
@@ -153,7 +153,7 @@ TEST_CASE("ledger_of: bf16 halves the bytes of the gathers of updates, and of no
   const Layout layout = main_layout(grid);
   MuonSettings settings;
   const Ledger fp32 = ledger_of(muon_plan(layout, grid.place(0), settings));
-  settings.precision = Precision::bf16;
+  settings.newton_schulz.precision = Precision::bf16;
   const Ledger bf16 = ledger_of(muon_plan(layout, grid.place(0), settings));
   // Per rank: half a bucket for the gradients, half a bucket of updates, half a bucket of weights, in float32.
   const std::int64_t half_bucket = layout.buffers[0].size / 2 * 4;

@@ -36,8 +36,9 @@ std::string Case::text() const {
   std::ostringstream out;
   out << "seed " << seed << ", " << grid.text() << ", capacity " << options.bucket_capacity << ", alignments "
       << options.parameter_alignment << " and " << options.bucket_alignment << ", ownership "
-      << ownership_name(options.ownership) << ", " << precision_name(settings.precision) << ", threads "
-      << settings.threads << ", nesterov " << settings.nesterov << ", weight decay " << settings.weight_decay << ":";
+      << ownership_name(options.ownership) << ", " << precision_name(settings.newton_schulz.precision) << ", threads "
+      << settings.newton_schulz.threads << ", nesterov " << settings.nesterov << ", weight decay "
+      << settings.weight_decay << ":";
   for (const Parameter& p : parameters) {
     out << ' ' << p.name << ' ' << p.shape.rows << 'x' << p.shape.cols << ' ' << split_name(p.tp_split_dim) << " group "
         << p.group << ';';
@@ -79,14 +80,14 @@ Case random_case(std::uint64_t seed) {
   c.settings.weight_decay = choose.yes(50) ? 0.1f : 0.0f;
   c.settings.lr = choose.one_of<float>({0.1f, 0.02f});
   c.settings.momentum = choose.one_of<float>({0.9f, 0.95f, 0.0f});
-  c.settings.ns_steps = static_cast<int>(choose.between(1, 5));
-  c.settings.threads = static_cast<int>(choose.between(1, 2));
+  c.settings.newton_schulz.steps = static_cast<int>(choose.between(1, 5));
+  c.settings.newton_schulz.threads = static_cast<int>(choose.between(1, 2));
 #ifdef __SANITIZE_THREAD__
-  c.settings.threads = 1;  // ThreadSanitizer does not know libgomp's barriers, and takes them for races
+  c.settings.newton_schulz.threads = 1;  // ThreadSanitizer does not know libgomp's barriers, and takes them for races
 #endif
-  c.settings.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;
+  c.settings.newton_schulz.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;
   c.steps = static_cast<int>(choose.between(2, 3));
-  c.settings.products = choose.yes(50) ? Products::chain : Products::eigen;
+  c.settings.newton_schulz.products = choose.yes(50) ? Products::chain : Products::eigen;
   return c;
 }
 

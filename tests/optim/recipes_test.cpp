@@ -53,12 +53,12 @@ std::vector<Piece> random_pieces(Choices& choose, Index rows) {
 Case random_recipe_case(std::uint64_t seed) {
   Case c = random_case(seed);
   Choices choose(seed + 7000);
-  c.settings.threads = 1;
+  c.settings.newton_schulz.threads = 1;
   if (choose.yes(30)) c.settings.gather = Gather::cut_matrices;
   c.settings = with_recipe(choose.one_of(recipes()).name, c.settings);
   if (choose.yes(50)) take_coefficients(c.settings, choose.one_of(coefficient_sets()).name);
   if (choose.yes(50))
-    c.settings.scale =
+    c.settings.arithmetic.scale =
         choose.one_of<Scale>({Scale::matched_rms, Scale::largest, Scale::tall, Scale::ratio, Scale::none});
   for (const Parameter& parameter : c.parameters)
     if (choose.yes(60)) c.settings.fused[parameter.name] = random_pieces(choose, parameter.shape.rows);
@@ -71,7 +71,7 @@ Case random_recipe_case(std::uint64_t seed) {
 TEST_CASE("recipe_step: with the defaults, the bits of muon_step") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Case c = random_case(seed);
-    c.settings.threads = 1;
+    c.settings.newton_schulz.threads = 1;
     CAPTURE(c.text());
     for (std::size_t p = 0; p < c.parameters.size(); ++p) {
       Matrix w = c.weights()[p].matrix, other_w = w;
@@ -130,17 +130,17 @@ TEST_CASE("recipes: PyTorch's golden file is met by the recipe that it is of, an
     const Matrix golden = read_matrix(in, first.rows(), first.cols());
     ++results;
     std::vector<Recipe> all = recipes();
-    for (Recipe& recipe : all) recipe.settings.products = Products::chain;
+    for (Recipe& recipe : all) recipe.settings.newton_schulz.products = Products::chain;
     all.insert(all.end(), recipes().begin(), recipes().end());
     if (name == "moonshot_right") {
       all = {recipes()[0], recipes()[0]};
-      for (Recipe& recipe : all) recipe.name = name, recipe.settings.from_the_right = true;
-      all[0].settings.products = Products::chain;
+      for (Recipe& recipe : all) recipe.name = name, recipe.settings.newton_schulz.from_the_right = true;
+      all[0].settings.newton_schulz.products = Products::chain;
     }
     for (const Recipe& recipe : all) {
       CAPTURE(name + " " + precision + " by " + recipe.name);
       MuonSettings settings = recipe.settings;
-      settings.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
+      settings.newton_schulz.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
       Matrix w = first, m(w.rows(), w.cols());
       for (const Matrix& gradient : gradients) recipe_step(w, m, gradient, settings, "w");
       const double relative = distance(w, golden) / distance(first, golden);
@@ -163,9 +163,9 @@ TEST_CASE("with_recipe: what is asked for besides stays, and everything else is 
   knobs.momentum = 0.25f;
   knobs.weight_decay = 0.125f;
   knobs.rms = 0.75f;
-  knobs.precision = Precision::bf16;
-  knobs.products = Products::chain;
-  knobs.threads = 3;
+  knobs.newton_schulz.precision = Precision::bf16;
+  knobs.newton_schulz.products = Products::chain;
+  knobs.newton_schulz.threads = 3;
   knobs.gather = Gather::cut_matrices;
   knobs.fused["qkv"] = gate_and_up(8);
   for (const Recipe& recipe : recipes()) {
@@ -175,13 +175,13 @@ TEST_CASE("with_recipe: what is asked for besides stays, and everything else is 
     CHECK(settings.momentum == 0.25f);
     CHECK(settings.weight_decay == 0.125f);
     CHECK(settings.rms == 0.75f);
-    CHECK(settings.precision == Precision::bf16);
-    CHECK(settings.products == Products::chain);
-    CHECK(settings.threads == 3);
+    CHECK(settings.newton_schulz.precision == Precision::bf16);
+    CHECK(settings.newton_schulz.products == Products::chain);
+    CHECK(settings.newton_schulz.threads == 3);
     CHECK(settings.gather == Gather::cut_matrices);
     CHECK(settings.fused.count("qkv") == 1);
     for (const RecipeLine& line : recipe_lines()) CHECK(line.text(settings) == line.text(recipe.settings));
-    CHECK(settings.ns_steps == recipe.settings.ns_steps);
+    CHECK(settings.newton_schulz.steps == recipe.settings.newton_schulz.steps);
   }
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("recipe lines: each differs in some recipe, and together they lead fro
         CAPTURE(from.name + " to " + to.name);
         MuonSettings all = from.settings, wanted = to.settings;
         for (const RecipeLine& line : recipe_lines()) line.take(all, to.settings);
-        all.precision = wanted.precision = precision;
+        all.newton_schulz.precision = wanted.newton_schulz.precision = precision;
         Matrix w = random_matrix({5, 2}, 9, 4), m(9, 4), other_w = w, other_m = m;
         for (int step = 0; step < 2; ++step) {
           recipe_step(w, m, g, all, "w");

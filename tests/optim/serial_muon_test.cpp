@@ -56,7 +56,7 @@ TEST_CASE("SerialMuon: two steps follow the formulas in double precision, with a
 
 TEST_CASE("SerialMuon: bf16 rounds the update before Newton–Schulz and keeps weights and momentum in float32") {
   MuonSettings settings;
-  settings.precision = Precision::bf16;
+  settings.newton_schulz.precision = Precision::bf16;
   const Matrix gradient = random_matrix({3, 0}, 4, 6);
   SerialMuon muon({{"w", Matrix(4, 6)}}, settings);
   muon.step({{gradient}});

@@ -251,8 +251,8 @@ TEST_CASE("orthogonalize: is Newton–Schulz with the optimizer's settings") {
   const Matrix x = random_matrix({5, 5}, 7, 12);
   for (const Precision precision : kPrecisions) {
     MuonSettings settings;
-    settings.ns_steps = 3;
-    settings.precision = precision;
+    settings.newton_schulz.steps = 3;
+    settings.newton_schulz.precision = precision;
     NewtonSchulzSettings expected;
     expected.steps = 3;
     expected.precision = precision;

@@ -161,11 +161,11 @@ void part(Rank& rank, Local&) {
     for (int line = 0; line < 40000; ++line) rank.say(std::string(100, 'x'));
 }
 
-Flat reference(const Seat& seat) {
+Flat reference(const RankInfo& rank) {
   if (mode == "reference_throws_int") throw 42;
-  if (mode == "slow_reference" && seat.place.rank == 0) sleep(static_cast<unsigned>(seconds));
+  if (mode == "slow_reference" && rank.place.rank == 0) sleep(static_cast<unsigned>(seconds));
   if (mode == "reference_throws") throw std::runtime_error("the reference can't be computed");
-  return Flat(6, static_cast<float>(seat.grid.dp()));
+  return Flat(6, static_cast<float>(rank.grid.dp()));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ int check_two_layouts(const LessonInfo& info, int argc, char** argv) {
   for (const int layout : {0, 1}) {
     Lesson<Local> lesson(info, Grid().dp(2).tp(layout + 1), argc, argv);
     lesson.step("meet", [](Rank& rank, Local& local) { local.sums = rank.dp().all_reduce(Flat(6, 1.0f)); });
-    lesson.check("sums", &Local::sums, [&](const Seat&) { return Flat(6, layout == culprit ? 3.0f : 2.0f); });
+    lesson.check("sums", &Local::sums, [&](const RankInfo&) { return Flat(6, layout == culprit ? 3.0f : 2.0f); });
     if (const int code = lesson.answer(layout == 1 ? "everybody does." : ""); layout == 1) return code;
   }
   return 3;
@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
   lesson.check("sums", &Local::sums, reference);
   lesson.step("part", part);
   // What only one side knows must not decide what the other one does.
-  if (mode == "goes_astray" && !lesson.reporting()) lesson.step("astray", [](Rank&, Local&) {});
+  if (mode == "goes_astray" && !lesson.is_parent()) lesson.step("astray", [](Rank&, Local&) {});
   if (dies_at_the_end) kill(getpid(), SIGKILL);
   if (mode == "asks_as_a_rank" && !lesson.all_equal()) return 1;
   return lesson.answer("everybody does.");

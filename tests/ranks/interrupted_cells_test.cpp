@@ -51,11 +51,11 @@ void wait_for_each_other(Rank& rank, Local&) {
 
 void add_up(Rank& rank, Local& local) { local.sum = rank.dp().all_reduce(Flat{static_cast<float>(rank.rank())}); }
 
-Flat sum_of(const Seat& seat) { return Flat{static_cast<float>(seat.grid.dp() * (seat.grid.dp() - 1) / 2)}; }
+Flat sum_of(const RankInfo& rank) { return Flat{static_cast<float>(rank.grid.dp() * (rank.grid.dp() - 1) / 2)}; }
 
-Flat sum_of_an_interrupted(const Seat& seat) {
+Flat sum_of_an_interrupted(const RankInfo& rank) {
   interrupt();
-  return sum_of(seat);
+  return sum_of(rank);
 }
 
 struct sigaction handler_of_interrupts() {
@@ -146,7 +146,7 @@ TEST_CASE("a kernel: what is measured comes apart, and its memory is not taken f
     rank.phase("adding");
     add_up(rank, local);
   });
-  lesson.cost([](const Seat&) { return Prediction(); });
+  lesson.cost([](const RankInfo&) { return Prediction(); });
   lesson.timings();
   print_lines_to(nullptr, nullptr);
   CHECK(told_apart.find("  adding ") != std::string::npos);

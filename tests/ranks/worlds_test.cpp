@@ -258,15 +258,15 @@ TEST_CASE("processes: a byte that goes past the transport makes a cost differ th
         if (rank.rank() == 1 && send(connected_tcp_sockets().at(0).descriptor, "stray", std::size_t(stray), 0) != stray)
           throw RunError("nothing could be sent");
       });
-      lesson.cost([](const Seat& seat) {
+      lesson.cost([](const RankInfo& rank) {
         Prediction prediction;
         prediction.ledger.add("dp", CollectiveKind::all_reduce, ElementType::float32, 1,
-                              all_reduce_traffic(seat.place.dp, 2, 3000, ElementType::float32));
+                              all_reduce_traffic(rank.place.dp, 2, 3000, ElementType::float32));
         prediction.ledger.add("dp", CollectiveKind::barrier, ElementType::bytes, 1, barrier_traffic(2));
         return prediction;
       });
       CAPTURE(stray);
-      if (lesson.reporting()) CHECK(lesson.all_equal() == (stray == 0));
+      if (lesson.is_parent()) CHECK(lesson.all_equal() == (stray == 0));
     }
   });
 }

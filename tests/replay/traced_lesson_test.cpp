@@ -109,7 +109,7 @@ std::vector<Matrix> run(const Options& options, int steps, bool right = true,
     lesson.step("prepare", [](Rank&, Local&) {});
     for (int step = 1; step <= steps; ++step) lesson.quiet_step("optimizer step " + std::to_string(step), work);
     for (const auto& of_rank : lesson.collect(&Local::result)) results.push_back(of_rank.at(0).matrix);
-    if (!right) lesson.check("nothing", &Local::result, [](const Seat&) { return Matrix(1, 6); });
+    if (!right) lesson.check("nothing", &Local::result, [](const RankInfo&) { return Matrix(1, 6); });
     const int code = lesson.answer("because");
     if (code != (right ? 0 : 1)) throw std::logic_error("the lesson ended with the wrong exit code");
   });

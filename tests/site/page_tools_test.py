@@ -265,7 +265,7 @@ class Links(unittest.TestCase):
             "elsewhere(x)": "elsewhere(x)",
             "rank.group(x)": "rank.group(x)",           # two classes have one
             "tp_slice = 3": "tp_slice = 3",             # a variable of the same name
-            "plan(seat)": "plan(seat)",                 # the lesson's own function
+            "plan(rank)": "plan(rank)",                 # the lesson's own function
             '<span class="comment">// tp_slice(x)</span>': '<span class="comment">// tp_slice(x)</span>',
             '<a class="code" href="z">tp_slice</a>(x)': '<a class="code" href="z">tp_slice</a>(x)',
             '<a class="code hl_variable" href="z">tp_slice</a>(x)': link.format("n.html#a1", "tp_slice") + "(x)",  # a constant is not called

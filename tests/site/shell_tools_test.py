@@ -15,7 +15,7 @@ from api_pages import Rooms  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
 
 SOURCE = """\
-Layout plan(const Seat& seat) { return plan_layout(seat); }
+Layout plan(const RankInfo& rank) { return plan_layout(rank); }
 Layout plan_of(int n) {
   return {};
 }
@@ -42,7 +42,7 @@ void start(Rank& rank, Local& local) {
   const int n = rank.bug("f") ? 1 : 2;
   local.bucket = planted(local);
 }
-Prediction predict(const Seat& seat) {
+Prediction predict(const RankInfo& rank) {
   return {};
 }
 std::string plant(int n) { return ""; }

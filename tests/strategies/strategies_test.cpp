@@ -41,10 +41,10 @@ void note(const Case& c, const Layout& layout, Covered& covered) {
   covered.several_buffers += layout.buffers.size() > 1;
   covered.more_ranks += c.grid.dp() > static_cast<int>(c.parameters.size());
   for (int rank = 0; rank < c.grid.dp(); ++rank) covered.owns_nothing += layout.shard_elements(rank) == 0;
-  ++(c.settings.precision == Precision::fp32    ? covered.fp32
-     : c.settings.gathered() == Precision::bf16 ? covered.bf16
-                                                : covered.bf16_in_fp32);
-  ++(c.settings.products == Products::eigen ? covered.eigen : covered.chain);
+  ++(c.settings.newton_schulz.precision == Precision::fp32 ? covered.fp32
+     : c.settings.gathered() == Precision::bf16            ? covered.bf16
+                                                           : covered.bf16_in_fp32);
+  ++(c.settings.newton_schulz.products == Products::eigen ? covered.eigen : covered.chain);
   covered.fused += !c.settings.fused.empty();
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("(a): before Newton–Schulz every rank receives (D − 1)/D · P elem
     const Layout layout = c.layout();
     const Index dp = c.grid.dp(), all = padded_elements(layout);
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      c.settings.precision = precision;
+      c.settings.newton_schulz.precision = precision;
       for (const Plan& plan : plans_of(gather_everything(), layout, c.settings)) {
         const Traffic traffic = traffic_in(plan, phases::dp_gather);
         CHECK(traffic.bytes_received * dp == (dp - 1) * all * (precision == Precision::bf16 ? 2 : 4));
@@ -222,7 +222,7 @@ TEST_CASE("(e): each element travels to its worker and back, unless that owns it
 
 TEST_CASE("(e): in bf16 a rank receives 4 (D − 1)/D² · P bytes in the mean, D/2 times less than in (a)") {
   MuonSettings settings;
-  settings.precision = Precision::bf16;
+  settings.newton_schulz.precision = Precision::bf16;
   for (const int dp : {1, 2, 3, 4, 6, 8, 16})
     for (const int tp : {1, 2}) {
       // Sizes that dp divides, and a bucket for each matrix: then every rank owns one dp-th of each, the worker too.
@@ -252,7 +252,7 @@ TEST_CASE("(e): every matrix is orthogonalized once, by the ranks of one TP grou
     INFO(c.text());
     double once = 0, of_e = 0, most_of_e = 0, most_of_d = 0;
     for (const Parameter& each : c.parameters)
-      once += newton_schulz_flops(each.shape.rows, each.shape.cols, c.settings.ns_steps);
+      once += newton_schulz_flops(each.shape.rows, each.shape.cols, c.settings.newton_schulz.steps);
     for (const Plan& plan : plans_of(all_to_all(), lay_out(all_to_all(), c), c.settings)) {
       of_e += flops(plan, phases::orthogonalize);
       most_of_e = std::max(most_of_e, flops(plan, phases::orthogonalize));
@@ -290,7 +290,7 @@ TEST_CASE("(f): over tp twice the bytes of (d) in bf16, as many in fp32, and ove
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
     for (const Precision precision : {Precision::bf16, Precision::fp32}) {
       Case c = laid_out(tp_duplicated(), random_case(seed));
-      c.settings.precision = precision;
+      c.settings.newton_schulz.precision = precision;
       INFO(c.text());
       const Layout layout = c.layout();
       const auto of_f = plans_of(tp_duplicated(), layout, c.settings),

@@ -15,7 +15,7 @@ Case strategy_case(std::uint64_t seed) {
   if (choose.yes(15)) c.settings.gather_unrounded = true;
   for (const Parameter& each : c.parameters)
     if (each.shape.rows % 2 == 0 && choose.yes(20)) c.settings.fused[each.name] = gate_and_up(each.shape.rows);
-  c.settings.threads = 1;
+  c.settings.newton_schulz.threads = 1;
   return c;
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("strategy_cost: what the plans of all ranks add up to, also where only
       for (const Parameter& each : c.parameters) {
         const auto fused = c.settings.fused.find(each.name);
         const int pieces = fused == c.settings.fused.end() ? 1 : static_cast<int>(fused->second.size());
-        once += pieces * newton_schulz_flops(each.shape.rows / pieces, each.shape.cols, c.settings.ns_steps);
+        once += pieces * newton_schulz_flops(each.shape.rows / pieces, each.shape.cols, c.settings.newton_schulz.steps);
       }
       CHECK(cost.most_bytes_sent == doctest::Approx(most_bytes));
       CHECK(cost.mean_bytes_sent == doctest::Approx(all_bytes / c.grid.size()));

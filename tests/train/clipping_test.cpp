@@ -243,7 +243,7 @@ TEST_CASE("clip_shards: four leaves on any grid whose ranks are a power of two: 
 TEST_CASE("clipping, Muon and AdamW under a schedule, on all stages: the weights of one process, step by step") {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     Case c = staged_case(seed, 1 + static_cast<int>(seed % 3));
-    c.settings.threads = 1;
+    c.settings.newton_schulz.threads = 1;
     c.settings.summed_gradients = true;
     for (std::size_t p = 0; p < c.parameters.size(); ++p) c.parameters[p].group = static_cast<int>(p % 2);
     INFO(c.text() << " pp " << c.grid.pp());

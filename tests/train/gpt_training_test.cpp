@@ -37,8 +37,8 @@ GptTraining training_of(const ModelCase& c) {
   training.decay_vectors = c.seed % 3 == 0;
   training.max_norm = c.seed % 5 == 0 ? 100.0f : 0.1f;
   training.bucket_capacity = c.seed % 2 == 0 ? 200 : 0;
-  training.muon.products = c.seed % 2 == 0 ? Products::chain : Products::eigen;
-  training.muon.ns_steps = 3;
+  training.muon.newton_schulz.products = c.seed % 2 == 0 ? Products::chain : Products::eigen;
+  training.muon.newton_schulz.steps = 3;
   return training;
 }
 

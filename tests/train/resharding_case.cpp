@@ -133,7 +133,7 @@ TinyRun random_run(std::uint64_t seed) {
     parameters.push_back(each);
   }
   MuonSettings muon;
-  muon.ns_steps = 2;
+  muon.newton_schulz.steps = 2;
   const std::vector<ParameterGroup> groups = usual_groups(muon, AdamWSettings());
   run.parameters = route(parameters, groups);
   switch (choose.between(0, 6)) {

@@ -4,21 +4,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
-
-auto members_of(const Accelerator& a) {
-  return std::tie(a.name, a.flops_per_second, a.memory_bytes, a.memory_bytes_per_second, a.product_efficiency,
-                  a.source);
-}
-auto members_of(const NetworkLevel& a) {
-  return std::tie(a.name, a.accelerators, a.bytes_per_second, a.latency_seconds, a.all_reduce, a.all_gather, a.source);
-}
-auto members_of(const Cluster& a) { return std::tie(a.name, a.accelerator, a.levels); }
 
 // Of ranks that are `stride` apart, how many lie in each unit of `accelerators`; 0 where some units hold more than
 // others. In long, because ranks · stride may be more than an int can count.
@@ -31,10 +21,6 @@ long ranks_in_unit(long ranks, long stride, long accelerators) {
 }
 
 }  // namespace
-
-bool operator==(const Accelerator& a, const Accelerator& b) { return members_of(a) == members_of(b); }
-bool operator==(const NetworkLevel& a, const NetworkLevel& b) { return members_of(a) == members_of(b); }
-bool operator==(const Cluster& a, const Cluster& b) { return members_of(a) == members_of(b); }
 
 ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product) {
   const MeasuredCurve& curve = accelerator.product_efficiency;

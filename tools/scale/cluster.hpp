@@ -22,8 +22,6 @@ struct Accelerator {
   double memory_bytes_per_second = 0;  ///< How fast it reads or writes its memory.
   MeasuredCurve product_efficiency;  ///< The share of flops_per_second that a product reaches, by its FLOPs, or empty.
   std::string source;                ///< Where these numbers come from.
-
-  friend bool operator==(const Accelerator& a, const Accelerator& b);
 };
 
 /// What products take on an accelerator.
@@ -51,8 +49,6 @@ struct NetworkLevel {
   MeasuredCurve all_gather;  ///< It also stands for a reduce-scatter.
   /// @}
   std::string source;  ///< Where these numbers come from.
-
-  friend bool operator==(const NetworkLevel& a, const NetworkLevel& b);
 };
 
 /// A cluster: equal accelerators under levels of network, the innermost first.
@@ -64,8 +60,6 @@ struct Cluster {
   int node() const { return levels.front().accelerators; }
   /// How many accelerators a unit of the level below `level` has: 1 below the innermost one.
   int unit_below(std::size_t level) const { return level == 0 ? 1 : levels[level - 1].accelerators; }
-
-  friend bool operator==(const Cluster& a, const Cluster& b);
 };
 
 /// The clusters that are known by name, in the order in which they are listed.

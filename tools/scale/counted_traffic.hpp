@@ -23,7 +23,7 @@ constexpr double kWeightBytes = 2, kGradientBytes = 4, kMasterBytes = 4, kMoment
 /// Bytes kept per token and layer, per channel of the width and of the feed-forward half: two norms' fp32 inputs (8),
 /// queries, keys, values and attention's output (8), two inputs of products (4); gate, up and their products (8).
 constexpr double kWidthActivation = 20, kHiddenActivation = 8;
-/// The same two inputs of products, gathered from all TP ranks.
+/// Those two inputs of products, where they are gathered from all TP ranks.
 constexpr double kGatheredActivation = 4;
 /// Bytes per logit at the peak: bf16, fp32, its softmax, their gradient.
 constexpr double kLogitBytes = 14, kBf16Bytes = 2;

@@ -11,13 +11,13 @@ namespace muonwalk::sim {
 /// GPU, and memory; where the time of the best one goes; and why the next one is slower.
 std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLayouts& found);
 
-/// The same as JSON, all terms included, with a line end at the end. Every field has its unit in its name.
+/// What a search found, as JSON, all terms included, with a line end at the end. Every field has its unit in its name.
 std::string layouts_json(const LayoutSearch& search, const FoundLayouts& found);
 
 /// One prediction, term by term, with formulas, inputs and sources: time, then memory. At most 100 columns.
 std::vector<std::string> explanation_text(const StepQuestion& question, const StepPrediction& prediction);
 
-/// The same as JSON, with a line end at the end.
+/// One prediction as JSON, with a line end at the end.
 std::string explanation_json(const StepQuestion& question, const StepPrediction& prediction);
 
 }  // namespace muonwalk::sim

@@ -3,38 +3,20 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "tools/scale/small_file.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::uintmax_t kMostBytes = 1 << 20;
 constexpr int kMostDepth = 10;
 constexpr std::size_t kMostText = 1000, kMostObjects = 64;
 constexpr double kLeastNumber = 1e-12, kMostNumber = 1e15, kMostCount = 1e9;
-
-std::string read_whole(const JsonFile& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file.path, error);
-  if (!std::filesystem::exists(status)) file.refuse("there is no such file");
-  if (std::filesystem::is_directory(status)) file.refuse("it is a folder");
-  if (!std::filesystem::is_regular_file(status)) file.refuse("it is not a regular file");
-  const std::uintmax_t bytes = std::filesystem::file_size(file.path, error);
-  if (error || bytes > kMostBytes) file.refuse("it is larger than 1 MiB");
-  std::ifstream stream(file.path, std::ios::binary);
-  if (!stream) file.refuse("permission denied");
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) file.refuse("it could not be read to its end");
-  return text;
-}
 
 // Looks at each value as it is parsed: nlohmann/json itself would take the second of two fields with one name.
 json parse(const std::string& text, const JsonFile& file) {
@@ -65,7 +47,7 @@ void JsonFile::refuse(const std::string& reason) const {
 
 JsonFile read_json_file(const std::string& kind, const std::string& path) {
   JsonFile file{kind, path, {}};
-  file.root = parse(read_whole(file), file);
+  file.root = parse(read_small_file(path, 1, [&file](const char* reason) { file.refuse(reason); }), file);
   if (!file.root.is_object()) file.refuse("it is JSON, but not an object");
   return file;
 }

@@ -12,9 +12,9 @@ namespace muonwalk::sim {
 
 /// A file of the cost model that was read.
 struct JsonFile {
-  std::string kind;     ///< "cluster file"
-  std::string path;     ///< as it was given
-  nlohmann::json root;  ///< an object
+  std::string kind;     ///< "cluster file".
+  std::string path;     ///< The path as it was given.
+  nlohmann::json root;  ///< An object.
 
   /// Throws UsageError: `the cluster file "my.json" can't be used: …; docs/cost-model.md has its fields`.
   [[noreturn]] void refuse(const std::string& reason) const;

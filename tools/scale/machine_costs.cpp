@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "src/errors.hpp"
@@ -18,11 +17,6 @@ namespace {
 
 // The units of the file.
 constexpr double kGigaflop = 1e9, kMicrosecond = 1e-6;
-
-auto members_of(const MachineCosts& a) {
-  return std::tie(a.machine, a.cores, a.memory_bytes, a.memory_bytes_per_second, a.new_memory_bytes_per_second, a.gloo,
-                  a.memory, a.newton_schulz, a.source);
-}
 
 Products products_from(JsonFields& fields) {
   const std::string word = fields.text("products");
@@ -83,8 +77,6 @@ const MeasuredCurve& best_rate(const MachineCosts& costs) {
 }
 
 }  // namespace
-
-bool operator==(const MachineCosts& a, const MachineCosts& b) { return members_of(a) == members_of(b); }
 
 CurveReading TransportCosts::message_seconds(double ranks, double bytes) const {
   const auto right =

@@ -23,10 +23,6 @@ struct MessageCosts {
   /// Processor seconds of a message, by its bytes: what all ranks together spend on it, so that over all messages it
   /// adds up, whichever rank sent them.
   MeasuredCurve seconds;
-
-  friend bool operator==(const MessageCosts& a, const MessageCosts& b) {
-    return a.ranks == b.ranks && a.seconds == b.seconds;
-  }
 };
 
 /// What messages cost by the number of ranks: with more of them than cores they wait for each other to be woken. A
@@ -41,8 +37,6 @@ struct TransportCosts {
   /// α, the cost of the smallest message, and β, what each further byte costs up to the largest one, among the number
   /// of ranks that is nearest to `ranks`.
   LinkCost link(int ranks) const;
-
-  friend bool operator==(const TransportCosts& a, const TransportCosts& b) { return a.by_ranks == b.by_ranks; }
 };
 
 /// How fast one core does Newton–Schulz, while all others do the same.
@@ -52,10 +46,6 @@ struct ProductRate {
   /// FLOPs per second, as newton_schulz_flops counts them, without the time for new memory, by the FLOPs of one of its
   /// steps, which says how large the matrix is.
   MeasuredCurve flops_per_second;
-
-  friend bool operator==(const ProductRate& a, const ProductRate& b) {
-    return a.products == b.products && a.precision == b.precision && a.flops_per_second == b.flops_per_second;
-  }
 };
 
 /// What the parts of a step cost on one machine, as measure_machine measures it.
@@ -74,8 +64,6 @@ struct MachineCosts {
   const TransportCosts& transport(TransportKind kind) const;
   /// The rates of an engine in a precision. Throws UsageError where they were not measured.
   const MeasuredCurve& rate(Products products, Precision precision) const;
-
-  friend bool operator==(const MachineCosts& a, const MachineCosts& b);
 };
 
 /// Reads what machine_costs_json has written. Throws UsageError, one sentence that names file and field, as cluster_of

@@ -26,7 +26,7 @@ std::vector<std::vector<std::string>> said_by_ranks(const Options& options, cons
   std::vector<std::vector<std::string>> lines(records.size());
   for_each<Said>(records,
                  [&](int rank, const Said& said) { lines[static_cast<std::size_t>(rank)].push_back(said.line); });
-  if (world->reporting()) world->finish();
+  if (world->is_parent()) world->finish();
   return lines;
 }
 

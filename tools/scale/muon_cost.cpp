@@ -6,29 +6,14 @@
 #include <map>
 
 #include "src/errors.hpp"
-#include "src/layout/sharding.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/plan_memory.hpp"
-#include "src/optim/strategies/all_to_all.hpp"
 #include "tools/scale/collective_time.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
 bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients || phase == phases::gather_weights; }
-
-// The DP rank that has most of Newton–Schulz: of those that work, owners or the workers of an all-to-all.
-int busiest_rank(const Strategy& strategy, const std::vector<Parameter>& matrices, const Layout& layout, int ns_steps) {
-  std::vector<double> flops = sharding_of(layout, ns_steps).flops;
-  if (strategy.letter == all_to_all().letter) {
-    std::fill(flops.begin(), flops.end(), 0.0);
-    const std::vector<int> workers = balanced_owners(matrices, layout.grid.dp());
-    for (std::size_t i = 0; i < matrices.size(); ++i)
-      flops[static_cast<std::size_t>(workers[i])] +=
-          newton_schulz_flops(matrices[i].shape.rows, matrices[i].shape.cols, ns_steps);
-  }
-  return static_cast<int>(std::max_element(flops.begin(), flops.end()) - flops.begin());
-}
 
 // Newton–Schulz of a plan, each work by its own size.
 struct ProductTime {
@@ -96,9 +81,7 @@ class PlanSum {
         if (!shared_with_adamw(phase)) add_call(*call, phase, plan.grid);
       }
     }
-    const std::vector<PhaseMemory> memory = phase_memory(plan);
-    for (const PhaseMemory& each : memory)
-      transient_ = std::max(transient_, static_cast<double>(each.most - memory.front().held));
+    transient_ = std::max(transient_, static_cast<double>(transient_bytes(plan)));
     ++plans_;
   }
 
@@ -193,8 +176,8 @@ class PlanSum {
 
 MuonSettings settings_of(const MuonSetup& setup) {
   MuonSettings settings;
-  settings.ns_steps = setup.ns_steps;
-  settings.precision = setup.precision;
+  settings.newton_schulz.steps = setup.ns_steps;
+  settings.newton_schulz.precision = setup.precision;
   return settings;
 }
 
@@ -228,7 +211,8 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
                    const MuonSetup& setup, const Cluster& cluster) {
   const MuonSettings settings = settings_of(setup);
   const Layout layout = setup.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
-  const int busiest = busiest_rank(setup.strategy, matrices, layout, setup.ns_steps);
+  const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.ns_steps);
+  const int busiest = static_cast<int>(std::max_element(work.begin(), work.end()) - work.begin());
   PlanSum sum(setup, cluster, dp_stride);
   for (int step = 0; step < setup.strategy.period; ++step)
     sum.add(setup.strategy.optimizer(layout, settings, step)

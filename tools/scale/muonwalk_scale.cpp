@@ -49,18 +49,6 @@ struct Request {
   std::string machine;    // of measure
 };
 
-// Prints in the form that was asked for, and works out no other one.
-template <class Document, class Lines>
-void print_as(bool json, const Document& document, const Lines& lines) {
-  if (json) {
-    std::string text = document();
-    text.pop_back();  // print_line ends it
-    print_line(text);
-  } else {
-    for (const std::string& line : lines()) print_line(line);
-  }
-}
-
 bool with_muon(const Request& request) {
   if (request.optimizer == "muon") return true;
   if (request.optimizer == "adamw") return false;
@@ -188,14 +176,14 @@ int measure(const Request& request) {
   handle_interrupts(kName);
   std::unique_ptr<FileBeside> file;
   if (!request.machine.empty()) file = std::make_unique<FileBeside>(request.machine);
-  std::string json = machine_costs_json(measure_machine({}, told));
-  if (file == nullptr) {
-    json.pop_back();
-    print_line(json);
-    return 0;
+  const std::string json = machine_costs_json(measure_machine({}, told));
+  if (file != nullptr) {
+    file->write(json.data(), json.size());
+    file->commit();
+  } else {
+    print_as(
+        true, [&json] { return json; }, nullptr);
   }
-  file->write(json.data(), json.size());
-  file->commit();
   return 0;
 }
 

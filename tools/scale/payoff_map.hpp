@@ -70,7 +70,7 @@ struct PayoffMap {
   std::vector<int> gpus;                       ///< One for each row.
   std::vector<double> column_values;           ///< One for each column.
   std::vector<std::vector<PayoffCell>> cells;  ///< [row][column]
-  int tp = 0;                                  ///< The same in all cells, in a map over links.
+  int tp = 0;                                  ///< What all cells of a map over links have.
   double own_link_bytes_per_second = 0;        ///< The cluster as it is; 0 where it has one level only.
   std::vector<std::string> notes;              ///< Sentences on what the figures are, and are not.
 

@@ -6,11 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
-#include <optional>
 #include <sstream>
 
 #include "src/errors.hpp"
@@ -18,6 +13,7 @@
 #include "src/text/text.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
+#include "tools/scale/small_file.hpp"
 #include "tools/scale/stage_filling.hpp"
 #include "tools/scale/training_memory.hpp"
 #include "tools/scale/training_time.hpp"
@@ -30,7 +26,6 @@ extern const char* const ultrascale_runs_csv;  // embed_texts
 
 namespace {
 
-constexpr std::uintmax_t kMostBytes = 64 << 20;
 constexpr int kMostNumber = 1 << 20;
 constexpr const char* kCluster = "h100-efa";
 constexpr const char* kPredicted[] = {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"};
@@ -62,34 +57,23 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-// The file on its way into rows; knows where it is, for its sentences.
+[[noreturn]] void refuse_table(const std::string& path, const std::string& reason) {
+  throw UsageError(fmt::format("the table of runs {} can't be used: {}", in_quotes(path), reason));
+}
+
+// The text on its way into rows; knows where it is, for its sentences.
 class RunTable {
  public:
-  // From a file.
-  explicit RunTable(const std::string& path) : path_(path) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    if (error == std::errc::permission_denied) refuse("permission denied");
-    if (!std::filesystem::exists(status)) refuse("there is no such file");
-    if (std::filesystem::is_directory(status)) refuse("it is a folder");
-    if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file");
-    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-    if (error || bytes > kMostBytes) refuse("it is larger than 64 MiB");
-    stream_ = std::make_unique<std::ifstream>(path, std::ios::binary);
-    if (!*stream_) refuse("permission denied");
-  }
-  // From a text; `path` is what its sentences call it.
-  RunTable(std::string path, const char* all)
-      : path_(std::move(path)), stream_(std::make_unique<std::istringstream>(all)) {}
+  // Of this text; `path` is what its sentences call it.
+  RunTable(std::string path, const std::string& all) : path_(std::move(path)), stream_(all) {}
 
   // The next line that is not empty, without its end.
   bool next() {
-    while (std::getline(*stream_, text)) {
+    while (std::getline(stream_, text)) {
       ++line_;
       if (!text.empty() && text.back() == '\r') text.pop_back();
       if (!text.empty()) return true;
     }
-    if (stream_->bad()) refuse("it could not be read to its end");
     return false;
   }
 
@@ -146,9 +130,7 @@ class RunTable {
     return value;
   }
 
-  [[noreturn]] void refuse(const std::string& reason) const {
-    throw UsageError(fmt::format("the table of runs {} can't be used: {}", in_quotes(path_), reason));
-  }
+  [[noreturn]] void refuse(const std::string& reason) const { refuse_table(path_, reason); }
   [[noreturn]] void refuse_line(const std::string& reason) const { refuse(fmt::format("line {} {}", line_, reason)); }
 
   std::string text;  // the present line
@@ -163,7 +145,7 @@ class RunTable {
   }
 
   std::string path_;
-  std::unique_ptr<std::istream> stream_;
+  std::istringstream stream_;
   int line_ = 0;
   std::vector<std::string> columns_, cells_;
 };
@@ -223,8 +205,13 @@ bool PublishedRun::clean() const {
 
 namespace {
 
+std::string text_of_file(const std::string& path) {
+  return read_small_file(path, 64, [&path](const char* reason) { refuse_table(path, reason); });
+}
+
 // With results only where they are asked for, and the table has them.
-PublishedRuns runs_of(RunTable table, bool results) {
+PublishedRuns runs_of(const std::string& path, const std::string& text, bool results) {
+  RunTable table(path, text);
   table.read_header();
   PublishedRuns all;
   all.header = table.text;
@@ -242,11 +229,11 @@ PublishedRuns runs_of(RunTable table, bool results) {
 
 }  // namespace
 
-PublishedRuns read_layouts(const std::string& path) { return runs_of(RunTable(path), false); }
+PublishedRuns read_layouts(const std::string& path) { return runs_of(path, text_of_file(path), false); }
 
-PublishedRuns read_runs(const std::string& path) { return runs_of(RunTable(path), true); }
+PublishedRuns read_runs(const std::string& path) { return runs_of(path, text_of_file(path), true); }
 
-PublishedRuns carried_runs() { return runs_of(RunTable("ultrascale_runs.csv", page_texts::ultrascale_runs_csv), true); }
+PublishedRuns carried_runs() { return runs_of("ultrascale_runs.csv", page_texts::ultrascale_runs_csv, true); }
 
 double predicted_speed(const PublishedRun& run, const TrainingSoftware& software) {
   const ModelShape& model = model_shape(run.model);

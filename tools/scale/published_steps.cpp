@@ -42,17 +42,13 @@ PublishedStep megatron_step(const MegatronRun& run, Recomputation recomputation,
   layout.chunks = run.chunks;
   layout.recomputation = recomputation;
   const StepPrediction step = predict_adamw({model_shape(run.model), cluster, software_of("megatron"), layout});
-  PublishedStep row;
-  row.what = fmt::format("{}, {} recomputation", run.name, recomputation_name(recomputation));
-  row.predicted = step.step_seconds();
-  row.published = published;
-  row.unit = "s";
-  row.extrapolated = any_extrapolated(step.seconds);
-  row.miss =
-      "of Megatron-LM: products are taken at Calculon's efficiencies, 0.9 and more, which the kernels of 2022 hardly "
-      "reached; the "
-      "larger the model, the less that counts";
-  return row;
+  return {fmt::format("{}, {} recomputation", run.name, recomputation_name(recomputation)),
+          step.step_seconds(),
+          published,
+          "s",
+          "of Megatron-LM: products are taken at Calculon's efficiencies, 0.9 and more, which the kernels of 2022 "
+          "hardly reached; the larger the model, the less that counts",
+          any_extrapolated(step.seconds)};
 }
 
 // ── Muon ──
@@ -89,14 +85,7 @@ PublishedStep muon_step(const MuonRun& run) {
   const double model_flops = newton_schulz_once(model) * run.model_part / run.newton_schulz;
   const double adamw_seconds = model_flops / (gpus * run.adamw * 1e12);
   const MuonCost cost = muon_cost(model, run.dp, 1, run.pp, run.ep, {}, cluster_of("gb300-nvl72"));
-  PublishedStep row;
-  row.what = run.name;
-  row.predicted = 100 * cost.seconds() / adamw_seconds;
-  row.published = run.published;
-  row.unit = "%";
-  row.miss = run.miss;
-  row.extrapolated = any_extrapolated(cost.terms);
-  return row;
+  return {run.name, 100 * cost.seconds() / adamw_seconds, run.published, "%", run.miss, any_extrapolated(cost.terms)};
 }
 
 // ── Bandwidths ──
@@ -114,12 +103,8 @@ PublishedStep bandwidth_row(CollectiveKind kind, const char* name, const Measure
   const int ranks = static_cast<int>(point.at) * cluster.node();
   const CollectiveSeconds seconds = collective_seconds(kind, kBandwidthBytes, cluster, group_spread(cluster, ranks, 1));
   const double factor = (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
-  PublishedStep row;
-  row.what = fmt::format("{} over {} nodes", name, point.at);
-  row.predicted = factor * kBandwidthBytes / seconds.total() / kGigabyte;
-  row.published = point.value / kGigabyte;
-  row.unit = "GB/s";
-  return row;
+  return {fmt::format("{} over {} nodes", name, point.at), factor * kBandwidthBytes / seconds.total() / kGigabyte,
+          point.value / kGigabyte, "GB/s"};
 }
 
 // ── As text ──
@@ -165,12 +150,7 @@ std::vector<PublishedStep> muon_steps() {
 std::vector<PublishedStep> published_bytes() {
   const Grid square = Grid().dp(2).tp(2), line = Grid().dp(4);
   const auto row = [](const char* what, std::int64_t bytes, double megabytes) {
-    PublishedStep each;
-    each.what = what;
-    each.predicted = static_cast<double>(bytes);
-    each.published = megabytes * 1e6;
-    each.unit = "B";
-    return each;
+    return PublishedStep{what, static_cast<double>(bytes), megabytes * 1e6, "B"};
   };
   return {row("AdamW, all-reduce, dp 4", published(all_reduce, line).total(), 109.1),
           row("Muon's two gathers, dp 2 × tp 2", published(muon_bf16, square).gathers(), 26.1),

@@ -11,7 +11,7 @@ struct PublishedStep {
   double predicted = 0;
   double published = 0;
   const char* unit = "";      ///< "s", "%", "B" or "GB/s".
-  std::string miss;           ///< Why it differs, where it differs by more than 10 %.
+  std::string miss = {};      ///< Why it differs, where it differs by more than 10 %.
   bool extrapolated = false;  ///< The prediction reads a curve outside of what was measured.
 
   /// Predicted over published, minus 1.

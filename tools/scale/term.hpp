@@ -87,11 +87,11 @@ const TermCall* call_of(TermId id);
 
 /// One term of a prediction, so that it can be taken apart.
 struct Term {
-  TermId id;                      ///< What it is.
-  double amount = 0;              ///< Seconds of a step, or bytes of memory.
-  std::string formula;            ///< How the amount comes about: "(pp − 1) · slot".
-  std::vector<TermInput> inputs;  ///< The numbers in the formula, in the order in which they stand there.
-  double bytes_sent = 0;          ///< Where the term is a collective: what one rank sends in it.
+  TermId id;                           ///< What it is.
+  double amount = 0;                   ///< Seconds of a step, or bytes of memory.
+  std::string formula = {};            ///< How the amount comes about: "(pp − 1) · slot".
+  std::vector<TermInput> inputs = {};  ///< The numbers in the formula, in the order in which they stand there.
+  double bytes_sent = 0;               ///< Where the term is a collective: what one rank sends in it.
 
   const char* name() const { return term_name(id); }
   /// Whether one of its inputs is extrapolated.
@@ -151,7 +151,7 @@ Formula number<Formula>(double value, const char* text);
 inline double at_least_0(double number) { return number > 0 ? number : 0; }
 Formula at_least_0(Formula formula);
 /// @}
-/// The same number, of which the inputs say more than the formula does: a size that a rate depends on.
+/// A number whose inputs say more than the formula does: a size that a rate depends on.
 /// @{
 inline double with(double number, const TermInput&) { return number; }
 Formula with(Formula formula, const TermInput& more);

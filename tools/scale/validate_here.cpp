@@ -38,7 +38,8 @@ struct Kind {
 std::vector<Kind> kinds_of(const HereSettings& settings) {
   const MuonSettings muon = muon_settings(Precision::fp32, 1, Products::eigen);
   std::vector<Kind> kinds = {{"lesson 09, Muon", settings.small ? small_parameters() : proof_of_concept_parameters(),
-                              muon.products, muon.precision, [muon] { return std::make_unique<Muon>(muon); }}};
+                              muon.newton_schulz.products, muon.newton_schulz.precision,
+                              [muon] { return std::make_unique<Muon>(muon); }}};
   for (const Who who : {all_reduce, zero1, muon_bf16, muon_fp32}) {
     const Contender& contender = contenders()[who];
     kinds.push_back({"lesson 13, " + contender.name, small_published_run_parameters(), Products::chain,

@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// What is validated on the machine at hand.
 struct HereSettings {
   std::vector<int> ranks = {2, 4, 8, 16};  ///< Even numbers: the steps are taken on dp ranks / 2 × tp 2.
-  int steps = 5;                           ///< At least so many of each kind; the quickest one counts.
+  int steps = 5;                           ///< The least number of each kind; the quickest one counts.
   double seconds = 1;                      ///< Further steps are taken for as long as this.
   bool small = false;                      ///< Lesson 09 has its small matrices (`--small`).
   WorldKind world = WorldKind::processes;  ///< Ranks are processes over Gloo, or threads over memory.

@@ -10,9 +10,9 @@ namespace muonwalk::sim {
 
 /// A figure of a summary: of the mean rank where there are several.
 struct Figure {
-  std::string name;             ///< "communication", "all_gather, calls"
-  std::string unit;             ///< "ms", "%", "bytes", "GB/s", "" for a count
-  std::optional<double> value;  ///< nothing where it is not known
+  std::string name;             ///< "communication", "all_gather, calls".
+  std::string unit;             ///< "ms", "%", "bytes", "GB/s", "" for a count.
+  std::optional<double> value;  ///< Nothing where it is not known.
 };
 
 /// The figures of a rank, or of sums over `ranks` ranks divided by their number; always in the same order.
@@ -20,8 +20,8 @@ std::vector<Figure> figures_of(const RankSummary& summary, std::size_t ranks);
 
 /// A figure of two runs.
 struct ComparedFigure {
-  std::string name;  ///< as Figure has it
-  std::string unit;  ///< as Figure has it
+  std::string name;  ///< The name of the Figure.
+  std::string unit;  ///< The unit of the Figure.
   /// The figure of each run; nothing where it is not known.
   /// @{
   std::optional<double> a, b;
@@ -37,8 +37,8 @@ struct TraceComparison {
   /// @{
   Summary a, b;
   /// @}
-  std::vector<ComparedFigure> figures;  ///< in the order of figures_of
-  std::vector<std::string> warnings;    ///< a sentence for each way in which the runs are not comparable
+  std::vector<ComparedFigure> figures;  ///< In the order of figures_of.
+  std::vector<std::string> warnings;    ///< A sentence for each way in which the runs are not comparable.
 };
 
 /// Sets two runs beside each other, figure by figure.

@@ -14,8 +14,8 @@
 #include "src/io/file_identity.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/output.hpp"
-#include "tools/trace/pictures/page.hpp"
 #include "tools/trace/reader.hpp"
+#include "tools/trace/trace_page.hpp"
 
 namespace {
 
@@ -33,12 +33,6 @@ struct Request {
   std::string muon, adamw;               // of published
   std::vector<std::string> async_files;  // of published --async: Muon's and AdamW's
 };
-
-// Prints the text, or the JSON where that was asked for.
-void print(const Request& request, const std::function<std::string()>& json,
-           const std::function<std::vector<std::string>()>& text) {
-  print_as({request.json, false}, json, {}, text);
-}
 
 // The file of --html, opened before traces are read, so that a path that can't be written is known in time; nullptr
 // where there is none. Throws UsageError, one sentence, for such a path, and for one that is among the traces,
@@ -65,8 +59,8 @@ int print_summary(const Request& request) {
   const std::vector<TraceFile> files = read_traces(paths);
   const Summary summary = summarize(files);
   write_page(page, [&] { return TracePicture{{picture_run(files, summary)}, {}}; });
-  print(
-      request, [&] { return summary_json(summary); }, [&] { return summary_text(summary); });
+  print_as(
+      request.json, [&] { return summary_json(summary); }, [&] { return summary_text(summary); });
   return 0;
 }
 
@@ -80,8 +74,8 @@ int print_comparison(const Request& request) {
   write_page(page, [&] {
     return TracePicture{{picture_run(a, comparison.a), picture_run(b, comparison.b)}, comparison.warnings};
   });
-  print(
-      request, [&] { return comparison_json(comparison); }, [&] { return comparison_text(comparison); });
+  print_as(
+      request.json, [&] { return comparison_json(comparison); }, [&] { return comparison_text(comparison); });
   return 0;
 }
 
@@ -92,8 +86,8 @@ int print_published(const Request& request) {
   std::vector<TraceFile> traces;
   for (const std::string& path : paths) traces.push_back(read_trace(path));
   const std::vector<PublishedClaim> claims = published_claims(traces);
-  print(
-      request, [&] { return published_json(claims, paths); }, [&] { return published_text(claims, paths); });
+  print_as(
+      request.json, [&] { return published_json(claims, paths); }, [&] { return published_text(claims, paths); });
   const auto [figures, found] = found_again(claims);
   return found == figures ? 0 : 1;
 }

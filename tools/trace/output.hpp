@@ -16,7 +16,7 @@ std::vector<std::string> published_text(const std::vector<PublishedClaim>& claim
                                         const std::vector<std::string>& paths);
 /// @}
 
-/// The same figures as JSON, with a newline at its end. Times are in milliseconds, bandwidths in GB/s, sizes in bytes,
+/// These figures as JSON, with a newline at its end. Times are in milliseconds, bandwidths in GB/s, sizes in bytes,
 /// shares from 0 to 1; what is not known is null. The formats are "muonwalk-trace-summary", "-comparison" and
 /// "-published", version 1.
 /// @{

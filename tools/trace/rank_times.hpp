@@ -22,10 +22,10 @@ Interval extent(const std::vector<TraceEvent>& events, const Which& which) {
 
 /// What the times of a rank are made from.
 enum class TimeBasis {
-  device,    ///< kernels
-  host,      ///< no device: operators on the CPU compute, Gloo communicates
-  recorded,  ///< what a lesson recorded
-  none       ///< neither kernels nor collectives on the CPU: no time can be told
+  device,    ///< Kernels.
+  host,      ///< No device: operators on the CPU compute, Gloo communicates.
+  recorded,  ///< What a lesson recorded.
+  none       ///< Neither kernels nor collectives on the CPU: no time can be told.
 };
 
 /// What the times of a rank are made from, by the events that it has.
@@ -39,12 +39,12 @@ CountedAs counted_as(const TraceFile& file, const TraceEvent& event, TimeBasis b
 
 /// The moments in which a rank computes, communicates, copies; where nothing is known, all are empty.
 struct RankTimes {
-  TimeBasis basis = TimeBasis::none;  ///< what the times are made from
+  TimeBasis basis = TimeBasis::none;  ///< What the times are made from.
   /// When the rank did each.
   /// @{
   IntervalSet computation, communication, copies;
   /// @}
-  Interval span;  ///< from the first to the last of these events
+  Interval span;  ///< From the first to the last of these events.
 };
 
 /// The times of one rank (an index into TraceFile::ranks).

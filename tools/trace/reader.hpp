@@ -12,7 +12,7 @@ namespace muonwalk::sim {
 /// not JSON, is cut off, or holds nothing that could be counted.
 TraceFile read_trace(const std::string& path);
 
-/// The same from a text in memory; `name` stands for it in errors.
+/// Reads one from a text in memory; `name` stands for it in errors.
 TraceFile read_trace_text(const std::string& name, std::string text);
 
 /// The files that a path stands for: itself, or where it is a folder, as --trace-per-rank writes one, all files in it

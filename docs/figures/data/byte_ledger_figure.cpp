@@ -22,7 +22,7 @@ std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
   std::vector<Bar> bars;
   for (const sim::SentBytes& of : sent)
     bars.push_back({{double(of.gradients), double(of.updates), double(of.slices), double(of.weights)},
-                    {number_text(of.total()), sim::ratio_text(of.total(), sent[sim::zero1].total())}});
+                    {number_text(of.total()), ratio_text(of.total(), sent[sim::zero1].total())}});
   return bars;
 }
 

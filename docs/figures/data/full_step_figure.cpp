@@ -9,29 +9,29 @@ namespace muonwalk {
 namespace {
 
 using sim::Options;
-using sim::Seat;
+using sim::RankInfo;
 using sim::SentBytes;
 
 // The lesson's own parameters and settings. One process steps them too: the work of all is compared with its.
-void ask_lesson_09(const Seat& seat) {
-  lesson_09::request.settle(seat);
-  if (lesson_09::data == nullptr) lesson_09::data = lesson_09::request.data(seat);
+void ask_lesson_09(const RankInfo& rank) {
+  lesson_09::request.settle(rank);
+  if (lesson_09::data == nullptr) lesson_09::data = lesson_09::request.data(rank);
   lesson_09::optimizer = lesson_09::request.optimizer(lesson_09::data->parameters());
 }
 
-double newton_schulz_of_all(const Seat& seat) {
-  return flops(plan_kinds(lesson_09::layouts_of(seat), lesson_09::plan_of), phases::orthogonalize);
+double newton_schulz_of_all(const RankInfo& rank) {
+  return flops(plan_kinds(lesson_09::layouts_of(rank), lesson_09::plan_of), phases::orthogonalize);
 }
 
 std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
   Options options;
   options.grid = chosen_grid(chosen);
-  const Seat seat = options.seat(0);
-  ask_lesson_09(seat);
-  const Plan plan = lesson_09::plan_of(lesson_09::layout_of(seat), seat.place);
+  const RankInfo rank = options.rank_info(0);
+  ask_lesson_09(rank);
+  const Plan plan = lesson_09::plan_of(lesson_09::layout_of(rank), rank.place);
   const SentBytes sent = sim::sent_bytes(plan);
   const Index peak = peak_elements(plan);
-  const double work = newton_schulz_of_all(seat) / newton_schulz_of_all(Options().seat(0));
+  const double work = newton_schulz_of_all(rank) / newton_schulz_of_all(Options().rank_info(0));
   return {{{double(sent.gradients), double(sent.updates), double(sent.slices), double(sent.weights)},
            {number_text(sent.total())}},
           {{0, 0, 0, 0, double(peak)}, {number_text(peak)}},

@@ -21,7 +21,7 @@ std::vector<RankMemory> toy_memory(const Grid& grid) {
   std::vector<RankMemory> shown;
   for (int rank = 0; rank < grid.size(); ++rank) {
     std::vector<RankMemory> ways;
-    for (const sim::Way& way : lesson_14::kWays) ways.push_back(lesson_14::planned(options.seat(rank), way));
+    for (const auto& way : lesson_14::kWays) ways.push_back(lesson_14::planned(options.rank_info(rank), way));
     if (shown.empty() || ways.back().most() > shown.back().most()) shown = ways;
   }
   return shown;
@@ -69,7 +69,7 @@ nlohmann::json memory_figure() {
       {},
       {"between two steps", "at most"},
       bars_of};
-  for (const sim::Way& way : lesson_14::kWays) figure.rows.push_back({way.name, "bytes"});
+  for (const auto& way : lesson_14::kWays) figure.rows.push_back({way.name, "bytes"});
   return figure.json();
 }
 

@@ -38,7 +38,7 @@ std::vector<Sharding> shardings_of(const std::string& model, const Grid& grid) {
 std::vector<Bar> bars_of(const std::vector<std::string>& chosen) {
   sim::Options options;
   options.grid = chosen_grid(chosen);
-  const double element_bytes = lesson_15::settings_of(options.seat(0)).gathered() == Precision::bf16 ? 2 : 4;
+  const double element_bytes = lesson_15::settings_of(options.rank_info(0)).gathered() == Precision::bf16 ? 2 : 4;
   // What is shown of them changes fastest, and takes no time.
   static std::string planned;
   static std::vector<Sharding> shardings;

@@ -14,17 +14,17 @@ Task ring_all_gather(RingAllGather* yours) {
     const Flat shard = lesson_02::run_of(rank.place.dp, kShard);
     return [=, &rank] { return answer("all shards", yours(rank.dp(), shard)); };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     Flat all;
-    for (int r = 0; r < seat.grid.dp(); ++r) {
+    for (int r = 0; r < info.grid.dp(); ++r) {
       const Flat shard = lesson_02::run_of(r, kShard);
       all.insert(all.end(), shard.begin(), shard.end());
     }
     return answer("all shards", all);
   };
-  task.plan = [](const Seat& seat) {
-    const int n = seat.grid.dp(), me = seat.place.dp;
-    Plan plan{seat.grid, seat.place, {}};
+  task.plan = [](const RankInfo& info) {
+    const int n = info.grid.dp(), me = info.place.dp;
+    Plan plan{info.grid, info.place, {}};
     plan.take(n * kShard, "all shards");
     for (int round = 0; round < n - 1; ++round) {
       plan.operations.push_back(Call{"dp", CollectiveKind::send, ElementType::float32, kShard, 0, (me + 1) % n});
@@ -33,7 +33,7 @@ Task ring_all_gather(RingAllGather* yours) {
     }
     return plan;
   };
-  task.slices = [](const Seat& seat) { return seat.grid.dp(); };
+  task.slices = [](const RankInfo& info) { return info.grid.dp(); };
   return task;
 }
 

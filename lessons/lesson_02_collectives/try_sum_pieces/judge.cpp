@@ -6,8 +6,8 @@ namespace muonwalk::sim {
 namespace {
 
 // Rank r's piece: its leaf of the sum in the lesson's last step, where the order shows, and then some of its numbers.
-Flat piece_of(const Seat& seat, int r) {
-  Flat piece = {lesson_02::leaves_of_all(seat)[static_cast<std::size_t>(r)]};
+Flat piece_of(const RankInfo& rank, int r) {
+  Flat piece = {lesson_02::leaves_of_all(rank)[static_cast<std::size_t>(r)]};
   const Flat run = lesson_02::run_of(r, 3);
   for (const float number : run) piece.push_back(number / 3);
   return piece;
@@ -23,24 +23,24 @@ Task sum_pieces(SumPieces* yours) {
     for (int r = 0; r < rank.grid.dp(); ++r) pieces.push_back(piece_of(rank, r));
     return [=] { return answer("sum", yours(pieces)); };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     Flat sum;
-    for (std::size_t i = 0; i < piece_of(seat, 0).size(); ++i) {
+    for (std::size_t i = 0; i < piece_of(info, 0).size(); ++i) {
       Flat leaves;
-      for (int r = 0; r < seat.grid.dp(); ++r) leaves.push_back(piece_of(seat, r)[i]);
+      for (int r = 0; r < info.grid.dp(); ++r) leaves.push_back(piece_of(info, r)[i]);
       sum.push_back(lesson_02::plain_tree(leaves));
     }
     return answer("sum", sum);
   };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
-    plan.take((seat.grid.dp() + 1) * static_cast<Index>(piece_of(seat, 0).size()), "the pieces");
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
+    plan.take((info.grid.dp() + 1) * static_cast<Index>(piece_of(info, 0).size()), "the pieces");
     return plan;
   };
-  task.looks = [](const Seat& seat) {
+  task.looks = [](const RankInfo& info) {
     std::vector<Look> looks;
-    for (int r = 0; r < seat.grid.dp(); ++r)
-      looks.push_back({"the piece of rank " + std::to_string(r) + " alone", as_row(piece_of(seat, r))});
+    for (int r = 0; r < info.grid.dp(); ++r)
+      looks.push_back({"the piece of rank " + std::to_string(r) + " alone", as_row(piece_of(info, r))});
     return looks;
   };
   return task;

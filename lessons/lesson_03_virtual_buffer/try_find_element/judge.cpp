@@ -27,15 +27,15 @@ void add_coordinates(std::vector<NamedMatrix>& all, const DistMeta& meta, const 
 
 // Where every number of the lesson lies, looked up in the warehouse that the lesson lays by hand for each TP rank:
 // number → TP rank, bucket, element of the bucket, DP rank, element of the shard.
-std::map<std::pair<std::size_t, float>, std::vector<Index>> addresses_by_hand(Seat seat) {
+std::map<std::pair<std::size_t, float>, std::vector<Index>> addresses_by_hand(RankInfo rank) {
   std::map<std::pair<std::size_t, float>, std::vector<Index>> found;
-  for (seat.place.tp = 0; seat.place.tp < seat.grid.tp(); ++seat.place.tp) {
-    const auto buffers = lesson_03::lay_by_hand(seat);
+  for (rank.place.tp = 0; rank.place.tp < rank.grid.tp(); ++rank.place.tp) {
+    const auto buffers = lesson_03::lay_by_hand(rank);
     for (std::size_t b = 0; b < buffers.size(); ++b)
       for (std::size_t k = 0; k < buffers[b].size(); ++k) {
-        const Index shard = static_cast<Index>(buffers[b][k].size()) / seat.grid.dp();
+        const Index shard = static_cast<Index>(buffers[b][k].size()) / rank.grid.dp();
         for (Index at = 0; at < static_cast<Index>(buffers[b][k].size()); ++at)  // the first TP rank that has it counts
-          found.insert({{b, buffers[b][k][at]}, {seat.place.tp, static_cast<Index>(k), at, at / shard, at % shard}});
+          found.insert({{b, buffers[b][k][at]}, {rank.place.tp, static_cast<Index>(k), at, at / shard, at % shard}});
       }
   }
   return found;
@@ -59,10 +59,10 @@ Task find_element(FindElement* yours) {
       return all;
     };
   };
-  task.reference = [](const Seat& seat) {
-    const auto addresses = addresses_by_hand(seat);
+  task.reference = [](const RankInfo& info) {
+    const auto addresses = addresses_by_hand(info);
     // Which number stands at (i, j) of a matrix shows where nothing is cut: one rank has all of it.
-    Seat alone = seat;
+    RankInfo alone = info;
     alone.grid = Grid();
     alone.place = Place();
     const auto whole = lesson_03::lay_by_hand(alone);
@@ -79,9 +79,9 @@ Task find_element(FindElement* yours) {
   };
   // The right numbers of elements, counted from somewhere else.
   const auto reference = task.reference;
-  task.looks = [reference](const Seat& seat) {
-    const Layout layout = lesson_03::plan_buffers(seat);
-    const std::vector<NamedMatrix> right = reference(seat);
+  task.looks = [reference](const RankInfo& info) {
+    const Layout layout = lesson_03::plan_buffers(info);
+    const std::vector<NamedMatrix> right = reference(info);
     std::vector<Look> looks;
     std::size_t first = 0;  // of the five matrices of a parameter
     for (const Buffer& buffer : layout.buffers)
@@ -95,7 +95,7 @@ Task find_element(FindElement* yours) {
       }
     return looks;
   };
-  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
+  task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
   return task;
 }
 

@@ -24,19 +24,19 @@ Task gather_each_bucket(GatherEachBucket* yours) {
       return used;
     };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     // By name and value; where a slice lies in its whole is not what this is about.
-    std::vector<NamedMatrix> matrices = lesson_04::matrices_of(seat);
+    std::vector<NamedMatrix> matrices = lesson_04::matrices_of(info);
     for (NamedMatrix& matrix : matrices) matrix.first_row = matrix.first_col = 0;
     return matrices;
   };
-  task.plan = [](const Seat& seat) {
-    const Buffer buffer = lesson_04::plan(seat).buffers[0];
-    Plan plan{seat.grid, seat.place, {}};
+  task.plan = [](const RankInfo& info) {
+    const Buffer buffer = lesson_04::plan(info).buffers[0];
+    Plan plan{info.grid, info.place, {}};
     for (const Bucket& bucket : buffer.buckets) {
       const Index size = bucket.range.size();
       plan.take(size, "the bucket");
-      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, size / seat.grid.dp(), size);
+      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, size / info.grid.dp(), size);
       for (const int p : bucket.parameters) {
         plan.take(buffer.parameters[p].shape.size(), "a matrix");
         plan.give_back(buffer.parameters[p].shape.size(), "a matrix");

@@ -29,21 +29,21 @@ Task view_in_bucket(ViewInBucket* yours) {
     const DistMeta meta = last_of(layout);
     return [=] { return answer(meta.name, yours(local->bucket, begin, meta)); };
   };
-  task.reference = [](const Seat& seat) {
-    const DistMeta meta = last_of(lesson_04::plan(seat));
-    return answer(meta.name, lesson_04::matrices_of(seat)[meta.parameter].matrix);
+  task.reference = [](const RankInfo& info) {
+    const DistMeta meta = last_of(lesson_04::plan(info));
+    return answer(meta.name, lesson_04::matrices_of(info)[meta.parameter].matrix);
   };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
-    plan.take(last_of(lesson_04::plan(seat)).shape.size(), "the matrix");
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
+    plan.take(last_of(lesson_04::plan(info)).shape.size(), "the matrix");
     return plan;
   };
-  task.looks = [](const Seat& seat) {
-    const Layout layout = lesson_04::plan(seat);
+  task.looks = [](const RankInfo& info) {
+    const Layout layout = lesson_04::plan(info);
     const Index size = last_of(layout).shape.size();
     // What a rank finds that looks at the front: the first matrix, its padding, and perhaps the start of the next.
     const Bucket& bucket = layout.buffers[0].buckets.back();
-    const std::vector<NamedMatrix> matrices = lesson_04::matrices_of(seat);
+    const std::vector<NamedMatrix> matrices = lesson_04::matrices_of(info);
     Flat front(size, -1.0f);
     for (const int p : bucket.parameters) {
       const DistMeta& meta = layout.buffers[0].parameters[p];

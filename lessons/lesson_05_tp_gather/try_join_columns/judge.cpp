@@ -18,13 +18,13 @@ Task join_columns(JoinColumns* yours) {
     const int tp = rank.grid.tp();
     return [=] { return answer("down", yours(local->gathered, slice, tp)); };
   };
-  task.reference = [](const Seat& seat) { return answer("down", lesson_05::whole_down(seat)); };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
-    plan.take(lesson_05::whole_down(seat).size(), "the whole matrix");
+  task.reference = [](const RankInfo& info) { return answer("down", lesson_05::whole_down(info)); };
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
+    plan.take(lesson_05::whole_down(info).size(), "the whole matrix");
     return plan;
   };
-  task.slices = [](const Seat& seat) { return seat.grid.tp(); };
+  task.slices = [](const RankInfo& info) { return info.grid.tp(); };
   return task;
 }
 

@@ -37,15 +37,15 @@ Task quintic_step(QuinticStep* yours) {
       return answer("down", std::move(local.compared));
     };
   };
-  task.reference = [](const Seat& seat) { return answer("down", lesson_06::formula(seat)); };
-  task.plan = [](const Seat&) {
+  task.reference = [](const RankInfo& info) { return answer("down", lesson_06::formula(info)); };
+  task.plan = [](const RankInfo&) {
     const Matrix x = lesson_06::with_singular_values(lesson_06::far_apart());
     Plan plan;
     plan.take(x.size(), "the step before, from the second one on");
     plan.take(x.size() + 2 * x.rows() * x.rows(), "the result, A and B");
     return plan;
   };
-  task.looks = [](const Seat&) { return std::vector<Look>{{"what you were given, unchanged", first_x()}}; };
+  task.looks = [](const RankInfo&) { return std::vector<Look>{{"what you were given, unchanged", first_x()}}; };
   return task;
 }
 

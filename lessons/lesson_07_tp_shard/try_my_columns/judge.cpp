@@ -22,19 +22,19 @@ Task my_columns(MyColumns* yours) {
     const int tp = rank.grid.tp(), tp_rank = rank.place.tp;
     return [=] { return answer(whole.name, yours(whole.matrix, tp, tp_rank)); };
   };
-  task.reference = [](const Seat& seat) {
-    return std::vector<NamedMatrix>{lesson_07::slices_of(seat)[cut_by_columns()]};
+  task.reference = [](const RankInfo& info) {
+    return std::vector<NamedMatrix>{lesson_07::slices_of(info)[cut_by_columns()]};
   };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
-    plan.take(tp_shape(lesson_07::kParameters[cut_by_columns()], seat.grid.tp()).size(), "the slice");
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
+    plan.take(tp_shape(lesson_07::kParameters[cut_by_columns()], info.grid.tp()).size(), "the slice");
     return plan;
   };
-  task.looks = [](const Seat& seat) {
-    const NamedMatrix whole = lesson_07::orthogonal_matrices(seat)[cut_by_columns()];
+  task.looks = [](const RankInfo& info) {
+    const NamedMatrix whole = lesson_07::orthogonal_matrices(info)[cut_by_columns()];
     // As many values, but as they lie in memory, which is row by row.
-    const Index size = whole.matrix.size() / seat.grid.tp();
-    const auto first = whole.matrix.flat().begin() + seat.place.tp * size;
+    const Index size = whole.matrix.size() / info.grid.tp();
+    const auto first = whole.matrix.flat().begin() + info.place.tp * size;
     const Matrix rows(1, size, Flat(first, first + size));
     return std::vector<Look>{{"a piece of the memory of the whole: rows, where columns are asked for", rows},
                              {"the whole matrix", whole.matrix},

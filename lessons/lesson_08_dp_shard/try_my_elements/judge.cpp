@@ -7,9 +7,9 @@ namespace muonwalk::sim {
 namespace {
 
 // This rank's TP slice of a matrix of the lesson.
-Matrix slice_of(const Seat& seat, const DistMeta& meta) {
+Matrix slice_of(const RankInfo& rank, const DistMeta& meta) {
   const Parameter& parameter = lesson_08::kParameters[meta.parameter];
-  return named_slice(parameter, lesson_08::orthogonal_of(seat, meta.parameter), seat.grid.tp(), seat.place.tp).matrix;
+  return named_slice(parameter, lesson_08::orthogonal_of(rank, meta.parameter), rank.grid.tp(), rank.place.tp).matrix;
 }
 
 Task my_elements(MyElements* yours) {
@@ -31,26 +31,26 @@ Task my_elements(MyElements* yours) {
       return owned;
     };
   };
-  task.reference = [](const Seat& seat) {
-    const Layout layout = lesson_08::plan(seat);
+  task.reference = [](const RankInfo& info) {
+    const Layout layout = lesson_08::plan(info);
     std::vector<NamedMatrix> owned;
     for (const DistMeta& meta : layout.buffers[0].parameters)
-      owned.push_back(answer(meta.name, dp_shard(slice_of(seat, meta), layout, meta, seat.place.dp))[0]);
+      owned.push_back(answer(meta.name, dp_shard(slice_of(info, meta), layout, meta, info.place.dp))[0]);
     return owned;
   };
-  task.plan = [](const Seat& seat) {
-    const Layout layout = lesson_08::plan(seat);
-    Plan plan{seat.grid, seat.place, {}};
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = lesson_08::plan(info);
+    Plan plan{info.grid, info.place, {}};
     for (const DistMeta& meta : layout.buffers[0].parameters)
-      plan.take(layout.owned_range(meta, seat.place.dp).size(), "what I own");
+      plan.take(layout.owned_range(meta, info.place.dp).size(), "what I own");
     return plan;
   };
-  task.looks = [](const Seat& seat) {
-    const Layout layout = lesson_08::plan(seat);
+  task.looks = [](const RankInfo& info) {
+    const Layout layout = lesson_08::plan(info);
     std::vector<Look> looks;
     for (const DistMeta& meta : layout.buffers[0].parameters) {
-      const Matrix slice = slice_of(seat, meta);
-      const Index owned = layout.owned_range(meta, seat.place.dp).size();
+      const Matrix slice = slice_of(info, meta);
+      const Index owned = layout.owned_range(meta, info.place.dp).size();
       const Flat first(slice.flat().begin(), slice.flat().begin() + owned);
       looks.push_back({"the whole slice of " + meta.name, slice});
       if (owned > 0)

@@ -11,12 +11,12 @@ namespace {
 Index middle_of(Index size) { return size / 3; }
 
 // What wrong answers look like: without decay, or scaled by the number of weights in each part.
-Matrix mistaken(const Seat& seat, const DistMeta& meta, bool decays, bool whole_shape) {
+Matrix mistaken(const RankInfo& rank, const DistMeta& meta, bool decays, bool whole_shape) {
   const Parameter& parameter = lesson_08::kParameters[meta.parameter];
   const MuonSettings settings;
-  const int tp = seat.grid.tp(), tp_rank = seat.place.tp;
-  Matrix w = named_slice(parameter, lesson_08::weights_of(seat, meta.parameter), tp, tp_rank).matrix;
-  const Matrix o = named_slice(parameter, lesson_08::orthogonal_of(seat, meta.parameter), tp, tp_rank).matrix;
+  const int tp = rank.grid.tp(), tp_rank = rank.place.tp;
+  Matrix w = named_slice(parameter, lesson_08::weights_of(rank, meta.parameter), tp, tp_rank).matrix;
+  const Matrix o = named_slice(parameter, lesson_08::orthogonal_of(rank, meta.parameter), tp, tp_rank).matrix;
   const Index middle = middle_of(w.size());
   for (Index i = 0; i < w.size(); ++i) {
     const Shape part = {1, i < middle ? middle : w.size() - middle};
@@ -55,17 +55,17 @@ Task update_weights(UpdateWeights* yours) {
     };
   };
   task.reference = lesson_08::new_weights;
-  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
-  task.looks = [](const Seat& seat) {
+  task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
+  task.looks = [](const RankInfo& info) {
     std::vector<Look> looks;
-    const Layout layout = lesson_08::plan(seat);
+    const Layout layout = lesson_08::plan(info);
     for (const DistMeta& meta : layout.buffers[0].parameters) {
       const Parameter& parameter = lesson_08::kParameters[meta.parameter];
-      const Matrix old = lesson_08::weights_of(seat, meta.parameter);
-      looks.push_back({"the old weights", named_slice(parameter, old, seat.grid.tp(), seat.place.tp).matrix});
-      looks.push_back({"right but for the decay", mistaken(seat, meta, false, true)});
+      const Matrix old = lesson_08::weights_of(info, meta.parameter);
+      looks.push_back({"the old weights", named_slice(parameter, old, info.grid.tp(), info.place.tp).matrix});
+      looks.push_back({"right but for the decay", mistaken(info, meta, false, true)});
       looks.push_back({"scaled by how many weights you were given, not by the shape of the matrix",
-                       mistaken(seat, meta, true, false)});
+                       mistaken(info, meta, true, false)});
     }
     return looks;
   };

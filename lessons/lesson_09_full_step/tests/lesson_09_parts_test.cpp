@@ -7,8 +7,7 @@
 #include <sstream>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
-#include "lessons/lesson_09_full_step/step_table.hpp"
-#include "lessons/lesson_09_full_step/work_table.hpp"
+#include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
@@ -152,7 +151,7 @@ TEST_CASE("redundant work: with buckets nearly every matrix is cut, and the work
     if (grid.pp() == 1) CHECK(text.find("w0 2 ranks, w1 4, w2 6, w3 8, w4 8") != std::string::npos);
   }
   MuonSettings none;
-  none.ns_steps = 0;
+  none.newton_schulz.steps = 0;
   const Layout alone = plan_layout(proof_of_concept_parameters(), Grid());
   CHECK(work_table(muon_plan(alone, Place(), none), {}) == "work    there is no Newton–Schulz in a step");
 }
@@ -177,15 +176,15 @@ TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stage
 
   FullStepRequest settled;
   settled.no_nesterov = true;
-  Seat seat;
-  seat.precision = Precision::bf16;
-  seat.products = Products::chain;
-  settled.settle(seat);
+  RankInfo rank;
+  rank.precision = Precision::bf16;
+  rank.products = Products::chain;
+  settled.settle(rank);
   CHECK_FALSE(settled.muon.nesterov);
-  CHECK(settled.muon.precision == Precision::bf16);
-  CHECK(settled.muon.products == Products::chain);
+  CHECK(settled.muon.newton_schulz.precision == Precision::bf16);
+  CHECK(settled.muon.newton_schulz.products == Products::chain);
   settled.muon.lr = -1;
-  CHECK_THROWS_AS(settled.settle(seat), UsageError);
+  CHECK_THROWS_AS(settled.settle(rank), UsageError);
 }
 
 TEST_CASE("what lesson 09 is asked for: which optimizer steps what, with files of one's own and without") {
@@ -219,12 +218,12 @@ TEST_CASE("what lesson 09 is asked for: which optimizer steps what, with files o
       FullStepRequest asked;
       change(asked);
       if (own) asked.training.files.params = "P";
-      CHECK(usage_error([&] { asked.settle(Seat()); }) == (own ? "(no UsageError)" : of_adamw));
+      CHECK(usage_error([&] { asked.settle(RankInfo()); }) == (own ? "(no UsageError)" : of_adamw));
     }
   FullStepRequest wrong;
   wrong.training.files.params = "P";
   wrong.adamw.beta2 = 1;
-  CHECK(usage_error([&] { wrong.settle(Seat()); }).find("--adamw-beta2 1 makes no sense") == 0);
+  CHECK(usage_error([&] { wrong.settle(RankInfo()); }).find("--adamw-beta2 1 makes no sense") == 0);
 
   request.alignment = 16;
   request.bucket_capacity = 30;

@@ -150,7 +150,7 @@ TEST_CASE("lesson 09 on files: every layout writes the bytes that one process wo
       {"--dp", "2", "--tp", "2", "--world", "threads", "--transport", "memory"}};
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     MuonSettings settings;
-    settings.precision = precision;
+    settings.newton_schulz.precision = precision;
     const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, settings);
     for (std::vector<std::string> layout : layouts) {
       layout.insert(layout.end(), {"--precision", precision_name(precision)});
@@ -228,9 +228,9 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
   settings.momentum = 0.5f;
   settings.weight_decay = 0.0f;
   settings.rms = 0.3f;
-  settings.ns_steps = 3;
+  settings.newton_schulz.steps = 3;
   settings.nesterov = false;
-  settings.precision = Precision::bf16;
+  settings.newton_schulz.precision = Precision::bf16;
   const AdamWSettings adamw{0.25f, 0.5f, 0.75f, 0.125f, 0.0625f};
   const Files files;
   const Outcome outcome = files.run({"--dp",
@@ -268,8 +268,8 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
 TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the code for any processor") {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     MuonSettings settings;
-    settings.precision = precision;
-    settings.products = Products::chain;
+    settings.newton_schulz.precision = precision;
+    settings.newton_schulz.products = Products::chain;
     const SafetensorsFile expected = serial_result({gradients(1), gradients(2)}, settings);
     for (const ChainKernel* kernel : chain_kernels()) {
       CAPTURE(std::string(precision_name(precision)));

@@ -9,30 +9,30 @@ namespace muonwalk::sim {
 namespace {
 
 // Wide, tall, and of which some ranks own nothing; with padding between them and at the end.
-Layout layout_once(const Seat& seat) {
+Layout layout_once(const RankInfo& rank) {
   LayoutOptions options;
   options.parameter_alignment = 4;
   options.bucket_alignment = 8;
-  return plan_layout({{"q", {4, 6}}, {"up", {9, 3}}, {"o", {5, 5}}}, seat.grid, options);
+  return plan_layout({{"q", {4, 6}}, {"up", {9, 3}}, {"o", {5, 5}}}, rank.grid, options);
 }
 
 // The last rank owns the first matrix, and so on: hardly a rank is the owner of what lies with it.
-std::vector<int> owners_once(const Seat& seat) {
+std::vector<int> owners_once(const RankInfo& rank) {
   std::vector<int> owners;
-  for (int p = 0; p < 3; ++p) owners.push_back((2 * seat.grid.dp() - 1 - p) % seat.grid.dp());
+  for (int p = 0; p < 3; ++p) owners.push_back((2 * rank.grid.dp() - 1 - p) % rank.grid.dp());
   return owners;
 }
 
 // My DP shard of the updates, or of what the serial program makes of them.
-Flat shard_once(const Seat& seat, bool orthogonal) {
-  const Layout layout = layout_once(seat);
-  Flat shard(layout.dp_slice(0, 0, seat.place.dp).size());
+Flat shard_once(const RankInfo& rank, bool orthogonal) {
+  const Layout layout = layout_once(rank);
+  Flat shard(layout.dp_slice(0, 0, rank.place.dp).size());
   for (const DistMeta& meta : layout.buffers[0].parameters) {
-    const RandomTensor key = {seat.seed, static_cast<std::uint64_t>(meta.parameter)};
+    const RandomTensor key = {rank.seed, static_cast<std::uint64_t>(meta.parameter)};
     Matrix update = random_matrix(key, meta.shape.rows, meta.shape.cols);
     if (orthogonal) update = newton_schulz(update);
-    const Flat mine = dp_shard(update, layout, meta, seat.place.dp);
-    std::copy(mine.begin(), mine.end(), shard.begin() + layout.local_range(meta, seat.place.dp).begin);
+    const Flat mine = dp_shard(update, layout, meta, rank.place.dp);
+    std::copy(mine.begin(), mine.end(), shard.begin() + layout.local_range(meta, rank.place.dp).begin);
   }
   return shard;
 }
@@ -47,18 +47,18 @@ Task orthogonalize_once(OrthogonalizeOnce* yours) {
     const std::vector<int> owners = owners_once(rank);
     return [=, &rank] { return answer("orthogonal updates", yours(rank.dp(), layout, owners, shard)); };
   };
-  task.reference = [](const Seat& seat) { return answer("orthogonal updates", shard_once(seat, true)); };
-  task.plan = [](const Seat& seat) {
-    const Layout layout = layout_once(seat);
-    const int me = seat.place.dp;
-    Plan plan{seat.grid, seat.place, {}};
+  task.reference = [](const RankInfo& info) { return answer("orthogonal updates", shard_once(info, true)); };
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = layout_once(info);
+    const int me = info.place.dp;
+    Plan plan{info.grid, info.place, {}};
     const auto message = [&](CollectiveKind kind, Index count, int peer) {
       const bool out = kind == CollectiveKind::send;
       plan.operations.push_back(Call{"dp", kind, ElementType::float32, out ? count : 0, out ? 0 : count, peer});
     };
     plan.take(layout.dp_slice(0, 0, me).size(), "the result");
     for (const DistMeta& meta : layout.buffers[0].parameters) {
-      const int owner = owners_once(seat)[meta.parameter];
+      const int owner = owners_once(info)[meta.parameter];
       const Index mine = layout.owned_range(meta, me).size();
       if (me != owner && mine > 0) {
         message(CollectiveKind::send, mine, owner);
@@ -68,14 +68,14 @@ Task orthogonalize_once(OrthogonalizeOnce* yours) {
       const Index m = std::min(meta.shape.rows, meta.shape.cols), all = 3 * meta.shape.size() + 2 * m * m;
       plan.take(all, "the matrix, and what Newton–Schulz needs");
       for (const CollectiveKind kind : {CollectiveKind::recv, CollectiveKind::send})
-        for (int r = 0; r < seat.grid.dp(); ++r)
+        for (int r = 0; r < info.grid.dp(); ++r)
           if (const Index count = layout.owned_range(meta, r).size(); r != me && count > 0) message(kind, count, r);
       plan.give_back(all, "the matrix, and what Newton–Schulz needs");
     }
     return plan;
   };
-  task.looks = [](const Seat& seat) {
-    const Flat before = shard_once(seat, false);
+  task.looks = [](const RankInfo& info) {
+    const Flat before = shard_once(info, false);
     return std::vector<Look>{
         {"my shard of the updates as it came", Matrix(1, static_cast<Index>(before.size()), before)}};
   };

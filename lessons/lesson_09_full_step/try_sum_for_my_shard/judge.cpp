@@ -13,37 +13,37 @@ void ask_lesson_09() {
   lesson_09::request.training.small = true;
   lesson_09::request.training.steps = 1;
   lesson_09::request.ownership = "matrices";
-  if (lesson_09::data == nullptr) lesson_09::data = lesson_09::request.data(Options().seat(0));
+  if (lesson_09::data == nullptr) lesson_09::data = lesson_09::request.data(Options().rank_info(0));
 }
 
-// What the rank at the seat owns of a bucket.
-Flat shard_of(const Seat& seat, const Flat& bucket) {
-  const Range mine = lesson_09::layout_of(seat).dp_slice(0, 0, seat.place.dp);
+// What a rank owns of a bucket.
+Flat shard_of(const RankInfo& rank, const Flat& bucket) {
+  const Range mine = lesson_09::layout_of(rank).dp_slice(0, 0, rank.place.dp);
   return Flat(bucket.begin() + mine.begin, bucket.begin() + mine.end);
 }
 
 // What DP rank r has computed, for this rank's TP slices, as a whole bucket.
-Flat gradient_of(const Seat& seat, int r) {
-  const Layout layout = lesson_09::layout_of(seat);
-  const Buckets weights = first_buckets(layout, *lesson_09::data, seat.place.tp);
-  const std::vector<NamedMatrix> held = unpack_buckets(layout, weights, seat.place.tp);
-  return pack_slices(layout, lesson_09::data->own_gradients(0, seat.grid.dp(), r, held))[0][0];
+Flat gradient_of(const RankInfo& rank, int r) {
+  const Layout layout = lesson_09::layout_of(rank);
+  const Buckets weights = first_buckets(layout, *lesson_09::data, rank.place.tp);
+  const std::vector<NamedMatrix> held = unpack_buckets(layout, weights, rank.place.tp);
+  return pack_slices(layout, lesson_09::data->own_gradients(0, rank.grid.dp(), r, held))[0][0];
 }
 
 // The sum as the serial program has it: whole matrices, all leaves in one tree. Of that, this rank's TP slices as a
 // bucket.
-Flat serial_sum(const Seat& seat) {
+Flat serial_sum(const RankInfo& rank) {
   const Training& data = *lesson_09::data;
-  const auto leaves = data.all_leaves(0, seat.grid.dp(), data.first_weights());
+  const auto leaves = data.all_leaves(0, rank.grid.dp(), data.first_weights());
   std::vector<Matrix> slices;
   for (std::size_t p = 0; p < data.parameters().size(); ++p) {
     const Parameter& parameter = data.parameters()[p];
     std::vector<Flat> of_matrix;
     for (const std::vector<Matrix>& leaf : leaves) of_matrix.push_back(leaf[p].flat());
     const Matrix sum(parameter.shape.rows, parameter.shape.cols, tree_sum(of_matrix));
-    slices.push_back(named_slice(parameter, sum, seat.grid.tp(), seat.place.tp).matrix);
+    slices.push_back(named_slice(parameter, sum, rank.grid.tp(), rank.place.tp).matrix);
   }
-  return pack_slices(lesson_09::layout_of(seat), slices)[0][0];
+  return pack_slices(lesson_09::layout_of(rank), slices)[0][0];
 }
 
 Task sum_for_my_shard(SumForMyShard* yours) {
@@ -57,19 +57,19 @@ Task sum_for_my_shard(SumForMyShard* yours) {
     const std::vector<Index> counts = local.layout.dp_counts(0, 0);
     return [=, &rank] { return answer("sum", yours(rank.dp(), gradient, counts)); };
   };
-  task.reference = [](const Seat& seat) { return answer("sum", shard_of(seat, serial_sum(seat))); };
-  task.plan = [](const Seat& seat) {
-    const Layout layout = lesson_09::layout_of(seat);
-    const Index mine = layout.dp_slice(0, 0, seat.place.dp).size();
-    Plan plan{seat.grid, seat.place, {}};
+  task.reference = [](const RankInfo& info) { return answer("sum", shard_of(info, serial_sum(info))); };
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = lesson_09::layout_of(info);
+    const Index mine = layout.dp_slice(0, 0, info.place.dp).size();
+    Plan plan{info.grid, info.place, {}};
     plan.take(mine, "the sum");
     plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, layout.buffers[0].size, mine);
     return plan;
   };
-  task.looks = [](const Seat& seat) {
+  task.looks = [](const RankInfo& info) {
     std::vector<Look> looks;
-    for (int r = 0; r < seat.grid.dp(); ++r) {
-      const Flat shard = shard_of(seat, gradient_of(seat, r));
+    for (int r = 0; r < info.grid.dp(); ++r) {
+      const Flat shard = shard_of(info, gradient_of(info, r));
       looks.push_back(
           {"the gradient of rank " + std::to_string(r) + " alone", Matrix(1, static_cast<Index>(shard.size()), shard)});
     }

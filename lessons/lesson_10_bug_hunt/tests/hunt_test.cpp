@@ -20,7 +20,7 @@ namespace {
 
 // Ranks that are threads: there are many hunts to go on.
 Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), {LESSON_10, "--world", "threads", "--transport", "memory"});
+  options.insert(options.begin(), {LESSON, "--world", "threads", "--transport", "memory"});
   return run_program(options, 120);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("the hunt: a reveal, little with --verbose 0, and the same on processe
        {std::vector<std::string>{"--mystery", "3"},
         {"--mystery", "4", "--evidence", "bytes", "--suspect", "flat_matrix"}}) {
     std::vector<std::string> processes = options;
-    processes.insert(processes.begin(), LESSON_10);
+    processes.insert(processes.begin(), LESSON);
     const Outcome there = run_program(processes, 120), here = lesson(options);
     CHECK(there.out == here.out);
     CHECK(there.err.empty());

@@ -33,9 +33,9 @@ AdamWSettings settings_with(float beta2, float epsilon) {
 }  // namespace
 
 TEST_CASE("who steps what: a line per parameter with its group's optimizer and settings, and two refusals by name") {
-  Seat seat;
-  seat.grid = Grid().dp(2).tp(2);
-  const std::string text = routing_table(seat);
+  RankInfo rank;
+  rank.grid = Grid().dp(2).tp(2);
+  const std::string text = routing_table(rank);
   CAPTURE(text);
   const std::vector<std::string> lines = lines_of(text);
   REQUIRE(lines.size() >= 10);

@@ -23,17 +23,17 @@ struct Input {
 
 constexpr int kTwoSteps = 2;
 
-Input tables_of(const Seat& seat) {
-  const Layout layout = lesson_11::layout_of(seat);
+Input tables_of(const RankInfo& rank) {
+  const Layout layout = lesson_11::layout_of(rank);
   Input input;
-  input.mine = layout.dp_slice(kTables, 0, seat.place.dp);
-  input.weights = first_buckets(layout, *lesson_11::data, seat.place.tp)[kTables][0];
+  input.mine = layout.dp_slice(kTables, 0, rank.place.dp);
+  input.weights = first_buckets(layout, *lesson_11::data, rank.place.tp)[kTables][0];
   input.first_moment = input.second_moment = Flat(static_cast<std::size_t>(input.mine.size()));
   for (int step = 0; step < kTwoSteps; ++step) {
-    const auto leaves = lesson_11::data->all_leaves(step, seat.grid.dp(), lesson_11::data->first_weights());
+    const auto leaves = lesson_11::data->all_leaves(step, rank.grid.dp(), lesson_11::data->first_weights());
     std::vector<Matrix> slices;
     for (const Parameter& each : lesson_11::kParameters)
-      slices.push_back(named_slice(each, summed_gradient(leaves, slices.size()), seat.grid.tp(), seat.place.tp).matrix);
+      slices.push_back(named_slice(each, summed_gradient(leaves, slices.size()), rank.grid.tp(), rank.place.tp).matrix);
     const Flat sum = pack_slices(layout, slices)[kTables][0];
     input.sums.emplace_back(sum.begin() + input.mine.begin, sum.begin() + input.mine.end);
   }
@@ -41,8 +41,8 @@ Input tables_of(const Seat& seat) {
 }
 
 // Both steps as the library takes them, on the weights from `begin` on.
-std::vector<NamedMatrix> both_steps(const Seat& seat, bool from_the_start = false) {
-  Input input = tables_of(seat);
+std::vector<NamedMatrix> both_steps(const RankInfo& rank, bool from_the_start = false) {
+  Input input = tables_of(rank);
   for (int step = 0; step < kTwoSteps; ++step)
     adamw(input.weights.data() + (from_the_start ? 0 : input.mine.begin), input.sums[step].data(),
           input.first_moment.data(), input.second_moment.data(), input.mine.size(), step + 1,
@@ -51,9 +51,9 @@ std::vector<NamedMatrix> both_steps(const Seat& seat, bool from_the_start = fals
 }
 
 // What mistakes make of the weights: no bias correction, or a decay that goes into the gradient.
-Matrix without(const Seat& seat, bool corrected, bool coupled) {
+Matrix without(const RankInfo& rank, bool corrected, bool coupled) {
   const AdamWSettings s = lesson_11::kAdamW[kTables];
-  Input input = tables_of(seat);
+  Input input = tables_of(rank);
   for (int step = 1; step <= kTwoSteps; ++step) {
     double power1 = 1, power2 = 1;
     for (int t = 0; t < step; ++t) {
@@ -74,7 +74,7 @@ Matrix without(const Seat& seat, bool corrected, bool coupled) {
 }
 
 Task update_my_shard(UpdateMyShard* yours) {
-  lesson_11::prepare(Options().seat(0));
+  lesson_11::prepare(Options().rank_info(0));
   Task task;
   task.grids = {Grid().dp(4), Grid().dp(2).tp(2), Grid().dp(1)};
   task.prepare = [yours](Rank& rank) -> Answer {
@@ -86,14 +86,14 @@ Task update_my_shard(UpdateMyShard* yours) {
       return input->as_answer();
     };
   };
-  task.reference = [](const Seat& seat) { return both_steps(seat); };
-  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
-  task.looks = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) { return both_steps(info); };
+  task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
+  task.looks = [](const RankInfo& info) {
     return std::vector<Look>{
-        {"the old weights", tables_of(seat).as_answer()[0].matrix},
-        {"as if my shard began where the bucket begins", both_steps(seat, true)[0].matrix},
-        {"right but for the bias correction", without(seat, false, false)},
-        {"as Adam with L2 regularization would have it: the decay went into the gradient", without(seat, true, true)}};
+        {"the old weights", tables_of(info).as_answer()[0].matrix},
+        {"as if my shard began where the bucket begins", both_steps(info, true)[0].matrix},
+        {"right but for the bias correction", without(info, false, false)},
+        {"as Adam with L2 regularization would have it: the decay went into the gradient", without(info, true, true)}};
   };
   return task;
 }

@@ -14,7 +14,7 @@ namespace {
 
 // Ranks that are threads, and three steps: there are many runs.
 Outcome matched_rms(std::vector<std::string> options) {
-  options.insert(options.begin(), {LESSON_12, "--world", "threads", "--transport", "memory", "--steps", "3"});
+  options.insert(options.begin(), {LESSON, "--world", "threads", "--transport", "memory", "--steps", "3"});
   return run_program(options, 120);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("lesson 12: what can't work is one sentence and exit 2") {
       {{"--pp", "2"}, "--pp 2 has no second stage here"},
       {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}};
   for (const auto& [options, sentence] : cases) {
-    std::vector<std::string> command = {LESSON_12};
+    std::vector<std::string> command = {LESSON};
     command.insert(command.end(), options.begin(), options.end());
     const Outcome outcome = run_program(command, 120);
     CAPTURE(outcome.err);

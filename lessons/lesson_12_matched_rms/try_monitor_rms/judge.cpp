@@ -7,10 +7,10 @@
 namespace muonwalk::sim {
 namespace {
 
-Layout layout_without_tp(const Seat& seat) {
+Layout layout_without_tp(const RankInfo& rank) {
   LayoutOptions options;
   options.ownership = Ownership::buffer;  // so that of some matrices a rank owns nothing
-  return plan_layout(lesson_12::kMatrices, seat.grid, options);
+  return plan_layout(lesson_12::kMatrices, rank.grid, options);
 }
 
 // Matrices whose elements are not all of one size: a rank's own part says little about the whole.
@@ -27,9 +27,9 @@ Flat part_of(const Layout& layout, const DistMeta& meta, int dp_rank) {
 
 double own_rms(const Flat& part) { return rms_of(Matrix(1, static_cast<Index>(part.size()), part)); }
 
-Matrix wanted_of(const Seat& seat) {
+Matrix wanted_of(const RankInfo& rank) {
   Flat wanted;
-  const Layout layout = layout_without_tp(seat);
+  const Layout layout = layout_without_tp(rank);
   for (const DistMeta& meta : layout.buffers[0].parameters)
     wanted.push_back(static_cast<float>(rms_of(matrix_of(meta))));
   const Index count = static_cast<Index>(wanted.size());
@@ -56,23 +56,23 @@ Task monitor_rms(MonitorRms* yours) {
       return answer("rms", lesson_12::near_as_equal({Matrix(1, count, rms)}, {wanted_of(rank)}, 1e-5)[0]);
     };
   };
-  task.reference = [](const Seat& seat) { return answer("rms", wanted_of(seat)); };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
+  task.reference = [](const RankInfo& info) { return answer("rms", wanted_of(info)); };
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
     const Index count = static_cast<Index>(lesson_12::kMatrices.size());
     plan.take(count, "sums of squares");
     plan.call("dp", CollectiveKind::all_reduce, ElementType::float32, count, count);
     return plan;
   };
-  task.looks = [](const Seat& seat) {
-    const Layout layout = layout_without_tp(seat);
+  task.looks = [](const RankInfo& info) {
+    const Layout layout = layout_without_tp(info);
     Flat zeros, own, mean;
     for (const DistMeta& meta : layout.buffers[0].parameters) {
       double sum = 0;
-      for (int rank = 0; rank < seat.grid.dp(); ++rank) sum += own_rms(part_of(layout, meta, rank));
+      for (int rank = 0; rank < info.grid.dp(); ++rank) sum += own_rms(part_of(layout, meta, rank));
       zeros.push_back(0);
-      own.push_back(static_cast<float>(own_rms(part_of(layout, meta, seat.place.dp))));
-      mean.push_back(static_cast<float>(sum / seat.grid.dp()));
+      own.push_back(static_cast<float>(own_rms(part_of(layout, meta, info.place.dp))));
+      mean.push_back(static_cast<float>(sum / info.grid.dp()));
     }
     const Index count = static_cast<Index>(zeros.size());
     return std::vector<Look>{{"zeros", Matrix(1, count, zeros)},

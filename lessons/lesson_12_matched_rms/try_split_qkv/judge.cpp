@@ -20,11 +20,11 @@ std::string name_of(std::size_t number) {
   return fmt::format("qkv with {} heads of q and {} of k", attentions()[number].heads, attentions()[number].kv_heads);
 }
 
-// The rows of the seat's TP rank, of the matrix in which each of these pieces is orthogonalized by itself.
-Matrix rows_of(const Seat& seat, std::size_t number, const std::vector<muonwalk::Piece>& pieces) {
+// The rows of a rank of TP, of the matrix in which each of these pieces is orthogonalized by itself.
+Matrix rows_of(const RankInfo& rank, std::size_t number, const std::vector<muonwalk::Piece>& pieces) {
   Matrix whole = whole_of(number);
   for (const muonwalk::Piece& piece : pieces) put_rows(newton_schulz(take_rows(whole, piece)), piece, whole);
-  return tp_shard(whole, SplitDim::rows, seat.grid.tp(), seat.place.tp);
+  return tp_shard(whole, SplitDim::rows, rank.grid.tp(), rank.place.tp);
 }
 
 Task split_qkv(SplitQkv* yours) {
@@ -42,18 +42,18 @@ Task split_qkv(SplitQkv* yours) {
       return all;
     };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     std::vector<NamedMatrix> all;
     for (std::size_t number = 0; number < attentions().size(); ++number)
-      all.push_back({name_of(number), rows_of(seat, number, qkv_pieces(attentions()[number], QkvSplit::three))});
+      all.push_back({name_of(number), rows_of(info, number, qkv_pieces(attentions()[number], QkvSplit::three))});
     return all;
   };
   // Of memory there is enough for three wholes beside what Newton–Schulz needs.
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
+  task.plan = [](const RankInfo& info) {
+    Plan plan{info.grid, info.place, {}};
     for (std::size_t number = 0; number < attentions().size(); ++number) {
       const Matrix whole = whole_of(number);
-      const Index slice = whole.size() / seat.grid.tp(), shorter = std::min(whole.rows(), whole.cols());
+      const Index slice = whole.size() / info.grid.tp(), shorter = std::min(whole.rows(), whole.cols());
       const Index working = 5 * whole.size() + 2 * shorter * shorter;
       plan.call("tp", CollectiveKind::all_gather, ElementType::float32, slice, whole.size());
       plan.take(working, "the whole, its pieces, and what Newton–Schulz holds");
@@ -62,15 +62,15 @@ Task split_qkv(SplitQkv* yours) {
     }
     return plan;
   };
-  task.looks = [](const Seat& seat) {
+  task.looks = [](const RankInfo& info) {
     std::vector<Look> looks;
     for (std::size_t number = 0; number < attentions().size(); ++number) {
       const Index rows = attentions()[number].rows();
       std::vector<muonwalk::Piece> thirds;
       for (Index third = 0; third < 3; ++third) thirds.push_back({"", {{third * rows / 3, (third + 1) * rows / 3}}});
-      looks.push_back({"what you were given", rows_of(seat, number, {})});
-      looks.push_back({"orthogonalized in one call, q, k and v together", rows_of(seat, number, {{"", {{0, rows}}}})});
-      looks.push_back({"orthogonalized in three equal parts, but q has more heads", rows_of(seat, number, thirds)});
+      looks.push_back({"what you were given", rows_of(info, number, {})});
+      looks.push_back({"orthogonalized in one call, q, k and v together", rows_of(info, number, {{"", {{0, rows}}}})});
+      looks.push_back({"orthogonalized in three equal parts, but q has more heads", rows_of(info, number, thirds)});
     }
     return looks;
   };

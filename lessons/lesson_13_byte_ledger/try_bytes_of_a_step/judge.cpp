@@ -21,16 +21,16 @@ Layout layout_asked(const Grid& grid, const Asked& asked) {
 
 // For each of what is asked, the number that `bytes` gives.
 template <class Bytes>
-Matrix all_of(const Seat& seat, const Bytes& bytes) {
+Matrix all_of(const RankInfo& rank, const Bytes& bytes) {
   Matrix all(1, std::size(kAsked));
   for (Index i = 0; i < all.cols(); ++i)
-    all(0, i) = static_cast<float>(bytes(layout_asked(seat.grid, kAsked[i]), kAsked[i]));
+    all(0, i) = static_cast<float>(bytes(layout_asked(rank.grid, kAsked[i]), kAsked[i]));
   return all;
 }
 
-SentBytes planned_for(const Seat& seat, const Layout& layout, const Asked& asked) {
+SentBytes planned_for(const RankInfo& rank, const Layout& layout, const Asked& asked) {
   return muonwalk::sim::planned(contenders()[asked.precision == Precision::bf16 ? muon_bf16 : muon_fp32], layout,
-                                seat.place);
+                                rank.place);
 }
 
 // What everybody in a TP group would send if it took part in the gather of every matrix.
@@ -46,33 +46,33 @@ Task bytes_of_a_step(BytesOfAStep* yours) {
   Task task;
   task.grids = {Grid().dp(4), Grid().dp(2).tp(2), Grid().tp(2)};
   task.prepare = [yours](Rank& rank) -> Answer {
-    return [=, seat = static_cast<const Seat&>(rank)] {
+    return [=, info = static_cast<const RankInfo&>(rank)] {
       MemoryMeter uncounted;  // the numbers as a matrix, for the comparison
       const MeterScope scope(uncounted);
-      return named(all_of(seat, [&](const Layout& layout, const Asked& asked) {
-        return yours(layout, seat.place, asked.precision == Precision::bf16 ? 2 : 4);
+      return named(all_of(info, [&](const Layout& layout, const Asked& asked) {
+        return yours(layout, info.place, asked.precision == Precision::bf16 ? 2 : 4);
       }));
     };
   };
-  task.reference = [](const Seat& seat) {
+  task.reference = [](const RankInfo& info) {
     return named(all_of(
-        seat, [&](const Layout& layout, const Asked& asked) { return planned_for(seat, layout, asked).total(); }));
+        info, [&](const Layout& layout, const Asked& asked) { return planned_for(info, layout, asked).total(); }));
   };
-  task.looks = [](const Seat& seat) -> std::vector<Look> {
+  task.looks = [](const RankInfo& info) -> std::vector<Look> {
     return {{"the number with TP gathers of matrices of which this rank owns nothing",
-             all_of(seat,
+             all_of(info,
                     [&](const Layout& layout, const Asked& asked) {
-                      const SentBytes sent = planned_for(seat, layout, asked);
+                      const SentBytes sent = planned_for(info, layout, asked);
                       return sent.total() - sent.slices + every_slice(layout, asked);
                     })},
             {"the number for everything in elements of one size",
-             all_of(seat, [&](const Layout& layout, const Asked& asked) {
-               const SentBytes sent = planned_for(seat, layout, asked);
+             all_of(info, [&](const Layout& layout, const Asked& asked) {
+               const SentBytes sent = planned_for(info, layout, asked);
                const Index kept = sent.gradients + sent.weights;
                return sent.gathers() + (asked.precision == Precision::bf16 ? kept / 2 : kept);
              })}};
   };
-  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
+  task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
   return task;
 }
 

@@ -16,7 +16,7 @@ using muonwalk::testing::run_program;
 namespace {
 
 Outcome lesson_14(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON_14);
+  options.insert(options.begin(), LESSON);
   return run_program(options, 120);
 }
 

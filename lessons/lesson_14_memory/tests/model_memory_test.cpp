@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <sstream>
 
-#include "lessons/lesson_14_memory/way.hpp"
 #include "src/errors.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/master_weights.hpp"
+#include "src/optim/parameter_groups.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;
@@ -57,19 +59,23 @@ TEST_CASE("model_memory: the same as the plan of the usual groups, for the rank 
   LayoutOptions options;
   options.bucket_capacity = 40000000;
   const Layout layout = plan_layout(parameters, grid, options);
-  Index most = 0;
   for (const bool muon : {true, false}) {
-    const Way way{"", muon, true};
-    const GroupedOptimizer optimizer = optimizer_of(way, parameters, muon_settings(Precision::bf16, 1, {}));
+    std::vector<ParameterGroup> groups = usual_groups(muon_settings(Precision::bf16, 1, {}), {});
+    if (!muon) groups[kHiddenMatrices].make = groups[1].make;
+    const GroupedOptimizer optimizer(groups, parameters);
+    const auto planned = [&](const Place& place) {
+      const Layout hidden = layout.of_group(kHiddenMatrices);
+      return planned_memory(with_master_weights(optimizer.plan(layout, place), layout),
+                            with_master_weights(optimizer.plan(hidden, place), hidden));
+    };
     const RankMemory& found = muon ? memory.sharded.muon : memory.sharded.adamw;
-    const RankMemory expected = memory_of(way, optimizer, layout, grid, memory.place);
+    const RankMemory expected = planned(memory.place);
     CHECK(found.kept == expected.kept);
     CHECK(found.kept_for_hidden == expected.kept_for_hidden);
     CHECK(found.phases == expected.phases);
-    if (!muon) continue;
-    for (int rank = 0; rank < grid.size(); ++rank)
-      most = std::max(most, memory_of(way, optimizer, layout, grid, grid.place(rank)).most());
-    CHECK(found.most() == most);
+    Index most = 0;
+    for (int rank = 0; rank < grid.size(); ++rank) most = std::max(most, planned(grid.place(rank)).most());
+    if (muon) CHECK(found.most() == most);
   }
 }
 

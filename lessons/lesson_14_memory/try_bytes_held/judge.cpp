@@ -18,22 +18,22 @@ std::vector<NamedMatrix> as_answer(const HeldBytes& held) {
   return all;
 }
 
-const Way& zero1_muon() { return lesson_14::kWays.back(); }
+const lesson_14::Way& zero1_muon() { return lesson_14::kWays.back(); }
 
 // What the lesson's own plan says.
-HeldBytes planned_bytes(const Seat& seat) {
-  std::map<std::string, Index> kept = lesson_14::planned(seat, zero1_muon()).kept;
+HeldBytes planned_bytes(const RankInfo& rank) {
+  std::map<std::string, Index> kept = lesson_14::planned(rank, zero1_muon()).kept;
   return {kept["weights"], kept["gradients"], kept["master weights"],
           kept["momentum"] + kept["first moments"] + kept["second moments"]};
 }
 
 // What it would be of the parameters alone.
-HeldBytes without_padding(const Seat& seat) {
+HeldBytes without_padding(const RankInfo& rank) {
   HeldBytes held;
-  const Layout layout = lesson_14::layout(seat, zero1_muon());
+  const Layout layout = lesson_14::layout(rank, zero1_muon());
   for (const Buffer& buffer : layout.buffers)
     for (const DistMeta& meta : buffer.parameters) {
-      const Index own = layout.owned_range(meta, seat.place.dp).size();
+      const Index own = layout.owned_range(meta, rank.place.dp).size();
       held.weights += 2 * meta.shape.size();
       held.gradients += 4 * meta.shape.size();
       held.masters += 4 * own;
@@ -52,10 +52,10 @@ Task bytes_held(BytesHeld* yours) {
     const int dp_rank = rank.place.dp;
     return [=] { return as_answer(yours(layout, dp_rank, 0)); };
   };
-  task.reference = [](const Seat& seat) { return as_answer(planned_bytes(seat)); };
-  task.plan = [](const Seat& seat) { return Plan{seat.grid, seat.place, {}}; };
-  task.looks = [](const Seat& seat) {
-    const HeldBytes right = planned_bytes(seat), bare = without_padding(seat);
+  task.reference = [](const RankInfo& info) { return as_answer(planned_bytes(info)); };
+  task.plan = [](const RankInfo& info) { return Plan{info.grid, info.place, {}}; };
+  task.looks = [](const RankInfo& info) {
+    const HeldBytes right = planned_bytes(info), bare = without_padding(info);
     std::vector<Look> looks;
     looks.push_back({"half of what the masters take, so it is sharded over the ranks", number(right.masters / 2)});
     looks.push_back({"as many bytes as the masters take", number(right.masters)});

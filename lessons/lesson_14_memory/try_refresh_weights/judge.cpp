@@ -8,16 +8,16 @@
 namespace muonwalk::sim {
 namespace {
 
-const Way& way_of_refresh() { return lesson_14::kWays.back(); }
+const lesson_14::Way& way_of_refresh() { return lesson_14::kWays.back(); }
 
 // The first bucket of the lesson's hidden matrices before the step, as float32.
-Flat old_masters(const Seat& seat) {
-  return first_buckets(lesson_14::layout(seat, way_of_refresh()), *lesson_14::data, seat.place.tp)[0][0];
+Flat old_masters(const RankInfo& rank) {
+  return first_buckets(lesson_14::layout(rank, way_of_refresh()), *lesson_14::data, rank.place.tp)[0][0];
 }
 
 // A step of any optimizer: what changes is that all numbers are others, most of them in the last bits of bfloat16.
-Flat new_masters(const Seat& seat) {
-  Flat masters = old_masters(seat);
+Flat new_masters(const RankInfo& rank) {
+  Flat masters = old_masters(rank);
   for (float& master : masters) master *= 1.01f;
   return masters;
 }
@@ -40,7 +40,7 @@ Matrix cut_off(Flat values) {
 }
 
 Task refresh_weights(RefreshWeights* yours) {
-  lesson_14::prepare(Options().seat(0));
+  lesson_14::prepare(Options().rank_info(0));
   Task task;
   task.grids = {Grid().dp(4), Grid().dp(2).tp(2), Grid().dp(3)};
   task.prepare = [yours](Rank& rank) -> Answer {
@@ -57,18 +57,18 @@ Task refresh_weights(RefreshWeights* yours) {
       return answer("weights", widened({{*weights}})[0][0]);
     };
   };
-  task.reference = [](const Seat& seat) { return answer("weights", in_bf16(new_masters(seat))); };
-  task.plan = [](const Seat& seat) {
-    const Layout layout = lesson_14::layout(seat, way_of_refresh());
-    Plan plan{seat.grid, seat.place, {}};
-    plan.call("dp", CollectiveKind::all_gather, ElementType::bfloat16, layout.dp_slice(0, 0, seat.place.dp).size(),
+  task.reference = [](const RankInfo& info) { return answer("weights", in_bf16(new_masters(info))); };
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = lesson_14::layout(info, way_of_refresh());
+    Plan plan{info.grid, info.place, {}};
+    plan.call("dp", CollectiveKind::all_gather, ElementType::bfloat16, layout.dp_slice(0, 0, info.place.dp).size(),
               layout.buffers[0].buckets[0].range.size());
     return plan;
   };
-  task.slices = [](const Seat& seat) { return seat.grid.dp(); };
-  task.looks = [](const Seat& seat) {
-    return std::vector<Look>{{"the old weights", in_bf16(old_masters(seat))},
-                             {"the new masters, cut off, not rounded", cut_off(new_masters(seat))}};
+  task.slices = [](const RankInfo& info) { return info.grid.dp(); };
+  task.looks = [](const RankInfo& info) {
+    return std::vector<Look>{{"the old weights", in_bf16(old_masters(info))},
+                             {"the new masters, cut off, not rounded", cut_off(new_masters(info))}};
   };
   return task;
 }

@@ -13,7 +13,7 @@ using muonwalk::testing::run_program;
 namespace {
 
 Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON_15);
+  options.insert(options.begin(), LESSON);
   return run_program(options, 240);
 }
 

@@ -69,17 +69,17 @@ Task assign_matrices(AssignMatrices* yours) {
       return results;
     };
   };
-  task.reference = [](const Seat&) {
+  task.reference = [](const RankInfo&) {
     std::vector<NamedMatrix> results;
     for (const Deck& deck : decks()) results.push_back({title(deck), Matrix(1, 1, {kAllowed})});
     return results;
   };
-  task.plan = [](const Seat& seat) {
-    Plan plan{seat.grid, seat.place, {}};
+  task.plan = [](const RankInfo& rank) {
+    Plan plan{rank.grid, rank.place, {}};
     plan.take(static_cast<Index>(decks().size()), "the judge's numbers");
     return plan;
   };
-  task.looks = [](const Seat&) {
+  task.looks = [](const RankInfo&) {
     std::vector<Look> looks;
     for (const Deck& deck : decks()) {
       std::vector<Parameter> parameters;

@@ -18,12 +18,12 @@ double largest_difference(const Matrix& a, const Matrix& b) {
   return most;
 }
 
-Seat seat_of(const Grid& grid, int rank) {
-  Seat seat;
-  seat.grid = grid;
-  seat.place = grid.place(rank);
-  seat.seed = 3;
-  return seat;
+RankInfo info_of(const Grid& grid, int rank) {
+  RankInfo info;
+  info.grid = grid;
+  info.place = grid.place(rank);
+  info.seed = 3;
+  return info;
 }
 
 }  // namespace
@@ -85,9 +85,9 @@ TEST_CASE("counts: sums over steps, but for what is kept, and the larger moment;
 
 TEST_CASE("micro-batches: apart or summed, they are the same gradients") {
   lesson_16::data = std::make_unique<MicroBatches>(kMatrices, 2, 9);
-  const Seat seat = seat_of(Grid().dp(2).tp(1), 1);
+  const RankInfo rank = info_of(Grid().dp(2).tp(1), 1);
   const std::vector<NamedMatrix> held = lesson_16::data->first_weights();
-  const auto summed = own_gradients(1, seat, held, false), apart = own_gradients(1, seat, held, true);
+  const auto summed = own_gradients(1, rank, held, false), apart = own_gradients(1, rank, held, true);
   REQUIRE(summed.size() == 1);
   REQUIRE(apart.size() == 4);
   for (std::size_t p = 0; p < held.size(); ++p) {
@@ -100,18 +100,18 @@ TEST_CASE("micro-batches: apart or summed, they are the same gradients") {
 
 TEST_CASE("references: (a) to (f) are Muon's, (g) has other bits, and (h) is Muon in its full step alone") {
   const Grid grid = Grid().dp(2).tp(2);
-  Seat seat = seat_of(grid, 2);
-  seat.products = Products::chain;
-  lesson_16::data = std::make_unique<MicroBatches>(kMatrices, kSteps, seat.seed);
+  RankInfo rank = info_of(grid, 2);
+  rank.products = Products::chain;
+  lesson_16::data = std::make_unique<MicroBatches>(kMatrices, kSteps, rank.seed);
   references.clear();
-  make_references(seat);
-  ReferenceRun muon(*lesson_16::data, std::make_unique<Muon>(settings_of(seat)));
-  const std::vector<NamedMatrix> all = expected_weights(seat);
+  make_references(rank);
+  ReferenceRun muon(*lesson_16::data, std::make_unique<Muon>(settings_of(rank)));
+  const std::vector<NamedMatrix> all = expected_weights(rank);
   const std::size_t each = kMatrices.size();
   REQUIRE(all.size() == 8 * 2 * each);
   for (std::size_t s = 0; s < 8; ++s)
     for (std::size_t step = 0; step < 2; ++step) {
-      const std::vector<NamedMatrix> right = muon.slices_after(static_cast<int>(step) + 1, grid, seat.place);
+      const std::vector<NamedMatrix> right = muon.slices_after(static_cast<int>(step) + 1, grid, rank.place);
       std::size_t equal = 0;
       for (std::size_t p = 0; p < each; ++p) equal += same_bits(all[(2 * s + step) * each + p].matrix, right[p].matrix);
       CAPTURE(s);
@@ -122,9 +122,9 @@ TEST_CASE("references: (a) to (f) are Muon's, (g) has other bits, and (h) is Muo
 }
 
 TEST_CASE("plans of two steps: those of a strategy with a period are two different ones") {
-  const Seat seat = seat_of(Grid().dp(2).tp(2), 3);
+  const RankInfo rank = info_of(Grid().dp(2).tp(2), 3);
   for (const Strategy& strategy : strategies()) {
-    const std::vector<Plan> plans = plans_of(strategy, seat);
+    const std::vector<Plan> plans = plans_of(strategy, rank);
     CAPTURE(strategy.name);
     REQUIRE(plans.size() == 2);
     CHECK((plans[0].operations == plans[1].operations) == (strategy.period == 1));

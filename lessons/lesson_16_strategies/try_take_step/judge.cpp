@@ -10,24 +10,24 @@ namespace {
 
 using lesson_16::kMatrices;
 
-const RandomTraining& training_of(const Seat& seat) {
-  static const RandomTraining training(kMatrices, 2, seat.seed);
+const RandomTraining& training_of(const RankInfo& rank) {
+  static const RandomTraining training(kMatrices, 2, rank.seed);
   return training;
 }
 
-Layout equal_parts_of(const Seat& seat) {
-  return gather_everything().lay_out(kMatrices, seat.grid, lesson_16::kBucket);
+Layout equal_parts_of(const RankInfo& rank) {
+  return gather_everything().lay_out(kMatrices, rank.grid, lesson_16::kBucket);
 }
 
-MuonState first_state(const Seat& seat) {
-  const Layout layout = equal_parts_of(seat);
-  return {first_buckets(layout, training_of(seat), seat.place.tp), zero_shards(layout, seat.place.dp)};
+MuonState first_state(const RankInfo& rank) {
+  const Layout layout = equal_parts_of(rank);
+  return {first_buckets(layout, training_of(rank), rank.place.tp), zero_shards(layout, rank.place.dp)};
 }
 
-Buckets own_gradients_of(const Seat& seat, const Buckets& weights) {
-  const Layout layout = equal_parts_of(seat);
-  return pack_slices(layout, training_of(seat).own_gradients(0, seat.grid.dp(), seat.place.dp,
-                                                             unpack_buckets(layout, weights, seat.place.tp)));
+Buckets own_gradients_of(const RankInfo& rank, const Buckets& weights) {
+  const Layout layout = equal_parts_of(rank);
+  return pack_slices(layout, training_of(rank).own_gradients(0, rank.grid.dp(), rank.place.dp,
+                                                             unpack_buckets(layout, weights, rank.place.tp)));
 }
 
 // A step as one process takes it, on the slices of a rank. `part_by_part`: each owner orthogonalizes its own part, with
@@ -36,11 +36,11 @@ struct Variant {
   bool part_by_part = false, mine_only = false;
 };
 
-MuonState stepped(const Seat& seat, const Variant& variant = {}) {
-  const Layout layout = equal_parts_of(seat);
-  const MuonSettings settings = muon_settings(Precision::fp32, 1, seat.products);
-  const std::vector<NamedMatrix> first = training_of(seat).first_weights();
-  const auto leaves = training_of(seat).all_leaves(0, seat.grid.dp(), first);
+MuonState stepped(const RankInfo& rank, const Variant& variant = {}) {
+  const Layout layout = equal_parts_of(rank);
+  const MuonSettings settings = muon_settings(Precision::fp32, 1, rank.products);
+  const std::vector<NamedMatrix> first = training_of(rank).first_weights();
+  const auto leaves = training_of(rank).all_leaves(0, rank.grid.dp(), first);
   std::vector<Matrix> after, momenta;  // slices
   for (const DistMeta& meta : layout.buffers[0].parameters) {
     const auto p = static_cast<std::size_t>(meta.parameter);
@@ -48,16 +48,16 @@ MuonState stepped(const Seat& seat, const Variant& variant = {}) {
     const Matrix momentum_of_all = update;  // m = g in the first step
     for (float& value : update.flat()) value = value + settings.momentum * value;
     const auto slice = [&](const Matrix& whole) {
-      return tp_slice(whole, meta.tp_split_dim, seat.grid.tp(), seat.place.tp);
+      return tp_slice(whole, meta.tp_split_dim, rank.grid.tp(), rank.place.tp);
     };
     Matrix weights = slice(first[p].matrix);
-    for (int owner = 0; owner < seat.grid.dp(); ++owner) {
+    for (int owner = 0; owner < rank.grid.dp(); ++owner) {
       const Range owned = layout.owned_range(meta, owner);
-      if (owned.empty() || (variant.mine_only && owner != seat.place.dp)) continue;
+      if (owned.empty() || (variant.mine_only && owner != rank.place.dp)) continue;
       const Range in_slice = {owned.begin - meta.global_range.begin, owned.end - meta.global_range.begin};
       std::vector<Matrix> parts;  // the slices of all TP ranks, as this owner has them
-      for (int t = 0; t < seat.grid.tp(); ++t) {
-        parts.push_back(tp_slice(update, meta.tp_split_dim, seat.grid.tp(), t));
+      for (int t = 0; t < rank.grid.tp(); ++t) {
+        parts.push_back(tp_slice(update, meta.tp_split_dim, rank.grid.tp(), t));
         for (Index i = 0; variant.part_by_part && i < parts.back().size(); ++i)
           if (i < in_slice.begin || i >= in_slice.end) parts.back().flat()[static_cast<std::size_t>(i)] = 0;
       }
@@ -70,7 +70,7 @@ MuonState stepped(const Seat& seat, const Variant& variant = {}) {
     after.push_back(std::move(weights));
     momenta.push_back(slice(momentum_of_all));
   }
-  return {pack_slices(layout, after), shards_of(layout, pack_slices(layout, momenta), seat.place.dp)};
+  return {pack_slices(layout, after), shards_of(layout, pack_slices(layout, momenta), rank.place.dp)};
 }
 
 // Each bucket as a matrix of one row, without a copy.
@@ -107,24 +107,24 @@ Task take_step(TakeStep* yours) {
       return state_answers(std::move(*state));
     };
   };
-  task.reference = [](const Seat& seat) { return state_answers(stepped(seat)); };
-  task.plan = [](const Seat& seat) {
-    const Layout layout = equal_parts_of(seat);
+  task.reference = [](const RankInfo& info) { return state_answers(stepped(info)); };
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = equal_parts_of(info);
     Plan plan = gather_everything()
-                    .optimizer(layout, muon_settings(Precision::fp32, 1, seat.products), 0)
-                    ->plan(layout, seat.place);
+                    .optimizer(layout, muon_settings(Precision::fp32, 1, info.products), 0)
+                    ->plan(layout, info.place);
     const auto first_phase = std::find_if(plan.operations.begin(), plan.operations.end(),
                                           [](const Operation& each) { return std::holds_alternative<Work>(each); });
     plan.operations.erase(plan.operations.begin(), first_phase);  // what the step is handed
     return plan;
   };
-  task.looks = [](const Seat& seat) {
+  task.looks = [](const RankInfo& info) {
     Variant part, mine;
     part.part_by_part = mine.mine_only = true;
     std::vector<Look> looks;
-    add_looks(looks, "the old weights", first_state(seat).weights);
-    add_looks(looks, "new only where this rank owns it", stepped(seat, mine).weights);
-    add_looks(looks, "orthogonalized part by part", stepped(seat, part).weights);
+    add_looks(looks, "the old weights", first_state(info).weights);
+    add_looks(looks, "new only where this rank owns it", stepped(info, mine).weights);
+    add_looks(looks, "orthogonalized part by part", stepped(info, part).weights);
     return looks;
   };
   return task;

@@ -12,7 +12,7 @@ using muonwalk::testing::run_program;
 namespace {
 
 Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON_17);
+  options.insert(options.begin(), LESSON);
   return run_program(options, 240);
 }
 
@@ -85,8 +85,10 @@ TEST_CASE("what can't be is refused in one sentence, before any rank is started"
            {{"--link=-1,1"}, "bandwidth of -1"},
            {{"--link", "1,-1"}, "latency of -1"},
            {{"--link", ""}, "--link"},
-           {{"--way", "backwards"}, "--way backwards is not known"},
-           {{"--pp", "2"}, "--pp 2"},
+           {{"--way", "backwards"},
+            "--way backwards is not known; it takes one of: in sequence, all at once, pipelined, tiny buckets"},
+           {{"--way", "a b"}, "--way \"a b\" is not known"},
+           {{"--pp", "2"}, "--pp 2 has no place here, where one step is looked at by itself; try --pp 1"},
            {{"--tp", "3"}, "--tp 3 does not divide"}}) {
     const Outcome outcome = lesson(options);
     CAPTURE(words);

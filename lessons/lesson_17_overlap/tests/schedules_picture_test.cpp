@@ -1,10 +1,9 @@
 // The picture of lesson 17: well-formed, a bar for each bar of the played plans, on one scale, and none above another.
-#include "lessons/lesson_17_overlap/schedules_picture.hpp"
-
 #include <doctest/doctest.h>
 
 #include <stdexcept>
 
+#include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 

@@ -8,7 +8,7 @@ namespace muonwalk::sim {
 namespace {
 
 // The lesson's matrices in buckets of a layer. Element i of bucket k is a number of its own, known to every rank.
-Layout buckets_of(const Seat& seat) { return lesson_17::layout_of(seat, lesson_17::kWays[2]); }
+Layout buckets_of(const RankInfo& rank) { return lesson_17::layout_of(rank, lesson_17::kWays[2]); }
 float number(int bucket, Index i) { return static_cast<float>(1000003 * bucket + i); }
 
 Flat numbers(const Layout& layout, int bucket, Range range) {
@@ -20,8 +20,8 @@ Flat numbers(const Layout& layout, int bucket, Range range) {
 
 std::string title(int bucket) { return fmt::format("bucket {}", bucket); }
 
-std::vector<NamedMatrix> whole_buckets(const Seat& seat) {
-  const Layout layout = buckets_of(seat);
+std::vector<NamedMatrix> whole_buckets(const RankInfo& rank) {
+  const Layout layout = buckets_of(rank);
   std::vector<NamedMatrix> all;
   for (int k = 0; k < int(layout.buffers[0].buckets.size()); ++k)
     all.push_back(answer(title(k), numbers(layout, k, layout.buffers[0].buckets[std::size_t(k)].range))[0]);
@@ -51,12 +51,12 @@ Task pipelined_gather(PipelinedGather* yours) {
   };
   task.reference = whole_buckets;
   // The posts and waits of the lesson's plan. A bucket is taken when it is posted, and given back after its work.
-  task.plan = [](const Seat& seat) {
-    const Layout layout = buckets_of(seat);
+  task.plan = [](const RankInfo& info) {
+    const Layout layout = buckets_of(info);
     const MuonSettings fp32 = muon_settings(Precision::fp32, 1, Products::eigen);
-    Plan plan{seat.grid, seat.place, {}};
+    Plan plan{info.grid, info.place, {}};
     Phase phase;
-    for (const Operation& operation : overlapped_plan(layout, seat.place, fp32, Schedule::pipelined).operations) {
+    for (const Operation& operation : overlapped_plan(layout, info.place, fp32, Schedule::pipelined).operations) {
       if (const Work* work = std::get_if<Work>(&operation)) phase = work->phase;
       const bool gathers = phase == phases::dp_gather || phase == phases::await_gather;
       if (gathers && std::holds_alternative<Call>(operation)) plan.operations.push_back(operation);
@@ -65,9 +65,9 @@ Task pipelined_gather(PipelinedGather* yours) {
     }
     return plan;
   };
-  task.looks = [](const Seat& seat) {
+  task.looks = [](const RankInfo& info) {
     std::vector<Look> looks;
-    for (const NamedMatrix& bucket : whole_buckets(seat)) looks.push_back({bucket.name, bucket.matrix});
+    for (const NamedMatrix& bucket : whole_buckets(info)) looks.push_back({bucket.name, bucket.matrix});
     return looks;
   };
   return task;

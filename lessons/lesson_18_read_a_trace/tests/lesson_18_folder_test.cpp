@@ -14,7 +14,7 @@ using muonwalk::testing::run_program;
 namespace {
 
 void expect_refusal(const std::string& folder, const std::string& words) {
-  const Outcome outcome = run_program({LESSON_18, "--published", folder}, 120);
+  const Outcome outcome = run_program({LESSON, "--published", folder}, 120);
   CHECK(outcome.exit_code == 2);
   CHECK(outcome.out == "");
   CHECK(lines_of(outcome.err).size() == 1);

@@ -1,12 +1,11 @@
 // The picture of lesson 19: well-formed, a box for each move and a bar for what is held, all where the timelines have
 // them.
-#include "lessons/lesson_19_pipeline_3d/pipeline_picture.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
@@ -15,8 +14,8 @@ using namespace muonwalk::sim;
 
 namespace {
 
-std::vector<std::pair<std::string, PipelineTimeline>> both(int stages, int micro_batches, int message = 0) {
-  std::vector<std::pair<std::string, PipelineTimeline>> timelines;
+NamedTimelines both(int stages, int micro_batches, int message = 0) {
+  NamedTimelines timelines;
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b})
     timelines.emplace_back(pipeline_schedule_name(schedule),
                            play_pipeline(schedule, micro_batches, equal_times(stages, 1, 2, message)));

@@ -1,11 +1,10 @@
 // Timelines as text: what a reader sees, and that the lines say where every move is.
-#include "lessons/lesson_19_pipeline_3d/timeline_text.hpp"
-
 #include <doctest/doctest.h>
 
 #include <sstream>
 #include <stdexcept>
 
+#include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "src/text/text.hpp"
 
 using namespace muonwalk;

@@ -60,22 +60,22 @@ struct ToyStage {
   Outbox to_next, to_previous;
 };
 
-std::vector<NamedMatrix> sum_of(const Seat& seat) {
+std::vector<NamedMatrix> sum_of(const RankInfo& rank) {
   Matrix sum(1, kElements);
-  for (int number = 0; number < micro_batches_of(seat.grid); ++number) {
+  for (int number = 0; number < micro_batches_of(rank.grid); ++number) {
     const Matrix first = first_activations(number);
     float d = static_cast<float>(number + 1), added = 0;
-    for (int s = seat.grid.pp() - 1; s > seat.place.pp; --s) d *= 2;
-    for (int s = 0; s < seat.place.pp; ++s) added += static_cast<float>(s + 1);
+    for (int s = rank.grid.pp() - 1; s > rank.place.pp; --s) d *= 2;
+    for (int s = 0; s < rank.place.pp; ++s) added += static_cast<float>(s + 1);
     for (Index i = 0; i < kElements; ++i) sum(0, i) += (first(0, i) + added) * d;
   }
   return answer("the stage's gradient", sum);
 }
 
 // What the toy stage takes, sends and gives back, move by move.
-Plan toy_plan(const Seat& seat) {
-  Plan plan{seat.grid, seat.place, {}};
-  const int stage = seat.place.pp, last = seat.grid.pp() - 1;
+Plan toy_plan(const RankInfo& rank) {
+  Plan plan{rank.grid, rank.place, {}};
+  const int stage = rank.place.pp, last = rank.grid.pp() - 1;
   bool to_next = false, to_previous = false;
   const auto message = [&](CollectiveKind kind, int peer) {
     const Index sent = kind == CollectiveKind::send ? kElements : 0,
@@ -87,7 +87,7 @@ Plan toy_plan(const Seat& seat) {
     if (under_way) plan.give_back(kElements, "message");
     under_way = false;
   };
-  const int all = micro_batches_of(seat.grid);
+  const int all = micro_batches_of(rank.grid);
   for (const PipelineMove move : pipeline_moves(PipelineSchedule::one_f_one_b, last + 1, stage, all)) {
     const bool forward = move.kind == PipelineMove::Kind::forward;
     plan.take(kElements, forward ? "activations" : "gradient");

@@ -21,11 +21,11 @@ using namespace muonwalk::sim;
 
 namespace {
 
-Seat seat_of(std::uint64_t seed) {
-  Seat seat;
-  seat.seed = seed;
-  seat.products = Products::chain;
-  return seat;
+RankInfo info_of(std::uint64_t seed) {
+  RankInfo rank;
+  rank.seed = seed;
+  rank.products = Products::chain;
+  return rank;
 }
 
 PretrainingRequest small() {
@@ -35,7 +35,7 @@ PretrainingRequest small() {
 }
 
 std::string refusal(const PretrainingRequest& request) {
-  return usage_error([&] { requested_pretraining(request, seat_of(1)); });
+  return usage_error([&] { requested_pretraining(request, info_of(1)); });
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ TEST_CASE("a run as it is asked for: steps, validations, the pause, rates, and a
                                                            {49, 49, 2, 24, 4},
                                                            {100000, 100000, 4166, 50000, 10000}}) {
     request.steps = asked;
-    const Pretraining run = requested_pretraining(request, seat_of(1));
+    const Pretraining run = requested_pretraining(request, info_of(1));
     CHECK(run.steps == steps);
     CHECK(run.every == every);
     CHECK(run.pause == pause);
@@ -55,17 +55,17 @@ TEST_CASE("a run as it is asked for: steps, validations, the pause, rates, and a
     CHECK(run.rates.steps == steps);
     CHECK(run.rates.final_fraction == 0.1f);
   }
-  CHECK(requested_pretraining(PretrainingRequest(), seat_of(1)).steps == 120);
+  CHECK(requested_pretraining(PretrainingRequest(), info_of(1)).steps == 120);
   request.steps = 49;
   for (const std::string optimizer : {"both", "muon", "adamw"}) {
     request.optimizer = optimizer;
     std::string words;
-    for (const TrainingWay& way : requested_pretraining(request, seat_of(1)).ways) words += way.word + " ";
+    for (const TrainingWay& way : requested_pretraining(request, info_of(1)).ways) words += way.word + " ";
     CHECK(words == (optimizer == "both" ? "adamw muon " : optimizer + " "));
   }
   request = small();
   request.save = "somewhere";
-  Pretraining run = requested_pretraining(request, seat_of(1));
+  Pretraining run = requested_pretraining(request, info_of(1));
   for (int step = 1; step <= 6; ++step) CHECK(run.saves(step) == (step == 6));
   run.save_every = 4;
   for (int step = 1; step <= 6; ++step) CHECK(run.saves(step) == (step == 4 || step == 6));
@@ -82,9 +82,9 @@ TEST_CASE("what decides the bits of a run is in its notes, and the two ways diff
   request.outer_lr = 0.04f;
   request.adamw_lr = 0.05f;
   request.micro_batches = 4;
-  Seat seat = seat_of(17);
-  seat.precision = Precision::bf16;
-  const Pretraining run = requested_pretraining(request, seat);
+  RankInfo rank = info_of(17);
+  rank.precision = Precision::bf16;
+  const Pretraining run = requested_pretraining(request, rank);
   REQUIRE(run.ways.size() == 2);
   const TrainingWay &adamw = run.ways[0], &muon = run.ways[1];
   std::map<std::string, std::string> expected = {

@@ -41,7 +41,7 @@ class TemporaryFolder {
 Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& more,
                const std::function<void()>& prepare = nullptr) {
   // With one thread per rank, which wait for nobody: the parent has work as well.
-  std::vector<std::string> command = {LESSON_20, "--small", "--verbose", "0", "--threads", "1"};
+  std::vector<std::string> command = {LESSON, "--small", "--verbose", "0", "--threads", "1"};
   const char* names[] = {"--dp", "--tp", "--pp"};
   for (std::size_t i = 0; i < 3; ++i) command.insert(command.end(), {names[i], std::to_string(grid[i])});
   command.insert(command.end(), more.begin(), more.end());
@@ -125,7 +125,7 @@ TEST_CASE("a checkpoint of another run is refused, and says which") {
   expect_refusal(with({"--decay", "all"}), "its decay is \"matrices\", but here it is \"all\"");
   expect_refusal(with({"--seed", "5"}), "its seed is");
   expect_refusal(with({"--micro-batches", "4"}), "its batch is");
-  expect_refusal(with({"--text", LESSON_20}), "its text is");
+  expect_refusal(with({"--text", LESSON}), "its text is");
   expect_refusal(with({"--steps", "9"}), "its rates is");
   expect_refusal({"--optimizer", "adamw", "--resume", file}, "its optimizer is");
   expect_refusal({"--resume", file}, "say which optimizer");

@@ -1,16 +1,15 @@
 // The reference of lesson 20, what it writes, and the pieces of an interruption.
-#include "lessons/lesson_20_pretrain/serial_run.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <stdexcept>
 
-#include "lessons/lesson_20_pretrain/interruption.hpp"
+#include "lesson_20_pretrain.hpp"
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using namespace lesson_20;
 
 namespace {
 
@@ -19,10 +18,10 @@ Pretraining small_run(int steps, const std::string& decay = "matrices") {
   request.decay = decay;
   request.small = true;
   request.steps = steps;
-  Seat seat;
-  seat.seed = 1;
-  seat.products = Products::chain;
-  return requested_pretraining(request, seat);
+  RankInfo rank;
+  rank.seed = 1;
+  rank.products = Products::chain;
+  return requested_pretraining(request, rank);
 }
 
 }  // namespace
@@ -36,14 +35,14 @@ TEST_CASE("a counter in bf16 stops at 256") {
 }
 
 TEST_CASE("the reference takes each step once, and says so where weights are gone") {
-  const Pretraining run = small_run(4);
-  REQUIRE(run.ways.size() == 2);
-  SerialRun serial(run, run.ways[1]);
+  const Pretraining asked = small_run(4);
+  REQUIRE(asked.ways.size() == 2);
+  SerialRun serial(asked, asked.ways[1]);
   const float third = serial.report(3).loss;
   CHECK(serial.report(3).loss == third);
   CHECK(serial.curve().training.size() == 3);
   CHECK_THROWS_WITH_AS(serial.weights_after(2), "the weights after step 2 are gone", std::logic_error);
-  SerialRun other(run, run.ways[1]);
+  SerialRun other(asked, asked.ways[1]);
   for (int step = 1; step <= 3; ++step) other.report(step);
   const auto& a = serial.weights_after(4);
   const auto& b = other.weights_after(4);
@@ -55,9 +54,9 @@ TEST_CASE("the reference takes each step once, and says so where weights are gon
 }
 
 TEST_CASE("the number of steps matters to the step after them, and leaves the model of the run as it was") {
-  const Pretraining run = small_run(3);
-  for (const TrainingWay& way : run.ways) {
-    SerialRun right(run, way), stopped(run, way);
+  const Pretraining asked = small_run(3);
+  for (const TrainingWay& way : asked.ways) {
+    SerialRun right(asked, way), stopped(asked, way);
     right.report(3);
     const PartTensors before = right.model();
     const auto& a = right.weights_later(300);
@@ -94,10 +93,10 @@ TEST_CASE("--decay all: the gains of norms shrink by a step, and all else is as 
 }
 
 TEST_CASE("greedy text is the same each time, printable, and as long as asked for") {
-  const Pretraining run = small_run(3);
-  SerialRun serial(run, run.ways[0]);
+  const Pretraining asked = small_run(3);
+  SerialRun serial(asked, asked.ways[0]);
   serial.report(3);
-  const GptConfig& model = run.ways[0].training.config;
+  const GptConfig& model = asked.ways[0].training.config;
   for (const std::string beginning : {"E", "Each rank has a number of its own, and "}) {
     const std::string text = greedy_text(model, serial.model(), beginning, 30);
     CHECK(text.size() == 30);

@@ -10,7 +10,7 @@
 #include "lessons/lesson_22_nccl/tables.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "tests/sim/run_program.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -51,10 +51,9 @@ TEST_CASE("what crosses between host and GPU is worked out a second time, from t
       }
       const Plan plan = muon_plan(layout, Place(), muon_settings(precision, 1, Products::chain));
 
-      const Outcome lesson =
-          run_program({LESSON_22, "--dp", std::to_string(grid.dp()), "--tp", std::to_string(grid.tp()), "--precision",
-                       precision == Precision::bf16 ? "bf16" : "fp32"},
-                      60);
+      const Outcome lesson = run_program({LESSON, "--dp", std::to_string(grid.dp()), "--tp", std::to_string(grid.tp()),
+                                          "--precision", precision == Precision::bf16 ? "bf16" : "fp32"},
+                                         60);
       CAPTURE(grid.text());
       CAPTURE(lesson.err);
       CHECK(lesson.exit_code == 0);
@@ -107,7 +106,7 @@ TEST_CASE("work is a line per phase, with both directions of the bytes and every
 }
 
 TEST_CASE("lesson 22 refuses pipeline stages before any rank starts") {
-  const Outcome stages = run_program({LESSON_22, "--pp", "2"}, 60);
+  const Outcome stages = run_program({LESSON, "--pp", "2"}, 60);
   CHECK(stages.exit_code == 2);
   CHECK(stages.out == "");
   CHECK(stages.err.find("--pp 2 has no place in this lesson") != std::string::npos);

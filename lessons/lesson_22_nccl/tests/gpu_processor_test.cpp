@@ -213,7 +213,7 @@ TEST_CASE("where arrays lie on the host, a step over NCCL moves between host and
 TEST_CASE(
     "lesson 22 over NCCL: every planted bug is caught, Eigen's products are refused, and what breaks has a sentence") {
   const auto run = [](std::vector<std::string> options, const std::string& failure = "") {
-    std::vector<std::string> command = {LESSON_22, "--transport", "nccl"};
+    std::vector<std::string> command = {LESSON, "--transport", "nccl"};
     command.insert(command.end(), options.begin(), options.end());
     return run_program(command, 60, [&] {
       if (!failure.empty()) setenv("MUONWALK_STAND_IN_FAIL", failure.c_str(), 1);

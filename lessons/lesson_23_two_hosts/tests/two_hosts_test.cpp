@@ -96,7 +96,7 @@ TEST_CASE(
     Grid grid;
     std::string group;
     std::vector<int> host_a, host_b;
-    std::int64_t of, peers;  // of so many peers in a group, how many are on the other host
+    std::int64_t of, peers;  // peers that a rank has in its group, and how many of them are on the other host
   } rows[] = {{{"--dp", "2", "--tp", "2"}, Grid().dp(2).tp(2), "dp", {0, 1}, {2, 3}, 1, 1},
               {{"--dp", "2", "--tp", "2", "--placement", "tp-across"}, Grid().dp(2).tp(2), "tp", {0, 2}, {1, 3}, 1, 1},
               {{"--dp", "6", "--tp", "1"}, Grid().dp(6), "dp", {0, 1, 2}, {3, 4, 5}, 5, 3},

@@ -108,8 +108,8 @@ class Parcels {
 
 // Takes what this rank owns of the updates of a bucket, and leaves the same elements of the orthogonal matrices.
 template <class T>
-void orthogonalize_at_workers(const StepContext& context, const MuonSettings& settings, const TpWay& tp_way,
-                              const SharedBucket& bucket, Flat& update) {
+void orthogonalize_at_workers(const StepContext& context, const MuonSettings& settings,
+                              const Orthogonalizer& orthogonalizer, const SharedBucket& bucket, Flat& update) {
   const int me = context.place.dp;
   const Range own = bucket.slice(me);
 
@@ -124,13 +124,13 @@ void orthogonalize_at_workers(const StepContext& context, const MuonSettings& se
     const DistMeta& meta = bucket.meta(index);
     const Index begin = meta.global_range.begin;
     const Range mine = intersection(meta.global_range, own);
-    context.begin(tp_way.begins(meta, settings).phase, &meta);
+    context.begin(orthogonalizer.begins(meta, settings).phase, &meta);
     Matrix slice(meta.shape.rows, meta.shape.cols);
     coming.unpack_to(slice.data(), begin, index);
     if (!mine.empty())
       std::copy_n(update.data() + (mine.begin - own.begin), mine.size(), slice.data() + (mine.begin - begin));
 
-    slice = tp_way.orthogonal_slice(context, settings, meta, std::move(slice));
+    slice = orthogonalizer.orthogonal_slice(context, settings, meta, std::move(slice));
 
     // Each part takes the place of the one that came, and so goes back where that came from.
     context.begin(phases::dp_shard, &meta);
@@ -145,7 +145,8 @@ void orthogonalize_at_workers(const StepContext& context, const MuonSettings& se
 }
 
 // The same in the plan.
-void plan_at_workers(Plan& plan, const MuonSettings& settings, const TpWay& tp_way, const SharedBucket& bucket) {
+void plan_at_workers(Plan& plan, const MuonSettings& settings, const Orthogonalizer& orthogonalizer,
+                     const SharedBucket& bucket) {
   const int me = plan.place.dp;
   const ElementType type = settings.gathered() == Precision::bf16 ? ElementType::bfloat16 : ElementType::float32;
   const std::vector<int> worked_on = bucket.worked_on_by(me);
@@ -158,9 +159,9 @@ void plan_at_workers(Plan& plan, const MuonSettings& settings, const TpWay& tp_w
   for (const int index : worked_on) {
     const DistMeta& meta = bucket.meta(index);
     const Index slice = meta.shape.size();
-    plan.operations.push_back(tp_way.begins(meta, settings));
+    plan.operations.push_back(orthogonalizer.begins(meta, settings));
     plan.take(slice, "slice");
-    tp_way.plan(plan, meta, settings);
+    orthogonalizer.plan(plan, meta, settings);
     plan.work(phases::dp_shard, meta.shape, 0, &meta);
     plan.give_back(slice, "slice");
   }
@@ -171,6 +172,25 @@ void plan_at_workers(Plan& plan, const MuonSettings& settings, const TpWay& tp_w
   plan.give_back(leaving, "parts for workers", type);
 }
 
+// The DP rank that works on each matrix, buffer by buffer.
+std::vector<int> workers_of(const Layout& layout) {
+  std::vector<Parameter> parameters;
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) parameters.push_back({meta.name, meta.full_shape});
+  return balanced_owners(parameters, layout.grid.dp());
+}
+
+std::vector<double> work_of_workers(const Layout& layout, int ns_steps) {
+  std::vector<double> flops(static_cast<std::size_t>(layout.grid.dp()));
+  const std::vector<int> workers = workers_of(layout);
+  auto next = workers.begin();
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters)
+      flops[static_cast<std::size_t>(*next++)] +=
+          newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, ns_steps);
+  return flops;
+}
+
 std::unique_ptr<Optimizer> with_workers(const Layout& layout, const MuonSettings& settings, int) {
   return std::make_unique<AllToAllMuon>(layout, settings);
 }
@@ -178,10 +198,7 @@ std::unique_ptr<Optimizer> with_workers(const Layout& layout, const MuonSettings
 }  // namespace
 
 AllToAllMuon::AllToAllMuon(const Layout& layout, const MuonSettings& settings) : Muon(settings) {
-  std::vector<Parameter> parameters;  // buffer by buffer
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) parameters.push_back({meta.name, meta.full_shape});
-  const std::vector<int> workers = balanced_owners(parameters, layout.grid.dp());
+  const std::vector<int> workers = workers_of(layout);
   auto next = workers.begin();
   for (const Buffer& buffer : layout.buffers) {
     workers_.emplace_back(next, next + static_cast<std::ptrdiff_t>(buffer.parameters.size()));
@@ -195,76 +212,48 @@ void AllToAllMuon::step(const StepContext& context, const BucketsView& gradients
   require_fitting(
       "AllToAllMuon", context,
       {{"weights", state_.weights}, {"momentum", state_.momentum, /*whole=*/false}, {"gradients", gradients}});
-  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
-    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
-      const SharedBucket bucket{layout, b, k, workers_[b]};
-      const std::vector<Index> counts = layout.dp_counts(b, k);
-      const Range own = bucket.slice(place.dp);
-      Flat& weights = state_.weights[b][k];
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const SharedBucket bucket{layout, b, k, workers_[b]};
+    Flat update = own_update(context, settings_, gradients, state_, {b, k});
+    if (settings_.gathered() == Precision::bf16)
+      orthogonalize_at_workers<bfloat16>(context, settings_, orthogonalizer(), bucket, update);
+    else
+      orthogonalize_at_workers<float>(context, settings_, orthogonalizer(), bucket, update);
 
-      context.begin(phases::reduce_gradients);
-      Flat update = reduce_gradients(dp, gradients[b][k], counts);
-
-      context.begin(phases::momentum);
-      momentum(update.data(), state_.momentum[b][k].data(), own.size(), settings_, update.data());
-
-      if (settings_.gathered() == Precision::bf16)
-        orthogonalize_at_workers<bfloat16>(context, settings_, tp_way(), bucket, update);
-      else
-        orthogonalize_at_workers<float>(context, settings_, tp_way(), bucket, update);
-
-      const Index bucket_begin = layout.buffers[b].buckets[k].range.begin;
-      for (const int index : bucket.owned_by(place.dp)) {
-        const DistMeta& meta = bucket.meta(index);
-        context.begin(phases::apply, &meta);
-        for (const auto& [range, shape] :
-             tp_way().scaled(meta, place.tp, layout.owned_range(meta, place.dp), settings_)) {
-          float* mine = weights.data() + (range.begin - bucket_begin);
-          const float* orthogonal = update.data() + (range.begin - own.begin);
-          apply(mine, orthogonal, range.size(), shape, settings_);
-          if (monitor != nullptr)
-            monitor->add(meta, place, mine, range.size(), update_squares(orthogonal, range.size(), shape, settings_));
-        }
-      }
-
-      context.begin(phases::gather_weights);
-      all_gather_weights(dp, weights, counts);
+    const Index own_begin = bucket.slice(place.dp).begin;
+    for (const int index : bucket.owned_by(place.dp)) {
+      const DistMeta& meta = bucket.meta(index);
+      const float* orthogonal = update.data() + (layout.owned_range(meta, place.dp).begin - own_begin);
+      apply_owned(context, settings_, meta, orthogonal, state_, orthogonalizer());
     }
+    context.begin(phases::gather_weights);
+    all_gather_weights(dp, state_.weights[b][k], layout.dp_counts(b, k));
+  }
   ++steps_;
 }
 
 Plan AllToAllMuon::plan(const Layout& layout, const Place& place) const {
   require_own_gradients("the plan of AllToAllMuon", settings_.summed_gradients);
-  Plan plan{layout.grid, place, {}};
-  Index all = 0;
-  for (const Buffer& buffer : layout.buffers) all += buffer.size;
-  plan.take(all, "weights");
-  plan.take(all, "gradients");
-  plan.take(layout.shard_elements(place.dp), "momentum");
-  for (int b = 0; b < static_cast<int>(layout.buffers.size()); ++b)
-    for (int k = 0; k < static_cast<int>(layout.buffers[b].buckets.size()); ++k) {
-      const SharedBucket bucket{layout, b, k, workers_[b]};
-      const Index own = bucket.slice(place.dp).size();
-      plan.work(phases::reduce_gradients, {1, bucket.size()});
-      plan.take(own, "update");
-      plan.call("dp", CollectiveKind::reduce_scatter, ElementType::float32, bucket.size(), own);
-      plan.work(phases::momentum, {1, own}, momentum_flops(settings_) * static_cast<double>(own));
-
-      plan_at_workers(plan, settings_, tp_way(), bucket);
-
-      for (const int index : bucket.owned_by(place.dp)) {
-        const Index owned = layout.owned_range(bucket.meta(index), place.dp).size();
-        plan.work(phases::apply, {1, owned}, apply_flops(settings_) * static_cast<double>(owned), &bucket.meta(index));
-      }
-      plan.work(phases::gather_weights, {1, bucket.size()});
-      plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, bucket.size());
-      plan.give_back(own, "update");
+  Plan plan = plan_of_held(layout, place, {"weights", "gradients"}, {"momentum"});
+  for (const auto& [b, k] : layout.all_buckets()) {
+    const SharedBucket bucket{layout, b, k, workers_[b]};
+    const Index own = bucket.slice(place.dp).size();
+    plan_own_update(plan, layout, settings_, {b, k});
+    plan_at_workers(plan, settings_, orthogonalizer(), bucket);
+    for (const int index : bucket.owned_by(place.dp)) {
+      const Index owned = layout.owned_range(bucket.meta(index), place.dp).size();
+      plan.work(phases::apply, {1, owned}, apply_flops(settings_) * static_cast<double>(owned), &bucket.meta(index));
     }
+    plan.work(phases::gather_weights, {1, bucket.size()});
+    plan.call("dp", CollectiveKind::all_gather, ElementType::float32, own, bucket.size());
+    plan.give_back(own, "update");
+  }
   return plan;
 }
 
 Strategy all_to_all() {
-  return {'e', "all-to-all", "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers};
+  return {'e',  "all-to-all",   "dion, torchtitan DistMuon", gather_everything().lay_out, with_workers, 1,
+          true, work_of_workers};
 }
 
 }  // namespace muonwalk

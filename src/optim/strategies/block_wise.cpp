@@ -15,23 +15,23 @@ namespace muonwalk {
 namespace {
 
 // The step in which every slice is a matrix of its own.
-class BlockWay : public DuplicatedWay {
+class BlockOrthogonalizer : public DuplicatedOrthogonalizer {
  public:
   Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::begins(meta, settings);
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
     return {phases::orthogonalize, meta.parameter, meta.shape,
-            newton_schulz_flops(meta.shape.rows, meta.shape.cols, settings.ns_steps)};
+            newton_schulz_flops(meta.shape.rows, meta.shape.cols, settings.newton_schulz.steps)};
   }
 
   Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
                           Matrix block) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::orthogonal_slice(context, settings, meta, std::move(block));
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::orthogonal_slice(context, settings, meta, std::move(block));
     return orthogonalize(block, settings, slice_name(meta, context.place.tp));
   }
 
   void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::plan(plan, meta, settings);
-    const Index working = newton_schulz_elements(meta.shape, settings.precision);
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::plan(plan, meta, settings);
+    const Index working = newton_schulz_elements(meta.shape, settings.newton_schulz.precision);
     plan.take(working, "X, A, B");
     plan.give_back(working, "X, A, B");
   }
@@ -105,9 +105,9 @@ void BlockWise::start(const Layout& layout, const Place& place, Buckets weights)
   steps_ = first_step_;
 }
 
-const TpWay& BlockWise::tp_way() const {
-  static const BlockWay way;
-  return steps_ % period_ == 0 ? duplicated_way() : way;
+const Orthogonalizer& BlockWise::orthogonalizer() const {
+  static const BlockOrthogonalizer way;
+  return steps_ % period_ == 0 ? duplicated_orthogonalizer() : way;
 }
 
 std::unique_ptr<SerialOptimizer> BlockWise::reference(std::vector<NamedMatrix> parameters) const {

@@ -28,7 +28,7 @@ class BlockWise : public Muon {
   std::unique_ptr<SerialOptimizer> reference(std::vector<NamedMatrix> parameters) const override;
 
  protected:
-  const TpWay& tp_way() const override;
+  const Orthogonalizer& orthogonalizer() const override;
 
  private:
   TpCuts cuts_;

@@ -50,20 +50,20 @@ void iterate_on_piece(Communicator& tp, Matrix& x, const NewtonSchulzSettings& s
   }
 }
 
-class GramWay : public DuplicatedWay {
+class GramOrthogonalizer : public DuplicatedOrthogonalizer {
  public:
   Work begins(const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::begins(meta, settings);
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::begins(meta, settings);
     const Shape x = piece(meta);
     return {phases::orthogonalize, meta.parameter, meta.shape,
-            newton_schulz_flops_of_piece(x.rows, x.cols, settings.ns_steps)};
+            newton_schulz_flops_of_piece(x.rows, x.cols, settings.newton_schulz.steps)};
   }
 
   Matrix orthogonal_slice(const StepContext& context, const MuonSettings& settings, const DistMeta& meta,
                           Matrix x) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::orthogonal_slice(context, settings, meta, std::move(x));
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::orthogonal_slice(context, settings, meta, std::move(x));
     const bool turned = meta.tp_split_dim == SplitDim::rows;
-    const NewtonSchulzSettings chosen = settings_for_pieces(of_newton_schulz(settings), turned);
+    const NewtonSchulzSettings chosen = settings_for_pieces(settings.newton_schulz, turned);
 
     if (turned) x = x.transposed();
     const double mine = squares_of_norm(x, turned, chosen, slice_name(meta, context.place.tp));
@@ -74,8 +74,8 @@ class GramWay : public DuplicatedWay {
   }
 
   void plan(Plan& plan, const DistMeta& meta, const MuonSettings& settings) const override {
-    if (!cut_by_tp(meta)) return DuplicatedWay::plan(plan, meta, settings);
-    const bool bf16 = settings.precision == Precision::bf16;
+    if (!cut_by_tp(meta)) return DuplicatedOrthogonalizer::plan(plan, meta, settings);
+    const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
     const Index slice = meta.shape.size(), a = piece(meta).rows * piece(meta).rows;
     const auto turn = [&](std::string_view from, std::string_view to) {
       if (meta.tp_split_dim != SplitDim::rows) return;
@@ -89,7 +89,7 @@ class GramWay : public DuplicatedWay {
 
     const Index working = slice + (bf16 ? 3 : 2) * a;  // the next X, and A, B, in bf16 c A
     plan.take(working, "X, A, B");
-    for (int step = 0; step < settings.ns_steps; ++step) {
+    for (int step = 0; step < settings.newton_schulz.steps; ++step) {
       if (bf16) plan.take(a, "2-byte elements", ElementType::bfloat16);
       plan.call("tp", CollectiveKind::all_reduce, bf16 ? ElementType::bfloat16 : ElementType::float32, a, a);
       if (bf16) plan.give_back(a, "2-byte elements", ElementType::bfloat16);
@@ -177,8 +177,8 @@ DistributedGram::DistributedGram(const MuonSettings& settings, TpCuts cuts) : Mu
   require_no_fused_matrices("distributed Gram", settings);
 }
 
-const TpWay& DistributedGram::tp_way() const {
-  static const GramWay way;
+const Orthogonalizer& DistributedGram::orthogonalizer() const {
+  static const GramOrthogonalizer way;
   return way;
 }
 

@@ -8,7 +8,11 @@
 
 namespace muonwalk {
 
-/// A way to distribute the step of Muon: who owns what, and the optimizer that takes the step there.
+/// The FLOPs of Newton–Schulz on each DP rank of a layout if it orthogonalizes the matrices of which it owns an
+/// element.
+std::vector<double> work_of_owners(const Layout& layout, int ns_steps);
+
+/// How the step of Muon is distributed: who owns what, and the optimizer that takes the step there.
 struct Strategy {
   char letter;          ///< 'a'
   const char* name;     ///< "gather everything"
@@ -22,6 +26,8 @@ struct Strategy {
   int period = 1;
   /// It has the bits of Muon on one process. Otherwise the optimizer's own reference adds or works in pieces, too.
   bool is_muon = true;
+  /// The FLOPs of Newton–Schulz on each DP rank, if TP cuts nothing: from the layout alone, without a plan.
+  std::vector<double> (*newton_schulz_work)(const Layout& layout, int ns_steps) = work_of_owners;
 };
 
 /// One for each file of this room: (a) to (h).

@@ -7,6 +7,7 @@
 #include "src/comm/predicted_traffic.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/plan_memory.hpp"
 
 namespace muonwalk {
 namespace {
@@ -30,26 +31,18 @@ void add_call(const Call& call, const Plan& plan, RankCost& sums) {
 }
 
 void add_plan(const Plan& plan, RankCost& sums) {
-  bool begun = false;  // what is taken before the first phase is what the rank holds between steps
-  Index held = 0, between_steps = 0, most = 0, kept = 0;
   for (const Operation& operation : plan.operations) {
-    if (const Call* call = std::get_if<Call>(&operation)) {
-      add_call(*call, plan, sums);
-    } else if (const Memory* memory = std::get_if<Memory>(&operation)) {
-      held += memory->bytes();
-      most = std::max(most, held);
-      if (begun) continue;
-      between_steps = held;
-      if (memory->what != "weights" && memory->what != "gradients") kept += memory->bytes();
-    } else {
-      begun = true;
-      const Work& work = std::get<Work>(operation);
-      sums.flops += work.flops;
-      if (work.phase != phases::momentum && work.phase != phases::apply) sums.newton_schulz += work.flops;
-    }
+    if (const Call* call = std::get_if<Call>(&operation)) add_call(*call, plan, sums);
+    const Work* work = std::get_if<Work>(&operation);
+    if (work == nullptr) continue;
+    sums.flops += work->flops;
+    if (work->phase != phases::momentum && work->phase != phases::apply) sums.newton_schulz += work->flops;
   }
+  Index kept = 0;
+  for (const Memory& held : held_between_steps(plan))
+    if (held.what != "weights" && held.what != "gradients") kept += held.bytes();
   sums.kept_bytes = std::max(sums.kept_bytes, kept);
-  sums.transient_bytes = std::max(sums.transient_bytes, most - between_steps);
+  sums.transient_bytes = std::max(sums.transient_bytes, transient_bytes(plan));
 }
 
 // Newton–Schulz of each matrix once, or of each of its pieces.
@@ -58,11 +51,11 @@ double flops_once(const std::vector<Parameter>& parameters, const MuonSettings& 
   for (const Parameter& parameter : parameters) {
     const auto fused = settings.fused.find(parameter.name);
     if (fused == settings.fused.end()) {
-      sum += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, settings.ns_steps);
+      sum += newton_schulz_flops(parameter.shape.rows, parameter.shape.cols, settings.newton_schulz.steps);
       continue;
     }
     for (const Piece& piece : fused->second)
-      sum += newton_schulz_flops(piece.count(), parameter.shape.cols, settings.ns_steps);
+      sum += newton_schulz_flops(piece.count(), parameter.shape.cols, settings.newton_schulz.steps);
   }
   return sum;
 }

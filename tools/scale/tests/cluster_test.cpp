@@ -187,7 +187,7 @@ TEST_CASE("every preset is one, with a source for each of its numbers, and goes 
     CHECK_FALSE(cluster.accelerator.source.empty());
     for (const NetworkLevel& level : cluster.levels) CHECK_FALSE(level.source.empty());
     write_text(folder.file("it.json"), cluster_json(cluster));
-    CHECK(cluster_of(folder.file("it.json")) == cluster);
+    CHECK(cluster_json(cluster_of(folder.file("it.json"))) == cluster_json(cluster));
   }
   CHECK(holds(refusal([] { cluster_of("h100"); }), "no cluster is called \"h100\"; take a100-selene, "));
 }
@@ -208,15 +208,15 @@ TEST_CASE("any cluster goes through a file bit for bit, and so does any machine"
     CAPTURE(seed);
     const Cluster cluster = random_cluster(seed);
     write_text(path, cluster_json(cluster));
-    CHECK(cluster_of(path) == cluster);
+    CHECK(cluster_json(cluster_of(path)) == cluster_json(cluster));
     Cluster other = cluster;
     other.levels.back().latency_seconds *= 1 + 1e-15;
-    CHECK_FALSE(cluster_of(path) == other);
+    CHECK(cluster_json(cluster_of(path)) != cluster_json(other));
   }
   const MachineCosts machine = made_up_machine();
   write_text(path, machine_costs_json(machine));
-  CHECK(read_machine_costs(path) == machine);
-  CHECK(cluster_of(path) == cluster_of_machines(machine));
+  CHECK(machine_costs_json(read_machine_costs(path)) == machine_costs_json(machine));
+  CHECK(cluster_json(cluster_of(path)) == cluster_json(cluster_of_machines(machine)));
 }
 
 TEST_CASE("a file in which a field is missing, unknown or no good is refused in a sentence that names file and field") {

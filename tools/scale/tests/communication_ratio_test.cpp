@@ -24,7 +24,7 @@ namespace {
 // What a rank sends in its whole step, by its plan, with gathers in bf16.
 std::int64_t planned_bytes(const Layout& layout, int dp_rank) {
   MuonSettings settings;
-  settings.precision = Precision::bf16;
+  settings.newton_schulz.precision = Precision::bf16;
   const Place place = layout.grid.place(layout.grid.rank(dp_rank, 0));
   Traffic sum;
   for (const PlannedCall& call : calls_of(gather_everything().optimizer(layout, settings, 0)->plan(layout, place)))

@@ -37,29 +37,15 @@ TEST_CASE("model_shape: models have as many parameters as was published of them"
   CHECK(said.find("80B") != std::string::npos);
 }
 
-TEST_CASE("require_sensible: a layout that can't be is refused in a sentence") {
+TEST_CASE("a layout and a way to recompute have their words") {
   TrainingLayout good;
   good.nodes = 2;
   good.dp = 4;
   good.tp = 2;
   good.pp = 2;
   CHECK_NOTHROW(require_sensible(good, 8));
-  const auto refused = [&good](auto change, const char* words) {
-    TrainingLayout layout = good;
-    change(layout);
-    const std::string said = usage_error([&] { require_sensible(layout, 8); });
-    CAPTURE(said);
-    CHECK(said.find(words) != std::string::npos);
-  };
-  refused([](TrainingLayout& l) { l.dp = 3; }, "makes 12 ranks");
-  refused([](TrainingLayout& l) { l.nodes = 3; }, "have 24");
-  refused([](TrainingLayout& l) { l.tp = 0; }, "tp is 0");
-  refused([](TrainingLayout& l) { l.pp = -1; }, "pp is -1");
-  refused([](TrainingLayout& l) { l.micro_batch = 0; }, "the micro-batch is 0");
-  refused([](TrainingLayout& l) { l.accumulation = 0; }, "the accumulation is 0");
-  refused([](TrainingLayout& l) { l.zero = 2; }, "ZeRO stage 2");
-  refused([](TrainingLayout& l) { l.ep = 3; }, "ep 3 does not divide dp 4");
-  refused([](TrainingLayout& l) { l.dp = l.tp = l.pp = 1 << 20; }, "makes 1,152,921,504,606,846,976 ranks");
+  good.nodes = 3;
+  CHECK(usage_error([&] { require_sensible(good, 8); }).find("have 24") != std::string::npos);
   CHECK(text(good) == "dp 4 × tp 2 × pp 2, ZeRO-0, 1 micro-batch of 1");
   CHECK(parse_recomputation("selective") == Recomputation::selective);
   CHECK(usage_error([] { parse_recomputation("all"); }).find("none, selective or full") != std::string::npos);

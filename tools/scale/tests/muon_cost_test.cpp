@@ -117,14 +117,14 @@ TEST_CASE("muon_cost: random layouts: FLOPs of the busiest rank are those of the
       const Layout layout = lay_out(strategy, c);
       if (!takes(strategy, layout, c.settings)) continue;
       if (strategy.letter == 'g' || strategy.letter == 'h') continue;  // whose pieces have FLOPs of their own
-      MuonSetup setup = way_of(strategy, c.settings.precision);
-      setup.ns_steps = c.settings.ns_steps;
+      MuonSetup setup = way_of(strategy, c.settings.newton_schulz.precision);
+      setup.ns_steps = c.settings.newton_schulz.steps;
       const MuonCost cost = muon_cost(c.parameters, c.grid.dp(), c.grid.tp(), c.grid.tp(), c.options.bucket_capacity,
                                       setup, plain_cluster());
       double most = 0;
       for (int dp = 0; dp < c.grid.dp(); ++dp) {
         MuonSettings settings;
-        settings.ns_steps = setup.ns_steps;
+        settings.newton_schulz.steps = setup.ns_steps;
         const double own =
             flops(strategy.optimizer(layout, settings, 0)->plan(layout, c.grid.place(c.grid.rank(dp, 0))),
                   phases::orthogonalize);

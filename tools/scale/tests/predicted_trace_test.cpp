@@ -56,7 +56,8 @@ Moves moves_of(const TraceFile& file, int stage) {
   Moves moves;
   for (const TraceEvent& event : file.events) {
     const std::string& name = file.name_of(event);
-    if (file.rank_of(event) != stage || event.event_class != EventClass::host_range) continue;
+    if (file.ranks[static_cast<std::size_t>(event.rank)].rank != stage || event.event_class != EventClass::host_range)
+      continue;
     if (name.rfind("forward", 0) != 0 && name.rfind("backward", 0) != 0) continue;
     CHECK(event.begin_ns >= moves.end_ns);
     moves.names.push_back(name);
@@ -142,7 +143,7 @@ TEST_CASE("predicted trace: every slice lies in the step, and bytes are those of
     CHECK(event.begin_ns >= 0);
     CHECK(event.end_ns() <= step_end);
     const CollectiveCall* call = trace.file.call_of(event);
-    if (call != nullptr && trace.file.rank_of(event) == 0)
+    if (call != nullptr && trace.file.ranks[static_cast<std::size_t>(event.rank)].rank == 0)
       bytes[trace.file.text_of(call->group_name)] += call->sent_bytes;
   }
   // A transfer that is hidden altogether is not drawn.

@@ -230,25 +230,7 @@ TEST_CASE("muonwalk-scale predict: the rows as they stand there, and three colum
 }
 
 TEST_CASE("muonwalk-scale predict, validate: tables that can't be, with the line that is wrong") {
-  expect_table_refused("", "it is empty");
-  expect_table_refused("\n\n", "it is empty");
-  expect_table_refused(std::string(kColumnsOfRuns) + "\n", "it has no row");
-  expect_table_refused("model,nodes,dp,tp,pp,zero,mbs\n8B,1,8,1,1,0,1\n", "it has no column grad_acc");
-  expect_table_refused("nodes,dp,tp,pp,zero,mbs,grad_acc\n1,8,1,1,0,1,1\n", "it has no column model");
-  expect_table_refused(std::string(kColumnsOfRuns) + ",dp\n8B,1,8,1,1,0,1,1,4\n", "it has 2 columns dp");
-  for (const char* column : {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"})
-    expect_table_refused(std::string(kColumnsOfRuns) + "," + column + "\n8B,1,8,1,1,0,1,1,4\n",
-                         std::string("it has a column ") + column + " already");
   expect_table_refused(rows("8B,1,8,1,1,0,1,1\n\n8B,1,8,1,1,0,1"), "line 4 has 7 cells");
-  expect_table_refused(rows("8B"), "line 2 has 1 cell, and");
-  expect_table_refused(rows("8B,1,8,1,1,0,1,1,1"), "line 2 has 9 cells");
-  expect_table_refused(std::string(kColumnsOfRuns) + ",note\n8B,1,8,1,1,0,1,1,\"open\n", "line 2 has a quoted cell");
-  expect_table_refused(std::string(kColumnsOfRuns) + ",\"note\n8B,1,8,1,1,0,1,1,x\n", "line 1 has a quoted cell");
-  expect_table_refused(rows("9B,1,8,1,1,0,1,1"), "line 2 can't be predicted: the model \"9B\" is not known");
-  expect_table_refused(rows("8B,2,8,1,1,0,1,1"), "makes 8 ranks, and 2 nodes of 8 GPUs have 16");
-  expect_table_refused(rows("8B,1,8,1,1,3,1,1"), "ZeRO stage 3 is not modelled");
-  expect_table_refused(rows("8B,1,1048576,1048576,1048576,0,1,1"), "line 2 can't be predicted: ");
-  expect_table_refused(std::string("mo\x1b[2Jdel\n1\n"), "it has no column model");
   TemporaryFolder folder;
   expect_refused({"predict", folder.path()}, "it is a folder");
   expect_refused({"predict", folder.file("none.csv")}, "there is no such file");

@@ -11,9 +11,9 @@
 #include "tests/ranks/run_program.hpp"
 #include "tools/trace/comparison.hpp"
 #include "tools/trace/output.hpp"
-#include "tools/trace/pictures/page.hpp"
 #include "tools/trace/reader.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
+#include "tools/trace/trace_page.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;
@@ -198,18 +198,6 @@ TEST_CASE("bad traces: the help of a command names all of its options and files,
   }
 }
 
-TEST_CASE("bad traces: a page never takes the place of a trace, whichever of them it is") {
-  TemporaryFolder folder;
-  const std::string one = folder.file("one"), other = folder.file("other"), third = folder.file("third");
-  for (const std::string& path : {one, other, third}) write_text(path, rich_trace());
-  for (const std::string& path : {one, other, third}) {
-    const std::vector<std::string> words = {"--html", path, "would replace the file that the trace"};
-    expect_refusal({"summary", one, other, third, "--html", path}, words);
-    if (path != third) expect_refusal({"compare", one, other, "--html", path}, words);
-    CHECK(read_text(path) == rich_trace());
-  }
-}
-
 TEST_CASE("bad traces: published figures that don't come out end the program with 1") {
   TemporaryFolder folder;
   write_text(folder.file("other.json"), rich_trace());
@@ -229,20 +217,6 @@ TEST_CASE("bad traces: where one of the published figures comes out and the othe
   const Outcome outcome = trace_program({"published", folder.file("forty.json"), folder.file("other.json")});
   CHECK(outcome.exit_code == 1);
   CHECK(outcome.out.find("1 of 12 published figures") != std::string::npos);
-}
-
-TEST_CASE("bad traces: gzip that is damaged or cut off is refused") {
-  TemporaryFolder folder;
-  TraceWriting trace;
-  for (int i = 0; i < 500; ++i) trace.kernel("gemm " + std::to_string(i * 7919 % 1000), i, 0.5);
-  const std::string packed = read_text(trace.write(folder.file("t.json.gz")));
-  CHECK(survives(folder.file("t.json.gz")));
-  write_text(folder.file("cut.gz"), packed.substr(0, packed.size() / 2));
-  expect_refusal({"summary", folder.file("cut.gz")}, {"gzip data are cut off"});
-  std::string damaged = packed;
-  damaged[damaged.size() / 2] ^= 0x55;
-  write_text(folder.file("damaged.gz"), damaged);
-  CHECK_FALSE(survives(folder.file("damaged.gz")));
 }
 
 TEST_CASE("bad traces: a file of 1 GiB that is not a trace is refused, and not read into memory") {

@@ -69,25 +69,12 @@ TEST_CASE("compare: a warning for each way in which two runs are not comparable"
   CHECK(warns(equal, "B has 1 ranges and operators beside its 2 kernels"));
 
   const TraceWriting base = TraceWriting(0, 2).event("user_annotation", "ProfilerStep#1", 0, 40).kernel("gemm", 0, 20);
-  const auto with = [&](const char* name, double begin, double duration, const char* type, const char* ranks,
-                        int size) {
-    return TraceWriting(base).collective(name, begin, duration, 8, type, ranks, size);
+  const auto with = [&](const char* type, const char* ranks) {
+    return TraceWriting(base).collective("allreduce", 20, 10, 8, type, ranks, 2);
   };
-  CHECK(warns(comparison_of(same, with("allreduce", 20, 10, "BFloat16", "[0, 1]", 2)),
+  CHECK(warns(comparison_of(same, with("BFloat16", "[0, 1]")),
               "Different element types: A has float32, B has bfloat16."));
-  CHECK(warns(comparison_of(same, with("allreduce", 20, 10, "Float", "[0, 2]", 2)),
-              "Different groups: A has [0, 1], B has [0, 2]."));
-  const TraceComparison gather = comparison_of(same, with("_allgather_base", 20, 10, "Float", "[0, 1]", 2));
-  CHECK(warns(gather, "B has no reduction of gradients"));
-  CHECK(warns(gather, "A has no gather of parameters"));
-  CHECK(warns(comparison_of(same, with("allreduce", 15, 10, "Float", "[0, 1]", 2)), "B overlaps 50.0 %"));
-  CHECK(warns(comparison_of(same, TraceWriting(same).collective("allreduce", 25, 10, 8, "Float", "[0, 1]", 2)),
-              "B runs collectives at the same time"));
-  CHECK(warns(comparison_of(same, TraceWriting(same).event("user_annotation", "ProfilerStep#2", 50, 40)),
-              "Different numbers of steps: A has 1, B has 2"));
-  CHECK(warns(comparison_of(same, TraceWriting(0, 4).kernel("gemm", 0, 1)),
-              "Different numbers of ranks: A ran on 2, B on 4"));
-  CHECK(warns(comparison_of(same, TraceWriting(0, 2).kernel("gemm", 0, 1)), "No steps were found in B"));
+  CHECK(warns(comparison_of(same, with("Float", "[0, 2]")), "Different groups: A has [0, 1], B has [0, 2]."));
   const auto step = [](double begin) {
     return TraceWriting(0, 2)
         .collective("allreduce", 0, 10, 8, "Float", "[0, 1]", 2)
@@ -103,7 +90,6 @@ TEST_CASE("compare: what differs is said whichever run has more of it") {
   CHECK(warns(comparison_of(steps, small), "Different numbers of steps: A has 2, B has 1;"));
   CHECK(warns(comparison_of(small, steps), "Different numbers of steps: A has 1, B has 2;"));
   const TraceWriting none = TraceWriting(0, 2).kernel("gemm", 0, 1);
-  CHECK(warns(comparison_of(none, small), "No steps were found in A:"));
   CHECK(warns(comparison_of(none, none), "No steps were found in either:"));
   const TraceWriting large = TraceWriting(0, 4).kernel("gemm", 0, 1);
   CHECK(warns(comparison_of(large, small), "Different numbers of ranks: A ran on 4, B on 2."));

@@ -15,9 +15,9 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"
 #include "tools/trace/output.hpp"
-#include "tools/trace/pictures/page.hpp"
 #include "tools/trace/reader.hpp"
 #include "tools/trace/tests/trace_writing.hpp"
+#include "tools/trace/trace_page.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;

@@ -1,0 +1,115 @@
+#include "lessons/lesson_09_full_step/plan_tables.hpp"
+
+#include <fmt/format.h>
+
+#include "src/layout/ownership_table.hpp"
+#include "src/optim/full_step.hpp"
+#include "src/optim/parameter_groups.hpp"
+#include "src/text/names.hpp"
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kMostMatrices = 5;  // of which each phase is shown
+constexpr int kNameWidth = 20;
+constexpr int kHoldersWidth = 40;  // what 100 columns leave of a line
+
+// A phase, and the bytes of the calls in it.
+struct PlannedPhase {
+  Work work;
+  std::int64_t bytes = 0;
+  bool calls = false;
+  Index in = 0, out = 0;  // elements of its call
+};
+
+std::vector<PlannedPhase> phases_of(const Plan& plan) {
+  std::vector<PlannedPhase> all;
+  for (const Operation& operation : plan.operations) {
+    if (const Work* work = std::get_if<Work>(&operation)) all.push_back({*work});
+    const Call* call = std::get_if<Call>(&operation);
+    if (call == nullptr || all.empty()) continue;
+    all.back().calls = true;
+    all.back().in = call->elements_in;
+    all.back().out = call->elements_out;
+    all.back().bytes += ledger_of({plan.grid, plan.place, {operation}}).total().bytes_sent;
+  }
+  return all;
+}
+
+std::string elements(Index count) { return number_text(count) + (count == 1 ? " element" : " elements"); }
+std::string matrix(Shape shape) { return shape_text(shape.rows, shape.cols); }
+
+// What the rank has before and after a phase.
+std::pair<std::string, std::string> before_and_after(const PlannedPhase& planned, const Layout& layout) {
+  const Work& work = planned.work;
+  if (work.parameter < 0)
+    return planned.calls ? std::make_pair(elements(planned.in), elements(planned.out))
+                         : std::make_pair(elements(work.shape.size()), elements(work.shape.size()));
+  const DistMeta& meta = layout.meta(work.parameter);
+  const std::string full = matrix(meta.full_shape), slice = matrix(meta.shape);
+  if (work.phase == phases::tp_gather) return {slice, full};
+  if (work.phase == phases::orthogonalize) return {full, full};
+  if (work.phase == phases::tp_shard) return {full, slice};
+  const std::string owned = elements(work.shape.size());
+  return {work.phase == phases::dp_shard ? slice : owned, owned};
+}
+
+// Who does each matrix of the first stage that has any; the buffers of other groups are not Muon's.
+std::string holders_of(const Layout& stage) {
+  const Layout hidden = stage.of_group(kHiddenMatrices);
+  return hidden.buffers.empty() ? "" : holders_text(hidden, kHoldersWidth);
+}
+
+}  // namespace
+
+std::string step_table(const Plan& plan, const Layout& layout) {
+  Table table({{"        "}, {"phase"}, {"before", Side::right}, {"after", Side::right}, {"sends", bytes_text}}, 2);
+  int matrices = 0, matrices_left_out = 0, buckets = 0, last = -1;
+  for (const PlannedPhase& planned : phases_of(plan)) {
+    const int parameter = planned.work.parameter;
+    buckets += planned.work.phase == phases::reduce_gradients;
+    if (buckets > 1) continue;
+    const bool begins = parameter >= 0 && parameter != last;  // the journey of another matrix
+    matrices += begins;
+    last = parameter;
+    if (parameter >= 0 && matrices > kMostMatrices) {
+      matrices_left_out += begins;
+      continue;
+    }
+    const auto [before, after] = before_and_after(planned, layout);
+    const std::string name = begins ? visible_name(layout.meta(parameter).name, kNameWidth) : "";
+    table.row({name, std::string(planned.work.phase), before, after, planned.calls ? Cell(planned.bytes) : Cell("")});
+  }
+  table.row({"all", "", "", "", ledger_of(plan).total().bytes_sent});
+  std::string not_shown;
+  if (matrices_left_out > 0)
+    not_shown = fmt::format("{} more {} of this bucket", number_text(matrices_left_out),
+                            matrices_left_out == 1 ? "matrix" : "matrices");
+  if (buckets > 1) not_shown += (not_shown.empty() ? "" : " and ") + count_text(buckets - 1, "more bucket");
+  return fmt::format("step 1, phase by phase, as rank {} takes it\n{}{}", plan.place.rank, table.text(),
+                     not_shown.empty() ? "" : "\n  not shown, but in the sum: " + not_shown);
+}
+
+std::string work_table(const Plan& serial, const std::vector<WorkOfLayout>& layouts) {
+  const double once = flops(serial, phases::orthogonalize);
+  if (once == 0) return "work    there is no Newton–Schulz in a step";
+  const double unit = once < 1e9 ? 1e6 : 1e9;
+  Table table({{"work    Newton–Schulz in a step"},
+               {unit == 1e6 ? "MFLOP" : "GFLOP", Digits{2}},
+               {"× the work", Digits{2}},
+               {" ranks that do it"}});
+  const auto add = [&](const std::string& name, double work, const std::string& ranks) {
+    table.row({"        " + name, work / unit, work / once, ranks.empty() ? "" : " " + ranks});
+  };
+  add("one process", once, "");
+  for (const WorkOfLayout& each : layouts)
+    add(each.name, flops(each.kinds, phases::orthogonalize), holders_of(each.stages[0]));
+  const Grid& grid = layouts.front().stages.front().grid;
+  const int ranks = grid.dp() * grid.tp();
+  add("upper bound", once * ranks, ranks == 1 ? "one rank does all" : fmt::format("all {} do everything", ranks));
+  return table.text();
+}
+
+}  // namespace muonwalk::sim

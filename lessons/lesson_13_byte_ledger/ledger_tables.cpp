@@ -1,0 +1,88 @@
+#include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
+
+#include <optional>
+
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
+#include "src/train/contenders.hpp"
+
+namespace muonwalk::sim {
+
+namespace {
+
+// What all ranks send together: where a matrix has one owner, each sends something else.
+std::int64_t sent_by_all(Who who, const Layout& layout) {
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < layout.grid.size(); ++rank)
+    sum += planned(contenders()[who], layout, layout.grid.place(rank)).total();
+  return sum;
+}
+
+}  // namespace
+
+std::string ledger_table(const std::string& heading, const std::vector<std::pair<std::string, SentBytes>>& rows,
+                         std::size_t baseline) {
+  const auto cell = [](std::int64_t bytes) { return bytes == 0 ? Cell(std::nullopt) : Cell(bytes); };
+  const std::int64_t all = rows.at(baseline).second.total();
+  Table table({{heading},
+               {"gradients", number_text},
+               {"DP gather", number_text},
+               {"TP gather", number_text},
+               {"weights", number_text},
+               {"all, in B", number_text},
+               {"to ZeRO-1", Side::right}});
+  for (const auto& [who, sent] : rows)
+    table.row({who, cell(sent.gradients), cell(sent.updates), cell(sent.slices), cell(sent.weights), sent.total(),
+               ratio_text(sent.total(), all)});
+  return table.text();
+}
+
+std::string published_tables() {
+  std::string text;
+  for (const Grid& grid : {Grid().dp(2).tp(2), Grid().dp(4)}) {
+    std::vector<std::pair<std::string, SentBytes>> rows;
+    for (const Who who : {all_reduce, zero1, muon_bf16, muon_fp32})
+      rows.emplace_back(contenders()[who].name, published(who, grid));
+    text += (text.empty() ? "" : "\n") + ledger_table("published sizes, " + grid.text(), rows, zero1);
+  }
+  return text;
+}
+
+std::string published_ratios() {
+  struct Ratio {
+    const char* what;
+    std::int64_t bytes;
+    const char* against;
+    std::int64_t others;
+    const char* remark;
+  };
+  const Grid square = Grid().dp(2).tp(2), line = Grid().dp(4);
+  const SentBytes muon = published(muon_bf16, square);
+  const std::int64_t reduced = published(all_reduce, line).total(), sharded = published(zero1, line).total();
+  const std::vector<Ratio> ratios = {
+      {"Muon's two gathers, dp 2 × tp 2", muon.gathers(), "AdamW, all-reduce, dp 4", reduced,
+       "what the 0.57 compared, in bytes: two layouts, two types, no gradients and no weights of Muon"},
+      {"all of Muon, dp 2 × tp 2", muon.total(), "AdamW, all-reduce, dp 4", reduced,
+       "nothing left out, still two layouts: close to 0.57, by coincidence"},
+      {"all of Muon, dp 2 × tp 2", muon.total(), "AdamW, ZeRO-1, dp 2 × tp 2", published(zero1, square).total(),
+       "like for like: the same layout, the same types, nothing left out"},
+      {"Muon in float32, dp 4", published(muon_fp32, line).total(), "AdamW, ZeRO-1, dp 4", sharded,
+       "without TP: three moves of 4 B against two"},
+      {"Muon in bf16, dp 4", published(muon_bf16, line).total(), "AdamW, ZeRO-1, dp 4", sharded,
+       "the update in 2 B: the upper bound of (1, 1.25]"},
+      {"Muon, an owner for each matrix", sent_by_all(muon_bf16, published_layout(line, Ownership::matrices)),
+       "AdamW, ZeRO-1, all ranks", sent_by_all(zero1, published_layout(line)),
+       "no DP gather: the lower bound of (1, 1.25]"}};
+  Table table({{"what is compared"}, {"against"}, {"bytes", Side::right}, {"", Side::right}, {"ratio", Side::right}});
+  for (const auto& [what, bytes, against, others, remark] : ratios)
+    table.row({what, against, megabytes_text(bytes), "/ " + megabytes_text(others), ratio_text(bytes, others)});
+  const std::vector<std::string> lines = table.lines();
+  std::string text = lines[0];
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    text += "\n" + lines[i + 1];
+    for (const std::string& line : paragraph(ratios[i].remark, 6, 6)) text += "\n" + line;
+  }
+  return text;
+}
+
+}  // namespace muonwalk::sim

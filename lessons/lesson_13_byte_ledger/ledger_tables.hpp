@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/train/sent_bytes.hpp"
+
+namespace muonwalk::sim {
+
+/// A line per optimizer with the bytes that one rank sends: by what they are for, their sum, and that over the sum of
+/// row `baseline`, which is AdamW with ZeRO-1. Throws std::out_of_range where there is no such row.
+std::string ledger_table(const std::string& heading, const std::vector<std::pair<std::string, SentBytes>>& rows,
+                         std::size_t baseline);
+
+/// All contenders on the two grids of the published run, a table for each grid.
+std::string published_tables();
+
+/// What the published ratios are ratios of, each with a remark about what is compared or left out.
+std::string published_ratios();
+
+}  // namespace muonwalk::sim

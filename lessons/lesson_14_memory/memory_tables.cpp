@@ -1,0 +1,203 @@
+#include "lessons/lesson_14_memory/memory_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "src/optim/full_step.hpp"
+#include "src/text/names.hpp"
+#include "src/text/table.hpp"
+#include "src/text/text.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr int kMatrixWidth = 16;
+constexpr Index kExactInFloat = Index{1} << 24;
+
+// Visits every number with its name; `AnyMemory` is a RankMemory that may be changed, or one that may not.
+template <class AnyMemory, class Visit>
+void for_each_number(AnyMemory& memory, const std::string& of, const Visit& visit) {
+  for (auto& [what, bytes] : memory.kept) visit(fmt::format("{}, kept: {}", of, what), bytes);
+  visit(of + ", of hidden matrices alone", memory.kept_for_hidden);
+  for (std::size_t i = 0; i < memory.phases.size(); ++i) {
+    auto& phase = memory.phases[i];
+    const std::string name = fmt::format("{}, phase {:02} ({})", of, i + 1, phase.phase);
+    visit(name + ": as it begins", phase.held);
+    visit(name + ": most", phase.most);
+  }
+}
+
+// The phases that get a line: each of a bucket, and of those of a matrix, which follow each other, the one that holds
+// most.
+std::vector<PhaseMemory> charted(const RankMemory& memory) {
+  std::vector<PhaseMemory> all;
+  for (const PhaseMemory& phase : memory.phases) {
+    const bool same_matrix = phase.parameter >= 0 && !all.empty() && all.back().parameter == phase.parameter;
+    if (!same_matrix)
+      all.push_back(phase);
+    else if (phase.most > all.back().most)
+      all.back() = phase;
+  }
+  return all;
+}
+
+// "bucket 0.1", in the order in which a step goes through them.
+std::vector<std::string> bucket_names(const Layout& layout) {
+  std::vector<std::string> names;
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
+    for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k)
+      names.push_back(fmt::format("bucket {}.{}", b, k));
+  return names;
+}
+
+std::string repeated(const char* cell, Index times) {
+  std::string text;
+  for (Index i = 0; i < times; ++i) text += cell;
+  return text;
+}
+
+}  // namespace
+
+Index RankMemory::held() const {
+  Index bytes = 0;
+  for (const auto& [what, of_what] : kept) bytes += of_what;
+  return bytes;
+}
+
+Index RankMemory::held(std::initializer_list<const char*> kinds) const {
+  Index bytes = 0;
+  for (const char* kind : kinds)
+    if (const auto found = kept.find(kind); found != kept.end()) bytes += found->second;
+  return bytes;
+}
+
+Index RankMemory::most() const {
+  Index bytes = held();
+  for (const PhaseMemory& phase : phases) bytes = std::max(bytes, phase.most);
+  return bytes;
+}
+
+RankMemory planned_memory(const Plan& plan, const Plan& hidden) {
+  RankMemory memory;
+  for (const Memory& each : held_between_steps(plan)) memory.kept[std::string(each.what)] += each.bytes();
+  for (const Memory& each : held_between_steps(hidden)) memory.kept_for_hidden += each.bytes();
+  memory.phases = phase_memory(plan);
+  return memory;
+}
+
+NamedNumbers numbers_of(const RankMemory& memory, const std::string& of) {
+  NamedNumbers numbers;
+  for_each_number(memory, of, [&numbers](const std::string& name, Index bytes) { numbers[name] = bytes; });
+  return numbers;
+}
+
+RankMemory with_numbers(RankMemory memory, const std::string& of, const NamedNumbers& numbers) {
+  for_each_number(memory, of, [&numbers](const std::string& name, Index& bytes) {
+    const auto found = numbers.find(name);
+    bytes = found == numbers.end() ? -1 : found->second;
+  });
+  // What was counted and not planned is held all the same.
+  const std::string kept = of + ", kept: ";
+  for (const auto& [name, bytes] : numbers)
+    if (name.rfind(kept, 0) == 0) memory.kept[name.substr(kept.size())] = bytes;
+  return memory;
+}
+
+std::vector<NamedMatrix> as_matrices(const std::map<std::string, RankMemory>& counted) {
+  std::vector<NamedMatrix> all;
+  for (const auto& [way, memory] : counted)
+    for (const auto& [name, bytes] : numbers_of(memory, way)) {
+      if (bytes > kExactInFloat)
+        throw std::logic_error(fmt::format("{} bytes are more than a float32 counts exactly", bytes));
+      all.push_back({name, Matrix(1, 1, {static_cast<float>(bytes)}), 0, 0});
+    }
+  return all;
+}
+
+ParameterCount parameter_count(const Layout& layout) {
+  ParameterCount count;
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) {
+      count.all += meta.shape.size();
+      if (buffer.group == 0) count.hidden += meta.shape.size();
+    }
+  return count;
+}
+
+std::string memory_table(const std::string& title, const std::vector<MemoryPair>& pairs, const ParameterCount& count,
+                         Index unit) {
+  using Bytes = Index (*)(const RankMemory&);
+  static const std::pair<const char*, Bytes> kLines[] = {
+      {"weights, bfloat16", [](const RankMemory& m) { return m.held({"weights"}); }},
+      {"gradients, float32", [](const RankMemory& m) { return m.held({"gradients"}); }},
+      {"master weights, float32", [](const RankMemory& m) { return m.held({"master weights"}); }},
+      {"momentum, first moments",
+       [](const RankMemory& m) {
+         return m.held({"momentum", "first moments"});
+       }},
+      {"second moments", [](const RankMemory& m) { return m.held({"second moments"}); }},
+      {"between two steps", [](const RankMemory& m) { return m.held(); }},
+      {"for a moment", [](const RankMemory& m) { return m.most() - m.held(); }},
+      {"at most", [](const RankMemory& m) { return m.most(); }}};
+  Table table({{title}}, 2);
+  for (const MemoryPair& pair : pairs) {
+    const std::string prefix = pair.name.empty() ? "" : pair.name + " ";
+    for (const std::string& heading : {prefix + "AdamW", prefix + "Muon", std::string("ratio")})
+      table.column({heading, Side::right});
+  }
+  for (const auto& [name, bytes] : kLines) {
+    std::vector<Cell> cells = {name};
+    for (const MemoryPair& pair : pairs) {
+      const Index adamw = bytes(pair.adamw), muon = bytes(pair.muon);
+      for (const Index each : {adamw, muon}) cells.push_back(number_text((each + unit / 2) / unit));
+      cells.push_back(ratio_text(double(muon), double(adamw)));
+    }
+    table.row(cells);
+  }
+  std::vector<Cell> all = {"per parameter, between steps"}, hidden = {"per parameter of hidden matrices"};
+  for (const MemoryPair& pair : pairs) {
+    for (const RankMemory* memory : {&pair.adamw, &pair.muon}) {
+      all.push_back(ratio_text(double(memory->held()), double(count.all)));
+      hidden.push_back(ratio_text(double(memory->kept_for_hidden), double(count.hidden)));
+    }
+    all.push_back("");
+    hidden.push_back("");
+  }
+  table.row(all);
+  table.row(hidden);
+  return table.text();
+}
+
+std::string phase_chart(const std::string& title, const RankMemory& memory, const Layout& layout) {
+  const Index held = memory.held(), most = std::max<Index>(memory.most(), 1);
+  const std::vector<std::string> buckets = bucket_names(layout);
+  Table table({{title}, {""}, {"bytes", number_text}}, 2);
+  std::vector<Index> bytes = {0};
+  Index before = held;
+  std::size_t begun = 0;  // buckets
+  for (const PhaseMemory& phase : charted(memory)) {
+    begun += phase.phase == phases::reduce_gradients;
+    const bool of_matrix = phase.parameter >= 0;
+    if (!of_matrix && phase.most == before) continue;
+    before = phase.most;
+    table.row({phase.phase,
+               of_matrix ? visible_name(layout.meta(phase.parameter).name, kMatrixWidth)
+                         : buckets.at(std::max<std::size_t>(begun, 1) - 1),
+               phase.most});
+    bytes.push_back(phase.most);
+  }
+  const std::vector<std::string> lines = table.lines();
+  std::string text = lines[0];
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const Index room = std::min<Index>(kBarWidth, output_columns() - 3 - text_width(lines[i]));
+    const Index kept_cells = held * room / most;
+    const Index cells = (bytes[i] * room + most - 1) / most;  // something is seen of all that is there
+    text += "\n" + lines[i] + "   " + repeated("█", kept_cells) + repeated("▒", cells - kept_cells);
+  }
+  return text;
+}
+
+}  // namespace muonwalk::sim

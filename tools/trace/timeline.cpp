@@ -1,0 +1,198 @@
+#include "tools/trace/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "src/text/names.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+// The lane of an event, or nothing when it is not drawn.
+std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, TimeBasis basis) {
+  if (event.event_class == EventClass::transfer) return LaneKind::transfers;
+  switch (counted_as(file, event, basis)) {
+    case CountedAs::computation:
+      return LaneKind::computation;
+    case CountedAs::communication:
+      return LaneKind::communication;
+    case CountedAs::copy:
+      return LaneKind::copies;
+    case CountedAs::nothing:
+      break;
+  }
+  if (event.event_class == EventClass::device_range) return LaneKind::device_ranges;
+  if (event.event_class == EventClass::step) return LaneKind::steps;
+  if (event.event_class == EventClass::host_range)
+    return file.dialect == TraceDialect::muonwalk ? LaneKind::steps : LaneKind::host_ranges;
+  return std::nullopt;
+}
+
+// Puts the events of the files into lanes. The same text of different files gets one number.
+class TimelineBuilder {
+ public:
+  Timeline build(const std::vector<TraceFile>& files) {
+    find_clock(files);
+    for (const TraceFile& file : files) add_file(file);
+    std::sort(timeline_.ranks.begin(), timeline_.ranks.end(),
+              [](const TimelineRank& a, const TimelineRank& b) { return a.rank < b.rank; });
+    for (TimelineRank& rank : timeline_.ranks) {
+      const auto empty = [](const TimelineLane& lane) { return lane.rows.empty(); };
+      rank.lanes.erase(std::remove_if(rank.lanes.begin(), rank.lanes.end(), empty), rank.lanes.end());
+    }
+    timeline_.texts = texts_.take();
+    for (std::string& text : timeline_.texts) text = visible_name(text);
+    return std::move(timeline_);
+  }
+
+ private:
+  void find_clock(const std::vector<TraceFile>& files) {
+    std::optional<Interval> all;
+    for (const TraceFile& file : files) {
+      const std::vector<TimeBasis> bases = bases_of(file);
+      for (const TraceEvent& event : file.events)
+        if (lane_of(file, event, bases[static_cast<std::size_t>(event.rank)]))
+          all = all ? Interval{std::min(all->begin, event.begin_ns), std::max(all->end, event.end_ns())}
+                    : Interval{event.begin_ns, event.end_ns()};
+    }
+    if (!all) return;  // nothing is drawn
+    timeline_.begin_ns = all->begin;
+    timeline_.span_ns = all->end - all->begin;
+  }
+
+  static std::vector<TimeBasis> bases_of(const TraceFile& file) {
+    std::vector<TimeBasis> bases;
+    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
+    return bases;
+  }
+
+  void add_file(const TraceFile& file) {
+    const std::vector<TimeBasis> bases = bases_of(file);
+    const std::size_t first = timeline_.ranks.size();
+    for (const TraceRank& rank : file.ranks) {
+      TimelineRank lanes{rank.rank, rank.label, {}};
+      for (int kind = 0; kind < kLaneKinds; ++kind) lanes.lanes.push_back({static_cast<LaneKind>(kind), {}});
+      timeline_.ranks.push_back(std::move(lanes));
+    }
+    for (const TraceEvent& event : file.events) {
+      const auto rank = static_cast<std::size_t>(event.rank);
+      const auto kind = lane_of(file, event, bases[rank]);
+      if (!kind) {
+        ++timeline_.not_drawn[fmt::format("{}s", event_class_name(event.event_class))];
+        continue;
+      }
+      place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event));
+    }
+  }
+
+  // Events come in the order in which they begin, the longer one first: what encloses others lies above them.
+  void place(TimelineLane& lane, const TimelineSlice& slice) {
+    auto row = std::find_if(lane.rows.begin(), lane.rows.end(),
+                            [&](const TimelineRow& each) { return each.back().end_ns() <= slice.begin_ns; });
+    if (row == lane.rows.end()) {
+      if (lane.rows.size() == kMostRowsInLane) {
+        ++timeline_.not_drawn[fmt::format("events of a lane that lie deeper than {} rows", kMostRowsInLane)];
+        return;
+      }
+      row = lane.rows.emplace(row);
+    }
+    row->push_back(slice);
+    ++timeline_.events;
+  }
+
+  TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event) {
+    TimelineSlice slice;
+    slice.begin_ns = event.begin_ns - timeline_.begin_ns;
+    slice.duration_ns = slice.busy_ns = event.duration_ns;
+    slice.name = text_number(file, event.name);
+    if (const CollectiveCall* call = file.call_of(event)) {
+      slice.type = text_number(file, call->type);
+      slice.group = text_number(file, call->group);
+      slice.message_bytes = call->message_bytes;
+      if (file.dialect == TraceDialect::muonwalk) slice.sent_bytes = call->sent_bytes;
+    }
+    return slice;
+  }
+
+  std::int32_t text_number(const TraceFile& file, std::int32_t name) {
+    return name < 0 ? -1 : texts_.number(file.names[static_cast<std::size_t>(name)]);
+  }
+
+  Timeline timeline_;
+  NameTable texts_;
+};
+
+void keep_if_same(std::int32_t& text, std::int32_t other) {
+  if (text != other) text = -1;
+}
+
+void add_bytes(std::int64_t& sum, std::int64_t more) { sum = sum < 0 || more < 0 ? -1 : sum + more; }
+
+// Slices of a row do not overlap, so what they cover adds up.
+void absorb(TimelineSlice& slice, const TimelineSlice& next) {
+  slice.duration_ns = next.end_ns() - slice.begin_ns;
+  slice.busy_ns += next.busy_ns;
+  slice.events += next.events;
+  keep_if_same(slice.name, next.name);
+  keep_if_same(slice.type, next.type);
+  keep_if_same(slice.group, next.group);
+  add_bytes(slice.message_bytes, next.message_bytes);
+  add_bytes(slice.sent_bytes, next.sent_bytes);
+}
+
+void merge_row(TimelineRow& row, std::int64_t resolution_ns) {
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    if (row[i].end_ns() - row[last].begin_ns < resolution_ns)
+      absorb(row[last], row[i]);
+    else
+      row[++last] = row[i];
+  }
+  if (!row.empty()) row.resize(last + 1);
+}
+
+std::int64_t slices_of(const std::vector<Timeline*>& timelines) {
+  std::int64_t sum = 0;
+  for (const Timeline* timeline : timelines) sum += timeline->slices();
+  return sum;
+}
+
+}  // namespace
+
+const char* lane_kind_text(LaneKind kind) {
+  constexpr std::array<const char*, kLaneKinds> kTexts = {"computation", "communication", "copies",   "device ranges",
+                                                          "host ranges", "steps, phases", "transfers"};
+  return kTexts[static_cast<std::size_t>(kind)];
+}
+
+std::int64_t Timeline::slices() const {
+  std::size_t sum = 0;
+  for (const TimelineRank& rank : ranks)
+    for (const TimelineLane& lane : rank.lanes)
+      for (const TimelineRow& row : lane.rows) sum += row.size();
+  return static_cast<std::int64_t>(sum);
+}
+
+Timeline make_timeline(const std::vector<TraceFile>& files) { return TimelineBuilder().build(files); }
+
+void merge_short_slices(Timeline& timeline, std::int64_t resolution_ns) {
+  for (TimelineRank& rank : timeline.ranks)
+    for (TimelineLane& lane : rank.lanes)
+      for (TimelineRow& row : lane.rows) merge_row(row, resolution_ns);
+}
+
+std::int64_t merge_until_few(const std::vector<Timeline*>& timelines, std::int64_t most_slices) {
+  if (slices_of(timelines) <= most_slices) return 0;
+  std::int64_t span = 1;
+  for (const Timeline* timeline : timelines) span = std::max(span, timeline->span_ns);
+  // Each round goes on from what the one before has merged.
+  std::int64_t resolution = std::max<std::int64_t>(1, span >> 24);
+  for (;; resolution *= 2) {
+    for (Timeline* timeline : timelines) merge_short_slices(*timeline, resolution);
+    if (slices_of(timelines) <= most_slices || resolution > span) return resolution;
+  }
+}
+
+}  // namespace muonwalk::sim

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/trace/summary.hpp"
+#include "tools/trace/timeline.hpp"
+
+namespace muonwalk::sim {
+
+/// The parts that the span of a rank falls into: each moment is in one of them.
+enum class SpanPart { computation_alone, overlap, communication_alone, copies_alone, idle };
+constexpr int kSpanParts = 5;
+
+/// How long each part of the span is, in nanoseconds; they add up to RankSummary::span_ns.
+std::array<std::int64_t, kSpanParts> span_parts(const RankSummary& summary);
+
+/// "12.34 ms, 5.6 %": a part of a span, and its share; the share is left out when the span is empty.
+std::string span_part_figures(std::int64_t part_ns, std::int64_t span_ns);
+
+/// A run, ready to be drawn.
+struct PictureRun {
+  std::string name;  ///< The lesson's name, or the file's.
+  Timeline timeline;
+  Summary summary;
+};
+
+/// What a page shows: one run, or several below each other on one time scale, each from its own beginning.
+struct TracePicture {
+  std::vector<PictureRun> runs;       ///< From top to bottom.
+  std::vector<std::string> warnings;  ///< Sentences on why the runs are not comparable.
+};
+
+/// Lays out what was read of a run; the files are not needed afterwards.
+PictureRun picture_run(const std::vector<TraceFile>& files, const Summary& summary);
+
+/// A page that needs no other file and no network: the lanes of all ranks, to zoom in and to be asked for every event;
+/// how each rank's span divides; tables of all figures; and what was counted. It has at most `most_slices` slices:
+/// where there are more events, the shortest ones are drawn together, and the page says so.
+std::string trace_page(const TracePicture& picture, std::int64_t most_slices = 12'000);
+
+/// The files that the page is made from, in the folder page/: page_html is the text of page.html. Others are in
+/// sim/replay/page_texts.hpp.
+namespace page_texts {
+
+extern const char* const page_html;
+extern const char* const trace_css;
+extern const char* const page_js;
+extern const char* const bars_js;
+extern const char* const timeline_js;
+
+}  // namespace page_texts
+
+}  // namespace muonwalk::sim
