@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "lessons/lesson_01_grid/grid_map.hpp"
 #include "sim/classroom/lesson.hpp"
-#include "sim/replay/grid_map.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/text/text.hpp"
 

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
+#include "lessons/lesson_15_sharding_layouts/sharding_map.hpp"
 #include "sim/classroom/lesson.hpp"
-#include "sim/replay/sharding_map.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"

@@ -9,7 +9,7 @@ namespace muonwalk::sim {
 
 /// The table of predicted and counted bytes and messages.
 struct CostTable {
-  std::vector<std::string> lines;  ///< as printed
+  std::vector<std::string> lines;  ///< The lines as they are printed.
   bool equal = true;               ///< every number was predicted exactly
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
@@ -47,29 +48,18 @@ const Exercise& find_exercise(const std::string& name) {
 }
 
 const char* outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::solved:
-      return "solved";
-    case Outcome::wrong_values:
-      return "wrong values";
-    case Outcome::too_many_bytes:
-      return "right bits, but too many bytes";
-    case Outcome::other_calls:
-      return "right bits, but other calls than planned";
-    case Outcome::peak_too_high:
-      return "right bits, but too much memory";
-    case Outcome::crashed:
-      return "a crash";
-    case Outcome::ended:
-      return "it ends the program";
-    case Outcome::stood_still:
-      return "a deadlock";
-    case Outcome::never_ended:
-      return "it never ends";
-    case Outcome::threw:
-      return "an exception";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"solved",
+                                           "wrong values",
+                                           "right bits, but too many bytes",
+                                           "right bits, but other calls than planned",
+                                           "right bits, but too much memory",
+                                           "a crash",
+                                           "it ends the program",
+                                           "a deadlock",
+                                           "it never ends",
+                                           "an exception"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Outcome::threw) + 1, "a name for each outcome");
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 }  // namespace muonwalk::sim

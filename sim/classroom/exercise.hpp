@@ -48,7 +48,7 @@ using AnyFunction = void (*)();
 struct Exercise {
   std::string name;                       ///< "lesson_05_tp_gather/join_columns"
   std::string function;                   ///< "join_columns"
-  const std::type_info* type = nullptr;   ///< of the function
+  const std::type_info* type = nullptr;   ///< The function's type.
   std::function<Task(AnyFunction)> task;  ///< what is asked of a function of this type
 };
 
@@ -94,7 +94,7 @@ struct Verdict {
 /// Where an attempt runs.
 struct JudgeOptions {
   WorldKind world = WorldKind::processes;  ///< processes that talk over Gloo, or threads that talk through memory
-  double timeout_seconds = 1;              ///< as Options::timeout_seconds
+  double timeout_seconds = 1;              ///< What Options::timeout_seconds is for a lesson.
 };
 
 /// Runs a function in every layout of its task, and compares. Throws where something of ours breaks. In a process that

@@ -3,30 +3,33 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
-#include "sim/classroom/lesson_state.hpp"
+#include "sim/classroom/cost_table.hpp"
+#include "sim/classroom/lesson_checks.hpp"
+#include "sim/classroom/run_files.hpp"
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/openmp_environment.hpp"
 #include "sim/ranks/stop_request.hpp"
+#include "sim/ranks/world.hpp"
 #include "sim/terminal/error_text.hpp"
 #include "sim/terminal/inherited_signals.hpp"
+#include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
-#include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
-#include "src/io/destination.hpp"
-#include "src/io/file_beside.hpp"
 #include "src/layout/grid.hpp"
 #include "src/text/text.hpp"
 
@@ -37,30 +40,6 @@ namespace {
 std::string heading(const LessonInfo& info) {
   const std::string number = lesson_number(info);
   return number.empty() ? info.title : fmt::format("Lesson {} · {}", number, info.title);
-}
-
-// Refuses files of a run that does not come about, because `option` asks for something in its place.
-void require_no_files(const Options& options, const char* option) {
-  for (const auto& [file_option, path] : {std::pair("--record", &options.record_file),
-                                          {"--svg", &options.svg_path},
-                                          {"--trace", &options.trace_file},
-                                          {"--trace-per-rank", &options.trace_folder}})
-    if (!path->empty())
-      throw UsageError(
-          fmt::format("{} writes a file of the lesson's run, and {} does something else in its place; leave "
-                      "one of them out.",
-                      file_option, option));
-}
-
-// Throws UsageError when a file that was asked for can't be written where it should be, before any rank is started;
-// makes the folders of pictures and traces if there are none.
-void require_writable(const Options& options) {
-  if (!options.record_file.empty()) FileBeside(options.record_file);
-  const std::string& svg = options.svg_path;
-  const bool folder = !svg.empty() && svg.back() == '/';
-  if (folder) make_folder("--svg", svg);
-  if (!svg.empty()) FileBeside(folder ? svg + "picture.svg" : svg);
-  require_trace_writable(options);
 }
 
 // A phase of a quiet step as a step prints it: what all ranks moved, and what rank 0 held and said then. Nothing of a
@@ -95,12 +74,12 @@ std::string world_text(const Options& options, bool launched, int hosts) {
                      launched ? ", started by " + options.launch->launcher : "", precision_name(options.precision));
 }
 
-// A program records and traces one layout: a lesson that goes on with another one does not overwrite it.
-bool program_has_recorded = false;
-// And it has failed when a check of any of its layouts did.
-bool program_has_failed = false;
-// Its first line has told who has started it.
-bool program_has_told_of_launch = false;
+// What the lessons of this program have done so far: there are several where it goes on with another layout.
+struct Program {
+  bool has_written_files = false;   // of one layout; those of another one would take their place
+  bool has_failed = false;          // a check of any layout found a difference
+  bool has_told_of_launch = false;  // its first line says who has started it
+} program;
 
 // Quiet steps are done over and over. Of those that prepare and those that repeat, the first one tells the story.
 constexpr int kRecordedQuietSteps = 2;
@@ -121,6 +100,48 @@ void let_idle_threads_sleep(const Options& options, char** argv) {
 
 }  // namespace
 
+// The ranks of a lesson, and how it went so far.
+struct LessonCore::State {
+  explicit State(LessonCore& lesson)
+      : checks(lesson.options_.grid, [this, &lesson](const std::string& line) {
+          const bool first = !std::exchange(checked, true);
+          if (first && lesson.options_.verbose > 0 && steps > 0) lesson.print();
+          lesson.print(line);
+        }) {}
+
+  std::unique_ptr<World> world;  // the ranks; none before the first step
+  RunFiles files;
+  LessonChecks checks;
+  bool checked = false;                                  // a check has printed a line
+  Paint paint;                                           // colours for the terminal
+  int steps = 0;                                         // printed steps so far
+  int quiet_steps = 0;                                   // steps so far that printed nothing
+  std::string phases_told;                               // what quiet steps did since take_phases
+  std::vector<std::string> phases;                       // in order of first use
+  std::map<std::string, std::map<int, double>> seconds;  // [phase][rank]
+  long peak_kilobytes = 0;                               // of the rank that held most
+};
+
+// Runs a piece of the lesson. In a program, an error ends it here with its sentence and its code, and no rank is left.
+template <class Work>
+void LessonCore::guarded(const Work& work) {
+  if (!program_) {
+    const InterruptibleWork interruptible;
+    work();
+    return InterruptibleWork::end_if_asked();
+  }
+  bool done = false;
+  const int code = exit_code_of(info_.name, [&] {
+    work();
+    done = true;
+    return 0;
+  });
+  if (done) return;
+  LaunchedRun::ends_with(code);
+  state_->world.reset();
+  std::exit(code);
+}
+
 int exit_code_of(const std::string& name, const std::function<int()>& program) {
   try {
     return program();
@@ -140,7 +161,7 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
 }
 
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
-    : info_(std::move(info)), program_(true), state_(std::make_unique<State>()) {
+    : info_(std::move(info)), program_(true), state_(std::make_unique<State>(*this)) {
   options_.grid = grid;
   options_.products = info_.products;
   reset_inherited_signals();
@@ -151,7 +172,7 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (program_has_recorded)
+    if (program.has_written_files)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     require_transport(info_, options_);
     require_openmp_environment(options_.threads_per_rank());
@@ -162,19 +183,16 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     options_.traced = info_.traced;
     options_.groups = info_.groups;
   });
-  if (is_agent()) return;  // the parent records and traces
-  if (!options_.record_file.empty()) state_->recording = std::make_unique<RecordingBuilder>(info_, options_);
-  if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
+  if (!is_agent()) state_->files = RunFiles(info_, options_);  // the parent records and traces
 }
 
 LessonCore::LessonCore(LessonInfo info, const Options& options)
-    : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>()) {
+    : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>(*this)) {
   require_valid(info_, options_);
   require_transport(info_, options_);
   options_.traced = options_.traced || info_.traced;
   options_.groups = info_.groups;
-  if (!options_.record_file.empty()) state_->recording = std::make_unique<RecordingBuilder>(info_, options_);
-  if (options_.tracing()) state_->tracer = std::make_unique<Tracer>(info_, options_);
+  state_->files = RunFiles(info_, options_);
 }
 
 LessonCore::~LessonCore() {
@@ -191,13 +209,13 @@ void LessonCore::require(const std::function<void(const RankInfo&)>& plan) {
 
 void LessonCore::print(const std::string& line) {
   print_line(line);
-  if (state_->recording != nullptr) state_->recording->line(line);
+  if (state_->files.recording != nullptr) state_->files.recording->line(line);
 }
 
 void LessonCore::begin(int hosts) {
-  const bool launched = options_.launch && !std::exchange(program_has_told_of_launch, true);
+  const bool launched = options_.launch && !std::exchange(program.has_told_of_launch, true);
   const std::string first = left_and_right(state_->paint.bold(heading(info_)), world_text(options_, launched, hosts));
-  if (state_->recording != nullptr) state_->recording->heading(first);
+  if (state_->files.recording != nullptr) state_->files.recording->heading(first);
   if (options_.verbose == 0) return;
   print(first);
   if (!info_.question.empty())
@@ -219,7 +237,7 @@ void LessonCore::start() {
     }
   });
   begin(run != nullptr ? run->hosts() : 1);
-  if (state_->tracer != nullptr) state_->tracer->begin();
+  if (state_->files.tracer != nullptr) state_->files.tracer->begin();
   guarded([&] { state_->world = run != nullptr ? start_launched_world(options_, *run) : start_world(options_); });
 }
 
@@ -262,7 +280,8 @@ StepReports LessonCore::run_on_ranks(const std::string& title, const std::functi
     body(rank);
   };
   guarded([&] { reports = recorded ? state_->world->step(title, recorded_body) : state_->world->step(title, body); });
-  if (state_->tracer != nullptr) state_->tracer->step(reports);  // in a process that is a rank there are none
+  if (state_->files.tracer != nullptr)
+    state_->files.tracer->step(reports);  // in a process that is a rank there are none
   for_each<PhaseEnded>(reports, [&](int rank, const PhaseEnded& phase) {
     if (state_->seconds.count(phase.name) == 0) state_->phases.push_back(phase.name);
     state_->seconds[phase.name][rank] += phase.seconds;
@@ -274,12 +293,12 @@ void LessonCore::run_step(const std::string& title, const std::function<void(Ran
   auto reports = run_on_ranks(title, body, options_.recording());
   ++state_->steps;
   if (!is_parent()) return;
-  if (state_->recording != nullptr) state_->recording->step(title, reports);
+  if (state_->files.recording != nullptr) state_->files.recording->step(title, reports);
   if (options_.verbose == 0) return;
   print(state_->paint.bold(fmt::format("step {} · {}", state_->steps, title)));
   for (const std::string& line : moved_lines(reports)) print(line);
   for (const std::string& line : step_lines(options_.grid, reports, options_.verbose >= 2)) print(line);
-  if (state_->recording != nullptr) state_->recording->step_printed();
+  if (state_->files.recording != nullptr) state_->files.recording->step_printed();
   std::fflush(stdout);
 }
 
@@ -288,7 +307,7 @@ void LessonCore::run_quiet_step(const std::string& title, const std::function<vo
   auto reports = run_on_ranks(title, body, recorded);
   if (!recorded || !is_parent()) return;
   for (PhaseRecords& phase : phases_of(title, std::move(reports))) {
-    if (state_->recording != nullptr) state_->recording->step(phase.title, phase.reports);
+    if (state_->files.recording != nullptr) state_->files.recording->step(phase.title, phase.reports);
     if (options_.recorded) state_->phases_told += phase_text(options_.grid, std::move(phase));
   }
 }
@@ -296,17 +315,17 @@ void LessonCore::run_quiet_step(const std::string& title, const std::function<vo
 std::string LessonCore::take_phases() { return std::exchange(state_->phases_told, ""); }
 
 const RunTrace& LessonCore::trace() const {
-  if (state_->tracer == nullptr)
+  if (state_->files.tracer == nullptr)
     throw UsageError(
         "there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to true");
-  return state_->tracer->run();
+  return state_->files.tracer->run();
 }
 
 void LessonCore::trains(const std::vector<Parameter>& parameters) {
-  if (state_->tracer == nullptr) return;
+  if (state_->files.tracer == nullptr) return;
   std::vector<TrainedMatrix> matrices;
   for (const Parameter& each : parameters) matrices.push_back({each.name, each.shape.rows, each.shape.cols});
-  state_->tracer->trains(matrices);
+  state_->files.tracer->trains(matrices);
 }
 
 void LessonCore::on_hosts(std::vector<int> host_of_rank) {
@@ -355,12 +374,16 @@ int LessonCore::interrupted(const std::string& text) {
 
 int LessonCore::answer(const std::string& text) {
   start();
-  program_has_failed = program_ && (program_has_failed || state_->failed_checks > 0);
-  const bool ok = state_->failed_checks == 0 && !program_has_failed;
+  program.has_failed = program_ && (program.has_failed || !state_->checks.all_equal());
+  const bool ok = state_->checks.all_equal() && !program.has_failed;
   if (!is_parent()) {
     state_->world.reset();  // a rank that is a process ends here: what main does after the answer is not its business
     return ok ? 0 : 1;
   }
+  const auto write_files = [&] {
+    state_->files.write(options_, ok);
+    program.has_written_files = program_;
+  };
   guarded([&] {
     if (options_.fault.kind != Fault::Kind::none && options_.fault.step > state_->world->steps())
       throw UsageError(fmt::format("--fault names step {}, but this run has only the steps 0 (the rendezvous) to {}",
@@ -368,7 +391,7 @@ int LessonCore::answer(const std::string& text) {
     if (text.empty()) {
       state_->world->finish();
       state_->world.reset();
-      write_files(ok);
+      write_files();
       return;
     }
     std::vector<std::string> last;
@@ -384,34 +407,141 @@ int LessonCore::answer(const std::string& text) {
     state_->world->finish();
     state_->world.reset();
     // "OK" is the last word, and only when nothing is left to go wrong.
-    if (state_->recording != nullptr)
-      for (const std::string& line : last) state_->recording->line(line);
-    write_files(ok);
+    if (state_->files.recording != nullptr)
+      for (const std::string& line : last) state_->files.recording->line(line);
+    write_files();
     for (const std::string& line : last) print_line(line);
     finish_output();
   });
   return ok ? 0 : 1;
 }
 
-void LessonCore::write_files(bool ok) {
-  const auto write = [](const std::string& path, const std::string& text) {
-    write_or_fail([&] { write_text_file(path, text); });
-  };
-  if (state_->recording != nullptr) {
-    state_->recording->finish(ok);
-    write(options_.record_file, recording_json(state_->recording->recording()));
-  }
-  const std::string& svg = options_.svg_path;
-  for (const auto& [name, picture] : state_->pictures) {
-    if (svg.empty()) break;
-    const bool folder = svg.back() == '/';
-    write(folder ? fmt::format("{}{}.svg", svg, name) : svg, picture);
-    if (!folder) break;
-  }
-  if (state_->tracer != nullptr) state_->tracer->write(ok);
-  program_has_recorded = program_;
+void LessonCore::picture(const std::string& name, const std::string& svg) {
+  state_->files.pictures.emplace_back(name, svg);
 }
 
-void LessonCore::picture(const std::string& name, const std::string& svg) { state_->pictures.emplace_back(name, svg); }
+std::vector<std::vector<NamedMatrix>> LessonCore::run_collect(const Held& held) {
+  start();
+  std::vector<std::vector<NamedMatrix>> collected;
+  guarded([&] {
+    StepReports reports = state_->world->hand_over("hand over results", [&](Rank& rank) {
+      MemoryMeter uncounted;  // copies for the check do not count as the lesson's memory
+      const MeterScope scope(uncounted);
+      for (NamedMatrix& matrix : held(rank)) rank.add(std::move(matrix));
+    });
+    for (auto& of_rank : reports) {
+      collected.emplace_back();
+      for (Report& report : of_rank)
+        if (auto* matrix = std::get_if<NamedMatrix>(&report)) collected.back().push_back(std::move(*matrix));
+    }
+  });
+  return collected;
+}
+
+// Compares what every rank holds with what it should hold.
+Comparison LessonCore::compare_ranks(const std::string& what, const Held& held, const Expected& expected) {
+  auto collected = run_collect(held);
+  Comparison comparison;
+  if (!is_parent()) return comparison;
+  const auto in_words =
+      [&](std::vector<NamedMatrix> matrices) {  // what has no name of its own is called as the check is
+        for (NamedMatrix& matrix : matrices)
+          if (matrix.name.empty()) matrix.name = what;
+        return matrices;
+      };
+  guarded([&] {
+    for (std::size_t rank = 0; rank < collected.size(); ++rank)
+      compare(rank_label(options_.grid, static_cast<int>(rank)), in_words(std::move(collected[rank])),
+              in_words(expected(options_.rank_info(static_cast<int>(rank)))), comparison);
+  });
+  if (comparison.elements == 0 && comparison.first.empty())
+    comparison.first = {"there was nothing to compare: neither the ranks nor the reference hold an element"};
+  return comparison;
+}
+
+void LessonCore::run_check(const std::string& what, const Held& held, const Expected& expected) {
+  const Comparison comparison = compare_ranks(what, held, expected);
+  if (is_parent()) state_->checks.check(what, comparison);
+}
+
+void LessonCore::run_quiet_check(const std::string& what, const Held& held, const Expected& expected) {
+  const Comparison comparison = compare_ranks(what, held, expected);
+  if (is_parent()) state_->checks.quiet_check(what, comparison);
+}
+
+void LessonCore::sum_up_checks(const std::string& what) {
+  start();
+  if (is_parent()) state_->checks.sum_up(what);
+}
+
+void LessonCore::check_numbers(const std::string& what, const NamedNumbers& read, const NamedNumbers& expected) {
+  start();
+  if (is_parent()) state_->checks.numbers(what, read, expected);
+}
+
+void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict) {
+  start();
+  std::vector<RankCost> costs;
+  guarded([&] {
+    const auto reports = state_->world->hand_over("count", [&](Rank& rank) {
+      RankGroups& groups = rank.groups();
+      Counted counted;
+      RankCost& cost = counted.cost;
+      cost.counted = groups.ledger;
+      cost.counted_peak = groups.memory.peak();
+      const KernelTraffic kernel = options_.world == WorldKind::processes ? groups.kernel_traffic() : KernelTraffic();
+      cost.kernel_known = kernel.known;
+      cost.kernel_sent = kernel.bytes_sent;
+      cost.header_sent = groups.header_bytes_sent();
+      rusage usage{};
+      getrusage(RUSAGE_SELF, &usage);
+      counted.kilobytes = usage.ru_maxrss;
+      rank.add(std::move(counted));
+    });
+    for_each<Counted>(reports, [&](int rank, const Counted& counted) {
+      costs.push_back(counted.cost);
+      const Prediction prediction = predict(options_.rank_info(rank));
+      costs.back().predicted = prediction.ledger;
+      costs.back().predicted_peak = prediction.peak_elements;
+      state_->peak_kilobytes = std::max(state_->peak_kilobytes, counted.kilobytes);
+    });
+  });
+  if (!is_parent()) return;
+  const CostTable table =
+      cost_table(costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "");
+  if (options_.verbose > 0 || !table.equal)
+    for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
+  if (!table.equal) state_->checks.fail();
+}
+
+bool LessonCore::all_equal() const {
+  if (!is_parent()) throw std::logic_error("a rank asked how the checks went, which only the parent knows");
+  return state_->checks.all_equal();
+}
+
+void LessonCore::timings() {
+  if (!is_parent() || options_.verbose == 0) return;
+  print_error_line(fmt::format("{}: measured on this machine, seconds per rank", info_.name));
+  print_error_line(fmt::format("  {:<32}{:>10}{:>10}", "phase", "mean", "most"));
+  for (const std::string& phase : state_->phases) {
+    double sum = 0, most = 0;
+    for (const auto& [rank, seconds] : state_->seconds[phase]) {
+      sum += seconds;
+      most = std::max(most, seconds);
+    }
+    const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
+    print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
+  }
+  // Ranks that are threads share the memory of one process, in a notebook with its kernel.
+  if (state_->peak_kilobytes > 0 && options_.world == WorldKind::processes)
+    print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank",
+                                 static_cast<double>(state_->peak_kilobytes) / 1024));
+}
+
+std::vector<NamedMatrix> named(const Matrix& matrix) { return {NamedMatrix{"", matrix, 0, 0}}; }
+std::vector<NamedMatrix> named(const Flat& values) {
+  return {NamedMatrix{"", Matrix(1, static_cast<Index>(values.size()), values), 0, 0}};
+}
+std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices) { return matrices; }
 
 }  // namespace muonwalk::sim

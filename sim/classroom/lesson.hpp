@@ -147,9 +147,7 @@ class LessonCore {
   void begin(int hosts);
   bool is_agent() const;
   void print(const std::string& line = "");
-  void write_files(bool ok);
   Comparison compare_ranks(const std::string& what, const Held& held, const Expected& expected);
-  void print_comparison(const std::string& what, const Comparison& comparison);
   StepReports run_on_ranks(const std::string& title, const std::function<void(Rank&)>& body, bool recorded);
   template <class Work>
   void guarded(const Work& work);
@@ -199,7 +197,7 @@ class Lesson : public LessonCore {
         [&](const RankInfo& info) { return named(reference(info)); });
   }
 
-  /// The same for matrices that a function takes out of every rank's Local.
+  /// Compares matrices that a function takes out of every rank's Local.
   template <class Reference>
   void check(const std::string& what, std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&),
              const Reference& reference) {
@@ -208,7 +206,7 @@ class Lesson : public LessonCore {
         [&](const RankInfo& info) { return named(reference(info)); });
   }
 
-  /// The same as the second one, for a check that is made over and over: it prints nothing while the ranks equal the
+  /// Compares such matrices in a check that is made over and over: it prints nothing while the ranks equal the
   /// reference. The first that finds a difference says so at once, as a check does; sum_up_checks prints a line for
   /// all.
   template <class Reference>
@@ -225,7 +223,7 @@ class Lesson : public LessonCore {
     return run_collect([&](Rank& rank) { return named(local(rank.rank()).*member); });
   }
 
-  /// The same for matrices that a function takes out of every rank's Local.
+  /// Every rank's matrices, which a function takes out of its Local.
   std::vector<std::vector<NamedMatrix>> collect(std::vector<NamedMatrix> (*held)(const RankInfo&, const Local&)) {
     return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
   }

@@ -23,7 +23,7 @@ class ShownPhases {
  public:
   /// Shows the gradients that the step begins with.
   ShownPhases(Rank& rank, const Layout& layout) : ShownPhases(rank, layout, nullptr, nullptr) {}
-  /// The same with their values; those of the momentum are taken out of `state`.
+  /// Shows the gradients with their values, too; those of the momentum are taken out of `state`.
   ShownPhases(Rank& rank, const Layout& layout, const Buckets& gradients, const MuonState& state)
       : ShownPhases(rank, layout, &gradients, &state) {}
 

@@ -9,8 +9,8 @@
 
 namespace muonwalk::sim {
 
-/// Gathers what the ranks of a traced run recorded, and writes the traces that were asked for. It lives in the process
-/// that prints.
+/// Gathers what the ranks of a traced run recorded, and writes the traces that were asked for.
+/// It lives in the parent.
 class Tracer {
  public:
   /// Of a lesson, as it was asked for on the command line.

@@ -6,8 +6,8 @@ namespace muonwalk {
 
 /// A colour on a light and on a dark page, as "#rrggbb".
 struct Colour {
-  const char* light;  ///< on a light page
-  const char* dark;   ///< on a dark page
+  const char* light;  ///< The colour on a light page.
+  const char* dark;   ///< The colour on a dark page.
 };
 
 // The one place for the colours of pictures, pages and players, so that a parameter and a rank look the same

@@ -12,22 +12,22 @@ namespace muonwalk::sim {
 /// Elements of a flat block that are those of a parameter: a flat buffer holds several, and padding between them.
 struct RecordedSpan {
   int tensor = 0;   ///< index into Recording::tensors: the parameter
-  Index begin = 0;  ///< the half-open range [begin, end) of the block's own elements
-  Index end = 0;    ///< likewise
-  Index first = 0;  ///< which element of the parameter is the first: row-major, in the rank's TP slice of the matrix
+  Index begin = 0;  ///< The span is the half-open range [begin, end) of the block's own elements.
+  Index end = 0;    ///< The element behind its last one.
+  Index first = 0;  ///< The number of its first element in the rank's TP slice of the parameter, row-major.
 };
 
 /// Something that a rank showed in a step: a matrix or a flat array, and which part of a whole it is.
 struct RecordedBlock {
-  std::string name;                          ///< as shown: "down, as it arrived"
+  std::string name;                          ///< The name as it is shown: "down, as it arrived".
   int tensor = 0;                            ///< index into Recording::tensors: whose elements these are
-  Index rows = 0;                            ///< its own shape, not the whole's
-  Index cols = 0;                            ///< likewise
+  Index rows = 0;                            ///< The rows of the block, not of the whole.
+  Index cols = 0;                            ///< The columns of the block, not of the whole.
   bool flat = false;                         ///< a flat array of `cols` elements, without rows
-  long long bytes = 0;                       ///< of its elements
+  long long bytes = 0;                       ///< The size of its elements.
   std::string unit;                          ///< "rows", "columns" or "elements"; "" for the whole
-  Index begin = 0;                           ///< the half-open range [begin, end) of `of` units of the whole
-  Index end = 1;                             ///< likewise
+  Index begin = 0;                           ///< It is the half-open range [begin, end) of the whole.
+  Index end = 1;                             ///< The unit behind its last one.
   Index of = 1;                              ///< how many units the whole has
   std::optional<std::vector<float>> values;  ///< row-major; none of what is too large, or has no values
   std::optional<std::string> digest;         ///< 16 hex digits of all values; none of what has no values
@@ -45,16 +45,16 @@ struct RecordedMove {
   std::string group;       ///< "tp"
   std::string collective;  ///< "all_gather"
   std::string type;        ///< "float32"
-  long long elements = 0;  ///< of `type`
+  long long elements = 0;  ///< How many elements of `type` it has.
   long long bytes = 0;     ///< without headers
   int call = 0;            ///< numbers the sender's calls in the step, counted from 0
 };
 
 /// One step: what the ranks showed and said when it had ended, and what they sent meanwhile.
 struct RecordedStep {
-  int number = 1;                                 ///< its place in the recording, counted from 1
-  std::string title;                              ///< as printed
-  std::vector<std::string> lines;                 ///< as printed, up to the next step
+  int number = 1;                                 ///< The place of the step in the recording, counted from 1.
+  std::string title;                              ///< The title as it is printed.
+  std::vector<std::string> lines;                 ///< The lines that were printed, up to the next step.
   std::vector<std::vector<RecordedBlock>> holds;  ///< [rank]
   std::vector<std::vector<std::string>> says;     ///< [rank]
   std::vector<RecordedMove> moves;                ///< by sender, in the order in which it sent
@@ -63,7 +63,7 @@ struct RecordedStep {
 /// One rank: its number, its label on the screen, its coordinates in the grid.
 struct RecordedRank {
   std::string label;  ///< "rank 3  dp 1 tp 1"
-  Place place;        ///< its number and its coordinates
+  Place place;        ///< Its number and its coordinates.
 };
 
 /// A matrix or buffer whose elements are shown, in one or more steps. What stands before the first comma of a block's
@@ -81,13 +81,13 @@ struct Recording {
   std::string name;                     ///< "lesson_05_tp_gather"
   std::string number;                   ///< "05"
   std::string title;                    ///< "TP gather"
-  std::string question;                 ///< the lesson's
+  std::string question;                 ///< The question of the lesson.
   std::string heading;                  ///< the first line that is printed
-  Grid grid;                            ///< of the run
+  Grid grid;                            ///< The grid of the run.
   std::string precision;                ///< "fp32"
   std::vector<RecordedRank> ranks;      ///< all of the grid, in order
-  std::vector<RecordedTensor> tensors;  ///< in the order in which they were first shown
-  std::vector<RecordedStep> steps;      ///< in order
+  std::vector<RecordedTensor> tensors;  ///< All of them, in the order in which they were first shown.
+  std::vector<RecordedStep> steps;      ///< The steps, in order.
   std::vector<std::string> before;      ///< lines printed before the first step
   std::vector<std::string> after;       ///< lines printed after the last step
   bool ok = false;                      ///< every check held

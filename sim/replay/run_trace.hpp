@@ -19,9 +19,9 @@ struct TrainedMatrix {
 /// One rank of a traced run.
 struct RankTrace {
   std::string label;               ///< "rank 3 (dp 1, tp 1)"
-  std::vector<Group> groups;       ///< that Span::group numbers; this rank is in no group without ranks
-  std::vector<std::string> names;  ///< of steps and phases
-  std::vector<Span> spans;         ///< in the order in which they began
+  std::vector<Group> groups;       ///< The groups, by Span::group; the rank is in none of those without ranks.
+  std::vector<std::string> names;  ///< The names of steps and phases.
+  std::vector<Span> spans;         ///< What the rank did, in the order in which it began.
   std::int64_t dropped = 0;        ///< entries that had no room
   std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
   Ledger ledger;                   ///< what the rank sent in all, as the transports counted it
@@ -31,10 +31,10 @@ struct RankTrace {
 struct RunTrace {
   std::string name;                       ///< "lesson_09_full_step"
   std::string title;                      ///< "The full step"
-  Grid grid;                              ///< of its ranks
+  Grid grid;                              ///< The grid of its ranks.
   std::string precision;                  ///< "fp32"
   std::string backend;                    ///< "gloo", "memory"
-  std::vector<TrainedMatrix> parameters;  ///< that it trains, as LessonCore::trains was told
+  std::vector<TrainedMatrix> parameters;  ///< What it trains, as LessonCore::trains was told.
   std::int64_t began_ns = 0;              ///< time 0 of the trace, on the clock of the spans
   std::vector<RankTrace> ranks;           ///< [rank]
   bool ok = true;                         ///< the run's checks held
@@ -42,9 +42,9 @@ struct RunTrace {
 
 /// A slice of a rank's own thread.
 struct ComputationSlice {
-  std::int64_t begin_ns = 0;  ///< on the clock of the spans
-  std::int64_t end_ns = 0;    ///< on the clock of the spans
-  std::string name;           ///< as the trace shows it
+  std::int64_t begin_ns = 0;  ///< The beginning, on the clock of the spans.
+  std::int64_t end_ns = 0;    ///< The end, on the same clock.
+  std::string name;           ///< The name in the trace.
 };
 
 /// What a rank did by itself: within its steps, all time in which it was not in a call; named by the phase, or else by

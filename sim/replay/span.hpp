@@ -18,13 +18,13 @@ enum class SpanKind : std::uint8_t {
 
 /// One entry of a rank's SpanBuffer. It is copied as it is, from a rank that is a process to its parent.
 struct Span {
-  std::int64_t begin_ns = 0;       ///< on the monotonic clock, which all processes of a machine share
-  std::int64_t end_ns = 0;         ///< on the same clock
+  std::int64_t begin_ns = 0;       ///< The monotonic clock, which all processes of a machine share.
+  std::int64_t end_ns = 0;         ///< The end, by the same clock.
   std::int64_t bytes = 0;          ///< a call: all that the rank handed to the transport; a message: its size
   std::int64_t elements_in = 0;    ///< a call: the elements that the rank puts in; 0 where nothing is put in
   std::int64_t elements_out = 0;   ///< a call: those that it gets out
   std::int64_t held_at_begin = 0;  ///< elements in the rank's matrices and flat buffers; not for messages
-  std::int64_t held_at_end = 0;    ///< likewise
+  std::int64_t held_at_end = 0;    ///< Those that are held at the end.
   std::int32_t name = -1;          ///< a step or phase: its number among the rank's names
   std::int32_t messages = 0;       ///< a call: messages that the rank sent
   std::int32_t peer = -1;          ///< a message: the other rank, as the world numbers it

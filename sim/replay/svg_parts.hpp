@@ -22,7 +22,7 @@ class SvgStyle {
   void rule(const std::string& selector, const std::string& declarations);
   /// "fill" or "stroke" of what `selector` selects.
   void colour(const std::string& selector, const char* property, Colour colour);
-  /// The same of kColours selectors, ".mw-p0", ".mw-p1", …, in the colours of parameters or ranks.
+  /// Sets "fill" or "stroke" of kColours selectors, ".mw-p0", ".mw-p1", …, in the colours of parameters or ranks.
   void colours(const std::string& selector, const char* property, Colour (*colour_of)(int));
   /// The light rules, and the dark ones for readers who prefer them.
   std::string rules() const;

@@ -17,7 +17,7 @@ class TraceFileWriter {
   /// `fields` are what stands beside the events: `"key":value,"key":value`.
   TraceFileWriter(const std::string& path, const std::string& fields);
 
-  /// The same into `text`, which must outlive the writer; it has no place to take.
+  /// Writes into `text`, which must outlive the writer; there is no place for it to take.
   TraceFileWriter(std::string* text, const std::string& fields);
 
   /// One event, a JSON object.

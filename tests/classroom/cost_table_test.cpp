@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/text/text.hpp"
-#include "tests/golden/golden_text.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -208,38 +207,4 @@ TEST_CASE("cost_table: fits a notebook as well, with the same cells") {
   set_output_columns(kColumns);
   CHECK(narrow != wide);
   CHECK(without_spaces(narrow) == without_spaces(wide));
-}
-
-TEST_CASE("cost_table: all lines of ranks that differ in one thing each are those that are kept") {
-  const auto joined = [](const CostTable& table) {
-    std::string text;
-    for (const std::string& line : table.lines) text += line + "\n";
-    return text;
-  };
-  std::vector<RankCost> ranks(4);
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    RankCost& rank = ranks[r];
-    const Index half = r < 2 ? 1 : 2;
-    for (Ledger* ledger : {&rank.predicted, &rank.counted}) {
-      ledger->add("dp", CollectiveKind::all_gather, ElementType::float32, 1, {1000 * half, 2000, 3, 4});
-      ledger->add("tp", CollectiveKind::send, ElementType::bfloat16, 12, {70, 0, 12, 0});
-      ledger->add("tp", CollectiveKind::wait, ElementType::bytes, 5, {0, 0, 0, 0});
-      if (r == 3)
-        ledger->add("pair", CollectiveKind::reduce_scatter, ElementType::bfloat16, 1000, {12345678, 0, 12345, 0});
-    }
-    rank.predicted_peak = rank.counted_peak = 500 + 100 * half;
-    rank.kernel_known = true;
-    rank.header_sent = 96;
-    rank.kernel_sent = rank.counted.total().bytes_sent + 96;
-  }
-  ranks[1].counted.add("dp", CollectiveKind::all_gather, ElementType::float32, 0, {0, 1, 0, 0});  // received
-  ranks[2].counted.add("tp", CollectiveKind::barrier, ElementType::bytes, 1, {0, 0, 0, 0});
-  ranks[0].counted_peak += 1;
-  ranks[3].kernel_sent -= 1;
-  std::string all = joined(cost_table(ranks));
-  for (RankCost& rank : ranks) rank.kernel_known = false, rank.predicted_peak = -1;
-  all += joined(cost_table(ranks, "of something"));
-  ranks[3].predicted_peak = 5;  // of one alone
-  all += joined(cost_table(ranks)) + joined(cost_table({RankCost()}));
-  testing::expect_golden("cost_tables.txt", all);
 }

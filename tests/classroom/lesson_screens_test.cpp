@@ -125,33 +125,41 @@ void whole_lesson(const Options& options, bool right = true) {
 
 }  // namespace
 
-TEST_CASE("Lesson: every line of its screen is the one that is kept, on the stream that it belongs to") {
-  std::string screens;
-  const auto add = [&](const std::string& what, const std::function<void()>& work) {
-    screens += "=== " + what + "\n" + screen_of(work);
+TEST_CASE("Lesson: every line of its screen, right and wrong, is the one that is kept") {
+  Options wrong = in_memory(Grid().dp(2), 1);
+  wrong.bug = "off_by_one";
+  muonwalk::testing::expect_golden("lesson_screens.txt",
+                                   screen_of([] { whole_lesson(in_memory(Grid().dp(2).tp(2), 1)); }) + "\n" +
+                                       screen_of([&] { whole_lesson(wrong, false); }));
+}
+
+TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of its own") {
+  const auto whole = [](const Grid& grid, int verbose) {
+    return screen_of([&] { whole_lesson(in_memory(grid, verbose)); });
   };
-  for (const int verbose : {0, 1, 2})
-    add("verbose " + std::to_string(verbose), [&] { whole_lesson(in_memory(Grid().dp(2).tp(2), verbose)); });
-  add("one rank", [] { whole_lesson(in_memory(Grid(), 1)); });
-  for (const int verbose : {0, 1})
-    add("wrong in all of its parts, verbose " + std::to_string(verbose), [&] {
-      Options options = in_memory(Grid().dp(2), verbose);
-      options.bug = "off_by_one";
-      whole_lesson(options, false);
-    });
-  add("checks of nothing", [] {
-    Lesson<Held> lesson(screen_info(), in_memory(Grid().dp(2), 1));
-    lesson.sum_up_checks("no checks");
-    lesson.check_numbers("no figures", {}, {});
-    all_lines += "exit code " + std::to_string(lesson.answer("nothing.")) + "\n";
+  const std::string brief = whole(Grid().dp(2), 0), full = whole(Grid().dp(2), 2), alone = whole(Grid(), 1);
+  CHECK(brief.find("check   the squares") == 0);
+  CHECK(brief.find("\ncheck   the figures") != std::string::npos);
+  CHECK(brief.find("cost") == std::string::npos);
+  CHECK(full.find("\nthe plan of the ranks\nin two lines\nsome words\n") != std::string::npos);
+  CHECK(full.find("digest ") != std::string::npos);
+  CHECK(alone.find("1 thread through memory") != std::string::npos);
+  CHECK(alone.find("check   the squares: 1 rank equals the reference") != std::string::npos);
+  const std::string nameless = screen_of([] {
+    LessonInfo info = screen_info();
+    info.name = "a_program";
+    info.question.clear();
+    Lesson<Held> lesson(info, in_memory(Grid().dp(3).pp(2), 1));
+    lesson.say("words");
   });
-  add("without an answer", [] {
-    Lesson<Held> lesson(screen_info(), in_memory(Grid().dp(2), 1));
-    lesson.quiet_step("start", start);
-    all_lines += "exit code " + std::to_string(lesson.answer("")) + "\n";
-  });
-  add("interrupted", [] {
-    Options options = in_memory(Grid().dp(2), 1);
+  CHECK(nameless ==
+        "All lines                                       dp 3 × tp 1 × pp 2 · 6 threads through memory · "
+        "fp32\n\nwords\n");
+}
+
+TEST_CASE("Lesson: an interrupted run says where it stops and answers nothing; without an answer it goes on") {
+  const std::string interrupted = screen_of([] {
+    Options options = in_memory(Grid().dp(2), 0);
     options.stops = std::make_shared<StopRequest>();
     Lesson<Held> lesson(screen_info(), options);
     lesson.stop_when_asked();
@@ -159,40 +167,52 @@ TEST_CASE("Lesson: every line of its screen is the one that is kept, on the stre
     lesson.quiet_step("start", [](Rank& rank, Held&) { rank.decide_whether_to_stop(); });
     if (lesson.stops()) all_lines += "exit code " + std::to_string(lesson.interrupted("it stops here")) + "\n";
   });
-  add("a name without a number", [] {
-    LessonInfo info = screen_info();
-    info.name = "a_program";
-    info.question.clear();
-    Lesson<Held> lesson(info, in_memory(Grid().dp(3).pp(2), 1));
-    lesson.say("words");
-  });
-  // What is asked of a lesson that it can't do.
-  add("no trace", [] { Lesson<Held>(screen_info(), in_memory(Grid(), 1)).trace(); });
-  add("too late to stop", [] {
-    Lesson<Held> lesson(screen_info(), in_memory(Grid(), 0));
-    lesson.quiet_step("start", start);
-    lesson.stop_when_asked();
-  });
-  add("a fault that never comes", [] {
-    Options options = in_memory(Grid(), 0);
-    options.fault = {Fault::Kind::raise, 0, 3};
-    Lesson<Held> lesson(screen_info(), options);
-    lesson.quiet_step("start", start);
-    lesson.answer("it did not come.");
-  });
-  for (const auto member : {&Options::record_file, &Options::svg_path, &Options::trace_file, &Options::trace_folder})
-    add("something else in place of the run", [&] {
-      Options options = in_memory(Grid(), 1);
-      options.*member = member == &Options::svg_path ? "x.svg" : "x";
-      Lesson<Held>(screen_info(), options).instead("--other", [] { return 0; });
+  CHECK(interrupted == "! lesson_78_screen: it stops here\nexit code 3\n");
+  CHECK(screen_of([] {
+          Lesson<Held> lesson(screen_info(), in_memory(Grid().dp(2), 0));
+          lesson.quiet_step("start", start);
+          all_lines += "exit code " + std::to_string(lesson.answer("")) + "\n";
+        }) == "exit code 0\n");
+}
+
+TEST_CASE("Lesson: what is asked of it that it can't do is a sentence") {
+  const auto said = [](const Options& options, void (*ask)(Lesson<Held>&)) {
+    return screen_of([&] {
+      Lesson<Held> lesson(screen_info(), options);
+      ask(lesson);
     });
-  add("something else", [] {
-    Lesson<Held>(screen_info(), in_memory(Grid(), 1)).instead("--other", [] {
+  };
+  const Options usual = in_memory(Grid(), 0);
+  CHECK(said(usual, [](Lesson<Held>& lesson) { lesson.trace(); }) ==
+        "thrown: there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to "
+        "true\n");
+  CHECK(said(usual, [](Lesson<Held>& lesson) {
+          lesson.quiet_step("start", start);
+          lesson.stop_when_asked();
+        }) == "thrown: a lesson stops when asked from before its first step, or not at all\n");
+  Options fault = usual;
+  fault.fault = {Fault::Kind::raise, 0, 3};
+  CHECK(said(fault, [](Lesson<Held>& lesson) {
+          lesson.quiet_step("start", start);
+          lesson.answer("it did not come.");
+        }) == "thrown: --fault names step 3, but this run has only the steps 0 (the rendezvous) to 1\n");
+  const auto other = [](Lesson<Held>& lesson) {
+    lesson.instead("--other", [] {
       print_line("what --other does");
       return 0;
     });
-  });
-  muonwalk::testing::expect_golden("lesson_screens.txt", screens);
+  };
+  CHECK(said(usual, other) == "what --other does\n");
+  for (const auto& [option, member] : {std::pair("--record", &Options::record_file),
+                                       {"--svg", &Options::svg_path},
+                                       {"--trace", &Options::trace_file},
+                                       {"--trace-per-rank", &Options::trace_folder}}) {
+    Options options = usual;
+    options.*member = "x.svg";
+    CHECK(said(options, other) == std::string("thrown: ") + option +
+                                      " writes a file of the lesson's run, and --other does something else in its "
+                                      "place; leave one of them out.\n");
+  }
 }
 
 TEST_CASE("exit_code_of: what a program throws is one sentence on standard error, and 2 where its user can mend it") {

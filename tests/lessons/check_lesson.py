@@ -453,7 +453,7 @@ def expect_blocks(what, step, tensors):
         name, size = f"{what}, {block['name']}", block["rows"] * block["cols"]
         extent = {"rows": block["rows"], "columns": block["cols"], "elements": size}.get(block["unit"])
         expect(0 <= block["begin"] <= block["end"] <= block["of"], f"{name} is not part of its whole")
-        expect(extent in (None, block["end"] - block["begin"]), f"{name} has another extent than its range")
+        expect(extent in (None, block["end"] - block["begin"]), f"{name} does not have the extent of its range")
         expect(block["values"] is None or len(block["values"]) == size, f"{name} has not as many values as elements")
         expect(block["values"] is None or len(block["digest"]) == 16, f"{name} has values and no digest")
         at = 0

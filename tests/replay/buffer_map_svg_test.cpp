@@ -11,8 +11,10 @@
 #include "sim/replay/buffer_map.hpp"
 #include "sim/replay/palette.hpp"
 #include "sim/replay/svg_parts.hpp"
+#include "src/text/text.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/layout/random_layout.hpp"
+#include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
 using namespace muonwalk;
@@ -25,6 +27,8 @@ int times(const std::string& text, const std::string& word) {
   return count;
 }
 
+bool near(double a, double b) { return std::abs(a - b) < 0.02; }
+
 std::string complaint(const std::string& xml) { return XmlReader(xml).complaint(); }
 
 // Relative luminance and contrast as WCAG 2 defines them.
@@ -36,6 +40,7 @@ double luminance(const char* colour) {
   };
   return 0.2126 * linear(rgb >> 16 & 255) + 0.7152 * linear(rgb >> 8 & 255) + 0.0722 * linear(rgb & 255);
 }
+
 double contrast(const char* a, const char* b) {
   const double high = std::max(luminance(a), luminance(b));
   const double low = std::min(luminance(a), luminance(b));
@@ -54,51 +59,96 @@ TEST_CASE("well-formed: the test's own reader of XML sees what is wrong") {
   }
 }
 
-TEST_CASE("buffer_map_svg: any layout: well-formed, the same every time, a boundary, a run and a frame for each") {
-  for (unsigned seed = 7000; seed < 7200; ++seed) {
+TEST_CASE(
+    "buffer_map_svg: any layout: parameters, boundaries, owners and the marked shard stand where their elements are") {
+  for (unsigned seed = 9000; seed < 9120; ++seed) {
     const RandomLayout description(seed);
     const Layout layout = description.plan();
-    const int dp = layout.grid.dp();
-    const int marked = static_cast<int>(seed) % (dp + 1) - 1;
+    const int dp = layout.grid.dp(), marked = static_cast<int>(seed) % (dp + 1) - 1;
     INFO("RandomLayout(" << seed << "), marked " << marked);
     const std::string svg = buffer_map_svg(layout, marked);
     CHECK(complaint(svg) == "");
     CHECK(svg == buffer_map_svg(layout, marked));
-    int buckets = 0;
-    int padding = 0;
-    for (const Buffer& buffer : layout.buffers) {
-      buckets += static_cast<int>(buffer.buckets.size());
-      padding += buffer.padding > 0 ? 1 : 0;
-    }
-    CHECK(times(svg, "class=\"mw-boundary\"") == buckets * (dp - 1));
-    CHECK(times(svg, " mw-gap\" stroke-width=\"") == static_cast<int>(description.parameters.size()));
-    // A frame on every bucket, and one in the legend.
-    CHECK(times(svg, "class=\"mw-none mw-frame") == (marked < 0 ? 0 : buckets + 1));
-    // Every shard of a rank is outlined in its colour, or framed, where there is room and it has any.
-    if (dp <= 7)
-      for (int rank = 0; rank < dp; ++rank) {
-        const int owned = marked == rank ? 0 : buckets;
-        CHECK(times(svg, fmt::format("<title>DP rank {} owns elements ", rank)) == owned);
-        CHECK(times(svg, fmt::format("class=\"mw-none mw-of{} mw-owner\"><title>DP rank {} owns", rank, rank)) ==
-              owned);
-      }
-    CHECK(times(svg, "belongs to no parameter") == (padding > 0 ? 1 : 0));
-    for (const Parameter& parameter : description.parameters) CHECK(times(svg, ">" + parameter.name + "<") >= 1);
-  }
-}
+    const DrawnPage page(svg);
+    std::vector<Drawn> runs = page.of_class("mw-gap"), rows = page.of_class("mw-edge"), frames;
+    const std::vector<Drawn> boundaries = page.of_class("mw-boundary");
+    for (const Drawn& one : page.all)
+      if (one.css_class.find("mw-frame") != std::string::npos) frames.push_back(one);
+    CHECK(page.complaint() == "");
+    Index elements = 0;
+    for (const Buffer& buffer : layout.buffers) elements += buffer.size;
+    int told = 0;
+    for (const Drawn& one : page.of_class("mw-prose"))
+      told += one.text.find(fmt::format("Every DP rank owns {} of {} elements.", elements / dp, elements)) == 0 ? 1 : 0;
+    CHECK(told == (layout.buffers.empty() ? 0 : 1));
 
-TEST_CASE("buffer_map_svg: a run begins and ends where the parameter does") {
-  LayoutOptions options;
-  options.parameter_alignment = 1;
-  const Layout layout =
-      plan_layout({{"a", {1, 2}, SplitDim::none, 0}, {"b", {1, 5}, SplitDim::none, 0}}, Grid().dp(4), options);
-  const std::string svg = buffer_map_svg(layout, 1);
-  // Eight elements on 800 units that begin at 136: a 0–1, b 2–6, one of padding; boundaries after every two elements.
-  CHECK(times(svg, "<rect x=\"136.00\" y=\"128.00\" width=\"200.00\" height=\"34.00\" class=\"mw-p0 mw-gap\" ") == 1);
-  CHECK(times(svg, "<rect x=\"336.00\" y=\"128.00\" width=\"500.00\" height=\"34.00\" class=\"mw-p1 mw-gap\" ") == 1);
-  for (const char* x : {"336.00", "536.00", "736.00"}) CHECK(times(svg, std::string("<line x1=\"") + x + "\"") == 1);
-  CHECK(times(svg, "<title>b: TP slice 1 × 5, elements 2–6, DP ranks 1–3</title>") == 1);
-  CHECK(times(svg, "<rect x=\"336.00\" y=\"123.00\" width=\"200.00\" height=\"44.00\" rx=\"3\"") == 1);
+    std::size_t row = 0, run = 0, boundary = 0;
+    for (std::size_t b = 0; b < layout.buffers.size(); ++b)
+      for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k, ++row) {
+        REQUIRE(row < rows.size());
+        const Drawn& here = rows[row];
+        const Bucket& bucket = layout.buffers[b].buckets[k];
+        const auto x = [&](Index element) {
+          return here.x + here.width * static_cast<double>(element - bucket.range.begin) /
+                              static_cast<double>(bucket.range.size());
+        };
+        CHECK((row == 0 || here.y >= rows[row - 1].bottom()));
+        for (int p : bucket.parameters) {
+          const DistMeta& meta = layout.buffers[b].parameters[static_cast<std::size_t>(p)];
+          REQUIRE(run < runs.size());
+          const Drawn& drawn = runs[run++];
+          CHECK(drawn.css_class == fmt::format("mw-p{} mw-gap", meta.parameter % kColours));
+          CHECK(drawn.text.find(fmt::format("{}: TP slice {}, elements {}, DP ranks ", meta.name,
+                                            shape_text(meta.shape.rows, meta.shape.cols),
+                                            range_text(meta.global_range))) == 0);
+          CHECK(near(drawn.x, x(meta.global_range.begin)));
+          CHECK((near(drawn.right(), x(meta.global_range.end)) || near(drawn.width, 0.6)));
+          CHECK(near(drawn.y, here.y));
+          CHECK(near(drawn.height, here.height));
+        }
+        for (int rank = 1; rank < dp; ++rank) {
+          REQUIRE(boundary < boundaries.size());
+          const Drawn& drawn = boundaries[boundary++];
+          CHECK(near(drawn.x, x(layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank).begin)));
+          CHECK(drawn.width == 0);
+          CHECK(drawn.y < here.y);
+          CHECK(drawn.bottom() > here.bottom());
+        }
+        if (marked >= 0) {
+          const Range slice = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), marked);
+          REQUIRE(row < frames.size());
+          CHECK(near(frames[row].x, x(slice.begin)));
+          CHECK(near(frames[row].right(), x(slice.end)));
+          CHECK(frames[row].css_class == fmt::format("mw-none mw-frame{}", marked % kColours));
+          CHECK(frames[row].y < here.y);
+          CHECK(frames[row].bottom() > here.bottom());
+        }
+      }
+    CHECK(row == rows.size());
+    CHECK(run == runs.size());
+    CHECK(boundary == boundaries.size());
+    CHECK(frames.size() == (marked < 0 ? 0 : rows.size() + 1));  // and one in the legend
+    // Every shard of a rank is outlined in its colour, or framed, where there is room and it has any.
+    for (int rank = 0; rank < dp && dp <= 7; ++rank)
+      CHECK(times(svg, fmt::format("class=\"mw-none mw-of{} mw-owner\"><title>DP rank {} owns elements ", rank,
+                                   rank)) == (marked == rank ? 0 : static_cast<int>(rows.size())));
+    const bool padded = std::any_of(layout.buffers.begin(), layout.buffers.end(),
+                                    [](const Buffer& buffer) { return buffer.padding > 0; });
+    CHECK(times(svg, "belongs to no parameter") == (padded ? 1 : 0));
+
+    // Each swatch of the legend stands beside its words.
+    for (const Buffer& buffer : layout.buffers)
+      for (const DistMeta& meta : buffer.parameters) {
+        int beside = 0;
+        for (const Drawn& swatch : page.of_class(fmt::format("mw-p{}", meta.parameter % kColours)))
+          for (const Drawn& name : page.of_class("mw-ink"))
+            beside += swatch.width == 14 && swatch.height == 14 && name.text == meta.name && name.x > swatch.right() &&
+                              name.x < swatch.right() + 20 && name.y >= swatch.y && name.bottom() <= swatch.bottom()
+                          ? 1
+                          : 0;
+        CHECK(beside == 1);
+      }
+  }
 }
 
 // The numbers over the shards, in order: those of texts "7" or "rank 7" in the middle of something.
@@ -160,15 +210,36 @@ TEST_CASE("buffer_map_svg: any name stays text") {
   CHECK(times(svg, ">a &amp; b<") >= 1);
 }
 
-TEST_CASE("xml_text: what XML forbids becomes U+FFFD, the rest stays") {
+TEST_CASE("xml_text: every character is itself, an entity or U+FFFD; what is not UTF-8 is replaced byte by byte") {
+  const std::string replaced = "\xEF\xBF\xBD";
+  const auto bytes = [](std::initializer_list<int> all) {
+    std::string text;
+    for (int byte : all) text += static_cast<char>(byte);
+    return text;
+  };
+  for (int byte = 0; byte < 256; ++byte) {
+    CAPTURE(byte);
+    const std::string one = bytes({byte}), shown = xml_text(one);
+    if (byte == '&' || byte == '<' || byte == '>' || byte == '"' || byte == '\'')
+      CHECK((shown.front() == '&' && shown.back() == ';'));
+    else
+      CHECK(shown == ((byte >= 32 && byte < 128) || byte == 9 || byte == 10 || byte == 13 ? one : replaced));
+  }
   CHECK(xml_text("a<b>&\"'") == "a&lt;b&gt;&amp;&quot;&apos;");
   CHECK(xml_text("größe × 重み 𝄞") == "größe × 重み 𝄞");
-  CHECK(xml_text("\x01") == "\xEF\xBF\xBD");
-  CHECK(xml_text("\xC0\xAF") == "\xEF\xBF\xBD\xEF\xBF\xBD");      // an overlong slash
-  CHECK(xml_text("\xED\xA0\x80").find("\xEF\xBF\xBD") == 0);      // a surrogate
-  CHECK(xml_text("\xEF\xBF\xBE") == "\xEF\xBF\xBD");              // U+FFFE
-  CHECK(xml_text("\xE2\x82") == "\xEF\xBF\xBD\xEF\xBF\xBD");      // cut short
-  CHECK(xml_text("\xF4\x90\x80\x80").find("\xEF\xBF\xBD") == 0);  // beyond U+10FFFF
+  CHECK(xml_text("\xEF\xBF\xBE") == replaced);  // U+FFFE
+  // Two bytes, three and four, at the ends of what each length is for; and what is shorter than it is written.
+  for (const std::string& good :
+       {bytes({0xC2, 0x80}), bytes({0xDF, 0xBF}), bytes({0xE0, 0xA0, 0x80}), bytes({0xED, 0x9F, 0xBF}),
+        bytes({0xEE, 0x80, 0x80}), bytes({0xF0, 0x90, 0x80, 0x80}), bytes({0xF4, 0x8F, 0xBF, 0xBF})})
+    CHECK(xml_text("a" + good + "b") == "a" + good + "b");
+  for (const std::string& bad :
+       {bytes({0xC1, 0xBF}), bytes({0xE0, 0x9F, 0xBF}), bytes({0xED, 0xA0, 0x80}), bytes({0xF0, 0x8F, 0xBF, 0xBF}),
+        bytes({0xF4, 0x90, 0x80, 0x80}), bytes({0xC2}), bytes({0xE2, 0x82}), bytes({0xC2, 0xC2})}) {
+    std::string expected = "a";
+    for (std::size_t i = 0; i < bad.size(); ++i) expected += replaced;
+    CHECK(xml_text("a" + bad) == expected);
+  }
 }
 
 TEST_CASE("buffer_map_svg: no parameters, and a rank that is not there") {
@@ -187,11 +258,7 @@ TEST_CASE("palette: text on a parameter, and a rank on the page, have a contrast
     CHECK(contrast(rank_colour(i).light, kPaper.light) >= 4.5);
     CHECK(contrast(rank_colour(i).dark, kPaper.dark) >= 4.5);
   }
-  // Two fills that meet are told apart by the line between them, and padding by its line and its hatching.
-  for (int i = 0; i < kColours; ++i) {
-    CHECK(contrast(parameter_colour(i).light, kInk.light) >= 3);
-    CHECK(contrast(parameter_colour(i).dark, kInk.dark) >= 3);
-  }
+  // Padding is told apart by its line and its hatching.
   CHECK(contrast(kPadding.light, kInk.light) >= 3);
   CHECK(contrast(kPadding.dark, kInk.dark) >= 3);
   CHECK(contrast(kQuiet.light, kPaper.light) >= 4.5);

@@ -1,4 +1,4 @@
-// The parts of a trace: what a rank keeps, what it computed between its calls, and the files, for a run made by hand.
+// The files of a trace, for a run made by hand.
 
 #include "sim/replay/run_trace.hpp"
 
@@ -6,6 +6,7 @@
 
 #include "sim/replay/trace_writers.hpp"
 #include "tests/io/temporary_folder.hpp"
+#include "tests/near.hpp"
 #include "tests/replay/perfetto_rules.hpp"
 
 using namespace muonwalk;
@@ -71,79 +72,7 @@ RunTrace two_ranks() {
   return run;
 }
 
-std::string text_of(const std::vector<ComputationSlice>& slices) {
-  std::string text;
-  for (const auto& slice : slices)
-    text += slice.name + " " + std::to_string(slice.begin_ns) + "–" + std::to_string(slice.end_ns) + "\n";
-  return text;
-}
-
 }  // namespace
-
-TEST_CASE("computation is what is left of a step without its calls, cut where phases begin and end") {
-  RankTrace rank = two_ranks().ranks[0];
-  CHECK(text_of(computation_of(rank)) ==
-        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\n"
-        "optimizer: apply 3200–3900\noptimizer step 12 3900–4000\n");
-  // A second step without phases, after a while in which nothing was done.
-  rank.spans.push_back(named(SpanKind::step, 1, 5000, 6000));
-  rank.spans.push_back(call(5000, 6000));
-  rank.spans.push_back(named(SpanKind::step, 2, 6500, 7000));
-  const std::string text = text_of(computation_of(rank));
-  CHECK(text.substr(text.find("3900–4000\n")) == "3900–4000\noptimizer: apply 6500–7000\n");
-}
-
-TEST_CASE("no computation is claimed where an entry had no room, because it may have been a call") {
-  RankTrace rank = two_ranks().ranks[0];
-  rank.dropped = 3;
-  rank.full_since_ns = 3300;
-  CHECK(text_of(computation_of(rank)) ==
-        "optimizer step 12 1500–1700\nDP gather 1700–2000\nDP gather 3000–3200\noptimizer: apply 3200–3300\n");
-}
-
-TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts the rest") {
-  const MemoryMeter memory;
-  SpanBuffer buffer(5, memory);
-  const auto step = buffer.open_step("step");
-  const auto phase = buffer.open_phase("phase");
-  const Call all_reduce{"tp", CollectiveKind::all_reduce, ElementType::float32, 8, 8, -1};
-  Message sent;
-  sent.sent = true;
-  sent.bytes = 16;
-  sent.began_ns = 1;
-  const auto message = [&](std::int64_t number) {
-    sent.number = number;
-    buffer.message(1, all_reduce, sent, 3);
-  };
-  const auto first = buffer.open_call(1, all_reduce);
-  message(0);
-  message(1);
-  message(2);  // no room, but counted in its call
-  buffer.close(first);
-  const auto second = buffer.open_call(1, all_reduce);
-  message(3);
-  buffer.close(second);
-  buffer.close(phase);
-  buffer.close(step);
-  const SpanBatch batch = buffer.take();
-  REQUIRE(batch.spans.size() == 5);
-  CHECK(batch.dropped == 3);
-  CHECK(batch.full_since_ns == 1);  // when the exchange of the first message without room began
-  CHECK(batch.spans[2].bytes == 48);
-  CHECK(batch.spans[2].messages == 3);
-  CHECK(batch.spans[4].number == 1);
-  CHECK(batch.names == std::vector<std::string>{"step", "phase"});
-  for (std::size_t inner = 1; inner < 3; ++inner) {
-    CHECK(batch.spans[inner - 1].begin_ns <= batch.spans[inner].begin_ns);
-    CHECK(batch.spans[inner].end_ns <= batch.spans[inner - 1].end_ns);
-  }
-  buffer.open_step("later");
-  const SpanBatch later = buffer.take();
-  CHECK(later.spans.empty());
-  CHECK(later.dropped == 4);
-  CHECK(later.full_since_ns == 1);  // still the first of all
-  CHECK(later.names.size() == 2);
-}
 
 TEST_CASE("both files of a run made by hand say what happened, to the nanosecond") {
   const TemporaryFolder folder;
@@ -160,8 +89,8 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
   CHECK(gather.args["group_ranks"] == "[0, 1]");
   CHECK(gather.args["message_bytes"] == 1200);  // the gathered whole
   CHECK(gather.args["elements"] == 300);
-  CHECK(gather.args["algbw"].get<double>() == doctest::Approx(1200 / 401.0).epsilon(1e-5));
-  CHECK(gather.args["busbw"].get<double>() == doctest::Approx(600 / 401.0).epsilon(1e-5));
+  CHECK(gather.args["algbw"].get<double>() == near(1200 / 401.0, 1e-5));
+  CHECK(gather.args["busbw"].get<double>() == near(600 / 401.0, 1e-5));
   CHECK(all.on(1, "computation")[0].category == "step");
   CHECK(all.on(1, "computation")[1].category == "computation");
   CHECK(all.on(1, "computation")[2].category == "phase");
@@ -288,27 +217,6 @@ TEST_CASE("names may hold anything: both files stay JSON, and give them back, wi
   }
 }
 
-TEST_CASE("a SpanBuffer notes how much the rank holds when something begins and when it ends") {
-  MemoryMeter memory;
-  SpanBuffer buffer(5, memory);
-  const MeterScope scope(memory);
-  const Flat before(5);
-  const auto step = buffer.open_step("step");
-  const auto phase = buffer.open_phase("phase");
-  const Flat within(7);
-  buffer.close(phase);
-  {
-    const Flat later(3);
-    const auto call = buffer.open_call(0, {"dp", CollectiveKind::barrier, ElementType::bytes, 0, 0, -1});
-    buffer.close(call);
-  }
-  buffer.close(step);
-  const SpanBatch batch = buffer.take();
-  std::vector<std::pair<std::int64_t, std::int64_t>> held;
-  for (const Span& span : batch.spans) held.emplace_back(span.held_at_begin, span.held_at_end);
-  CHECK(held == std::vector<std::pair<std::int64_t, std::int64_t>>{{5, 12}, {5, 12}, {15, 15}});
-}
-
 TEST_CASE("an arrow whose other end was not recorded is not drawn") {
   const TemporaryFolder folder;
   RunTrace run = two_ranks();
@@ -390,49 +298,6 @@ TEST_CASE("Span::message_bytes: the larger side of a call, and of all_to_all wha
                                                 : "bytes") +
                                       "\",\"elements\":" + std::to_string(1000 / element_size(each.type)) + ",") !=
           std::string::npos);
-  }
-}
-
-TEST_CASE("a SpanBuffer keeps all that is told of a call and of its messages, to whom and from whom") {
-  const MemoryMeter memory;
-  SpanBuffer buffer(9, memory);
-  Message message;
-  message.bytes = 24;
-  message.number = 6;
-  message.began_ns = 5;
-  const Call gather{"dp", CollectiveKind::all_gather, ElementType::bfloat16, 7, 21, -1};
-  message.sent = true;
-  buffer.message(4, gather, message, 9);  // of no call: counted in none
-  buffer.close(buffer.open_call(2, gather));
-  buffer.message(2, gather, message, 9);  // its call has been closed
-  const auto call = buffer.open_call(3, gather);
-  message.sent = false;
-  buffer.message(3, gather, message, 8);
-  message.from_rank_to_rank = message.sent = true;
-  buffer.message(3, gather, message, 7);
-  buffer.close(call);
-  const std::vector<Span> spans = buffer.take().spans;
-  REQUIRE(spans.size() == 6);
-  const int groups[] = {4, 2, 2, 3, 3, 3}, peers[] = {9, -1, 9, -1, 8, 7};
-  const SpanKind kinds[] = {SpanKind::sent, SpanKind::call,     SpanKind::sent,
-                            SpanKind::call, SpanKind::received, SpanKind::sent};
-  for (std::size_t i = 0; i < 6; ++i) {
-    CAPTURE(i);
-    const Span& span = spans[i];
-    const bool is_call = span.kind == SpanKind::call;
-    CHECK(span.kind == kinds[i]);
-    CHECK(span.group == groups[i]);
-    CHECK(span.peer == peers[i]);
-    CHECK(span.type == ElementType::bfloat16);
-    CHECK(span.collective == (i == 5 ? CollectiveKind::send : CollectiveKind::all_gather));
-    CHECK(span.bytes == (!is_call || i == 3 ? 24 : 0));
-    CHECK(span.messages == (i == 3 ? 1 : 0));
-    CHECK(span.number == (is_call ? 0 : 6));
-    CHECK(span.elements_in == (is_call ? 7 : 0));
-    CHECK(span.elements_out == (is_call ? 21 : 0));
-    CHECK(span.name == -1);
-    CHECK(span.end_ns >= span.begin_ns);
-    if (!is_call) CHECK(span.begin_ns == 5);
   }
 }
 

@@ -155,29 +155,113 @@ TEST_CASE("a SpanBuffer knows a name that comes again, and hands over each entry
   CHECK(third.full_since_ns >= third.spans[0].begin_ns);
 }
 
-TEST_CASE("a SpanBuffer counts a message in the call that is open and has room, and in no other") {
+TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts the rest") {
   const MemoryMeter memory;
-  SpanBuffer buffer(2, memory);
-  const Call call{"dp", CollectiveKind::all_gather, ElementType::float32, 1, 2, -1};
-  Message message;
-  message.sent = true;
-  message.bytes = 24;
-  const auto first = buffer.open_call(0, call);
+  SpanBuffer buffer(5, memory);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const Call all_reduce{"tp", CollectiveKind::all_reduce, ElementType::float32, 8, 8, -1};
+  Message sent;
+  sent.sent = true;
+  sent.bytes = 16;
+  sent.began_ns = 1;
+  const auto message = [&](std::int64_t number) {
+    sent.number = number;
+    buffer.message(1, all_reduce, sent, 3);
+  };
+  const auto first = buffer.open_call(1, all_reduce);
+  message(0);
+  message(1);
+  message(2);  // no room, but counted in its call
   buffer.close(first);
-  const auto second = buffer.open_call(0, call);
-  buffer.message(0, call, message, 1);
-  message.sent = false;
-  buffer.message(0, call, message, 1);
+  const auto second = buffer.open_call(1, all_reduce);
+  message(3);
   buffer.close(second);
-  const auto without_room = buffer.open_call(0, call);
-  message.sent = true;
-  buffer.message(0, call, message, 1);
-  buffer.close(without_room);
+  buffer.close(phase);
+  buffer.close(step);
   const SpanBatch batch = buffer.take();
-  REQUIRE(batch.spans.size() == 2);
-  CHECK(batch.spans[0].bytes == 0);
-  CHECK(batch.spans[0].messages == 0);
-  CHECK(batch.spans[1].bytes == 24);
-  CHECK(batch.spans[1].messages == 1);
-  CHECK(batch.dropped == 4);
+  REQUIRE(batch.spans.size() == 5);
+  CHECK(batch.dropped == 3);
+  CHECK(batch.full_since_ns == 1);  // when the exchange of the first message without room began
+  CHECK(batch.spans[2].bytes == 48);
+  CHECK(batch.spans[2].messages == 3);
+  CHECK(batch.spans[4].number == 1);
+  CHECK(batch.names == std::vector<std::string>{"step", "phase"});
+  for (std::size_t inner = 1; inner < 3; ++inner) {
+    CHECK(batch.spans[inner - 1].begin_ns <= batch.spans[inner].begin_ns);
+    CHECK(batch.spans[inner].end_ns <= batch.spans[inner - 1].end_ns);
+  }
+  buffer.open_step("later");
+  const auto without_room = buffer.open_call(1, all_reduce);
+  message(4);  // of a call without room: it is counted in no other
+  buffer.close(without_room);
+  const SpanBatch later = buffer.take();
+  CHECK(later.spans.empty());
+  CHECK(later.dropped == 6);
+  CHECK(later.full_since_ns == 1);  // still the first of all
+  CHECK(later.names.size() == 2);
+}
+
+TEST_CASE("a SpanBuffer notes how much the rank holds when something begins and when it ends") {
+  MemoryMeter memory;
+  SpanBuffer buffer(5, memory);
+  const MeterScope scope(memory);
+  const Flat before(5);
+  const auto step = buffer.open_step("step");
+  const auto phase = buffer.open_phase("phase");
+  const Flat within(7);
+  buffer.close(phase);
+  {
+    const Flat later(3);
+    const auto call = buffer.open_call(0, {"dp", CollectiveKind::barrier, ElementType::bytes, 0, 0, -1});
+    buffer.close(call);
+  }
+  buffer.close(step);
+  const SpanBatch batch = buffer.take();
+  std::vector<std::pair<std::int64_t, std::int64_t>> held;
+  for (const Span& span : batch.spans) held.emplace_back(span.held_at_begin, span.held_at_end);
+  CHECK(held == std::vector<std::pair<std::int64_t, std::int64_t>>{{5, 12}, {5, 12}, {15, 15}});
+}
+
+TEST_CASE("a SpanBuffer keeps all that is told of a call and of its messages, to whom and from whom") {
+  const MemoryMeter memory;
+  SpanBuffer buffer(9, memory);
+  Message message;
+  message.bytes = 24;
+  message.number = 6;
+  message.began_ns = 5;
+  const Call gather{"dp", CollectiveKind::all_gather, ElementType::bfloat16, 7, 21, -1};
+  message.sent = true;
+  buffer.message(4, gather, message, 9);  // of no call: counted in none
+  buffer.close(buffer.open_call(2, gather));
+  buffer.message(2, gather, message, 9);  // its call has been closed
+  const auto call = buffer.open_call(3, gather);
+  message.sent = false;
+  buffer.message(3, gather, message, 8);
+  message.from_rank_to_rank = message.sent = true;
+  buffer.message(3, gather, message, 7);
+  buffer.close(call);
+  const std::vector<Span> spans = buffer.take().spans;
+  REQUIRE(spans.size() == 6);
+  const int groups[] = {4, 2, 2, 3, 3, 3}, peers[] = {9, -1, 9, -1, 8, 7};
+  const SpanKind kinds[] = {SpanKind::sent, SpanKind::call,     SpanKind::sent,
+                            SpanKind::call, SpanKind::received, SpanKind::sent};
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const Span& span = spans[i];
+    const bool is_call = span.kind == SpanKind::call;
+    CHECK(span.kind == kinds[i]);
+    CHECK(span.group == groups[i]);
+    CHECK(span.peer == peers[i]);
+    CHECK(span.type == ElementType::bfloat16);
+    CHECK(span.collective == (i == 5 ? CollectiveKind::send : CollectiveKind::all_gather));
+    CHECK(span.bytes == (!is_call || i == 3 ? 24 : 0));
+    CHECK(span.messages == (i == 3 ? 1 : 0));
+    CHECK(span.number == (is_call ? 0 : 6));
+    CHECK(span.elements_in == (is_call ? 7 : 0));
+    CHECK(span.elements_out == (is_call ? 21 : 0));
+    CHECK(span.name == -1);
+    CHECK(span.end_ns >= span.begin_ns);
+    if (!is_call) CHECK(span.begin_ns == 5);
+  }
 }

@@ -19,6 +19,9 @@ namespace {
 
 using Moments = std::vector<std::pair<std::string, std::int64_t>>;  // a time as the file has it, and a value
 
+const CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                                 CollectiveKind::broadcast,  CollectiveKind::all_to_all, CollectiveKind::barrier};
+
 // Ranks that call, compute and hold whatever comes, on any grid.
 RunTrace random_run(unsigned seed) {
   std::mt19937 random(seed);
@@ -44,7 +47,7 @@ RunTrace random_run(unsigned seed) {
       Span span;
       span.kind = SpanKind::call;
       span.group = draw(0, 2);
-      span.collective = CollectiveKind::all_gather;
+      span.collective = kKinds[draw(0, 5)];
       span.type = draw(0, 1) == 0 ? ElementType::float32 : ElementType::bfloat16;
       span.elements_in = draw(1, 50);
       span.elements_out = span.elements_in * one.groups[static_cast<std::size_t>(span.group)].size();
@@ -105,7 +108,7 @@ TEST_CASE("chrome trace: what it says of the run, its ledgers, and its counters 
       Json ledger = Json::array();
       for (const LedgerLine& line : of_rank.ledger.lines())
         ledger.push_back({{"group", line.group},
-                          {"collective", "all_gather"},
+                          {"collective", collective_name(line.kind)},
                           {"type", line.type == ElementType::float32 ? "float32" : "bfloat16"},
                           {"calls", line.calls},
                           {"bytes", line.traffic.bytes_sent},
@@ -119,6 +122,23 @@ TEST_CASE("chrome trace: what it says of the run, its ledgers, and its counters 
         for (const auto& [moment, elements] :
              {std::pair(span.begin_ns, span.held_at_begin), std::pair(span.end_ns, span.held_at_end)})
           if (held.empty() || held.back().second != elements) held.emplace_back(time_text(run, moment), elements);
+      }
+      // Each call is a slice of its own, as it was counted.
+      std::vector<Json> calls;
+      for (const Json& event : trace["traceEvents"])
+        if (event.value("cat", "") == "communication" && event["pid"] == rank) calls.push_back(event);
+      REQUIRE(calls.size() == of_rank.spans.size());
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const Span& span = of_rank.spans[i];
+        const Group& group = of_rank.groups[span.group];
+        const Json& args = calls[i]["args"];
+        CHECK(calls[i]["name"] == collective_name(span.collective));
+        CHECK(calls[i]["ts"].dump() == time_text(run, span.begin_ns));
+        CHECK(args["group"] == group.name);
+        CHECK(args["group_ranks"] == group_ranks_text(group));
+        CHECK(args["type"] == element_name(span.type));
+        CHECK(args["bytes"] == span.bytes);
+        CHECK(args["messages"] == span.messages);
       }
       CHECK(counters_of(trace, rank, "bytes sent", "bytes") == sent);
       CHECK(counters_of(trace, rank, "elements held", "elements") == held);

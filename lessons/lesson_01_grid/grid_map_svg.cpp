@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/replay/grid_map.hpp"
+#include "lessons/lesson_01_grid/grid_map.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/text/text.hpp"
 

@@ -1,12 +1,16 @@
-#include "sim/replay/grid_map.hpp"
+#include "lessons/lesson_01_grid/grid_map.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 
+#include "sim/replay/palette.hpp"
 #include "src/text/text.hpp"
+#include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
 using namespace muonwalk;
@@ -43,6 +47,8 @@ std::vector<int> numbers_in(const std::string& text) {
   for (int number; in >> number;) numbers.push_back(number);
   return numbers;
 }
+
+bool near(double a, double b) { return std::abs(a - b) < 0.02; }
 
 int times(const std::string& text, const std::string& word) {
   int count = 0;
@@ -111,21 +117,69 @@ TEST_CASE("grid_map_text: less than 60 columns are refused") {
   CHECK_NOTHROW(grid_map_text(Grid(), 60));
 }
 
-TEST_CASE("grid_map_svg: any grid: well-formed, and every rank in a box of the colour of its group, three times") {
-  for_each_grid([](const Grid& grid) {
-    const std::string svg = grid_map_svg(grid);
-    CHECK(XmlReader(svg).complaint() == "");
-    CHECK(times(svg, "class=\"mw-box ") == 3 * grid.size());
-    for (const char* name : {"tp", "dp", "pp"}) {
-      const std::vector<Group> groups = grid.groups(name);
-      for (std::size_t g = 0; g < groups.size(); ++g) {
-        const std::string title = std::string("; ") + name + " group " + std::to_string(g) + ": ranks ";
-        CHECK(times(svg, title) == static_cast<int>(groups[g].size()));
-        const std::string colour = "mw-p" + std::to_string(g % 8);
-        CHECK(times(svg, colour + "\"><title>rank " + std::to_string(groups[g].ranks.back()) + ":") >= 1);
+TEST_CASE("grid_map_svg: every rank stands at its coordinates, once per kind of group, in the colour of its group") {
+  for (int dp = 1; dp <= 4; ++dp)
+    for (int tp = 1; tp <= 4; ++tp)
+      for (int pp = 1; pp <= 3; ++pp) {
+        const Grid grid = Grid().dp(dp).tp(tp).pp(pp);
+        CAPTURE(grid.text());
+        const std::string svg = grid_map_svg(grid);
+        CHECK(XmlReader(svg).complaint() == "");
+        const DrawnPage page(svg);
+        CHECK(page.complaint() == "");
+        const std::vector<Drawn> boxes = page.of_class("mw-box");
+        REQUIRE(boxes.size() == static_cast<std::size_t>(3 * grid.size()));
+        std::map<std::string, std::pair<double, double>> at;  // where a rank stands in each of the three
+        for (std::size_t i = 0; i < boxes.size(); ++i) {
+          const std::string name = i < boxes.size() / 3 ? "tp" : i < 2 * boxes.size() / 3 ? "dp" : "pp";
+          const int rank = std::atoi(boxes[i].text.c_str() + 5);
+          const Place place = grid.place(rank);
+          int group = -1;
+          const std::vector<Group> groups = grid.groups(name);
+          for (std::size_t g = 0; g < groups.size(); ++g)
+            for (int member : groups[g].ranks) group = member == rank ? static_cast<int>(g) : group;
+          const std::vector<int> members = grid.group(name, rank).ranks;
+          CHECK(boxes[i].text == fmt::format("rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}", rank, place.dp,
+                                             place.tp, place.pp, name, group, fmt::join(members, ", ")));
+          CHECK(boxes[i].css_class == fmt::format("mw-box mw-p{}", group % kColours));
+          CHECK(at.emplace(name + std::to_string(rank), std::make_pair(boxes[i].x, boxes[i].y)).second);
+          // Its number and its group stand inside of its box.
+          int inside = 0;
+          for (const Drawn& text : page.of_class("mw-middle"))
+            inside += text.x >= boxes[i].x && text.right() <= boxes[i].right() && text.y >= boxes[i].y &&
+                              text.bottom() <= boxes[i].bottom() &&
+                              (text.text == std::to_string(rank) || text.text == fmt::format("group {}", group))
+                          ? 1
+                          : 0;
+          CHECK(inside == 2);
+        }
+        for (const char* name : {"tp", "dp", "pp"})
+          for (int a = 0; a < grid.size(); ++a)
+            for (int b = 0; b < grid.size(); ++b) {
+              const Place p = grid.place(a), q = grid.place(b);
+              const auto [x, y] = at[name + std::to_string(a)];
+              const auto [u, v] = at[name + std::to_string(b)];
+              CHECK((x < u) == (p.pp < q.pp || (p.pp == q.pp && p.tp < q.tp)));
+              CHECK((y < v) == (p.dp < q.dp));
+            }
+        for (const char* name : {"tp", "dp", "pp"}) {  // column and row say which they are
+          for (int rank = 0; rank < grid.size(); ++rank) {
+            const Place place = grid.place(rank);
+            const auto [x, y] = at[name + std::to_string(rank)];
+            int columns = 0, rows = 0;
+            for (const Drawn& text : page.all) {
+              const double middle = text.x + text.width / 2;
+              if (text.text ==
+                  (pp > 1 ? fmt::format("tp {} pp {}", place.tp, place.pp) : fmt::format("tp {}", place.tp)))
+                columns += near(middle, x + boxes[0].width / 2) ? 1 : 0;
+              if (text.text == fmt::format("dp {}", place.dp))
+                rows += text.y > y && text.bottom() < y + boxes[0].height && text.right() < x ? 1 : 0;
+            }
+            CHECK(columns == 3);
+            CHECK(rows == 1);
+          }
+        }
       }
-    }
-  });
 }
 
 TEST_CASE("grid_map_svg: has a title, a description of the groups, and colours for light and dark") {

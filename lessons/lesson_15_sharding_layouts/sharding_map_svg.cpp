@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sim/replay/sharding_map.hpp"
+#include "lessons/lesson_15_sharding_layouts/sharding_map.hpp"
 #include "sim/replay/svg_parts.hpp"
 #include "src/layout/sharding.hpp"
 #include "src/text/names.hpp"

@@ -1,4 +1,4 @@
-#include "sim/replay/grid_map.hpp"
+#include "lessons/lesson_01_grid/grid_map.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/replay/sharding_map.hpp"
+#include "lessons/lesson_15_sharding_layouts/sharding_map.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "sim/replay/palette.hpp"
 #include "src/layout/sharding.hpp"
 #include "tests/layout/random_layout.hpp"
+#include "tests/near.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
@@ -80,13 +81,13 @@ TEST_CASE("sharding_map_svg: bars are as high as the loads, to one scale; what a
   REQUIRE(elements.size() == 4);
   REQUIRE(work.size() == 4);
   const double share = elements[0].height;
-  CHECK(elements[1].height == doctest::Approx(share).epsilon(0.01));
-  CHECK(elements[2].height == doctest::Approx(2 * share).epsilon(0.01));
+  CHECK(elements[1].height == near(share, 0.01));
+  CHECK(elements[2].height == near(2 * share, 0.01));
   // 15,360 of 20,480 operations belong to the square matrix: 30 · 8³ against 20 · 4² · 16 + 10 · 4³.
   const double all = 30.0 * 512 + 20.0 * 256 + 640;
-  CHECK(work[0].height == doctest::Approx(share * 2 * 30 * 512 / all).epsilon(0.01));
-  CHECK(work[1].height == doctest::Approx(share * 2 * (20 * 256 + 640) / all).epsilon(0.01));
-  CHECK(work[2].height == doctest::Approx(2 * share).epsilon(0.01));
+  CHECK(work[0].height == near(share * 2 * 30 * 512 / all, 0.01));
+  CHECK(work[1].height == near(share * 2 * (20 * 256 + 640) / all, 0.01));
+  CHECK(work[2].height == near(2 * share, 0.01));
   // All bars of a layout stand on one line.
   CHECK(std::abs(elements[0].bottom() - work[1].bottom()) < 0.02);
   CHECK(elements[0].bottom() < elements[2].y);
@@ -97,7 +98,7 @@ TEST_CASE("sharding_map_svg: bars are as high as the loads, to one scale; what a
   CHECK(std::abs(b[0].x - second[0].x) < 0.02);
   CHECK(std::abs(b[0].right() - second[0].right()) < 0.02);
   CHECK(second[0].y > b[0].bottom());
-  CHECK(second[1].width == doctest::Approx(2 * second[0].width).epsilon(0.01));
+  CHECK(second[1].width == near(2 * second[0].width, 0.01));
 }
 
 TEST_CASE("sharding_map_svg: the buffers of a layout stand beside each other, and fill the row") {
