@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <regex>
-#include <sstream>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
 #include "lessons/lesson_09_full_step/plan_tables.hpp"
@@ -13,20 +12,15 @@
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "tests/layout/expect_usage_error.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::lines_of;
 
 namespace {
 
 Plan plan_of(const Layout& layout, const Place& place) { return muon_plan(layout, place, {}); }
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 long long number(std::string digits) {
   digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());

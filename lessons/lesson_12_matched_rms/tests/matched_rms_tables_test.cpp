@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 
 #include "lesson_12_matched_rms.hpp"
@@ -14,25 +13,20 @@
 #include "src/optim/steps.hpp"
 #include "src/text/text.hpp"
 #include "tests/near.hpp"
+#include "tests/ranks/run_program.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 using namespace lesson_12;
+using muonwalk::testing::lines_of;
 
 namespace {
 
-std::vector<std::string> lines_in(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 void expect_fits(const std::string& text) {
   CAPTURE(text);
-  for (const std::string& line : lines_in(text)) {
+  for (const std::string& line : lines_of(text)) {
     CHECK(text_width(line) <= 100);
     CHECK(line.find_last_not_of(' ') + 1 == line.size());
   }
@@ -97,7 +91,7 @@ TEST_CASE("rms of an update: the table has a line for each shape, the picture a 
   const std::vector<UpdateRms> all = update_rms_of_shapes(1);
   const std::string table = update_rms_table(all, adamw_rms_on_noise(0.9)), svg = update_rms_picture(all);
   expect_fits(table);
-  CHECK(lines_in(table).size() == all.size() + 2);
+  CHECK(lines_of(table).size() == all.size() + 2);
   for (const UpdateRms& each : all)
     CHECK(table.find(shape_text(each.shape.rows, each.shape.cols)) != std::string::npos);
   CHECK(XmlReader(svg).complaint() == "");
@@ -268,7 +262,7 @@ TEST_CASE("norms: an ε that is added takes over where the input is small, and a
   const std::string table = norm_table(1);
   expect_fits(table);
   for (const int steps : {5, 6}) {
-    const std::string line = lines_in(table)[steps == 5 ? 1 : 5];
+    const std::string line = lines_of(table)[steps == 5 ? 1 : 5];
     CHECK(line.find(fmt::format("{:.2f}", output_norm({64, 64}, 1e-10, added, steps, 1))) == line.size() - 4);
   }
   CHECK(times("\n", table) == 5);
@@ -318,7 +312,7 @@ TEST_CASE("monitored: what a monitor should say, what is near, and what is not")
   CHECK(same_bits(near_as_equal({none}, {Matrix(1, 1)}, 1e-4)[0], none));
 
   const std::string table = monitor_table({{{"x", wanted}}, {{"x", far}}}, {{"a", {1, 2}}});
-  CHECK(lines_in(table).size() == 2);
+  CHECK(lines_of(table).size() == 2);
   CHECK(table.find("x                             100.0000 / 1.00") != std::string::npos);
   CHECK(monitor_table({}, kMatrices).empty());
 }

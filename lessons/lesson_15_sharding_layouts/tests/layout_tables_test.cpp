@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
@@ -15,18 +14,13 @@
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"
 #include "tests/layout/random_layout.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::lines_of;
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 // The words of a line that stand two or more spaces apart.
 std::vector<std::string> cells_of(const std::string& line) {
