@@ -49,7 +49,7 @@ struct FullStepRequest {
   std::vector<Layout> layouts(const std::vector<Parameter>& parameters, const Grid& grid) const;
   /// @}
 
-  /// The same request with buckets, to compare with; or with one bucket where buckets were asked for. Small matrices
+  /// This request with buckets, to compare with; or with one bucket where buckets were asked for. Small matrices
   /// get small buckets.
   FullStepRequest with_other_buckets() const;
   /// "one bucket", "buckets of 50,000 elements".

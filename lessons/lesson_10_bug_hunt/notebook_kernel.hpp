@@ -10,8 +10,8 @@ namespace muonwalk::sim {
 /// answered: true, for it waits until the lock is free.
 bool thread_worker_answers();
 
-/// The same with a worker that is forked: false, for the worker's copy of the lock is never freed. The worker gives up
-/// after 50 ms, so that nobody has to wait forever.
+/// Whether a worker that is forked answers: false, for the worker's copy of the lock is never freed. The worker gives
+/// up after 50 ms, so that nobody has to wait forever.
 bool forked_worker_answers();
 
 }  // namespace muonwalk::sim

@@ -59,7 +59,7 @@ struct MemoryPair {
 /// How many parameters a rank trains: those of its TP slices, without padding.
 struct ParameterCount {
   Index all = 0;
-  Index hidden = 0;  ///< in the hidden matrices, which are parameter group 0
+  Index hidden = 0;  ///< Those of the hidden matrices, which are parameter group 0.
 };
 ParameterCount parameter_count(const Layout& layout);
 

@@ -10,11 +10,11 @@ namespace muonwalk::sim {
 
 /// How many parameters of which kind a model has. Muon steps those of hidden matrices and of experts.
 struct ModelShares {
-  Index all = 0;      ///< the sum of the others
-  Index hidden = 0;   ///< in matrices inside of the layers, experts not counted
-  Index experts = 0;  ///< in the matrices of experts
-  Index outer = 0;    ///< in embeddings and the output layer
-  Index vectors = 0;  ///< in gains and biases
+  Index all = 0;      ///< The sum of the others.
+  Index hidden = 0;   ///< Matrices inside of the layers, but for experts.
+  Index experts = 0;  ///< Matrices of experts.
+  Index outer = 0;    ///< Embeddings and the output layer.
+  Index vectors = 0;  ///< Gains and biases.
 
   Index muons() const { return hidden + experts; }
 };
@@ -25,8 +25,8 @@ ModelShares shares_of(const std::vector<ModelTensor>& tensors);
 /// Megatron-LM makes them unless told otherwise (40 million elements, or a million per DP rank if that is more), and
 /// every parameter at a multiple of 64.
 struct ModelMemory {
-  ModelShares shares;      ///< the whole model
-  ParameterCount of_rank;  ///< what the rank trains of it
+  ModelShares shares;      ///< The whole model.
+  ParameterCount of_rank;  ///< The part of it that the rank trains.
   Place place;             ///< The rank is the first of those that hold the most with ZeRO-1 and Muon.
   MemoryPair replicated;   ///< nothing is sharded over dp
   MemoryPair sharded;      ///< ZeRO-1

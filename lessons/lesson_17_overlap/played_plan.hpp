@@ -10,14 +10,14 @@ namespace muonwalk::sim {
 
 /// What a plan is played on: one link and one processor for each rank.
 struct PlayedMachine {
-  LinkSpeed link;                   ///< to the other ranks
-  double gigaflops_per_second = 0;  ///< what the processor does
+  LinkSpeed link;                   ///< The link to the other ranks.
+  double gigaflops_per_second = 0;  ///< The processor's rate.
 };
 
 /// A stretch of the played time, of one bucket (counted from 0).
 struct PlayedBar {
   int bucket = 0;    ///< whose bytes travel, or whose matrices are worked on
-  Interval stretch;  ///< from the beginning of the first gather on
+  Interval stretch;  ///< Time 0 is the beginning of the first gather.
 };
 
 /// What became of one rank's plan: the gathers and the work on the matrices, from the first gather's post to the last
@@ -43,7 +43,7 @@ struct PlayedPlan {
 /// that was planned for.
 PlayedPlan play(const Plan& plan, const Layout& layout, const PlayedMachine& machine);
 
-/// Of the plans of several ranks, that of the one that is done last; of equals, the last.
+/// Plays the plans of several ranks, and returns that of the rank that is done last; of equals, the last.
 PlayedPlan play_slowest(const std::vector<Plan>& plans, const Layout& layout, const PlayedMachine& machine);
 
 }  // namespace muonwalk::sim

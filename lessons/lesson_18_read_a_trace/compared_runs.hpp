@@ -12,9 +12,9 @@ namespace muonwalk::sim {
 /// What is said of one of several runs that are compared.
 struct ComparedRun {
   std::string optimizer;            ///< the name of the one that it trained with
-  Grid grid;                        ///< of its ranks
-  RunTotals totals;                 ///< of its trace
-  std::int64_t state_elements = 0;  ///< of all ranks
+  Grid grid;                        ///< The grid of its ranks.
+  RunTotals totals;                 ///< What its trace comes to.
+  std::int64_t state_elements = 0;  ///< Optimizer state on all ranks together.
   std::string measured;             ///< two_readings of its trace; differs from run to run
 };
 

@@ -10,10 +10,10 @@ namespace muonwalk::sim {
 
 /// An event of a trace that is written down by hand, in whole milliseconds, to learn reading from.
 struct MadeUpEvent {
-  int rank = 0;          ///< that it belongs to
-  std::string category;  ///< as PyTorch's profiler has it: "kernel", "cpu_op", … (TraceDialect)
-  std::string name;      ///< as the profiler would call it
-  int stream = 0;        ///< of the device; 0: the host
+  int rank = 0;          ///< The rank whose trace it stands in.
+  std::string category;  ///< PyTorch's profiler has these: "kernel", "cpu_op", … (TraceDialect).
+  std::string name;      ///< The name that the profiler would give it.
+  int stream = 0;        ///< A stream of the device; 0 stands for the host.
   int begin = 0;         ///< milliseconds since the trace began
   int duration = 0;      ///< milliseconds
 

@@ -22,19 +22,19 @@ std::string digest_of_published(const std::string& folder);
 /// Where the right-hand side of the table of claims comes from.
 struct ReadAgain {
   std::vector<PublishedClaim> claims;  ///< the figures, corrected
-  std::string digest;                  ///< of the traces that they were read from
+  std::string digest;                  ///< The digest of the traces that they were read from.
   std::string folder;                  ///< where those lie; empty: we read them, and wrote down what they say
 };
 /// What we have read in the published traces: the figures that the table of claims needs. A test reads them again where
 /// the traces are.
 ReadAgain read_by_us();
-/// The same from a folder. Throws UsageError as read_published_folder does.
+/// What is read in a folder now. Throws UsageError as read_published_folder does.
 ReadAgain read_in(const std::string& folder);
 
 /// What runs of our own say about the published claims; nothing where they were not made.
 struct OwnRuns {
   std::optional<double> bytes_ratio;       ///< sent by all ranks: Muon on dp 2 × tp 2 / AdamW on dp 4
-  std::optional<double> equal_grid_ratio;  ///< the same, both on dp 4
+  std::optional<double> equal_grid_ratio;  ///< Bytes sent by all ranks, both on dp 4: Muon / AdamW.
   std::optional<double> state_ratio;       ///< elements of state per weight: Muon / AdamW
 };
 

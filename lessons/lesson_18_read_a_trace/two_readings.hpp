@@ -14,8 +14,8 @@ namespace muonwalk::sim {
 /// bytes has calls alone.
 NamedNumbers call_counts(const Summary& summary);
 
-/// The same from the ledgers, which the transports kept while they sent, without any trace: what a trace must agree
-/// with.
+/// Calls and bytes from the ledgers, which the transports kept while they sent, without any trace: what a trace must
+/// agree with.
 NamedNumbers ledger_counts(const RunTrace& run);
 
 /// Writes a run as --trace does and reads it back as muonwalk-trace does: what any reader of the file would see, but
@@ -33,7 +33,7 @@ void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary)
 
 /// What the communication of a run comes to, on all ranks that were traced.
 struct RunTotals {
-  std::int64_t calls = 0;           ///< of collectives, each once
+  std::int64_t calls = 0;           ///< Calls of collectives, each once.
   std::int64_t events_by_name = 0;  ///< tally_by_name
   std::int64_t sent_bytes = 0;      ///< where the trace says them
 };

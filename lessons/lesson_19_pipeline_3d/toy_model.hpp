@@ -16,7 +16,7 @@ GptTraining toy_training(const RankInfo& rank);
 /// The micro-batch with this number of one step of the toy's training: `sequences` windows of a text of its own.
 MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
 
-/// Of a step, number `number` of the micro-batches that are this rank's own (own_micro_batches).
+/// Micro-batch `number` of those of a step that are this rank's own (own_micro_batches).
 MicroBatch own_tokens(const GptTraining& training, const RankInfo& rank, int step, int number);
 
 /// All of a step, in the order of their numbers.

@@ -11,22 +11,22 @@ namespace muonwalk::sim {
 /// What a model makes of text that it was not trained on, behind a step. Losses are means per token, in natural units.
 struct Validation {
   int step = 0;        ///< after how many steps; 0: before the first
-  float held_out = 0;  ///< on the end of the text
-  float other = 0;     ///< on another text
+  float held_out = 0;  ///< Its loss on the end of the text.
+  float other = 0;     ///< Its loss on another text.
 };
 
 /// The losses of one run.
 struct LossCurve {
-  std::string name;                     ///< of the optimizers
+  std::string name;                     ///< The names of the optimizers.
   std::vector<float> training;          ///< [step − 1], of its batch, before the step
-  std::vector<Validation> validations;  ///< in the order of their steps
+  std::vector<Validation> validations;  ///< They stand in the order of their steps.
 };
 
 /// A loss that two runs come to, and when.
 struct Lead {
   float loss = 0;                ///< the level
   std::optional<double> first;   ///< the step at which the first run reaches it; nothing: never
-  std::optional<double> second;  ///< the same of the second run
+  std::optional<double> second;  ///< the step at which the second run does
 
   /// How many steps of the first run one of the second is worth; nothing where one of them never gets there.
   std::optional<double> ratio() const;
@@ -40,7 +40,8 @@ constexpr int kSmoothedSteps = 10;
 /// number kSmoothedSteps have no mean.
 std::optional<double> reached_in_training(const LossCurve& curve, float loss);
 
-/// The same for the held-out text. Between two validations the loss is taken to fall in a straight line.
+/// At which step the held-out loss is first at or below `loss`. Between two validations the loss is taken to fall in a
+/// straight line.
 std::optional<double> reached_held_out(const LossCurve& curve, float loss);
 
 /// When two runs reach each of some losses. `reached` is one of the functions above.

@@ -44,17 +44,17 @@ struct TrainingWay {
   std::string name;         ///< "AdamW"
   std::string word;         ///< "adamw": for options and folders
   GptTraining training;     ///< the model, the same in both
-  GptTraining rearranged;   ///< the same training in other buckets, so that ranks own other elements
+  GptTraining rearranged;   ///< The training in other buckets, so that ranks own other elements.
   std::string resume_from;  ///< the file of the checkpoint to go on from; empty: from the first weights
   int done = 0;             ///< steps that it has behind it
 };
 
 /// What lesson 20 trains, and on what: the same on every rank and in the reference.
 struct Pretraining {
-  Corpus corpus;                  ///< to train on; its end is held out
+  Corpus corpus;                  ///< The text to train on; its end is held out.
   Corpus other;                   ///< another text, of which the part that is "held out" is validated on
-  WarmupCosine rates;             ///< by which learning rates are multiplied
-  int steps = 0;                  ///< of each way
+  WarmupCosine rates;             ///< Learning rates are multiplied by this.
+  int steps = 0;                  ///< Steps of each way.
   int every = 0;                  ///< steps from one validation to the next; the last step has one in any case
   int pause = 0;                  ///< the run is interrupted behind this step
   std::vector<TrainingWay> ways;  ///< one or both, AdamW first
@@ -63,7 +63,7 @@ struct Pretraining {
 
   /// Micro-batch `number` of a step, counted from 1: windows of the training text.
   MicroBatch micro_batch(const GptTraining& training, int step, Index number) const;
-  /// Those of a range of a batch.
+  /// The micro-batches of a range of a batch.
   std::vector<MicroBatch> batch(const GptTraining& training, int step, Range numbers) const;
   /// Whether there is a validation behind a step.
   bool validates(int step) const { return step == steps || step % every == 0; }

@@ -2,25 +2,19 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <sstream>
 
 #include "lesson_11_zero1_adamw.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"
 #include "tests/near.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 using namespace lesson_11;
+using muonwalk::testing::lines_of;
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 AdamWSettings settings_with(float beta2, float epsilon) {
   AdamWSettings settings;

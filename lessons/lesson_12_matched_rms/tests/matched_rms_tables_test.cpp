@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 
 #include "lesson_12_matched_rms.hpp"
@@ -14,25 +13,20 @@
 #include "src/optim/steps.hpp"
 #include "src/text/text.hpp"
 #include "tests/near.hpp"
+#include "tests/ranks/run_program.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 using namespace lesson_12;
+using muonwalk::testing::lines_of;
 
 namespace {
 
-std::vector<std::string> lines_in(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 void expect_fits(const std::string& text) {
   CAPTURE(text);
-  for (const std::string& line : lines_in(text)) {
+  for (const std::string& line : lines_of(text)) {
     CHECK(text_width(line) <= 100);
     CHECK(line.find_last_not_of(' ') + 1 == line.size());
   }
@@ -79,25 +73,25 @@ TEST_CASE("rms of an update: AdamW's is the formula's for every shape, and so is
     };
     for (const UpdateRms& each : all) {
       CAPTURE(shape_text(each.shape.rows, each.shape.cols));
-      CHECK(each.adamw == doctest::Approx(adamw_rms_on_noise(0.9)).epsilon(0.08));
+      CHECK(each.adamw == near(adamw_rms_on_noise(0.9), 0.08));
       const double largest = static_cast<double>(std::max(each.shape.rows, each.shape.cols));
       CHECK(each.orthogonal * std::sqrt(largest) > 0.7);  // coefficients leave singular values from 0.7 to 1.2
       CHECK(each.orthogonal * std::sqrt(largest) < 1.2);
       CHECK(each.scaled(Scale::none) == each.orthogonal);
-      CHECK(each.scaled(Scale::largest) == doctest::Approx(5 * each.scaled(Scale::matched_rms)));
+      CHECK(each.scaled(Scale::largest) == near(5 * each.scaled(Scale::matched_rms), 1e-5));
     }
     CHECK(spread(Scale::matched_rms) < 1.25);
     CHECK(spread(Scale::largest) < 1.25);
     for (const Scale scale : {Scale::none, Scale::tall, Scale::ratio}) CHECK(spread(scale) > 1.8);
   }
-  CHECK(adamw_rms_on_noise(0.9) == doctest::Approx(0.2294).epsilon(0.001));
+  CHECK(adamw_rms_on_noise(0.9) == near(0.2294, 0.001));
 }
 
 TEST_CASE("rms of an update: the table has a line for each shape, the picture a dot for each scale where it belongs") {
   const std::vector<UpdateRms> all = update_rms_of_shapes(1);
   const std::string table = update_rms_table(all, adamw_rms_on_noise(0.9)), svg = update_rms_picture(all);
   expect_fits(table);
-  CHECK(lines_in(table).size() == all.size() + 2);
+  CHECK(lines_of(table).size() == all.size() + 2);
   for (const UpdateRms& each : all)
     CHECK(table.find(shape_text(each.shape.rows, each.shape.cols)) != std::string::npos);
   CHECK(XmlReader(svg).complaint() == "");
@@ -127,14 +121,14 @@ TEST_CASE(
     CAPTURE(each.name);
     REQUIRE(each.rms.size() == std::size(kRmsSteps));
     CHECK(each.decays == (i % 2 == 0));
-    CHECK(each.rms.front() == doctest::Approx(1).epsilon(0.05));
+    CHECK(each.rms.front() == near(1, 0.05));
     if (each.decays) {
       CHECK(each.rms.back() < all[i + 1].rms.back() / 2);
-      CHECK(each.rms.back() == doctest::Approx(each.rms[each.rms.size() - 2]).epsilon(0.25));
+      CHECK(each.rms.back() == near(each.rms[each.rms.size() - 2], 0.25));
     } else {
       // What was there at the beginning aside, four times the steps are twice the way.
       const auto way = [&](double rms) { return std::sqrt(rms * rms - 1); };
-      CHECK(way(each.rms.back()) == doctest::Approx(2 * way(each.rms[3])).epsilon(0.25));
+      CHECK(way(each.rms.back()) == near(2 * way(each.rms[3]), 0.25));
     }
   }
   CHECK(all[2].rms.front() == 1);  // before any step
@@ -146,7 +140,7 @@ TEST_CASE(
   const std::vector<double> decayed = weight_rms(muon, 1)[0].rms;
   const double keep = 1 - static_cast<double>(muon.lr * muon.weight_decay);
   for (std::size_t i = 0; i < decayed.size(); ++i)
-    CHECK(decayed[i] == doctest::Approx(decayed[0] * std::pow(keep, kRmsSteps[i])).epsilon(1e-4));
+    CHECK(decayed[i] == near(decayed[0] * std::pow(keep, kRmsSteps[i]), 1e-4));
   muon = {};
   muon.weight_decay = 0;
   CHECK(weight_rms(muon, 1)[0].rms == weight_rms(muon, 1)[1].rms);
@@ -254,21 +248,19 @@ TEST_CASE("norms: an ε that is added takes over where the input is small, and a
   const double whole = output_norm({64, 64}, 1, added, 5, 1);
   CHECK(whole > 0.7 * 8);
   CHECK(whole < 1.2 * 8);
-  CHECK(output_norm({64, 64}, 1e-2, added, 5, 1) == doctest::Approx(whole).epsilon(0.001));
+  CHECK(output_norm({64, 64}, 1e-2, added, 5, 1) == near(whole, 0.001));
   CHECK(output_norm({64, 64}, 1e-9, added, 5, 1) < 0.7 * whole);
-  for (const double norm : {1e-2, 1e-6, 1e-10})
-    CHECK(output_norm({64, 64}, norm, tiny, 5, 1) == doctest::Approx(whole).epsilon(0.001));
+  for (const double norm : {1e-2, 1e-6, 1e-10}) CHECK(output_norm({64, 64}, norm, tiny, 5, 1) == near(whole, 0.001));
   // What was published of a larger matrix, at a norm of 1e-10: six steps multiply by the first coefficient, for any
   // shape.
   for (const Shape shape : {Shape{64, 64}, Shape{16, 48}, Shape{128, 128}}) {
-    CHECK(output_norm(shape, 1e-10, added, 6, 1) == doctest::Approx(1.67).epsilon(0.06));
-    CHECK(output_norm(shape, 1e-10, added, 5, 1) ==
-          doctest::Approx(std::pow(3.4445, 5) * 1e-10 / (1e-10 + 1e-7)).epsilon(0.02));
+    CHECK(output_norm(shape, 1e-10, added, 6, 1) == near(1.67, 0.06));
+    CHECK(output_norm(shape, 1e-10, added, 5, 1) == near(std::pow(3.4445, 5) * 1e-10 / (1e-10 + 1e-7), 0.02));
   }
   const std::string table = norm_table(1);
   expect_fits(table);
   for (const int steps : {5, 6}) {
-    const std::string line = lines_in(table)[steps == 5 ? 1 : 5];
+    const std::string line = lines_of(table)[steps == 5 ? 1 : 5];
     CHECK(line.find(fmt::format("{:.2f}", output_norm({64, 64}, 1e-10, added, steps, 1))) == line.size() - 4);
   }
   CHECK(times("\n", table) == 5);
@@ -284,8 +276,8 @@ TEST_CASE("coefficients: what becomes of a singular value, by the scalar formula
     settings.schedule = set.quintics;
     settings.steps = static_cast<int>(set.quintics.size());
     const Matrix o = newton_schulz(x, settings);
-    CHECK(static_cast<double>(o(0, 0)) == doctest::Approx(image_of(0.8, set)).epsilon(1e-3));
-    CHECK(static_cast<double>(o(1, 1)) == doctest::Approx(image_of(0.6, set)).epsilon(1e-3));
+    CHECK(static_cast<double>(o(0, 0)) == near(image_of(0.8, set), 1e-3));
+    CHECK(static_cast<double>(o(1, 1)) == near(image_of(0.6, set), 1e-3));
     CHECK(image_of(0, set) == 0);
   }
   expect_fits(coefficient_table(1));
@@ -318,7 +310,7 @@ TEST_CASE("monitored: what a monitor should say, what is near, and what is not")
   CHECK(same_bits(near_as_equal({none}, {Matrix(1, 1)}, 1e-4)[0], none));
 
   const std::string table = monitor_table({{{"x", wanted}}, {{"x", far}}}, {{"a", {1, 2}}});
-  CHECK(lines_in(table).size() == 2);
+  CHECK(lines_of(table).size() == 2);
   CHECK(table.find("x                             100.0000 / 1.00") != std::string::npos);
   CHECK(monitor_table({}, kMatrices).empty());
 }

@@ -2,8 +2,6 @@
 // model, for which it starts none.
 #include <doctest/doctest.h>
 
-#include <chrono>
-
 #include "src/text/text.hpp"
 #include "tests/ranks/run_program.hpp"
 
@@ -48,10 +46,7 @@ TEST_CASE(
 }
 
 TEST_CASE("lesson 14 --model: plans for thousands of ranks, and starts none") {
-  const auto begin = std::chrono::steady_clock::now();
   const Outcome outcome = lesson_14({"--model", "kimi-k2", "--dp", "512", "--tp", "8"});
-  MESSAGE("kimi-k2 on 4,096 ranks: ", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-          " s");
   CAPTURE(outcome.out);
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.err.empty());

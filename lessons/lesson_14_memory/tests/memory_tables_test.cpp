@@ -2,26 +2,20 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "lesson_14_memory.hpp"
 #include "src/text/text.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 using namespace lesson_14;
+using muonwalk::testing::lines_of;
 
 namespace {
 
-std::vector<std::string> text_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 std::string line_with(const std::string& text, const std::string& what) {
-  for (const std::string& line : text_lines(text))
+  for (const std::string& line : lines_of(text))
     if (line.find(what) != std::string::npos) return line;
   return "";
 }
@@ -129,8 +123,8 @@ TEST_CASE("as_matrices: a matrix of one element for each number, and none that a
 TEST_CASE("memory_table: sums, what comes on top, ratios, and bytes per parameter") {
   const std::string text = memory_table("bytes", {{"ZeRO-1", made_up(2), made_up(1)}}, {10, 5});
   CAPTURE(text);
-  CHECK(line_with(text, "bytes ") == text_lines(text)[0]);
-  CHECK(text_lines(text)[0].find("ZeRO-1 AdamW  ZeRO-1 Muon  ratio") != std::string::npos);
+  CHECK(line_with(text, "bytes ") == lines_of(text)[0]);
+  CHECK(lines_of(text)[0].find("ZeRO-1 AdamW  ZeRO-1 Muon  ratio") != std::string::npos);
   const auto ends = [&](const char* what, const std::string& end) {
     const std::string line = line_with(text, what);
     return line.size() >= end.size() && line.compare(line.size() - end.size(), end.size(), end) == 0;
@@ -164,7 +158,7 @@ TEST_CASE("phase_chart: any grid and bucket size: bars that fill what is most, a
         const std::string text = phase_chart("rank 0", memory, layout(seat_of(grid, 0), way));
         CAPTURE(text);
         int most = 0;
-        for (const std::string& line : text_lines(text)) {
+        for (const std::string& line : lines_of(text)) {
           CHECK(text_width(line) <= kColumns);
           most = std::max(most, times(line, "█") + times(line, "▒"));
         }

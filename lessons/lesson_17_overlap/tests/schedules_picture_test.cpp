@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "lessons/lesson_17_overlap/overlap_tables.hpp"
+#include "tests/near.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
@@ -32,11 +33,11 @@ TEST_CASE("schedules_svg: bars where the plans have them, all on one scale") {
   REQUIRE(firsts.size() == 4);  // a link and a processor in each of two
   REQUIRE(seconds.size() == 4);
   const double unit = firsts[0].width;  // 1,000 ns
-  CHECK(seconds[0].x == doctest::Approx(firsts[0].x + unit).epsilon(1e-3));
-  CHECK(firsts[1].x == doctest::Approx(firsts[0].x + unit).epsilon(1e-3));
-  CHECK(firsts[1].width == doctest::Approx(0.8 * unit).epsilon(1e-2));
-  CHECK(seconds[3].width == doctest::Approx(6 * unit).epsilon(1e-2));  // of the second plan, on the same scale
-  CHECK(seconds[1].width == doctest::Approx(2 * unit).epsilon(1e-2));
+  CHECK(seconds[0].x == near(firsts[0].x + unit, 1e-3));
+  CHECK(firsts[1].x == near(firsts[0].x + unit, 1e-3));
+  CHECK(firsts[1].width == near(0.8 * unit, 1e-2));
+  CHECK(seconds[3].width == near(6 * unit, 1e-2));  // of the second plan, on the same scale
+  CHECK(seconds[1].width == near(2 * unit, 1e-2));
   CHECK(firsts[1].y > firsts[0].y);
   CHECK(svg.find("a &lt;b&gt;") != std::string::npos);
   CHECK_THROWS_WITH_AS(schedules_svg({}, "x"), "a picture of schedules needs at least one of them",

@@ -6,6 +6,7 @@
 
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "src/text/text.hpp"
+#include "tests/near.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -109,7 +110,7 @@ TEST_CASE("measured timelines: the moves of every step, of the first rank of eac
   CHECK(measured[1].first == "train, 1f1b");
   require_same(measured[0].second, first_played());
   require_same(measured[1].second, second_played());
-  CHECK(measured[1].second.bubble(2) == doctest::Approx(0.5));
+  CHECK(measured[1].second.bubble(2) == near(0.5, 1e-5));
 }
 
 TEST_CASE("measured timelines: a step that is not whole on every stage is left out, and the others stay") {

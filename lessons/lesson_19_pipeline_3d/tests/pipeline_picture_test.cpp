@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
+#include "tests/near.hpp"
 #include "tests/replay/drawn.hpp"
 #include "tests/replay/well_formed_xml.hpp"
 
@@ -73,19 +74,19 @@ TEST_CASE("pipelines_svg: boxes and bars where the timelines have them, on one s
     for (const PipelineSpan& span : timeline.stages[lane % 3]) {
       const bool forward = span.move.kind == PipelineMove::Kind::forward;
       const Drawn& box = forward ? forwards.at(next_forward++) : backwards.at(next_backward++);
-      CHECK(box.x == doctest::Approx(lanes[lane].x + unit * double(span.time.begin)).epsilon(1e-3));
-      CHECK(box.right() == doctest::Approx(lanes[lane].x + unit * double(span.time.end)).epsilon(1e-3));
+      CHECK(box.x == near(lanes[lane].x + unit * double(span.time.begin), 1e-3));
+      CHECK(box.right() == near(lanes[lane].x + unit * double(span.time.end), 1e-3));
       CHECK(box.y == lanes[lane].y);
       CHECK(box.text.find(move_name(span.move) + ",") != std::string::npos);
       CHECK(box.text.find("stage " + std::to_string(stage) + ":") == 0);
     }
-    CHECK(lanes[lane].width == doctest::Approx(unit * double(timeline.extent().end)).epsilon(1e-3));
+    CHECK(lanes[lane].width == near(unit * double(timeline.extent().end), 1e-3));
     const double each = bars.at(0).height;  // of one micro-batch, in the whole picture
     for (const HeldActivations& held : timeline.held(stage)) {
       const Drawn& bar = bars.at(next_held++);
-      CHECK(bar.x == doctest::Approx(lanes[lane].x + unit * double(held.time.begin)).epsilon(1e-3));
-      CHECK(bar.width == doctest::Approx(unit * double(held.time.end - held.time.begin)).epsilon(1e-3));
-      CHECK(bar.height == doctest::Approx(each * held.micro_batches).epsilon(1e-2));
+      CHECK(bar.x == near(lanes[lane].x + unit * double(held.time.begin), 1e-3));
+      CHECK(bar.width == near(unit * double(held.time.end - held.time.begin), 1e-3));
+      CHECK(bar.height == near(each * held.micro_batches, 1e-2));
       CHECK(bar.y > lanes[lane].bottom());
     }
   }
@@ -102,10 +103,10 @@ TEST_CASE("pipelines_svg: measured timelines have a scale of their own, and mill
   const DrawnPage page(svg);
   const auto lanes = in_lanes(page, "mw-idle");
   REQUIRE(lanes.size() == 4);
-  CHECK(lanes[0].width == doctest::Approx(lanes[2].width));
+  CHECK(lanes[0].width == near(lanes[2].width, 1e-5));
   const auto forwards = in_lanes(page, "mw-forward");
   REQUIRE(forwards.size() == 16);
-  for (std::size_t i = 0; i < 8; ++i) CHECK(forwards[i].x == doctest::Approx(forwards[8 + i].x));
+  for (std::size_t i = 0; i < 8; ++i) CHECK(forwards[i].x == near(forwards[8 + i].x, 1e-5));
   CHECK(svg.find("measured &lt;here&gt; · 15.00 ms · bubble 25.0 % on every stage, 25.0 % by the formula") !=
         std::string::npos);
   CHECK(svg.find("played · 15 units · bubble 25.0 %") != std::string::npos);

@@ -1,23 +1,17 @@
 // Timelines as text: what a reader sees, and that the lines say where every move is.
 #include <doctest/doctest.h>
 
-#include <sstream>
 #include <stdexcept>
 
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "src/text/text.hpp"
+#include "tests/ranks/run_program.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
+using muonwalk::testing::lines_of;
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 // The characters of a UTF-8 text.
 std::vector<std::string> characters_of(const std::string& text) {

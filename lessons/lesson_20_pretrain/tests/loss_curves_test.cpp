@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "src/text/text.hpp"
+#include "tests/near.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -34,8 +35,8 @@ TEST_CASE("a run that falls twice as fast has a lead of 2 on held-out text") {
   for (const Lead& lead : leads(slow, fast, {5.95f, 5.875f, 5.5f, 5.25f, 5.01f}, reached_held_out)) {
     INFO("loss ", lead.loss);
     REQUIRE(lead.ratio().has_value());
-    CHECK(*lead.ratio() == doctest::Approx(2).epsilon(0.001));
-    CHECK(*lead.first == doctest::Approx((6 - lead.loss) / 0.01).epsilon(0.001));
+    CHECK(*lead.ratio() == near(2, 0.001));
+    CHECK(*lead.first == near((6 - lead.loss) / 0.01, 0.001));
   }
 }
 
@@ -44,7 +45,7 @@ TEST_CASE("the training loss is a mean of ten steps, which a single lucky batch 
   curve.training[4] = 0;
   CHECK(reached_in_training(curve, 5.0f) == std::nullopt);
   // The mean over steps s − 9 to s is that of the middle: 6 − 0.01 · (s − 4.5).
-  CHECK(reached_in_training(falling("run", 40, 0.01f), 5.8001f) == doctest::Approx(25));
+  CHECK(reached_in_training(falling("run", 40, 0.01f), 5.8001f) == near(25, 1e-5));
   CHECK(reached_in_training(falling("run", 9, 0.01f), 6) == std::nullopt);
   CHECK(*reached_in_training(falling("run", 10, 0.01f), 6) == 10);
 }
@@ -67,8 +68,8 @@ TEST_CASE("a loss that one of them never reaches has no lead") {
 TEST_CASE("the levels are those that both come to, and the lowest of all") {
   const std::vector<float> levels = loss_levels({falling("slow", 50, 0.011f), falling("fast", 50, 0.0211f)});
   REQUIRE(levels.size() == 6);
-  CHECK(levels[4] == doctest::Approx(5.45));  // the slow one ends at 5.45
-  CHECK(levels[5] == doctest::Approx(4.95));  // the fast one at 4.945
+  CHECK(levels[4] == near(5.45, 1e-5));  // the slow one ends at 5.45
+  CHECK(levels[5] == near(4.95, 1e-5));  // the fast one at 4.945
   CHECK(std::is_sorted(levels.rbegin(), levels.rend()));
   for (const float level : levels) CHECK(std::abs(level * 20 - std::round(level * 20)) < 1e-3);
   CHECK(loss_levels({falling("a", 50, 0.01f), falling("b", 50, 0.01f)}).size() == 5);
