@@ -9,6 +9,7 @@
 #include "sim/classroom/comparison.hpp"
 #include "sim/classroom/cost_table.hpp"
 #include "sim/classroom/lesson_state.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {

@@ -24,12 +24,10 @@ OPEN = {"docs/figures/data/byte_ledger_figure.cpp includes lessons/lesson_13_byt
         "docs/figures/data/memory_figure.cpp includes lessons/lesson_14_memory/model_memory.hpp, which is of that lesson alone",
         "rooms include each other: tools/trace → tools/trace/pictures → tools/trace",
         *(f"{one} and {other} include each other" for one, other in (
-            ("src/comm/communicator", "src/comm/messages"), ("src/cuda/device", "src/cuda/queue_observer"),
-            ("src/io/safetensors", "src/io/safetensors_format"), ("src/numerics/newton_schulz", "src/numerics/newton_schulz_steps"),
+            ("src/comm/communicator", "src/comm/messages"), ("src/io/safetensors", "src/io/safetensors_format"),
+            ("src/numerics/newton_schulz", "src/numerics/newton_schulz_steps"),
             ("src/text/output_columns", "src/text/text"), ("src/train/gather_checkpoint", "src/train/state_comparison"),
-            ("sim/classroom/lesson", "sim/classroom/lesson_state"), ("sim/launch/launch", "sim/launch/launched_rank"),
-            ("sim/ranks/rank", "sim/ranks/world"), ("sim/replay/strip", "sim/replay/strip_origin"),
-            ("sim/transport/gloo_backend", "sim/transport/gloo_device"), ("sim/transport/gloo_device", "sim/transport/gloo_mesh"),
+            ("sim/classroom/lesson", "sim/classroom/lesson_state"), ("sim/replay/strip", "sim/replay/strip_origin"),
             ("tools/scale/cluster_file", "tools/scale/machine_costs"),
             ("lessons/lesson_20_pretrain/checkpoint_folder", "lessons/lesson_20_pretrain/pretraining")))}
 faults = []
