@@ -13,7 +13,7 @@ namespace muonwalk::sim {
 
 /// One message of a framed connection.
 struct Frame {
-  std::uint8_t type = 0;    ///< what it is; the two ends agree on that
+  std::uint8_t type = 0;    ///< the two ends agree on what it means
   std::vector<char> bytes;  ///< the rest
 };
 
@@ -22,8 +22,8 @@ struct Frame {
 /// arrived does.
 class FramedConnection {
  public:
-  static constexpr std::size_t most_frame_bytes = 1 << 20;   ///< in one frame; whoever announces more is cut off
-  static constexpr std::size_t most_queued_bytes = 4 << 20;  ///< that wait to be sent
+  static constexpr std::size_t most_frame_bytes = 1 << 20;   ///< whoever announces a longer one is cut off
+  static constexpr std::size_t most_queued_bytes = 4 << 20;  ///< no more wait to be sent
 
   /// Takes over the socket and makes it one that does not wait.
   explicit FramedConnection(Socket socket);
@@ -32,7 +32,7 @@ class FramedConnection {
   /// tried again later. Throws std::logic_error for a frame that is too long. Once the connection has ended, true:
   /// nobody reads it, and `ended` says so.
   bool send(std::uint8_t type, const void* bytes, std::size_t count);
-  /// The same with the bytes of a text.
+  /// Sends the bytes of a text.
   bool send(std::uint8_t type, const std::string& bytes) { return send(type, bytes.data(), bytes.size()); }
   /// The longest frame that `send` would take now.
   std::size_t room() const;
@@ -44,7 +44,7 @@ class FramedConnection {
 
   /// The next frame that has arrived whole, or none. What arrived before the connection ended is still returned.
   std::optional<Frame> receive();
-  /// The same, and waits for one; none when the time is over or the connection has ended.
+  /// Waits for a frame and returns it; none when the time is over or the connection has ended.
   std::optional<Frame> receive_within(std::chrono::milliseconds time);
 
   /// True when nothing more can come: the other end has closed, the kernel has given up, or a frame was against the

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-#include <cstdlib>
 #include <vector>
 
 #include "sim/launch/interface.hpp"
-#include "sim/launch/launched_rank.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -112,13 +110,6 @@ void choose_secret(const LaunchedRank& launched, const LaunchOptions& options, c
 }
 
 }  // namespace
-
-Environment process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-  };
-}
 
 std::optional<Launch> find_launch(const LaunchOptions& options, const Environment& environment) {
   const std::optional<LaunchedRank> launched = find_launched_rank(options, environment);

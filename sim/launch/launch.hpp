@@ -1,45 +1,30 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
+#include "sim/launch/launched_rank.hpp"
 #include "sim/transport/secret.hpp"
 
 namespace muonwalk::sim {
 
-/// The value of an environment variable; nothing where it is not set. A function, so that tests can make one up.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-
-/// The environment of this process.
-Environment process_environment();
-
-/// What the command line says of a launch; what is left out is empty.
-struct LaunchOptions {
-  std::optional<int> rank;        ///< `--rank`
-  std::optional<int> world_size;  ///< `--world-size`
-  std::string rendezvous;         ///< `--rendezvous HOST:PORT`, an IPv6 address in brackets
-  std::string interface;          ///< `--interface NAME` or an address of this host
-  std::string secret_file;        ///< `--secret-file FILE`
-};
-
 /// A process that a launcher, or somebody by hand, has started as one rank of a run of several processes.
 struct Launch {
-  int rank = 0;                 ///< of this process
+  int rank = 0;                 ///< this process's number
   int world_size = 1;           ///< processes of the run
-  int local_rank = 0;           ///< among those on this host; the rank where that is not known
+  int local_rank = 0;           ///< its number among those on this host; `rank` where that is not known
   int local_size = 1;           ///< processes on this host; the world size where that is not known
   bool one_host = true;         ///< all of them are on this host, or may only talk over its loopback
   bool by_hand = false;         ///< started with --rank and --world-size
   std::string launcher;         ///< "Open MPI", "torchrun", "Slurm", "PMI", or "hand"
-  std::string told_by;          ///< what says so: "OMPI_COMM_WORLD_RANK", "--rank"
+  std::string told_by;          ///< the variable or option that says so: "OMPI_COMM_WORLD_RANK", "--rank"
   std::string address;          ///< the numeric address that this process binds its ports to: "127.0.0.1", "10.0.0.2"
-  std::string rendezvous_host;  ///< where rank 0 listens: a name or an address
-  int rendezvous_port = 0;      ///< and at which port; 0 where rank 0 takes any and tells it in the session file
+  std::string rendezvous_host;  ///< the host on which rank 0 listens: a name or an address
+  int rendezvous_port = 0;  ///< the port at which it listens; 0 where rank 0 takes any and tells it in the session file
   /// A file in a folder that is the launcher's and this user's alone, in which rank 0 leaves its port and the secret;
   /// empty where both are known otherwise, and with a single rank, who meets nobody.
   std::string session_file;
-  std::optional<Secret> secret;  ///< of the launch; nothing where rank 0 makes one and tells it in the session file
+  std::optional<Secret> secret;  ///< the launch's; nothing where rank 0 makes one and tells it in the session file
 };
 
 /// Which rank of which launch this process is; nothing where no launcher has started it and no --rank is given. Options
@@ -57,7 +42,7 @@ struct RefusalDuty {
   bool of_run = true;   ///< a refusal that all ranks come to, such as a wrong option: printed by rank 0
   bool of_host = true;  ///< one about this host, such as a secret file: printed by its first rank, and by all by hand
 };
-/// The same without an exception, for a launch that is refused: what can't be told is printed.
+/// Who prints a refusal. Never throws: where a launch makes no sense, everybody prints.
 RefusalDuty refusal_duty(const LaunchOptions& options, const Environment& environment);
 
 /// The secret of a text, as MUONWALK_SECRET or a file has it, without the white space at both ends. `from` names it in

@@ -46,7 +46,7 @@ class Variables {
 };
 
 // Rank and size from two variables, and the same on this host where there are variables for it.
-LaunchedRank seat_of(const Variables& variables, const std::string& launcher, const std::string& rank,
+LaunchedRank rank_of(const Variables& variables, const std::string& launcher, const std::string& rank,
                      const std::string& size, const std::string& local_rank, const std::string& local_size) {
   LaunchedRank launched;
   launched.launcher = launcher;
@@ -64,7 +64,7 @@ LaunchedRank seat_of(const Variables& variables, const std::string& launcher, co
 
 LaunchedRank torchrun_rank(const Environment& environment) {
   const Variables variables(environment, "torchrun");
-  LaunchedRank launched = seat_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  LaunchedRank launched = rank_of(variables, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (variables.has("MASTER_ADDR") || variables.has("MASTER_PORT")) {
     // torchrun's own store listens at this port, so ours takes the next one.
     const int port = variables.number("MASTER_PORT", 1, kMostPort - 1, "a port that has one after it");
@@ -77,7 +77,7 @@ LaunchedRank torchrun_rank(const Environment& environment) {
 
 LaunchedRank open_mpi_rank(const Environment& environment) {
   const Variables variables(environment, "Open MPI");
-  LaunchedRank launched = seat_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+  LaunchedRank launched = rank_of(variables, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                                   "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   if (const std::string folder = variables.text("PMIX_SERVER_TMPDIR"); !folder.empty()) {
     std::string job = variables.text("PMIX_NAMESPACE");
@@ -89,7 +89,7 @@ LaunchedRank open_mpi_rank(const Environment& environment) {
 }
 
 LaunchedRank pmi_rank(const Environment& environment) {
-  return seat_of(Variables(environment, "PMI"), "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  return rank_of(Variables(environment, "PMI"), "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
 }
 
 // How many tasks Slurm has on a node, of a list such as "2(x3),1"; nothing where it can't be told.
@@ -124,7 +124,7 @@ std::string first_host(const std::string& list) {
 
 LaunchedRank slurm_rank(const Environment& environment) {
   const Variables variables(environment, "Slurm");
-  LaunchedRank launched = seat_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
+  LaunchedRank launched = rank_of(variables, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   const int node = whole_number(variables.text("SLURM_NODEID"), 0, kMostProcesses).value_or(0);
   launched.local_size = variables.text("SLURM_STEP_NUM_NODES") == "1"
                             ? launched.world_size
@@ -160,6 +160,13 @@ LaunchedRank rank_by_hand(const LaunchOptions& options) {
 }
 
 }  // namespace
+
+Environment process_environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
 
 std::optional<int> whole_number(const std::string& text, int least, int most) {
   int number = 0;

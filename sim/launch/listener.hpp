@@ -19,7 +19,7 @@ namespace muonwalk::sim {
 /// reflected (proof_of): both challenges and who is who go into it.
 struct Handshake {
   static constexpr std::size_t most_bytes = 64;           ///< read from anybody before the proof
-  static constexpr std::chrono::milliseconds time{1000};  ///< in which the proof has to be there
+  static constexpr std::chrono::milliseconds time{1000};  ///< the time that a connection has to send its proof
   static constexpr std::size_t most_unproven = 64;  ///< connections at a time without proof; the oldest makes room
   /// How long a connection has before it makes room for others, which wait in the kernel meanwhile: enough for the
   /// answer of a rank, so that a flood of strangers keeps none out.

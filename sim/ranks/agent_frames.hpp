@@ -28,14 +28,14 @@ enum class AgentFrame : std::uint8_t {
 /// How a rank is, as its agent sees it.
 struct RankSnapshot {
   double at = 0;                                              ///< on the agent's monotonic clock
-  double cpu_seconds = 0;                                     ///< as WatchedRank::cpu_seconds
-  std::int32_t stop_signal = 0;                               ///< as WatchedRank::stop_signal
-  std::int32_t wants_processor = 0;                           ///< as WatchedRank::wants_processor
-  ProgressSlot::Stage stage = ProgressSlot::Stage::starting;  ///< as in ProgressSlot, and so are the others
-  std::int32_t waits_for = 0;                                 ///< the same
-  CollectiveKind waits_in = CollectiveKind::barrier;          ///< the same
-  std::uint64_t signs = 0;                                    ///< the same
-  char step[sizeof ProgressSlot::step] = {};                  ///< the same
+  double cpu_seconds = 0;                                     ///< see WatchedRank::cpu_seconds
+  std::int32_t stop_signal = 0;                               ///< see WatchedRank::stop_signal
+  std::int32_t wants_processor = 0;                           ///< see WatchedRank::wants_processor
+  ProgressSlot::Stage stage = ProgressSlot::Stage::starting;  ///< this and what follows: see ProgressSlot
+  std::int32_t waits_for = 0;
+  CollectiveKind waits_in = CollectiveKind::barrier;
+  std::uint64_t signs = 0;
+  char step[sizeof ProgressSlot::step] = {};
 };
 
 /// So many bytes of frames an agent sends before the parent has taken them. They fit into the buffers of any

@@ -11,21 +11,21 @@ namespace muonwalk::sim {
 /// What a launched process says of itself before its rank starts: all that has to be the same everywhere for the bits
 /// to be the same, and where it is.
 struct Hello {
-  int rank = -1;           ///< of this process
+  int rank = -1;           ///< this process's rank
   int world_size = 0;      ///< processes of the launch
   std::string program;     ///< the lesson's name
-  std::string arguments;   ///< its command line, without what may differ from rank to rank
+  std::string arguments;   ///< the command line, without what may differ from rank to rank
   std::string build;       ///< digest of the program and its library
   std::string chain;       ///< the kernel that multiplies in the engine chain
   std::string with_eigen;  ///< digest of small products in the engine eigen, in fp32 and bf16
-  std::string with_chain;  ///< the same in the engine chain
-  std::string host;        ///< its name
+  std::string with_chain;  ///< digest of small products in the engine chain
+  std::string host;        ///< this host's name
   std::string boot;        ///< tells which processes share a clock; empty where the system does not say
-  long pid = 0;            ///< of this process
+  long pid = 0;            ///< this process's id
 
   /// As the bytes of a frame.
   std::string text() const;
-  /// The same back; nothing where the bytes are not one of this version of the protocol.
+  /// Reads what text() has written; nothing where the bytes are not one of this version of the protocol.
   static std::optional<Hello> from(const std::vector<char>& bytes);
 };
 

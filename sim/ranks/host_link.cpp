@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <vector>
 #endif
 
 namespace muonwalk::sim {
@@ -55,9 +55,8 @@ class NetlinkMessage {
     add(&part, sizeof part);
   }
   void add(const void* bytes, std::size_t count) {
-    const char* begin = static_cast<const char*>(bytes);
-    bytes_.insert(bytes_.end(), begin, begin + count);
-    bytes_.resize(NLMSG_ALIGN(bytes_.size()));
+    std::memcpy(bytes_.data() + size_, bytes, count);
+    size_ += NLMSG_ALIGN(count);
   }
   void attribute(unsigned short type, const void* bytes, std::size_t count) {
     attribute(
@@ -65,20 +64,20 @@ class NetlinkMessage {
   }
   // One that holds what `inside` adds.
   void attribute(unsigned short type, const std::function<void()>& inside, std::size_t count = 0) {
-    const std::size_t at = bytes_.size();
+    const std::size_t at = size_;
     add(rtattr{0, type});
     inside();
-    const std::size_t length = count > 0 ? RTA_LENGTH(count) : bytes_.size() - at;
+    const std::size_t length = count > 0 ? RTA_LENGTH(count) : size_ - at;
     reinterpret_cast<rtattr*>(&bytes_[at])->rta_len = static_cast<unsigned short>(length);
   }
   // Sends it; true when the kernel has done what it says.
   bool send() {
-    reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(bytes_.size());
+    reinterpret_cast<nlmsghdr*>(bytes_.data())->nlmsg_len = static_cast<std::uint32_t>(size_);
     const int channel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (channel < 0) return false;
     alignas(nlmsghdr) char answer[4096];
     bool done = false;
-    if (::send(channel, bytes_.data(), bytes_.size(), 0) == static_cast<ssize_t>(bytes_.size()) &&
+    if (::send(channel, bytes_.data(), size_, 0) == static_cast<ssize_t>(size_) &&
         recv(channel, answer, sizeof answer, 0) >= static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr)))) {
       const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
       done = header->nlmsg_type == NLMSG_ERROR && static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error == 0;
@@ -88,7 +87,8 @@ class NetlinkMessage {
   }
 
  private:
-  std::vector<char> bytes_;
+  alignas(nlmsghdr) std::array<char, 512> bytes_ = {};  // the one message that is sent has fewer than half of them
+  std::size_t size_ = 0;
 };
 
 // Asks the kernel something about this host's end of the cable.

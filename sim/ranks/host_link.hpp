@@ -15,14 +15,14 @@ std::string host_address(int host);
 /// What the kernel counted at this host's end since the cable was laid, in bytes, with the headers of Ethernet, IP and
 /// TCP.
 struct LinkBytes {
-  std::int64_t sent = 0;      ///< from this host
-  std::int64_t received = 0;  ///< to it
+  std::int64_t sent = 0;      ///< what has left this host
+  std::int64_t received = 0;  ///< what has come to it
 };
 
 /// The counters of the host that this process is on; nothing where it has no such cable.
 std::optional<LinkBytes> link_bytes();
-/// The same when at least this many bytes have been sent, or after 2 seconds: other processes of the host may still be
-/// at it.
+/// The counters when at least this many bytes have been sent, or after 2 seconds: other processes of the host may
+/// still be sending.
 std::optional<LinkBytes> link_bytes(std::int64_t sent_at_least);
 
 /// Pulls the cable out at this process's host. False where there is none.

@@ -6,6 +6,7 @@
 #include "sim/ranks/agent.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_run.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_side.hpp"
 #include "sim/ranks/rank_watch.hpp"

@@ -114,15 +114,7 @@ std::string lesson_number(const LessonInfo& info) {
 }
 
 RankInfo Options::rank_info(int rank) const {
-  RankInfo info;
-  info.place = grid.place(rank);
-  info.grid = grid;
-  info.threads = threads_per_rank();
-  info.seed = seed;
-  info.precision = precision;
-  info.products = products;
-  info.bug_switched_on = bug;
-  return info;
+  return RankInfo{grid.place(rank), grid, threads_per_rank(), seed, precision, products, bug};
 }
 
 int Options::threads_per_rank() const {

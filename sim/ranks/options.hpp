@@ -23,8 +23,8 @@ class StopRequest;
 /// command line. The serial reference of a lesson is handed it as well, to know which rank's result it should
 /// compute.
 struct RankInfo {
-  Place place;                            ///< where it stands in the grid
-  Grid grid;                              ///< of the whole run
+  Place place;                            ///< the rank's number and coordinates
+  Grid grid;                              ///< the whole run's
   int threads = 1;                        ///< OpenMP threads of this rank
   std::uint64_t seed = 0;                 ///< `--seed`
   Precision precision = Precision::fp32;  ///< `--precision`
@@ -53,7 +53,7 @@ struct Fault {
   enum class Kind { none, kill, exit, raise, stop, hang, spin, never_connect };
   Kind kind = Kind::none;  ///< none: no fault
   int rank = -1;           ///< the rank that has it
-  int step = 1;            ///< in which step; never_connect is always in the rendezvous
+  int step = 1;            ///< the step that it happens in; never_connect is always in the rendezvous
 };
 
 /// Lets rank `rank` suffer the fault that `--fault` asks for, when the fault is for this rank and step number `step`
@@ -82,8 +82,8 @@ struct Options {
   std::string record_file;                        ///< the file that the run is recorded in; empty for none
   std::string svg_path;          ///< the lesson's own picture, or a folder for all, with a / at its end; empty for none
   std::string trace_file;        ///< the file for a trace of all ranks; empty for none
-  std::string trace_folder;      ///< for a trace of each rank, in PyTorch's dialect; empty for none
-  std::optional<Launch> launch;  ///< which rank of which launch this process is; nothing: it forks all
+  std::string trace_folder;      ///< a folder for a trace of each rank, in PyTorch's dialect; empty for none
+  std::optional<Launch> launch;  ///< what a launcher says of this process; nothing where it forks all ranks
   std::vector<std::string> arguments;  ///< the command line
   int trace_events = kTraceEvents;     ///< the most events that are kept of a rank
   bool traced = false;                 ///< keeps a trace in memory, for a lesson that reads its own
@@ -114,17 +114,17 @@ struct Options {
 
 /// A planted bug: what `--bug NAME` switches on and what goes wrong then.
 struct Bug {
-  std::string name;  ///< as in `--bug NAME`
+  std::string name;  ///< the NAME of `--bug NAME`
   std::string what;  ///< a sentence for --list-bugs
 };
 
 /// An option that one lesson has besides the common ones. `target` is set when the option is given; bool means a flag.
 struct LessonOption {
   std::string name;  ///< "--small"
-  std::string help;  ///< what --help says of it
+  std::string help;  ///< a line for --help
   /// Where its value goes; has to live as long as the command line is read.
   std::variant<bool*, int*, float*, std::string*, std::vector<std::string>*> target;
-  PathUse use = PathUse::none;  ///< what becomes of the path that it takes
+  PathUse use = PathUse::none;  ///< tells whether its path is read or written
 };
 
 /// What a lesson says about itself before it runs.
@@ -134,13 +134,13 @@ struct LessonInfo {
   std::string question;                    ///< one sentence that ends in a question mark
   std::vector<Bug> bugs = {};              ///< the planted ones
   std::vector<std::string> also_try = {};  ///< further command lines for the reader, e.g. "--tp 4"
-  std::vector<LessonOption> options = {};  ///< its own, besides the common ones
+  std::vector<LessonOption> options = {};  ///< those that only this lesson has
   bool fp32_only = false;  ///< it rounds and multiplies nothing: --precision bf16 and --products are refused
-  Products products = Products::eigen;  ///< what --products is unless asked for
+  Products products = Products::eigen;  ///< the default of --products
   bool traced = false;                  ///< it reads the trace of its own run (LessonCore::trace)
   bool draws = false;                   ///< it draws pictures of itself (LessonCore::picture); else --svg is refused
   const bool* plans_only = nullptr;  ///< an option of its own with which no rank is started, so more can be asked for
-  const std::string* plans_of = nullptr;  ///< the same of an option that takes a name: of what plans are made
+  const std::string* plans_of = nullptr;  ///< an option with a name, of which plans are made and no rank is started
   /// Groups that its ranks need besides dp, tp and pp: by name alone, {"dp × pp", {}}, where the grid has groups of
   /// this name (Grid::group), or with the ranks of the world that are in it, {"the corners", {0, 3, 4, 7}}. Several of
   /// the latter may have one name.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sim/ranks/private_network.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_side.hpp"
 #include "sim/ranks/rank_watch.hpp"

@@ -12,7 +12,7 @@ namespace muonwalk::sim {
 struct ProgressSlot {
   /// From the fork on: not yet in its rendezvous, in it, in its steps, ended.
   enum class Stage : int { starting, connecting, running, finished };
-  std::atomic<Stage> stage;              ///< how far the rank is
+  std::atomic<Stage> stage;              ///< the rank's stage
   static constexpr int kNobody = -1;     ///< it waits for nobody
   static constexpr int kEverybody = -2;  ///< it waits for its whole group, in a call that the backend makes
   std::atomic<int> waits_for;            ///< the rank of the world that it waits for, or one of these

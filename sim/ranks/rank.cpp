@@ -3,8 +3,8 @@
 #include <deque>
 #include <optional>
 
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
-#include "sim/ranks/world.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -97,6 +97,8 @@ RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankG
     groups_->trace =
         std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
 }
+
+RankSession::~RankSession() = default;
 
 // A message becomes a record among those of what was shown, so that it is known in which phase it was sent.
 void Rank::start_recording() {

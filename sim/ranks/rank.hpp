@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/reports.hpp"
@@ -13,6 +14,7 @@
 
 namespace muonwalk::sim {
 
+class Progress;
 struct RankGroups;
 
 /// One rank, as a step sees it: what it knows of itself, its groups, and a way to say what it holds. Steps run on all
@@ -43,11 +45,11 @@ class Rank : public RankInfo {
   /// Prints a line: name, shape, bytes, and, with --verbose 2, the values and their digest. What it returns is good
   /// until the end of the step.
   Shown& show(const std::string& name, const Matrix& matrix);
-  /// The same for a flat array.
+  /// Prints a line for a flat array.
   Shown& show(const std::string& name, const Flat& values);
-  /// The same for something that has a shape but no values to print.
+  /// Prints a line for something that has a shape but no values to print.
   Shown& show(const std::string& name, Shape shape);
-  /// The same for a flat array of `count` elements, without its values.
+  /// Prints a line for a flat array of `count` elements, without its values.
   Shown& show(const std::string& name, Index count);
   /// Prints a line of words.
   void say(const std::string& line);
@@ -79,6 +81,30 @@ class Rank : public RankInfo {
   void require_decision() const;
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// What a step does on one rank.
+using RankBody = std::function<void(Rank&)>;
+
+/// Runs steps on one rank, be it a process or a thread, and keeps what the rank said.
+class RankSession {
+ public:
+  /// The session of rank `rank` with its connected groups. `progress` must outlive it.
+  RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress);
+  ~RankSession();
+
+  /// Runs the body as step number `step` (counted from 1; 0 for a hand-over) and returns its records. Exceptions pass
+  /// through. A fault that was asked for happens here, before the body.
+  std::vector<Report> run(int step, const std::string& title, const RankBody& body);
+
+  /// The rank's communicators and counters.
+  RankGroups& groups() { return *groups_; }
+
+ private:
+  Options options_;
+  std::unique_ptr<RankGroups> groups_;
+  Progress* progress_;
+  Rank rank_;
 };
 
 }  // namespace muonwalk::sim

@@ -22,8 +22,8 @@ struct SentMessage {
   int to = 0;                                     ///< the receiver, a rank of the world
   std::string group;                              ///< the name of the group in which it was sent
   CollectiveKind kind = CollectiveKind::barrier;  ///< the call that it belongs to
-  ElementType type = ElementType::bytes;          ///< of its elements
-  std::int64_t bytes = 0;                         ///< its size, without headers
+  ElementType type = ElementType::bytes;          ///< the elements' type
+  std::int64_t bytes = 0;                         ///< the payload alone, without headers
 };
 
 /// The groups of a run, as rank `rank` sees them: dp, tp and pp, and after them those of Options::groups. Every rank
@@ -43,8 +43,8 @@ class RankGroups {
   RankGroups(const RankGroups&) = delete;
   RankGroups& operator=(const RankGroups&) = delete;
 
-  Ledger ledger;                      ///< what the rank sent and received in all groups
-  MemoryMeter memory;                 ///< what it holds
+  Ledger ledger;                      ///< everything that the rank sent and received, in all groups
+  MemoryMeter memory;                 ///< everything that it holds
   std::unique_ptr<SpanBuffer> trace;  ///< records its calls and messages; null unless traced
   /// Computes Newton–Schulz with chains where the rank has a GPU; empty where the processor does.
   ChainEngine chain_engine;

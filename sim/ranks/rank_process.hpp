@@ -50,8 +50,8 @@ class RankProcess : public WatchedRank {
 
 /// Both ends of a pipe; −1 for an end that is closed.
 struct Pipe {
-  int read_end = -1;   ///< where bytes come out
-  int write_end = -1;  ///< where they go in
+  int read_end = -1;   ///< bytes come out here
+  int write_end = -1;  ///< bytes go in here
 };
 
 /// A pipe to a rank, closed in programs that a rank starts. Throws RunError where no more files may be open.

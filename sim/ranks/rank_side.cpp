@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "sim/ranks/rank_groups.hpp"
+
 namespace muonwalk::sim {
 namespace {
 

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "sim/ranks/progress.hpp"
+#include "sim/ranks/rank.hpp"
 #include "sim/ranks/report_stream.hpp"
-#include "sim/ranks/world.hpp"
+#include "sim/transport/key_store.hpp"
 
 namespace muonwalk::sim {
 

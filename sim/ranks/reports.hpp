@@ -16,8 +16,8 @@ namespace muonwalk::sim {
 
 /// What one rank counted, beside what was predicted for it.
 struct RankCost {
-  Ledger predicted;           ///< what was predicted for it
-  Ledger counted;             ///< what it counted
+  Ledger predicted;           ///< the prediction
+  Ledger counted;             ///< the rank's own count
   Index predicted_peak = -1;  ///< elements; −1: not predicted
   Index counted_peak = 0;     ///< elements, as its MemoryMeter counted them
   bool kernel_known = false;  ///< the kernel's TCP counters could be read
@@ -27,8 +27,8 @@ struct RankCost {
 
 /// A parameter of a buffer that was shown.
 struct ShownParameter {
-  std::string name;  ///< as shown
-  int number = 0;    ///< in the list that its layout was planned from, by which maps colour it as well
+  std::string name;  ///< the name that is printed
+  int number = 0;    ///< its place in the list that the layout was planned from; maps colour it by this
 };
 
 /// One line of output about something that a rank holds, while it is being written and on its way to the parent:
@@ -76,13 +76,13 @@ struct Shown {
 
 /// A line of words that a rank says.
 struct Said {
-  std::string line;  ///< as printed, without the rank's label
+  std::string line;  ///< the printed text, without the rank's label
 };
 
 /// A phase of a step that has ended (Rank::phase).
 struct PhaseEnded {
-  std::string name;    ///< as the rank named it
-  double seconds = 0;  ///< from its beginning on
+  std::string name;    ///< the rank's name for it
+  double seconds = 0;  ///< its duration
 };
 
 /// What a rank moved in a step.
@@ -94,21 +94,21 @@ struct Moved {
 
 /// What a rank has counted since the start.
 struct Counted {
-  RankCost cost;       ///< without what was predicted
+  RankCost cost;       ///< the counted half; nothing is predicted here
   long kilobytes = 0;  ///< the most memory that its process had
 };
 
 /// What a traced rank recorded in a step.
 struct Traced {
-  SpanBatch batch;  ///< of this step
-  Ledger ledger;    ///< of all steps so far
+  SpanBatch batch;  ///< this step's spans
+  Ledger ledger;    ///< all steps so far
 };
 
 /// What a rank has written to its key store (KeyStore), where each rank has one of its own: the others have to hear of
 /// it.
 struct Posted {
-  std::string key;          ///< as on the key store
-  std::vector<char> value;  ///< of the key
+  std::string key;          ///< the name in the key store
+  std::vector<char> value;  ///< the key's value
 };
 
 /// An exception that ended a rank's step.
@@ -116,7 +116,7 @@ struct Failed {
   /// What the exception was: a UsageError, a PeerLostError (what happened to another rank is the cause), a
   /// TimeoutError, a StrangerError (no rank is to blame), or any other.
   enum class Kind : std::uint8_t { usage, peer_lost, other, timed_out, stranger };
-  Kind kind = Kind::other;  ///< which of them
+  Kind kind = Kind::other;  ///< what was thrown
   std::string message;      ///< what it says
   double at = 0;            ///< when, on the monotonic clock
 };
@@ -152,7 +152,7 @@ void for_each(const StepReports& reports, const Visit& visit) {
 
 /// 16 hex digits that tell values from others: their 64-bit XXH3.
 std::string digest_text(const std::vector<float>& values);
-/// The same of bytes.
+/// As above, for bytes.
 std::string digest_text(const std::string& bytes);
 
 }  // namespace muonwalk::sim

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "sim/ranks/interrupt.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/interruptible_work.hpp"
 #include "src/errors.hpp"

@@ -10,8 +10,8 @@
 
 namespace muonwalk::sim {
 
-/// The parent's end of one rank: what it has told so far, how its process is, and how to end it. The parent is the
-/// process that prints; where the rank's process lives is the business of those who derive from this.
+/// The parent's end of one rank: what it has told so far, how its process is, and how to end it. Where that
+/// process lives is the business of those who derive from this.
 class WatchedRank {
  public:
   virtual ~WatchedRank() = default;
@@ -81,9 +81,9 @@ class WatchedRank {
   /// Sorts what the rank has told into finished steps and a failure.
   void sort_in(std::vector<Report> reports);
 
-  bool ended_ = true;    ///< or there is no process, or it is not this object's to end
-  int status_ = 0;       ///< as status() says
-  int stop_signal_ = 0;  ///< as stop_signal() says
+  bool ended_ = true;    ///< true as well where there is no process, or it is not this object's to end
+  int status_ = 0;       ///< see status()
+  int stop_signal_ = 0;  ///< see stop_signal()
 
  private:
   std::vector<std::vector<Report>> steps_;

@@ -1,39 +1,14 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/rank.hpp"
-#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/reports.hpp"
 
 namespace muonwalk::sim {
-
-/// What a step does on one rank.
-using RankBody = std::function<void(Rank&)>;
-
-/// Runs steps on one rank and keeps what the rank said; the same for a rank that is a process and one that is a thread.
-class RankSession {
- public:
-  /// The session of rank `rank` with its connected groups. `progress` must outlive it.
-  RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress);
-
-  /// Runs the body as step number `step` (counted from 1; 0 for a hand-over) and returns its records. Exceptions pass
-  /// through. A fault that was asked for happens here, before the body.
-  std::vector<Report> run(int step, const std::string& title, const RankBody& body);
-
-  /// The rank's communicators and counters.
-  RankGroups& groups() { return *groups_; }
-
- private:
-  Options options_;
-  std::unique_ptr<RankGroups> groups_;
-  Progress* progress_;
-  Rank rank_;
-};
 
 /// The ranks of one run. There are two kinds of world; a lesson can't tell them apart.
 ///
@@ -54,7 +29,7 @@ class World {
   /// when a rank refused its input.
   StepReports step(const std::string& title, const RankBody& body) { return run(title, body, ++steps_); }
 
-  /// The same for what is not a step of the lesson, such as handing over results: it has no number, and no fault that
+  /// Runs what is not a step of the lesson, such as handing over results: it has no number, and no fault that
   /// was asked for happens in it.
   StepReports hand_over(const std::string& title, const RankBody& body) { return run(title, body, 0); }
 
@@ -82,7 +57,7 @@ class LaunchedRun;
 /// returns when the ranks have ended.
 std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run);
 
-/// The same for one kind of world, whatever Options::world says.
+/// Starts one kind of world, whatever Options::world says.
 /// @{
 std::unique_ptr<World> start_process_world(const Options& options);
 std::unique_ptr<World> start_thread_world(const Options& options);

@@ -10,7 +10,7 @@ namespace muonwalk::sim {
 std::string error_text(const std::exception& error,
                        const char* remedy = "try smaller matrices, fewer ranks or fewer threads");
 
-/// The same of what was thrown though it is not an exception.
+/// What to say of something that was thrown though it is not an exception.
 extern const char* const kUnknownError;
 
 }  // namespace muonwalk::sim

@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "sim/transport/gloo_device.hpp"
 #include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/transport/gloo_device.hpp"
+#include "sim/transport/gloo_headers.hpp"
 #include "sim/transport/key_store.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
@@ -25,7 +25,7 @@ namespace muonwalk::sim {
 /// One rank's connections to all others of its group, each of them proven to lead to that rank.
 struct GlooMesh {
   std::shared_ptr<gloo::Context> context;  ///< whose pairs are all connected
-  std::vector<TcpSocket> sockets;          ///< of each peer, in rank order; without any where the system can't tell
+  std::vector<TcpSocket> sockets;          ///< one to each peer, in rank order; empty where the system can't tell
 
   /// What each peer has sent on its connection while both proved themselves: a challenge and a proof, each announced,
   /// and room made for the two of ours.

@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// How fast a rank's link to the others is made to be. Each direction has the whole bandwidth.
 struct LinkSpeed {
   double gigabytes_per_second = 0;  ///< 10⁹ bytes per second, or bytes per nanosecond
-  double latency_us = 0;            ///< from one end to the other, in microseconds
+  double latency_us = 0;            ///< microseconds from one end to the other
 };
 
 /// Reads "GBps,us": "0.05,200" is 0.05 GB/s and 200 µs. Throws UsageError with a sentence that names `option`, where
@@ -46,8 +46,8 @@ class LinkDirection {
 struct RankLink {
   /// Both directions of this speed.
   explicit RankLink(const LinkSpeed& link) : out(link), in(link) {}
-  LinkDirection out;  ///< what the rank sends
-  LinkDirection in;   ///< what it receives
+  LinkDirection out;  ///< bytes that the rank sends
+  LinkDirection in;   ///< bytes that it receives
 };
 
 /// A backend as slow as a link, over one that is faster: the same messages, bytes, headers and errors, but no wait

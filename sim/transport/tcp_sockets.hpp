@@ -9,7 +9,7 @@ namespace muonwalk::sim {
 /// A connected TCP socket of this process. The inode tells whether its descriptor still means the same socket.
 struct TcpSocket {
   int descriptor = -1;      ///< −1: none
-  std::uint64_t inode = 0;  ///< of the socket when it was found
+  std::uint64_t inode = 0;  ///< the socket's, when it was found
   std::string local;        ///< this end of the connection: "127.0.0.1:4711"
   std::string peer;         ///< the other end
 };

@@ -20,6 +20,16 @@ void check_asked(CUresult result, const char* call) {
                     error_text(result)));
 }
 
+// Where both ends lie, the driver is asked only where somebody wants to know.
+void tell_copied(const Stream& stream, const void* to, const void* from, Index bytes) {
+  if (!queue_is_observed()) return;
+  const bool to_device = is_device_pointer(to), from_device = is_device_pointer(from);
+  const Queued between = to_device && !from_device   ? Queued::copy_to_device
+                         : from_device && !to_device ? Queued::copy_to_host
+                                                     : Queued::copy_on_device;
+  tell_queued(stream, between, bytes);
+}
+
 }  // namespace
 
 struct Device::State {

@@ -22,7 +22,7 @@ class NewtonSchulzMemory {
   const Index n;    ///< The larger of both sizes.
 
   DeviceArray<float> x;     ///< m × n
-  DeviceArray<double> sum;  ///< for the norm
+  DeviceArray<double> sum;  ///< the sum of squares, for the norm
 
   DeviceArray<float> next, a, b, scaled;
 };

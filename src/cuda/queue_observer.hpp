@@ -45,8 +45,10 @@ class QueueObserverScope {
 /// of CUDA is told of by whoever calls it.
 /// @{
 void tell_queued(const Stream& stream, Queued what, Index bytes = 0);
-void tell_copied(const Stream& stream, const void* to, const void* from, Index bytes);
 void tell_waits(const Stream& stream);
 /// @}
+
+/// The calling thread has an observer.
+bool queue_is_observed();
 
 }  // namespace muonwalk::cuda

@@ -1,12 +1,12 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -17,6 +17,7 @@
 #include "sim/launch/listener.hpp"
 #include "sim/launch/rendezvous.hpp"
 #include "src/errors.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/launch/refusal.hpp"
 
 using namespace muonwalk;
@@ -27,22 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of this user's alone that goes with the test.
-struct Folder {
-  Folder() {
-    std::string name = fs::temp_directory_path() / "muonwalk-launch-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name, const std::string& text, mode_t mode = 0600) const {
-    const std::string whole = path + '/' + name;
-    std::ofstream(whole) << text;
-    chmod(whole.c_str(), mode);
-    return whole;
-  }
-  std::string path;
-};
+// A file of this name and mode in the folder.
+std::string put(const TemporaryFolder& folder, const std::string& name, const std::string& text, mode_t mode = 0600) {
+  write_text(folder.file(name), text);
+  chmod(folder.file(name).c_str(), mode);
+  return folder.file(name);
+}
 
 constexpr char kText[] = "correct horse battery staple";
 
@@ -92,34 +83,33 @@ TEST_CASE("a secret is 16 bytes of text or 32 hex digits, whatever white space i
 }
 
 TEST_CASE("a secret file that somebody else could read, write or put there is refused") {
-  const Folder folder;
-  const std::string good = folder.file("good", std::string(kText) + '\n');
+  const TemporaryFolder folder;
+  const std::string good = put(folder, "good", std::string(kText) + '\n');
   CHECK((secret_from_file(good) == secret_from_text(kText, "test")));
-  CHECK_NOTHROW(secret_from_file(folder.file("read_only", kText, 0400)));
+  CHECK_NOTHROW(secret_from_file(put(folder, "read_only", kText, 0400)));
   const auto refused = [](const std::string& path, const std::string& why) {
     expect_refused([&] { secret_from_file(path); }, {"--secret-file " + path, why});
   };
   for (const mode_t mode : {0640, 0604, 0620, 0602, 0610, 0644, 0666, 0777})
-    refused(folder.file("mode", kText, mode), "others may read or write it");
-  refused(folder.file("short", "fifteen letters"), "too short");
-  refused(folder.file("empty", ""), "too short");
-  refused(folder.file("long", std::string(5000, 'x')), "longer than 4096 bytes");
-  refused(folder.file("long", std::string(4097, 'x')), "longer than 4096 bytes");
-  CHECK((secret_from_file(folder.file("longest", std::string(4096, 'x'))) ==
+    refused(put(folder, "mode", kText, mode), "others may read or write it");
+  refused(put(folder, "short", "fifteen letters"), "too short");
+  refused(put(folder, "empty", ""), "too short");
+  refused(put(folder, "long", std::string(4097, 'x')), "longer than 4096 bytes");
+  CHECK((secret_from_file(put(folder, "longest", std::string(4096, 'x'))) ==
          secret_from_text(std::string(4096, 'x'), "test")));
   expect_refused(
-      [&] { secret_from_file(folder.file("open", kText, 0640)); },
+      [&] { secret_from_file(put(folder, "open", kText, 0640)); },
       {"/open can't be the run's secret: others may read or write it (mode 640); it takes a file of yours that "
        "nobody else may read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > secret)"});
-  refused(folder.path + "/missing", "No such file");
-  refused(folder.path, "not a file");
-  fs::create_symlink(good, folder.path + "/link");
-  refused(folder.path + "/link", "symbolic link");
-  const std::string pipe = folder.path + "/pipe";
+  refused(folder.file("missing"), "No such file");
+  refused(folder.path(), "not a file");
+  fs::create_symlink(good, folder.file("link"));
+  refused(folder.file("link"), "symbolic link");
+  const std::string pipe = folder.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   refused(pipe, "not a file");  // and nobody waits for a writer
   if (geteuid() == 0) {
-    const std::string foreign = folder.file("foreign", kText);
+    const std::string foreign = put(folder, "foreign", kText);
     REQUIRE(chown(foreign.c_str(), 12345, 12345) == 0);
     refused(foreign, "another user");
   } else {
@@ -128,10 +118,10 @@ TEST_CASE("a secret file that somebody else could read, write or put there is re
 }
 
 TEST_CASE("in a launcher's own folder rank 0 leaves word for the others, and takes it away when all are there") {
-  const Folder folder;
-  const std::string file = folder.path + "/muonwalk-1";
+  const TemporaryFolder folder;
+  const std::string file = folder.file("muonwalk-1");
   // What a run that was killed may have left.
-  folder.file("muonwalk-1", "muonwalk 1 " + std::string(64, 'a') + "\n");
+  put(folder, "muonwalk-1", "muonwalk 1 " + std::string(64, 'a') + "\n");
   Joined joined;
   std::thread other([&] { joined = join_rendezvous(in_session(file, 1), std::chrono::seconds(20)); });
   Rendezvous meeting(in_session(file, 0));
@@ -143,15 +133,15 @@ TEST_CASE("in a launcher's own folder rank 0 leaves word for the others, and tak
   CHECK(joined.socket);
   CHECK((joined.secret == meeting.secret()));
   meeting.close();
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
   // The second run in the same folder has another secret.
   Rendezvous second(in_session(file, 0));
   CHECK((second.secret() != meeting.secret()));
 }
 
 TEST_CASE("a launcher's folder that others may enter, a link, and a file that is not rank 0's are not trusted") {
-  const Folder folder;
-  const std::string file = folder.path + "/muonwalk-1";
+  const TemporaryFolder folder;
+  const std::string file = folder.file("muonwalk-1");
   const std::string good = "muonwalk 1 " + std::string(64, 'a') + "\n";
   const auto not_found = [&](const std::string& at, const std::string& why) {
     std::string sentence;
@@ -166,41 +156,38 @@ TEST_CASE("a launcher's folder that others may enter, a link, and a file that is
   };
   not_found(file, "No such file");
   for (const char* text : {"", "muonwalk\n", "muonwalk 1 aa\n", "something else entirely"}) {
-    folder.file("muonwalk-1", text);
+    put(folder, "muonwalk-1", text);
     not_found(file, "does not hold what rank 0 writes");
   }
-  folder.file("muonwalk-1", good, 0644);
+  put(folder, "muonwalk-1", good, 0644);
   not_found(file, "others may read");
-  fs::rename(file, folder.path + "/target");
-  chmod((folder.path + "/target").c_str(), 0600);
-  fs::create_symlink(folder.path + "/target", file);
+  fs::rename(file, folder.file("target"));
+  chmod((folder.file("target")).c_str(), 0600);
+  fs::create_symlink(folder.file("target"), file);
   not_found(file, "symbolic links");
   // Rank 0 puts its file in the link's place and does not follow it.
   {
     const Rendezvous meeting(in_session(file, 0));
     CHECK(fs::is_regular_file(fs::symlink_status(file)));
   }
-  std::string untouched;
-  std::getline(std::ifstream(folder.path + "/target"), untouched);
-  CHECK(untouched + '\n' == good);
+  CHECK(read_text(folder.file("target")) == good);
 
-  chmod(folder.path.c_str(), 0750);
+  chmod(folder.path().c_str(), 0750);
   not_found(file, "others may enter");
   expect_refused([&] { Rendezvous meeting(in_session(file, 0)); }, {"Open MPI", "others may enter", "--rendezvous"});
-  chmod(folder.path.c_str(), 0700);
-  fs::create_directory_symlink(folder.path, folder.path + "/door");
-  expect_refused([&] { Rendezvous meeting(in_session(folder.path + "/door/muonwalk-1", 0)); }, {"Open MPI"});
+  chmod(folder.path().c_str(), 0700);
+  fs::create_directory_symlink(folder.path(), folder.file("door"));
+  expect_refused([&] { Rendezvous meeting(in_session(folder.file("door/muonwalk-1"), 0)); }, {"Open MPI"});
 }
 
 TEST_CASE("rank 0's word goes with rank 0, and not with a process that it has forked") {
-  const Folder folder;
-  const std::string file = folder.path + "/muonwalk-1";
+  const TemporaryFolder folder;
+  const std::string file = folder.file("muonwalk-1");
   {
     Rendezvous meeting(in_session(file, 0));
-    std::string word;
-    std::getline(std::ifstream(file), word);
-    CHECK(word.rfind("muonwalk " + std::to_string(meeting.listener().port()) + " ", 0) == 0);
-    CHECK(word.size() == ("muonwalk " + std::to_string(meeting.listener().port()) + " ").size() + 64);
+    const std::string word = read_text(file), beginning = fmt::format("muonwalk {} ", meeting.listener().port());
+    CHECK(word.rfind(beginning, 0) == 0);
+    CHECK(word.size() == beginning.size() + 64 + 1);
     const pid_t child = fork();
     if (child == 0) {
       meeting.close();
@@ -210,11 +197,11 @@ TEST_CASE("rank 0's word goes with rank 0, and not with a process that it has fo
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
     CHECK(fs::exists(file));
-    CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
     meeting.close();
     CHECK(!fs::exists(file));
     // A later run's word is no longer this one's to take away.
-    folder.file("muonwalk-1", "another run");
+    put(folder, "muonwalk-1", "another run");
     meeting.close();
     CHECK(fs::exists(file));
   }
@@ -222,8 +209,8 @@ TEST_CASE("rank 0's word goes with rank 0, and not with a process that it has fo
 }
 
 TEST_CASE("where rank 0 never leaves word, or left it and is gone, the others say so when their time is over") {
-  const Folder folder;
-  const std::string file = folder.path + "/muonwalk-1";
+  const TemporaryFolder folder;
+  const std::string file = folder.file("muonwalk-1");
   const auto said = [&](int rank) -> std::string {
     try {
       join_rendezvous(in_session(file, rank), std::chrono::milliseconds(30));
@@ -239,7 +226,7 @@ TEST_CASE("where rank 0 never leaves word, or left it and is gone, the others sa
     const Listener gone("127.0.0.1", 0, random_bytes());
     port = gone.port();
   }
-  folder.file("muonwalk-1", "muonwalk " + std::to_string(port) + " " + std::string(64, 'a') + "\n");
+  put(folder, "muonwalk-1", "muonwalk " + std::to_string(port) + " " + std::string(64, 'a') + "\n");
   const std::string left = said(2);
   CAPTURE(left);
   CHECK(left.find("rank 2 found no word of rank 0 in \"" + file +

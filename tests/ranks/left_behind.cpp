@@ -1,10 +1,7 @@
 #include "tests/ranks/left_behind.hpp"
 
-#include <dirent.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,17 +46,6 @@ bool is_loopback(const std::string& address) {
          address == "0000000000000000FFFF00000100007F";
 }
 
-// The entries that are numbers: processes in /proc, open files in /proc/N/fd.
-std::vector<std::string> numbers_in(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* open = opendir(folder.c_str());
-  if (open == nullptr) return names;
-  while (const dirent* entry = readdir(open))
-    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) != 0) names.push_back(entry->d_name);
-  closedir(open);
-  return names;
-}
-
 bool is_temporary(const std::string& path) {
   const char* folder = std::getenv("TMPDIR");
   return path.rfind("/tmp/", 0) == 0 || path.rfind("/dev/shm/", 0) == 0 ||
@@ -68,39 +54,18 @@ bool is_temporary(const std::string& path) {
 
 }  // namespace
 
-std::vector<pid_t> children_of(pid_t pid) {
-  std::vector<pid_t> children;
-  for (const std::string& name : numbers_in("/proc")) {
-    std::ifstream file("/proc/" + name + "/stat");
-    std::string text;
-    std::getline(file, text, '\0');
-    const std::size_t name_end = text.rfind(')');
-    if (name_end == std::string::npos) continue;
-    std::istringstream fields(text.substr(name_end + 1));
-    char state = 0;
-    long parent = 0;
-    fields >> state >> parent;
-    if (parent == pid) children.push_back(static_cast<pid_t>(std::atoi(name.c_str())));
-  }
-  std::sort(children.begin(), children.end());
-  return children;
-}
-
 Belongings belongings_of_session(pid_t session) {
   Belongings found;
   std::map<std::string, std::string> process_of_network;
   for (pid_t pid : processes_of_session(session)) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    std::error_code gone;
+    std::error_code gone, unreadable;
     const auto network = std::filesystem::read_symlink(folder + "/ns/net", gone);
     if (!gone) process_of_network[network.string()] = std::to_string(pid);
-    for (const std::string& fd : numbers_in(folder + "/fd")) {
-      char target[512];
-      const ssize_t length = readlink((folder + "/fd/" + fd).c_str(), target, sizeof target - 1);
-      if (length < 0) continue;
-      const std::string path(target, static_cast<std::size_t>(length));
+    for (std::filesystem::directory_iterator fd(folder + "/fd", gone), end; !gone && fd != end; fd.increment(gone)) {
+      const std::string path = std::filesystem::read_symlink(fd->path(), unreadable).string();
       if (path.rfind("socket:[", 0) == 0) found.sockets.insert(std::atol(path.c_str() + 8));
-      if (std::atoi(fd.c_str()) > 2 && is_temporary(path)) found.files.push_back(path);
+      if (std::atoi(fd->path().filename().c_str()) > 2 && is_temporary(path)) found.files.push_back(path);
     }
     std::ifstream maps(folder + "/maps");
     for (std::string line; std::getline(maps, line);) {

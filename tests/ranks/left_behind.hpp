@@ -8,9 +8,6 @@
 
 namespace muonwalk::testing {
 
-/// The processes whose parent is `pid`, by rising number.
-std::vector<pid_t> children_of(pid_t pid);
-
 /// What a running session holds that could outlive it or be seen from outside.
 struct Belongings {
   std::set<long> sockets;  ///< inodes of all its sockets

@@ -19,39 +19,6 @@ using namespace muonwalk::sim;
 
 namespace {
 
-// A rank that failed: why, and when.
-class FailedRank : public WatchedRank {
- public:
-  explicit FailedRank(Failed failure) {
-    std::vector<Report> told;
-    told.emplace_back(std::move(failure));
-    sort_in(std::move(told));
-  }
-  int file() const override { return -1; }
-  void take_news() override {}
-  void end() override { ended_ = true; }
-  void leave_to_parent() override {}
-  bool wait_for_end(double) override { return true; }
-  double cpu_seconds() const override { return 0; }
-  bool wants_processor() const override { return false; }
-};
-
-// A rank on another host of which nobody hears any more, though it may well compute.
-class SilentRank : public WatchedRank {
- public:
-  SilentRank() { ended_ = false; }
-  int file() const override { return -1; }
-  void take_news() override {}
-  void end() override { ended_ = true; }
-  void leave_to_parent() override {}
-  bool wait_for_end(double) override { return true; }
-  double cpu_seconds() const override { return 0; }
-  bool wants_processor() const override { return true; }
-  bool heard_of() override { return false; }
-  bool host_answers() const override { return answers; }
-  bool answers = true;
-};
-
 // A rank that is as a test wants it to be.
 class MadeUpRank : public WatchedRank {
  public:
@@ -64,7 +31,9 @@ class MadeUpRank : public WatchedRank {
   void leave_to_parent() override {}
   bool wait_for_end(double) override { return ended_; }
   double cpu_seconds() const override { return used += uses; }
-  bool wants_processor() const override { return false; }
+  bool wants_processor() const override { return silent; }
+  bool heard_of() override { return !silent; }
+  bool host_answers() const override { return answers; }
   std::string out_of_sight() const override { return lost_sight; }
 
   MadeUpRank& ended_with(int wait_status) {
@@ -85,6 +54,8 @@ class MadeUpRank : public WatchedRank {
 
   std::string lost_sight;
   std::function<void(int look)> at_look;  // what happens before each look at it; there are 20 ms between two
+  bool silent = false;                    // nobody hears of it any more, though it may well compute
+  bool answers = true;                    // its host does
   double uses = 0;                        // seconds of processor time between two looks
   int times_ended = 0;
 
@@ -100,19 +71,19 @@ class MadeUpRank : public WatchedRank {
   int looks_ = 0;
 };
 
-// Three ranks in their second run, each in a step of its own.
+// Ranks in their second run, each in a step of its own.
 struct MadeUpRun {
   Options options;
-  Progress store{3};
+  Progress store;
   std::vector<MadeUpRank*> ranks;
   std::unique_ptr<RankWatch> watch;
 
-  explicit MadeUpRun(double timeout = 0.1) {
-    options.grid = Grid().dp(3);
+  explicit MadeUpRun(double timeout = 0.1, int count = 3) : store(count) {
+    options.grid = Grid().dp(count);
     options.threads = 1;
     options.timeout_seconds = timeout;
     watch = std::make_unique<RankWatch>(options, store);
-    for (int rank = 0; rank < 3; ++rank) {
+    for (int rank = 0; rank < count; ++rank) {
       auto made = std::make_unique<MadeUpRank>();
       ranks.push_back(made.get());
       watch->add(std::move(made));
@@ -152,17 +123,10 @@ struct MadeUpRun {
 
 // What the watch says of ranks that failed like this, in rank order.
 std::string said_of(const std::vector<Failed>& failures) {
-  Options options;
-  options.grid = Grid().dp(static_cast<int>(failures.size()));
-  const Progress store(options.grid.size());
-  RankWatch watch(options, store);
-  for (const Failed& failure : failures) watch.add(std::make_unique<FailedRank>(failure));
-  try {
-    watch.wait_for_run(2, "a step");
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "nothing";
+  MadeUpRun run(0.1, static_cast<int>(failures.size()));
+  for (std::size_t rank = 0; rank < failures.size(); ++rank)
+    run[rank].failed(failures[rank].kind, failures[rank].message.c_str(), failures[rank].at);
+  return run.said();
 }
 
 Failed failed(Failed::Kind kind, double at, const char* words = "words") { return {kind, words, at}; }
@@ -192,21 +156,12 @@ TEST_CASE("a cause is before its consequences, even where it was told later") {
 TEST_CASE("a rank that nobody hears of is given up after --timeout, and not before two seconds") {
   for (const double timeout : {0.2, 3.0}) {
     CAPTURE(timeout);
-    Options options;
-    options.timeout_seconds = timeout;
-    const Progress store(1);
-    RankWatch watch(options, store);
-    auto silent = std::make_unique<SilentRank>();
-    silent->answers = timeout > 1;
-    watch.add(std::move(silent));
-    std::string said;
-    try {
-      watch.wait_for_run(2, "a step");
-    } catch (const RunError& error) {
-      said = error.what();
-    }
+    MadeUpRun run(timeout, 1);
+    run[0].silent = true;
+    run[0].answers = timeout > 1;
+    const std::string said = run.said();
     CAPTURE(said);
-    const std::string words = "rank 0 was not heard of in step 'rendezvous' for ";
+    const std::string words = "rank 0 was not heard of in step 'step 0' for ";
     REQUIRE(said.find(words) == 0);
     CHECK(std::stod(said.substr(words.size())) >= std::max(timeout, 2.0));
     CHECK(said.substr(said.find(" s: ") + 4) ==

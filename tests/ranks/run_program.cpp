@@ -1,14 +1,15 @@
 #include "tests/ranks/run_program.hpp"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -32,6 +33,33 @@ std::string contents_of(std::FILE* file) {
     if (got <= 0) return text;
     text.append(part, static_cast<std::size_t>(got));
   }
+}
+
+struct ProcessStatus {
+  char state = 0;
+  long parent = 0, session = 0;
+};
+
+std::vector<pid_t> processes_where(const std::function<bool(const ProcessStatus&)>& wanted) {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    const pid_t pid = static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    if (pid <= 0) continue;
+    std::ifstream file(entry.path() / "stat");
+    // A process may end while it is read: getline then finds nothing, where an iterator would throw.
+    std::string text;
+    std::getline(file, text, '\0');
+    const std::size_t name_end = text.rfind(')');  // the name in parentheses may hold anything
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(text.substr(name_end + 1));
+    ProcessStatus status;
+    long group = 0;
+    fields >> status.state >> status.parent >> group >> status.session;
+    if (wanted(status)) found.push_back(pid);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command, std::FILE* out, std::FILE* err,
@@ -145,26 +173,13 @@ std::string end_text(const Outcome& outcome) {
 }
 
 std::vector<pid_t> processes_of_session(pid_t session) {
-  std::vector<pid_t> found;
-  DIR* folder = opendir("/proc");
-  if (folder == nullptr) return found;
-  while (const dirent* entry = readdir(folder)) {
-    const pid_t pid = static_cast<pid_t>(std::atoi(entry->d_name));
-    if (pid <= 0) continue;
-    std::ifstream file("/proc/" + std::string(entry->d_name) + "/stat");
-    // A process may end while it is read: getline then finds nothing, where an iterator would throw.
-    std::string text;
-    std::getline(file, text, '\0');
-    const std::size_t name_end = text.rfind(')');  // the name in parentheses may hold anything
-    if (name_end == std::string::npos) continue;
-    std::istringstream fields(text.substr(name_end + 1));
-    char state = 0;
-    long parent = 0, group = 0, of = 0;
-    fields >> state >> parent >> group >> of;
-    if (of == session && state != 'Z' && state != 'X') found.push_back(pid);
-  }
-  closedir(folder);
-  return found;
+  return processes_where([session](const ProcessStatus& status) {
+    return status.session == session && status.state != 'Z' && status.state != 'X';
+  });
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  return processes_where([pid](const ProcessStatus& status) { return status.parent == pid; });
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

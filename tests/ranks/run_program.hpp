@@ -67,6 +67,8 @@ std::string end_text(const Outcome& outcome);
 
 /// The processes of a session that have not ended (zombies have).
 std::vector<pid_t> processes_of_session(pid_t session);
+/// The processes whose parent is `pid`, by rising number.
+std::vector<pid_t> children_of(pid_t pid);
 
 /// The text as lines, without their line ends.
 std::vector<std::string> lines_of(const std::string& text);

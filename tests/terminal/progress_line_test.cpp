@@ -2,9 +2,7 @@
 #include "sim/terminal/progress_line.hpp"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,47 +11,13 @@
 
 #include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/terminal.hpp"
+#include "tests/pseudo_terminal.hpp"
 #include "tests/terminal/in_child.hpp"
 
 using namespace muonwalk::sim;
 using namespace muonwalk::testing;
 
 namespace {
-
-// All that can be read before a mark that is written last.
-std::string read_to_mark(int file, int reader) {
-  REQUIRE(::write(file, "|", 1) == 1);
-  std::string all;
-  char next = 0;
-  while (::read(reader, &next, 1) == 1 && next != '|') all += next;
-  return all;
-}
-
-// A terminal of the test's own.
-class Terminal {
- public:
-  Terminal() : reader_(::posix_openpt(O_RDWR | O_NOCTTY)) {
-    REQUIRE(reader_ >= 0);
-    REQUIRE(::grantpt(reader_) == 0);
-    REQUIRE(::unlockpt(reader_) == 0);
-    file_ = ::open(::ptsname(reader_), O_RDWR | O_NOCTTY);
-    REQUIRE(file_ >= 0);
-  }
-  ~Terminal() {
-    ::close(file_);
-    ::close(reader_);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-
-  // What programs write to.
-  int file() const { return file_; }
-  // What has been written to it since the last time.
-  std::string written() const { return read_to_mark(file_, reader_); }
-
- private:
-  int reader_, file_ = -1;
-};
 
 constexpr char kClear[] = "\r\x1b[K";
 constexpr char kFirst[] = "\rMuon: step 1 of 3\x1b[K";
@@ -66,8 +30,11 @@ TEST_CASE("progress_text: the step, the rate of those that were timed, and what 
   CHECK(progress_text("AdamW", 1, 120, 0, 0) == "AdamW: step 1 of 120");
 }
 
+TEST_SUITE_BEGIN("on a terminal");
+
 TEST_CASE("progress line: on a terminal, in one place, and gone at the end; nothing where there is no terminal") {
-  const Terminal terminal;
+  const PseudoTerminal terminal;
+  if (!terminal.open()) return;
   {
     ProgressLine line("Muon", 3, terminal.file());
     for (int done = 1; done <= 3; ++done) line.at(done);
@@ -83,13 +50,14 @@ TEST_CASE("progress line: on a terminal, in one place, and gone at the end; noth
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   ProgressLine("Muon", 3, ends[1]).at(1);
-  CHECK(read_to_mark(ends[1], ends[0]).empty());
+  CHECK(PseudoTerminal::read_to_mark(ends[1], ends[0]).empty());
   ::close(ends[0]);
   ::close(ends[1]);
 }
 
 TEST_CASE("progress line: makes room for a sentence once, and is not there where nobody wants it") {
-  const Terminal terminal;
+  const PseudoTerminal terminal;
+  if (!terminal.open()) return;
   clear_progress_line();
   CHECK(terminal.written().empty());
   {
@@ -108,7 +76,8 @@ TEST_CASE("progress line: makes room for a sentence once, and is not there where
 
 TEST_CASE("progress line: whatever is printed on its terminal has a line of its own, a request and an end as well") {
   const auto expect = [](const std::function<void()>& say, int exit_code) {
-    const Terminal terminal;
+    const PseudoTerminal terminal;
+    if (!terminal.open()) return;
     const Ended ended = in_child([&] {
       for (const int file : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(terminal.file(), file);
       end_on_signals("the sentence");
@@ -135,3 +104,5 @@ TEST_CASE("progress line: whatever is printed on its terminal has a line of its 
   expect([] { ::raise(SIGHUP); }, 3);  // the end
   expect([] { end_with("the sentence\n"); }, 3);
 }
+
+TEST_SUITE_END();

@@ -19,6 +19,7 @@
 #include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
 #include "src/text/text.hpp"
+#include "tests/pseudo_terminal.hpp"
 #include "tests/terminal/in_child.hpp"
 
 using namespace muonwalk;
@@ -58,14 +59,6 @@ std::string said_by_options(std::vector<std::string> words) {
   } catch (const CLI::ParseError& error) {
     return error.what();
   }
-}
-
-// Standard output becomes a terminal of the process's own.
-void open_terminal() {
-  const int outer = posix_openpt(O_RDWR | O_NOCTTY);
-  if (outer < 0 || grantpt(outer) != 0 || unlockpt(outer) != 0) throw std::runtime_error("no terminal");
-  const int inner = open(ptsname(outer), O_RDWR | O_NOCTTY);
-  if (inner < 0 || dup2(inner, STDOUT_FILENO) < 0) throw std::runtime_error("no terminal");
 }
 
 void set_variable(const char* name, const char* value) {
@@ -140,7 +133,11 @@ TEST_CASE("error_text: every kind of exception has its sentence, and what the sy
   CHECK(cut.find("w…w") != std::string::npos);
 }
 
+TEST_SUITE_BEGIN("on a terminal");
+
 TEST_CASE("Paint: colours on a terminal that can show them and that nobody has taken them from") {
+  const PseudoTerminal terminal;
+  if (!terminal.open()) return;
   struct Surroundings {
     const char *term, *no_color;
     bool terminal, sink, coloured;
@@ -155,7 +152,7 @@ TEST_CASE("Paint: colours on a terminal that can show them and that nobody has t
     const Ended ended = in_child([&] {
       set_variable("TERM", each.term);
       set_variable("NO_COLOR", each.no_color);
-      if (each.terminal) open_terminal();
+      if (each.terminal) dup2(terminal.file(), STDOUT_FILENO);
       if (each.sink) print_lines_to([](const char*) {}, nullptr);
       say(painted());
       return 0;
@@ -165,6 +162,8 @@ TEST_CASE("Paint: colours on a terminal that can show them and that nobody has t
     CHECK(ended.err == (each.coloured ? kColoured : "abc"));
   }
 }
+
+TEST_SUITE_END();
 
 TEST_CASE(
     "open_standard_files: whichever of the three are closed, they are opened to nothing, and no others are touched") {

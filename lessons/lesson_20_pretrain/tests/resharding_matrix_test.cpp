@@ -2,8 +2,6 @@
 // file, byte for byte, as the run that nobody interrupted; what can't work is refused in a sentence, and what breaks on
 // the way has another exit code; and on a terminal it says how far it is.
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/pseudo_terminal.hpp"
 #include "tests/ranks/run_program.hpp"
 
 using muonwalk::testing::Outcome;
+using muonwalk::testing::PseudoTerminal;
 using muonwalk::testing::run_program;
 namespace fs = std::filesystem;
 
@@ -190,28 +190,22 @@ TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 
   }
 }
 
+TEST_SUITE_BEGIN("on a terminal");
+
 TEST_CASE("on a terminal it says how far it is, unless nobody wants to know") {
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
-  REQUIRE(terminal >= 0);
-  REQUIRE(::grantpt(terminal) == 0);
-  REQUIRE(::unlockpt(terminal) == 0);
-  const int other_end = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
-  REQUIRE(other_end >= 0);
+  const PseudoTerminal terminal;
+  if (!terminal.open()) return;
   const auto written = [&](const std::string& verbose) {
-    const auto to_terminal = [name = std::string(::ptsname(terminal))] {
+    const auto to_terminal = [name = terminal.path()] {
       ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
     };
     CHECK(lesson({1, 1, 1}, {"--steps", "2", "--optimizer", "muon", "--verbose", verbose}, to_terminal).exit_code == 0);
-    REQUIRE(::write(other_end, "|", 1) == 1);
-    std::string all;
-    char next = 0;
-    while (::read(terminal, &next, 1) == 1 && next != '|') all += next;
-    return all;
+    return terminal.written();
   };
   const std::string wanted = written("1");
   INFO(wanted);
   CHECK(wanted.find("\rMuon + AdamW: step 1 of 2\x1b[K") == 0);
   CHECK(written("0").empty());
-  ::close(other_end);
-  ::close(terminal);
 }
+
+TEST_SUITE_END();

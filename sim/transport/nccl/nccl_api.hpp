@@ -36,11 +36,11 @@ enum DataType : int {
 
 /// How a communicator is to behave, in the form of NCCL 2.14, which later versions take as well.
 struct Config {
-  std::size_t size = sizeof(Config);  ///< of this
-  unsigned int magic = 0xcafebeef;    ///< that it is one
-  unsigned int version = 21400;       ///< in whose form it is
+  std::size_t size = sizeof(Config);  ///< this struct's own size
+  unsigned int magic = 0xcafebeef;    ///< marks it as a config
+  unsigned int version = 21400;       ///< the version of NCCL that has this form
   int blocking = 0;                   ///< calls return at once, so that waiting can be given up
-  int room = INT_MIN;                 ///< what a later version has here: not set
+  int room = INT_MIN;                 ///< a later version has more here: not set
 };
 
 /// A CUstream.
