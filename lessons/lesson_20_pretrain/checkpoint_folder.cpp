@@ -15,23 +15,14 @@
 #include "src/train/checkpoint_file.hpp"
 
 namespace muonwalk::sim {
-namespace {
 
-std::string folder_of_way(const Pretraining& run, const TrainingWay& way) { return run.save + "/" + way.word; }
-
-}  // namespace
-
-void make_checkpoint_folders(const Pretraining& run) {
-  if (run.save.empty()) return;
-  for (const TrainingWay& way : run.ways) {
-    make_folder("--save", folder_of_way(run, way));
-    require_writable(checkpoint_path(folder_of_way(run, way), run.steps));
-  }
+void make_checkpoint_folder(const std::string& folder, int steps) {
+  make_folder("--save", folder);
+  require_writable(checkpoint_path(folder, steps));
 }
 
-void write_to_folder(const Pretraining& run, const TrainingWay& way, Checkpoint checkpoint) {
-  checkpoint.notes = run.notes(way);
-  const std::string path = checkpoint_path(folder_of_way(run, way), checkpoint.steps);
+void write_to_folder(const std::string& folder, Checkpoint checkpoint) {
+  const std::string path = checkpoint_path(folder, checkpoint.steps);
   write_or_fail([&] { write_checkpoint(path, std::move(checkpoint)); });
 }
 

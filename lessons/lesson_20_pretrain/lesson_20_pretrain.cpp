@@ -266,8 +266,10 @@ void step_much_later(Rank& rank, Local& local) {
 // in, and can go on from there. With it goes all that decides bits, as notes: which text, which
 // model, which rates. A run that differs in one of them is refused when it wants to go on from there.
 void save_to_file(Rank& rank, Local& local) {
-  if (!save(rank, local) || !local.checkpoint) return;                        // rank 0 has it, and nobody else
-  write_to_folder(*run, run->ways[local.way], std::move(*local.checkpoint));  // with what decides bits
+  if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
+  const TrainingWay& way = run->ways[local.way];
+  local.checkpoint->notes = run->notes(way);  // what decides bits
+  write_to_folder(run->folder_of(way), std::move(*local.checkpoint));
   local.checkpoint.reset();
 }
 
@@ -311,7 +313,8 @@ void prepare(const RankInfo& rank) {
   run.emplace(requested_pretraining(request, rank));  // refuses with a sentence
   references.clear();                                 // of the grid before this one, with --grids
   for (const TrainingWay& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
-  make_checkpoint_folders(*run);  // with --save
+  if (run->save.empty()) return;
+  for (const TrainingWay& way : run->ways) make_checkpoint_folder(run->folder_of(way), run->steps);
 }
 
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The

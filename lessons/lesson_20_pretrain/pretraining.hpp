@@ -69,6 +69,8 @@ struct Pretraining {
   bool validates(int step) const { return step == steps || step % every == 0; }
   /// Whether a checkpoint becomes a file behind a step.
   bool saves(int step) const { return !save.empty() && (step == steps || (save_every > 0 && step % save_every == 0)); }
+  /// Where --save puts a way's checkpoints.
+  std::string folder_of(const TrainingWay& way) const { return save + "/" + way.word; }
   /// What a checkpoint of this run says of it, and must say for a run that goes on from it: the text, the model, and
   /// all that decides bits. The grid, its buckets and the schedule of the pipeline are not among them.
   std::map<std::string, std::string> notes(const TrainingWay& way) const;
