@@ -22,6 +22,7 @@
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/openmp_environment.hpp"
+#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/error_text.hpp"
