@@ -339,7 +339,7 @@ TEST_CASE("Slurm's lists: the first node of any list is where ranks meet, and ta
     }
 }
 
-TEST_CASE("by hand: what is no meeting place is refused in a sentence that holds it") {
+TEST_CASE("by hand: a meeting place that cannot be one is refused in a sentence that holds it") {
   LaunchOptions options;
   options.rank = 0, options.world_size = 2, options.interface = "127.0.0.1";
   for (const char* meeting : {"x", ":1", "h:", "h:0", "h:65536", "a:b:1", "[::1]", "[]:1"}) {
