@@ -47,7 +47,8 @@ class GpuProcessor : public Processor, private cuda::QueueObserver {
   }
 
   void orthogonalize(float* matrix, Shape shape, const MuonSettings& settings, const std::string& parameter) override {
-    cuda::NewtonSchulzMemory memory(device_, shape.rows, shape.cols, settings.precision, MemoryMeter::current());
+    cuda::NewtonSchulzMemory memory(device_, shape.rows, shape.cols, settings.newton_schulz.precision,
+                                    MemoryMeter::current());
     try {
       cuda::newton_schulz_chain(kernels_, stream_, memory, matrix, settings.newton_schulz, matrix, parameter);
     } catch (...) {
