@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/optim/muon_settings.hpp"
+#include "src/numerics/matrix.hpp"
 
 namespace muonwalk::sim {
 

@@ -7,7 +7,7 @@
 
 #include "sim/classroom/likeness.hpp"
 #include "sim/ranks/rank.hpp"
-#include "src/optim/muon_settings.hpp"
+#include "src/numerics/matrix.hpp"
 #include "src/optim/plan.hpp"
 
 namespace muonwalk::sim {

@@ -20,7 +20,6 @@
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
-#include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/openmp_environment.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
@@ -138,7 +137,7 @@ void LessonCore::guarded(const Work& work) {
     return 0;
   });
   if (done) return;
-  LaunchedRun::ends_with(code);
+  end_launched(code);
   state_->world.reset();
   std::exit(code);
 }
@@ -228,16 +227,16 @@ void LessonCore::start() {
   if (state_->world != nullptr) return;
   LaunchedRun* run = nullptr;
   guarded([&] {
-    if (options_.launch) run = &LaunchedRun::of_this_program(options_, info_.name);
+    run = meet_launched(options_, info_.name);
     if (is_agent()) return;
     try {
       require_writable(options_);
     } catch (const UsageError&) {
-      if (run != nullptr) run->refuse();
+      refuse_launched(run);
       throw;
     }
   });
-  begin(run != nullptr ? run->hosts() : 1);
+  begin(hosts_of(run));
   if (state_->files.tracer != nullptr) state_->files.tracer->begin();
   guarded([&] { state_->world = run != nullptr ? start_launched_world(options_, *run) : start_world(options_); });
 }

@@ -8,7 +8,7 @@
 #include "sim/classroom/comparison.hpp"
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/rank.hpp"
-#include "src/optim/muon_settings.hpp"
+#include "src/numerics/matrix.hpp"
 
 namespace muonwalk::sim {
 

@@ -10,7 +10,6 @@
 #include "src/comm/ledger.hpp"
 #include "src/layout/buffer.hpp"
 #include "src/numerics/matrix.hpp"
-#include "src/optim/muon_settings.hpp"
 
 namespace muonwalk::sim {
 

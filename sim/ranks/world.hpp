@@ -51,10 +51,21 @@ class World {
 /// Starts the ranks and connects their groups.
 std::unique_ptr<World> start_world(const Options& options);
 
+/// The processes that a launcher has started for one run (launched_run.hpp); a null pointer where none has.
 class LaunchedRun;
 
-/// Starts the rank of this process, and in the parent connects with all others (launched_run.hpp). In an agent, it
-/// returns when the ranks have ended.
+/// Meets the other processes of Options::launch, at the first call. Throws what LaunchedRun throws.
+LaunchedRun* meet_launched(const Options& options, const std::string& program);
+/// On how many hosts the ranks are, as far as the parent knows.
+int hosts_of(const LaunchedRun* run);
+/// In the parent: the other processes hear that what was asked for is refused, or that the program ends with this code.
+/// @{
+void refuse_launched(LaunchedRun* run);
+void end_launched(int code);
+/// @}
+
+/// Starts the rank of this process, and in the parent connects with all others. In an agent, it returns when the ranks
+/// have ended.
 std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run);
 
 /// Starts one kind of world, whatever Options::world says.
