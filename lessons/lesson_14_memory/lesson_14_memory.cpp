@@ -376,6 +376,10 @@ void report_memory(Lesson<Local>& lesson) {
 // holds the most. How much of a model Muon steps was once counted by hand, for somebody who saw little use in it
 // (Megatron-LM, pull request 1428): a mixture of experts 768 wide with a vocabulary of 163,840. The last table has it,
 // too. All ranks are in one DP group there; expert parallelism and pipeline stages change D, and not the formulas.
+void report_models(Lesson<Local>& lesson) {
+  lesson.in_parent([&] { lesson.say(models_table(Grid().dp(64))); });
+}
+
 void prepare(const RankInfo& rank) {
   if (!model.empty()) text_of_model = model_text(model, rank.grid);  // no rank, so it may take a moment
   data = std::make_unique<RandomTraining>(kParameters, kSteps, rank.seed);
@@ -410,7 +414,7 @@ int main(int argc, char** argv) {
   lesson.sum_up_checks("masters and weights, two steps of each of the four ways");
   report_memory(lesson);
   lesson.cost(predict);
-  lesson.in_parent([&] { lesson.say(models_table(Grid().dp(64))); });
+  report_models(lesson);
 
   // ## Exercises
   //
