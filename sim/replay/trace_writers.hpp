@@ -52,8 +52,7 @@ std::string microseconds_text(std::int64_t ns);
 std::string quoted(const std::string& text);
 
 /// Writes all ranks of a run into one Chrome trace, for chrome://tracing, Perfetto and muonwalk-trace, whole or not at
-/// all. TraceDialect (tools/trace/event.hpp) says which events it has; those of no duration are, besides names and the
-/// order of rows:
+/// all. tools/trace/README.md says which events it has; those of no duration are, besides names and the order of rows:
 ///   - an arrow for each message, from the moment in which the sender hands it over to the one in which the receiver's
 ///     exchange is done; only where both ends were recorded;
 ///   - counters: "bytes sent" since the start, after each call; "elements held" in matrices and flat buffers, at the

@@ -12,83 +12,8 @@
 
 namespace muonwalk::sim {
 
-/// The three kinds of traces that muonwalk-trace reads. All are Chrome traces: a JSON object with an array
-/// "traceEvents" (or that array alone), plain or compressed with gzip. "ts" and "dur" are microseconds. Only complete
-/// events ("ph": "X") have a duration and are counted; metadata ("M") gives names; flows (s, t, f), counters (C) and
-/// instants (i) are for viewers. The order of events, and of the keys of an object, does not matter.
-///
-/// ── pytorch ── what torch.profiler writes, one rank per file; lessons write it with --trace-per-rank.
-///
-///   "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}      the rank, and of how many
-///
-///   cat                              name                      counts as
-///   kernel                           nccl…, gloo…              communication
-///   kernel                           any other                 computation
-///   gpu_memcpy, gpu_memset                                     copy
-///   gpu_user_annotation                                        device range: from its first to its last kernel
-///   user_annotation                                            host range: what the program does
-///   user_annotation, cpu_op          gloo:…                    host collective: it runs on the CPU
-///   cpu_op                                                     host operator; computation without kernels
-///   cuda_runtime, cuda_driver, overhead, python_function, …    left out: what they start is there itself
-///
-///   Arguments of a communication kernel, as PyTorch writes them: "stream" (an integer), "Collective name"
-///   ("allreduce", "_allgather_base", …), "In msg nelems", "Out msg nelems", "dtype" ("Float", "BFloat16", …), "Group
-///   size", "Process Group Name" and "Process Group Ranks" ("[0, 2]", a string). A step is a host range
-///   "ProfilerStep#N", or else "Optimizer.step#…". The optimizer is what ranges named "Optimizer.step#…"
-///   span, on the device and on the host.
-///
-/// ── muonwalk ── what a lesson writes with --trace: all ranks in one file, on one clock.
-///
-///   "otherData": {"muonwalk": {"version": 1, "name": "lesson_09_full_step", "ranks": 8,
-///                              "parameters": [{"name": "w0", "rows": 96, "cols": 64}]}}
-///     (or "muonwalk" beside "traceEvents".) It is what tells this dialect from the other; "parameters" are the
-///     matrices that the run trained, and let a comparison see that two runs did not do the same work.
-///
-///   "backend" names the transport; "ok": false says that the check of the run failed; "dropped_events" [rank] counts
-///   what the recording had no room for. (In PyTorch's dialect, lessons write that into "recorded_by".)
-///
-///   A process is a rank: metadata "process_name" with args {"name": "rank 3 (dp 1, tp 1)"}; "pid" may be any number.
-///   Its threads are "computation", "communication", and where messages were posted, "transfers", "transfers 2" and so
-///   on; what an event counts as is said by its category alone.
-///
-///   cat             on thread        counts as
-///   step            computation      a step of the optimizer: what a figure "per step" divides by
-///   phase           computation      a part of a step, for the reader's eye; the optimizer, where the name begins with
-///                                    "optimizer"
-///   computation     computation      computation; no waiting for another rank, which would then look overlapped
-///   communication   communication    communication: one collective, from the rank's call until it returns
-///   transfer        transfers        communication, in times: a message to this rank that it has posted (irecv), from
-///                                    then until the wait for it has returned. The calls that post it and wait for it
-///                                    are events of their own, so it is not another call
-///
-///   Slices of a thread nest: computation in phases in steps. Arguments of a communication event:
-///     "collective"     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "send", "recv",
-///                      "barrier"
-///     "group"          "dp", "tp", "pp", "world"
-///     "group_size"     ranks in it
-///     "group_ranks"    "[0, 2]": a string, as PyTorch has it; calls of the same group are set side by side by it
-///     "type"           "float32", "bfloat16", "bytes"
-///     "elements"       elements that this rank handed to the transport in the call: the ledger's bytes in elements
-///     "bytes"          bytes that this rank handed to the transport in the call: the ledger's figure
-///     "message_bytes"  the size that bandwidths are made from, as nccl-tests count it: of all_gather the gathered
-///                      whole, of reduce_scatter and all_to_all all that goes in, otherwise the buffer
-///     "algbw", "busbw" in GB/s, for the reader's eye: the analyser computes its own
-///
-/// ── nccl ── what NCCL's own example profiler writes (plugins/profiler/example in its sources, 2.23 and later, here as
-/// of 2.30): a file for each rank of each communicator, PREFIX_COMMUNICATOR_RANK.json. All in it are pairs of events
-/// that begin ("b") and end ("e"); they lie in each other as they stand in the file.
-///
-///   cat                              counts as
-///   COLL                             communication: one collective that NCCL has scheduled, named "AllGather", say
-///   P2P                              communication: "Send" or "Recv", to or from one peer
-///   GPU                              a channel of its kernel: from the first to the last of them is the call's time
-///   GROUP_API, COLL_API, P2P_API, KERNEL_LAUNCH, GROUP, PROXY, NET, …   left out: what the host does around it
-///
-///   Arguments of COLL and P2P: "CommHash", "Rank" (in the communicator), "Count", "Datatype" ("ncclFloat32"; of
-///   AllGather and Broadcast always bytes, "ncclInt8"), "Peer". "Count" is what one rank puts in or, of ReduceScatter,
-///   gets out. How many ranks there are is not said: it is known where a file of each of them is read. Arguments of
-///   GPU: "StartGpuClk" and "StopGpuClk", nanoseconds. Without GPU events, a call has the time that the host took to
-///   start it. "ts" counts from the start of each process, so the files of several ranks have no common clock.
+/// The three kinds of traces that muonwalk-trace reads: torch.profiler's, one rank per file; a lesson's, all ranks on
+/// one clock; and NCCL's own, a file per communicator and rank. README.md beside this file says what stands in them.
 enum class TraceDialect { pytorch, muonwalk, nccl };
 
 /// "pytorch", "muonwalk", "nccl".

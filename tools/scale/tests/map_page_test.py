@@ -75,10 +75,6 @@ class MapPageTest(unittest.TestCase):
         ActionChains(self.browser, duration=0).move_to_element_with_offset(box, 0, 0).move_to_element_with_offset(
             box, round(x - size["width"] / 2), round(y - size["height"] / 2)).perform()
 
-    def texts(self):
-        """All texts that are drawn."""
-        return [each["text"] for each in self.shapes() if each["type"] == "text"]
-
     def cell(self, which, column, row):
         of = self.maps[which]
         return of["cells"][row * (len(of["cells"]) // len(of["gpus"])) + column]
@@ -107,24 +103,16 @@ class MapPageTest(unittest.TestCase):
             self.check_facts(self.tip(), self.cell(0, column, row))
             self.check_facts(self.details(), self.cell(0, column, row))
 
-    def test_every_cell_shows_its_ratio_and_the_table_has_it_too(self):
+    def test_the_table_has_the_ratios_of_every_cell(self):
         self.open()
         table = self.script("""return [...document.querySelectorAll('#cells-0 tbody tr')].map((row) =>
                                [...row.cells].map((cell) => cell.textContent));""")
         cells = self.maps[0]["cells"]
         self.assertEqual([row[4] for row in table], [ratio_text(cell["communication"]["ratio"]) for cell in cells])
-        shown = self.texts()
-        for cell in cells:
-            self.assertIn(ratio_text(cell["communication"]["ratio"]), shown)
-        Select(self.box("quantity")).select_by_value("step")
-        shown = self.texts()
         for cell, row in zip(cells, table):
             if cell["step"]:
-                self.assertIn(ratio_text(cell["step"]["ratio"]), shown)
-                self.assertIn(cell["step"]["best_strategy"], shown)
                 self.assertEqual(row[9:11], [f"{cell['step']['ratio']:.3f}", cell["step"]["best_strategy"]])
             else:
-                self.assertIn(cell["step_obstacle"], shown)
                 self.assertEqual(row[9], cell["step_obstacle"])
 
     # ── what is chosen ──

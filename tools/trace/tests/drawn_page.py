@@ -249,19 +249,6 @@ class DrawnPage:
         self.press("+")  # the chosen event is not in sight: around the middle
         self.expect_view((3 * begin + end) / 4, (begin + 3 * end) / 4)
 
-    def test_a_chosen_event_comes_into_the_middle_of_the_view(self):
-        trace = {"traceEvents": [kernel(name, begin, 100) for name, begin in (("a", 0), ("b", 1500), ("c", 2900), ("d", 4000))]}
-        (self.folder / "four.json").write_text(json.dumps(trace), encoding="utf-8")
-        self.open_summary(self.folder / "four.json")
-        for key in ("ArrowRight", "+", "+", "+"):
-            self.press(key)
-        width = 4.1 / 8
-        for key, middle in (("ArrowRight", 1.55), ("ArrowRight", 2.95), ("ArrowRight", 4.1 - width / 2), ("ArrowLeft", 2.95),
-                            ("ArrowLeft", 1.55), ("ArrowLeft", width / 2)):
-            self.press(key)
-            for edge, expected in zip(self.view(), (middle - width / 2, middle + width / 2)):
-                self.assertAlmostEqual(edge, expected, places=5, msg=key)
-
     def test_arrows_stop_at_the_ends_of_a_lane(self):
         self.open_summary(*self.ranks)
         for key, words in (("ArrowRight", NASTY), ("ArrowLeft", NASTY), ("ArrowUp", NASTY), ("ArrowRight", "short"),
