@@ -36,8 +36,8 @@ const std::vector<Mystery>& mysteries() {
        "start, and Newton–Schulz is called for group 1 only, twice as often as it should be."},
       {"spawn_in_notebook",
        "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks. The "
-       "forked process has copies of the locks, but not the threads that would free them, so it waits forever. "
-       "Nothing is wrong with the optimizer: it never got its turn."},
+       "forked process has copies of the locks, but not the threads that would free them, so it waits forever. Nothing "
+       "is wrong with the optimizer: it never got its turn."},
       {"inverted_split_dim",
        "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
        "the wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise "
@@ -277,10 +277,9 @@ void Hunt::require_sensible(const LessonInfo& info, const Options& options) cons
     throw UsageError(fmt::format("--evidence {} is not known; it is bits, bytes, resume or newton-schulz-calls",
                                  as_typed(evidence)));
   if (!options.bug.empty())
-    throw UsageError(
-        fmt::format("--bug {} switches on a bug that you know, and --mystery {} one that you don't; leave "
-                    "out one of them",
-                    options.bug, mystery));
+    throw UsageError(fmt::format(
+        "--bug {} switches on a bug that you know, and --mystery {} one that you don't; leave out one of them",
+        options.bug, mystery));
   if (options.grid_given)
     throw UsageError(
         fmt::format("--mystery {} happened on {}; leave out --dp, --tp and --pp", mystery, Grid().dp(2).tp(2).text()));

@@ -13,26 +13,12 @@ void have_fault(const Fault& fault, int rank, int step) {
     return;
   }
   if (fault.step != step) return;
-  switch (fault.kind) {
-    case Fault::Kind::kill:
-      kill(getpid(), SIGKILL);
-      break;
-    case Fault::Kind::exit:
-      _exit(0);
-    case Fault::Kind::raise:
-      throw RunError("it threw because --fault asked for it");
-    case Fault::Kind::stop:
-      kill(getpid(), SIGSTOP);
-      break;
-    case Fault::Kind::hang:
-      while (true) pause();
-    case Fault::Kind::spin:
-      for (volatile std::uint64_t turns = 0;; turns = turns + 1) {
-      }
-    case Fault::Kind::never_connect:
-    case Fault::Kind::none:
-      break;
-  }
+  if (fault.kind == Fault::Kind::kill) kill(getpid(), SIGKILL);
+  if (fault.kind == Fault::Kind::exit) _exit(0);
+  if (fault.kind == Fault::Kind::raise) throw RunError("it threw because --fault asked for it");
+  if (fault.kind == Fault::Kind::stop) kill(getpid(), SIGSTOP);
+  while (fault.kind == Fault::Kind::hang) pause();
+  for (volatile std::uint64_t turns = 0; fault.kind == Fault::Kind::spin;) turns = turns + 1;
 }
 
 }  // namespace muonwalk::sim

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "sim/ranks/agent.hpp"
-#include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"

@@ -91,15 +91,8 @@ bool plans_only(const LessonInfo& info) {
 }
 
 const char* transport_name(TransportKind transport) {
-  switch (transport) {
-    case TransportKind::gloo:
-      return "gloo";
-    case TransportKind::memory:
-      return "memory";
-    case TransportKind::nccl:
-      return "nccl";
-  }
-  return "";
+  constexpr const char* kNames[] = {"gloo", "memory", "nccl"};
+  return kNames[static_cast<int>(transport)];
 }
 
 void require_transport(const LessonInfo& info, const Options& options) {

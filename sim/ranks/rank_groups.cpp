@@ -37,18 +37,16 @@ std::vector<std::string> group_names(const Options& options) {
 void require_possible(const Options& options) {
   for (const Group& group : options.groups) {
     if (group.size() > 0 && std::count(std::begin(kUsualGroups), std::end(kUsualGroups), group.name) > 0)
-      throw UsageError(
-          fmt::format("the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give "
-                      "it another name",
-                      group.name));
+      throw UsageError(fmt::format(
+          "the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give it another name",
+          group.name));
     std::vector<int> seen;
     for (const Group& other : options.groups)
       if (other.name == group.name) seen.insert(seen.end(), other.ranks.begin(), other.ranks.end());
     for (const int rank : group.ranks) {
       if (rank < 0 || rank >= options.grid.size())
         throw UsageError(
-            fmt::format("the group \"{}\" is to have rank {}, but {} has the ranks 0 to {}; ask for a larger "
-                        "grid",
+            fmt::format("the group \"{}\" is to have rank {}, but {} has the ranks 0 to {}; ask for a larger grid",
                         group.name, rank, options.grid.text(), options.grid.size() - 1));
       if (std::count(seen.begin(), seen.end(), rank) > 1)
         throw UsageError(

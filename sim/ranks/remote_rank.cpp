@@ -132,10 +132,9 @@ void RemoteRank::tell(const Posted& posted) {
   bytes += posted.key;
   bytes.append(posted.value.begin(), posted.value.end());
   if (!connection_->send(type(AgentFrame::posted), bytes))
-    throw RunError(
-        fmt::format("the process {} on {} that was started for a rank does not take what it is told; see whether it is "
-                    "stopped",
-                    agent_pid_, host()));
+    throw RunError(fmt::format(
+        "the process {} on {} that was started for a rank does not take what it is told; see whether it is stopped",
+        agent_pid_, host()));
 }
 
 void RemoteRank::say_goodbye() {

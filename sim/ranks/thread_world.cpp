@@ -53,11 +53,10 @@ void require_files_over_gloo(const Options& options) {
   if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return;
   const long needed = files_over_gloo(options);
   if (static_cast<rlim_t>(needed) > allowed.rlim_cur)
-    throw RunError(
-        fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
-                    "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
-                    "of its own",
-                    options.grid.size(), needed, allowed.rlim_cur));
+    throw RunError(fmt::format(
+        "too many files are open when {} ranks are threads of one process over Gloo: they need at least {}, and it may "
+        "have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process of its own",
+        options.grid.size(), needed, allowed.rlim_cur));
 }
 
 // The threads that have not ended yet.

@@ -1,5 +1,3 @@
-#include "sim/transport/gloo_backend.hpp"
-
 #include <gloo/common/error.h>
 #include <gloo/context.h>
 #include <gloo/transport/pair.h>
@@ -11,11 +9,11 @@
 #include <thread>
 #include <utility>
 
+#include "sim/transport/gloo_mesh.hpp"
 #include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -10,25 +10,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
-#include "sim/transport/gloo_backend.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "sim/transport/gloo_mesh.hpp"
 #include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -128,8 +123,7 @@ GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<Sta
       throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
     throw RunError("Gloo can't use the address " + address + " of this machine, or start a thread: " + error.what() +
                    "; see that the address answers (ping " + address +
-                   "), or allow more threads (ulimit -u) or open files "
-                   "(ulimit -n)");
+                   "), or allow more threads (ulimit -u) or open files (ulimit -n)");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "sim/transport/key_store.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,13 +16,11 @@
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -5,7 +5,6 @@
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 static_assert(crypto_auth_KEYBYTES == sizeof(Secret) && crypto_auth_BYTES == sizeof(Proof),
