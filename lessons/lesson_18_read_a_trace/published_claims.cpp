@@ -86,12 +86,7 @@ std::vector<std::string> source_of(const ReadAgain& read) {
   return lines;
 }
 
-}  // namespace
-
-const std::vector<std::string> kPublishedFiles = {
-    "trace_muon_FULLSTEP_dp2_tp2_rank0.json", "trace_adamw_FULLSTEP_rank0.json",
-    "trace_muon_FULLSTEP_dp2_tp2_async_rank0.json", "trace_adamw_FULLSTEP_async_rank0.json"};
-
+// In the order in which published_claims takes them.
 std::vector<TraceFile> read_published_folder(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
@@ -117,6 +112,12 @@ std::string digest_of_published(const std::string& folder) {
   }
   return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
+
+}  // namespace
+
+const std::vector<std::string> kPublishedFiles = {
+    "trace_muon_FULLSTEP_dp2_tp2_rank0.json", "trace_adamw_FULLSTEP_rank0.json",
+    "trace_muon_FULLSTEP_dp2_tp2_async_rank0.json", "trace_adamw_FULLSTEP_async_rank0.json"};
 
 ReadAgain read_in(const std::string& folder) {
   return {published_claims(read_published_folder(folder)), digest_of_published(folder), folder};

@@ -14,6 +14,7 @@
 #include <memory>
 #include <thread>
 
+#include "sim/transport/tcp_sockets.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 

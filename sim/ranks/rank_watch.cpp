@@ -97,15 +97,13 @@ void RankWatch::wait_for_news() {
 }
 
 void RankWatch::check_stopped(int run, double now) {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (!ranks_[r]->stopped() || ranks_[r]->finished(run)) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    if (!ranks_[r]->stopped() || ranks_[r]->finished(run))
       stopped_since_[r] = -1;
-    } else if (stopped_since_[r] < 0) {
+    else if (stopped_since_[r] < 0)
       stopped_since_[r] = now;
-    } else if (now - stopped_since_[r] >= options_.timeout_seconds) {
+    else if (now - stopped_since_[r] >= options_.timeout_seconds)
       give_up(cause_stopped(r));
-    }
-  }
 }
 
 void RankWatch::check_heard_of(int run, double now) {

@@ -28,8 +28,6 @@ RemoteRank::RemoteRank(FramedConnection& connection, const Hello& hello, const H
   lives_on(hello.host);
 }
 
-int RemoteRank::file() const { return ended_ ? -1 : connection_->descriptor(); }
-
 void RemoteRank::take_news() {
   connection_->flush();
   while (!ended_) {
@@ -121,10 +119,6 @@ bool RemoteRank::wait_for_end(double seconds) {
   }
   return ended_;
 }
-
-bool RemoteRank::heard_of() { return std::exchange(heard_, false); }
-
-bool RemoteRank::host_answers() const { return sim::host_answers(connection_->socket()); }
 
 void RemoteRank::tell(const Posted& posted) {
   const auto length = static_cast<std::uint32_t>(posted.key.size());

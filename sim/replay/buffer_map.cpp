@@ -125,9 +125,8 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
   int taken = 2;
   for (const std::size_t column : {0, 2, 3, 4}) {
     int widest = 0;
-    for (const auto& row : rows) {
+    for (const auto& row : rows)
       if (column < row.size()) widest = std::max(widest, text_width(row[column]));
-    }
     taken += widest + 2;
   }
   for (auto& row : rows) row[1] = visible_name(row[1], std::max(9, columns - taken));
@@ -166,9 +165,8 @@ std::string buffer_map_text(const Layout& layout, int columns) {
                                   columns);
     std::set<int> drawn;
     std::string heading;
-    for (std::size_t i = 0; i < buffer.buckets.size(); ++i) {
+    for (std::size_t i = 0; i < buffer.buckets.size(); ++i)
       text += bucket_rows(layout, static_cast<int>(b), static_cast<int>(i), drawing, heading, drawn);
-    }
     text += "\n" + legend(layout, buffer, drawn, columns);
   }
   return text;

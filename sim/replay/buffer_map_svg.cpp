@@ -68,11 +68,9 @@ struct LegendEntry {
 class Drawing {
  public:
   Drawing(const Layout& layout, int marked_dp_rank) : layout_(layout), dp_(layout.grid.dp()), marked_(marked_dp_rank) {
-    for (const Buffer& buffer : layout.buffers) {
-      for (const Bucket& bucket : buffer.buckets) {
+    for (const Buffer& buffer : layout.buffers)
+      for (const Bucket& bucket : buffer.buckets)
         left_ = std::max(left_, kMargin + kSmallLetterWidth * text_width(range_text(bucket.range)) + 8);
-      }
-    }
   }
 
   std::string bucket_row(int buffer_idx, int bucket_idx, double top) const {
@@ -210,9 +208,8 @@ std::string legend(const std::vector<LegendEntry>& entries, int columns, double 
     svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" class=\"mw-padding\"");
     svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" " + entry.swatch_attributes);
     svg += svg_text(x + 22, y + 11, "mw-ink", name);
-    if (!entry.quiet.empty()) {
+    if (!entry.quiet.empty())
       svg += svg_text(x + 22 + kLetterWidth * (text_width(name) + 1), y + 11, "mw-quiet", entry.quiet);
-    }
   }
   return svg;
 }

@@ -119,11 +119,10 @@ class GlooBackend : public Backend {
       if (is_inlined(bytes)) return;
       // Nobody knows when a posted send will be waited for, so that it leaves at once; those of a collective are waited
       // for soon, and leave when there is room in the window.
-      if (envelope.from_rank_to_rank()) {
+      if (envelope.from_rank_to_rank())
         send_payload(*message);
-      } else {
+      else
         waiting_for_room_.push_back(message.get());
-      }
     });
     return message;
   }
@@ -354,9 +353,8 @@ class GlooBackend : public Backend {
                      std::to_string(message.sequence) + " of rank " + std::to_string(message.peer) +
                      " and got message " + std::to_string(written.sequence) + "; one has been lost");
     }
-    if (written.inlined && written.bytes > 0) {
+    if (written.inlined && written.bytes > 0)
       std::memcpy(message.data, in.payload(), static_cast<std::size_t>(written.bytes));
-    }
     if (apart) return;
     try {
       keep_ready_for_envelope(message.peer);

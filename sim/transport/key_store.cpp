@@ -135,9 +135,8 @@ struct KeyStore::Shared {
 KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
   mapped_bytes_ = sizeof(Shared) + entries * (sizeof(Entry) + value_bytes);
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+  if (memory == MAP_FAILED)
     throw RunError("a board of " + std::to_string(mapped_bytes_) + " bytes can't be mapped: " + std::strerror(errno));
-  }
   shared_ = static_cast<Shared*>(memory);
   shared_->entries = entries;
   shared_->value_bytes = value_bytes;

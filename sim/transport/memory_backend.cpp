@@ -267,9 +267,8 @@ class MemoryBackend : public Backend {
 }  // namespace
 
 MemoryGroup::MemoryGroup(int size, std::chrono::milliseconds timeout, const std::string& name) {
-  if (size < 1) {
+  if (size < 1)
     throw std::invalid_argument("a group of " + std::to_string(size) + " ranks was asked for; it takes at least 1");
-  }
   shared_ = std::make_shared<Shared>(name, size, timeout);
 }
 

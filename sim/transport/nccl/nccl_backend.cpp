@@ -329,11 +329,10 @@ class NcclBackend : public Backend {
       });
     }
     if (own_bytes == 0) return;
-    if (call.type == ElementType::float32) {
+    if (call.type == ElementType::float32)
       add<float>(parts, own_bytes, out);
-    } else {
+    else
       add<bfloat16>(parts, own_bytes, out);
-    }
   }
 
   template <class T>
