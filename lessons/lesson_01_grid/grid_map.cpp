@@ -136,10 +136,9 @@ std::string groups_text(const Grid& grid, const std::string& name, int columns) 
 }  // namespace
 
 std::string grid_map_text(const Grid& grid, int columns) {
-  if (columns < kFewestColumns) {
+  if (columns < kFewestColumns)
     throw std::invalid_argument("a map needs at least " + std::to_string(kFewestColumns) + " columns, not " +
                                 std::to_string(columns));
-  }
   std::string text = TextGrid(grid, columns).text() + "\n";
   for (const char* name : {"tp", "dp", "pp"}) text += groups_text(grid, name, columns);
   return text;

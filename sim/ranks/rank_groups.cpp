@@ -68,6 +68,19 @@ std::string own_name(const Options& options, const Group& group) {
   return fmt::format("{} {}", group.name, std::find_if(all.begin(), all.end(), same) - all.begin());
 }
 
+// The address at which this rank's ports are opened.
+std::string gloo_address(const Options& options, int rank) {
+  if (options.launch) return options.launch->address;
+  if (options.host_of_rank.empty()) return "127.0.0.1";
+  const int host = options.host_of_rank[static_cast<std::size_t>(rank)];
+  if (link_bytes()) return host_address(host);
+#if defined(__linux__)
+  return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
+#else
+  return "127.0.0.1";
+#endif
+}
+
 }  // namespace
 
 std::vector<Group> groups_of_rank(const Options& options, int rank) {
@@ -191,23 +204,6 @@ std::unique_ptr<KeyStore> board_for(const Options& options) {
     }
   return std::make_unique<KeyStore>(keys, GlooDevice::board_value_bytes(largest));
 }
-
-namespace {
-
-// The address at which this rank's ports are opened.
-std::string gloo_address(const Options& options, int rank) {
-  if (options.launch) return options.launch->address;
-  if (options.host_of_rank.empty()) return "127.0.0.1";
-  const int host = options.host_of_rank[static_cast<std::size_t>(rank)];
-  if (link_bytes()) return host_address(host);
-#if defined(__linux__)
-  return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
-#else
-  return "127.0.0.1";
-#endif
-}
-
-}  // namespace
 
 std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
                                               std::chrono::milliseconds timeout) {

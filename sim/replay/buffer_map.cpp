@@ -141,10 +141,9 @@ std::string joined_phrases(const std::vector<std::string>& phrases, int columns)
 }  // namespace
 
 std::string buffer_map_text(const Layout& layout, int columns) {
-  if (columns < kFewestColumns) {
+  if (columns < kFewestColumns)
     throw std::invalid_argument("a map needs at least " + std::to_string(kFewestColumns) + " columns, not " +
                                 std::to_string(columns));
-  }
   if (layout.buffers.empty()) return "no parameters, so there is no buffer\n";
 
   const Drawing drawing = plan_drawing(layout, columns);

@@ -85,10 +85,9 @@ class Drawing {
     svg += svg_rectangle(left_, top, width, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
     for (const int p : bucket.parameters) svg += parameter_run(buffer.parameters[p], row);
     svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-none mw-edge\" stroke-width=\"1\"");
-    for (int rank = 1; rank < dp_; ++rank) {
+    for (int rank = 1; rank < dp_; ++rank)
       svg += line_down(row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin), top - 5, top + kRowHeight + 5,
                        width / dp_ > 12 ? 1.5 : 0.5);
-    }
     for (int rank = 0; rank < dp_ && width / dp_ > 12; ++rank)
       svg += owner_outline(layout_.dp_slice(buffer_idx, bucket_idx, rank), rank, row);
     for (const int p : bucket.parameters) svg += name_in_row(buffer.parameters[p], row);

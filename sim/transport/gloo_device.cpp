@@ -34,15 +34,6 @@ namespace socket_transport = gloo::transport::uv;
 namespace socket_transport = gloo::transport::tcp;
 #endif
 
-}  // namespace
-
-struct GlooDevice::State {
-  std::shared_ptr<gloo::transport::Device> device;
-  LostPeerWatch watch;  // of the waits of all groups
-};
-
-namespace {
-
 // Ranks of this process that are connecting. While there are any, Gloo reads what anybody sends who gets through to a
 // port, and what it does not understand it throws on its own thread, which ends the process.
 std::atomic<int> ranks_connecting{0};
@@ -112,6 +103,11 @@ class BatchScope {
 
 }  // namespace
 
+struct GlooDevice::State {
+  std::shared_ptr<gloo::transport::Device> device;
+  LostPeerWatch watch;  // of the waits of all groups
+};
+
 GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<State>()) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -141,10 +137,9 @@ std::size_t GlooDevice::board_value_bytes(int size) {
 
 std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, KeyStore& store,
                                              milliseconds timeout, const Secret* secret) {
-  if (size < 1 || rank < 0 || rank >= size) {
+  if (size < 1 || rank < 0 || rank >= size)
     throw std::invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                                 " was to be connected in group " + name + ", but ranks go from 0 to size − 1");
-  }
   if (size == 1) return std::make_unique<GroupOfOne>();
   hear_the_end();
   const Connecting connecting;

@@ -151,11 +151,10 @@ KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
 KeyStore::~KeyStore() { munmap(shared_, mapped_bytes_); }
 
 void KeyStore::set(const std::string& key, const std::vector<char>& value) {
-  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes) {
+  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes)
     throw RunError("the key \"" + key + "\" with a value of " + std::to_string(value.size()) +
                    " bytes does not fit on the board, which takes keys of " + std::to_string(max_key_bytes) +
                    " and values of " + std::to_string(shared_->value_bytes) + " bytes");
-  }
   const std::uint64_t hash = hash_of(key);
   const std::optional<std::size_t> mine = shared_->claim(hash, key);
   if (!mine) {
@@ -190,11 +189,10 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
         throw PeerLostError(shared_->reason);
       }
     }
-    if (Clock::now() >= deadline) {
+    if (Clock::now() >= deadline)
       throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
                          std::to_string(timeout.count()) +
                          " ms; the rank that writes it has died, hangs, or was never started");
-    }
     sleep_on(bell, seen, deadline);
   }
 }

@@ -275,10 +275,9 @@ MemoryGroup::MemoryGroup(int size, std::chrono::milliseconds timeout, const std:
 MemoryGroup::~MemoryGroup() = default;
 
 std::unique_ptr<Backend> MemoryGroup::backend(int rank) {
-  if (rank < 0 || rank >= shared_->size) {
+  if (rank < 0 || rank >= shared_->size)
     throw std::invalid_argument("rank " + std::to_string(rank) + " does not exist in a group of " +
                                 std::to_string(shared_->size) + " ranks");
-  }
   return std::make_unique<MemoryBackend>(shared_, rank);
 }
 
