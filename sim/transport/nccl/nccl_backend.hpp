@@ -3,6 +3,7 @@
 // Private to nccl_device.cpp, which connects groups, and nccl_backend.cpp, which then makes their calls.
 
 #include <memory>
+#include <string>
 
 #include "sim/transport/nccl/nccl_group.hpp"
 #include "src/comm/backend.hpp"
