@@ -40,11 +40,9 @@ class TextGrid {
 
   std::string text() const {
     std::vector<Panel> panels;
-    for (int pp = 0; pp < grid_.pp(); ++pp) {
-      for (int tp = 0; tp < grid_.tp(); tp += tp_a_panel_) {
+    for (int pp = 0; pp < grid_.pp(); ++pp)
+      for (int tp = 0; tp < grid_.tp(); tp += tp_a_panel_)
         panels.push_back({pp, tp, std::min(tp + tp_a_panel_, grid_.tp())});
-      }
-    }
     std::string text;
     for (std::size_t first = 0; first < panels.size(); first += static_cast<std::size_t>(panels_a_line_)) {
       const std::size_t end = std::min(first + static_cast<std::size_t>(panels_a_line_), panels.size());
@@ -62,9 +60,7 @@ class TextGrid {
   template <class OfPanel>
   std::string line(const std::string& label, const std::vector<Panel>& panels, const OfPanel& of_panel) const {
     std::string text = pad_right(label, label_);
-    for (std::size_t i = 0; i < panels.size(); ++i) {
-      text += std::string(i > 0 ? kGap : 0, ' ') + of_panel(panels[i]);
-    }
+    for (std::size_t i = 0; i < panels.size(); ++i) text += std::string(i > 0 ? kGap : 0, ' ') + of_panel(panels[i]);
     return text.erase(text.find_last_not_of(' ') + 1) + "\n";
   }
 
@@ -91,14 +87,12 @@ class TextGrid {
     });
     text += line("", panels, [&](const Panel& panel) { return rule(panel, "┌", "┬", "┐"); });
     for (int dp = 0; dp < grid_.dp(); ++dp) {
-      if (dp > 0 && grid_.dp() <= kMostRuledRows) {
+      if (dp > 0 && grid_.dp() <= kMostRuledRows)
         text += line("", panels, [&](const Panel& panel) { return rule(panel, "├", "┼", "┤"); });
-      }
       text += line(fmt::format("dp {}", dp), panels, [&](const Panel& panel) {
         std::string row = "│";
-        for (int tp = panel.first_tp; tp < panel.end_tp; ++tp) {
+        for (int tp = panel.first_tp; tp < panel.end_tp; ++tp)
           row += centred(std::to_string(grid_.rank(dp, tp, panel.pp)), cell_) + "│";
-        }
         return row;
       });
     }
@@ -133,9 +127,8 @@ std::string groups_text(const Grid& grid, const std::string& name, int columns) 
       add(whole);
       continue;
     }
-    for (const int rank : group.ranks) {
+    for (const int rank : group.ranks)
       add((rank == group.ranks.front() ? "{" : "") + std::to_string(rank) + (rank == group.ranks.back() ? "}" : ""));
-    }
   }
   return text + line + "\n";
 }
@@ -143,10 +136,9 @@ std::string groups_text(const Grid& grid, const std::string& name, int columns) 
 }  // namespace
 
 std::string grid_map_text(const Grid& grid, int columns) {
-  if (columns < kFewestColumns) {
+  if (columns < kFewestColumns)
     throw std::invalid_argument("a map needs at least " + std::to_string(kFewestColumns) + " columns, not " +
                                 std::to_string(columns));
-  }
   std::string text = TextGrid(grid, columns).text() + "\n";
   for (const char* name : {"tp", "dp", "pp"}) text += groups_text(grid, name, columns);
   return text;

@@ -50,9 +50,8 @@ std::string coloured_grid(const Grid& grid, const std::string& name, double top)
       const std::string label = grid.pp() > 1 ? fmt::format("tp {} pp {}", tp, pp) : fmt::format("tp {}", tp);
       svg += svg_text(left + kPitchX * tp + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small", label);
     }
-    for (int dp = 0; pp == 0 && dp < grid.dp(); ++dp) {
+    for (int dp = 0; pp == 0 && dp < grid.dp(); ++dp)
       svg += svg_text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
-    }
   }
   const std::vector<Group> groups = grid.groups(name);
   for (std::size_t g = 0; g < groups.size(); ++g) {

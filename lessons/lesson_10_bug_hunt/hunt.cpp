@@ -36,8 +36,8 @@ const std::vector<Mystery>& mysteries() {
        "start, and Newton–Schulz is called for group 1 only, twice as often as it should be."},
       {"spawn_in_notebook",
        "The tutorial forked its workers from a notebook. The kernel of a notebook has threads that hold locks. The "
-       "forked process has copies of the locks, but not the threads that would free them, so it waits forever. "
-       "Nothing is wrong with the optimizer: it never got its turn."},
+       "forked process has copies of the locks, but not the threads that would free them, so it waits forever. Nothing "
+       "is wrong with the optimizer: it never got its turn."},
       {"inverted_split_dim",
        "Where the proof of concept was built into Megatron-LM, the condition that asks whether TP cuts a matrix was "
        "the wrong way round. Every TP rank took its slice for the whole matrix and orthogonalized that: a block-wise "
@@ -62,6 +62,9 @@ const std::vector<Mystery>& mysteries() {
        "ends the program before the first step. Ask the machine which backend to take."}};
   return all;
 }
+
+// What can be asked for with --evidence.
+const std::vector<std::string> kEvidenceKinds = {"bits", "bytes", "resume", "newton-schulz-calls"};
 
 std::string quantity(const std::string& kind) {
   if (kind == "bits") return "bits: elements that differ from the serial reference in the end, on all ranks";
@@ -115,7 +118,7 @@ std::string refutation(const std::string& suspect, const Findings& findings, con
     return of_suspect.ended.empty()
                ? fmt::format("no: with {} the program would have trained to the end without a message", suspect)
                : fmt::format("no: with {} the last words would have been: {}", suspect, of_suspect.ended);
-  for (const std::string& kind : evidence_kinds()) {
+  for (const std::string& kind : kEvidenceKinds) {
     if (same_evidence(kind, findings, of_suspect)) continue;
     const auto shown = of_suspect.evidence.find(kind);
     int there = 0;
@@ -199,11 +202,6 @@ std::string call_name(const std::string& parameter, Shape shape) {
   return fmt::format("{} as {}", parameter, shape_text(shape.rows, shape.cols));
 }
 
-const std::vector<std::string>& evidence_kinds() {
-  static const std::vector<std::string> kinds = {"bits", "bytes", "resume", "newton-schulz-calls"};
-  return kinds;
-}
-
 void Amounts::add(const Ledger& ledger) {
   for (const LedgerLine& line : ledger.lines()) {
     auto& [calls, bytes] = traffic[line_name(line)];
@@ -272,15 +270,13 @@ void Hunt::require_sensible(const LessonInfo& info, const Options& options) cons
   if (!suspect.empty() && std::none_of(info.bugs.begin(), info.bugs.end(), is_suspect))
     throw UsageError(fmt::format("--suspect {} is not a bug of this lesson; --list-bugs names the {} suspects",
                                  as_typed(suspect), info.bugs.size()));
-  const std::vector<std::string>& kinds = evidence_kinds();
-  if (!evidence.empty() && std::find(kinds.begin(), kinds.end(), evidence) == kinds.end())
+  if (!evidence.empty() && std::find(kEvidenceKinds.begin(), kEvidenceKinds.end(), evidence) == kEvidenceKinds.end())
     throw UsageError(fmt::format("--evidence {} is not known; it is bits, bytes, resume or newton-schulz-calls",
                                  as_typed(evidence)));
   if (!options.bug.empty())
-    throw UsageError(
-        fmt::format("--bug {} switches on a bug that you know, and --mystery {} one that you don't; leave "
-                    "out one of them",
-                    options.bug, mystery));
+    throw UsageError(fmt::format(
+        "--bug {} switches on a bug that you know, and --mystery {} one that you don't; leave out one of them",
+        options.bug, mystery));
   if (options.grid_given)
     throw UsageError(
         fmt::format("--mystery {} happened on {}; leave out --dp, --tp and --pp", mystery, Grid().dp(2).tp(2).text()));
@@ -314,7 +310,7 @@ std::vector<std::string> Hunt::report(const LessonInfo& info, const Options& opt
     lines.push_back(fmt::format("try       --bug {}: what the check says of it", bug()));
   } else {
     std::vector<std::string> more, suspects;
-    for (const std::string& kind : evidence_kinds())
+    for (const std::string& kind : kEvidenceKinds)
       if (kind != evidence) more.push_back("--evidence " + kind);
     more.push_back("--suspect NAME");
     more.push_back("--reveal");

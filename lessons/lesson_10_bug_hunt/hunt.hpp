@@ -51,9 +51,6 @@ struct EvidenceRow {
   }
 };
 
-/// The kinds of evidence that can be asked for: "bits", "bytes", "resume", "newton-schulz-calls".
-const std::vector<std::string>& evidence_kinds();
-
 /// Everything that can be found out about a bug.
 struct Findings {
   std::string ended;           ///< The last words of rank 0; empty where it came to its end.

@@ -7,7 +7,6 @@
 #include "src/train/contenders.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 // What all ranks send together: where a matrix has one owner, each sends something else.

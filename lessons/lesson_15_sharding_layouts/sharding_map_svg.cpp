@@ -197,10 +197,9 @@ std::string sharding_map_svg(const std::vector<std::pair<std::string, Layout>>& 
     body += svg_text(
         kMargin, y + 76, "mw-small mw-quiet",
         fmt::format("the most of a rank, over an equal share: {:.2f} of elements, {:.2f} of work", fullest, slowest));
-    description += fmt::format(
-        "{}{}: {}; no rank has more than {:.2f} of an equal share of the elements, and {:.2f} "
-        "of the work.",
-        description.empty() ? "" : " ", visible_name(panel.name), panel.cut_text(), fullest, slowest);
+    description +=
+        fmt::format("{}{}: {}; no rank has more than {:.2f} of an equal share of the elements, and {:.2f} of the work.",
+                    description.empty() ? "" : " ", visible_name(panel.name), panel.cut_text(), fullest, slowest);
     y += kPanelPitch;
   }
   y -= 14;

@@ -4,7 +4,6 @@
 
 #include "lessons/lesson_16_strategies/strategy_tables.hpp"
 #include "sim/replay/svg_parts.hpp"
-#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -50,13 +50,17 @@ class Player {
     const std::int64_t took = std::llround(work.flops / machine_.gigaflops_per_second);
     if (took == 0) return;
     const int bucket = bucket_of_.at(work.parameter);
-    auto& bars = played_.processor;
-    if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end == now_)
-      bars.back().stretch.end += took;
-    else
-      bars.push_back({bucket, {now_, now_ + took}});
+    draw(played_.processor, {bucket, {now_, now_ + took}});
     now_ += took;
     played_.computing_ns += took;
+  }
+
+  // A bar that begins where the last one of its bucket ends makes that one longer.
+  static void draw(std::vector<PlayedBar>& bars, const PlayedBar& next) {
+    if (!bars.empty() && bars.back().bucket == next.bucket && bars.back().stretch.end == next.stretch.begin)
+      bars.back().stretch.end = next.stretch.end;
+    else
+      bars.push_back(next);
   }
 
   void make(const Call& call) {
@@ -72,11 +76,7 @@ class Player {
         const int bucket = static_cast<int>(buckets_.size()) - 1;
         const std::int64_t began =
             times.left_ns - std::llround(static_cast<double>(bytes) / machine_.link.gigabytes_per_second);
-        auto& bars = played_.link;
-        if (!bars.empty() && bars.back().bucket == bucket && bars.back().stretch.end == began)
-          bars.back().stretch.end = times.left_ns;
-        else
-          bars.push_back({bucket, {began, times.left_ns}});
+        draw(played_.link, {bucket, {began, times.left_ns}});
         return;
       }
       case CollectiveKind::wait:

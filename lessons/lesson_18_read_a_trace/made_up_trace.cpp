@@ -48,7 +48,6 @@ struct Row {
   int rank;
   std::string on;  // "host range", "kernel, stream 7"
   std::string name;
-  std::string bar;
 };
 
 std::string on_text(const MadeUpEvent& event) {
@@ -84,8 +83,8 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
       return each.first.rank == event.rank && each.first.on == on && each.first.name == event.name;
     });
     if (row == rows.end())
-      row = rows.insert(rows.end(), {{event.rank, on, event.name, ""},
-                                     std::vector<std::string>(static_cast<std::size_t>(end), "  ")});
+      row = rows.insert(rows.end(),
+                        {{event.rank, on, event.name}, std::vector<std::string>(static_cast<std::size_t>(end), "  ")});
     paint_event(row->second, event);
   }
   std::string scale;

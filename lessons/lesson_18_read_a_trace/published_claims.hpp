@@ -11,24 +11,19 @@ namespace muonwalk::sim {
 /// The names of the published files: Muon, AdamW, and the asynchronous variants of both.
 extern const std::vector<std::string> kPublishedFiles;
 
-/// Reads the four published traces from a folder, in the order in which published_claims takes them. Throws UsageError,
-/// one sentence, when the folder or a file is not there, or a file can't be read.
-std::vector<TraceFile> read_published_folder(const std::string& folder);
-
-/// 16 hex digits that tell the four files from others: the 64-bit XXH3 of their bytes, one after the other. Throws
-/// UsageError as read_published_folder does.
-std::string digest_of_published(const std::string& folder);
-
 /// Where the right-hand side of the table of claims comes from.
 struct ReadAgain {
   std::vector<PublishedClaim> claims;  ///< the figures, corrected
-  std::string digest;                  ///< The digest of the traces that they were read from.
-  std::string folder;                  ///< where those lie; empty: we read them, and wrote down what they say
+  /// 16 hex digits that tell the four files that they were read from: the 64-bit XXH3 of their bytes, one after the
+  /// other.
+  std::string digest;
+  std::string folder;  ///< where those lie; empty: we read them, and wrote down what they say
 };
 /// What we have read in the published traces: the figures that the table of claims needs. A test reads them again where
 /// the traces are.
 ReadAgain read_by_us();
-/// What is read in a folder now. Throws UsageError as read_published_folder does.
+/// What is read in a folder now. Throws UsageError, one sentence, when the folder or a file is not there, or a file
+/// can't be read.
 ReadAgain read_in(const std::string& folder);
 
 /// What runs of our own say about the published claims; nothing where they were not made.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +15,20 @@ namespace {
 constexpr std::string_view kText =
     "A stage works on one part of the batch while its neighbour works on another, and nobody sees the whole. "
     "What comes out at the end is the same as if one of them had done everything alone, only sooner. ";
+
+// The micro-batch with this number of one step.
+MicroBatch toy_micro_batch(const GptTraining& training, int step, int number) {
+  MicroBatch batch;
+  for (Index s = 0; s < training.sequences; ++s) {
+    const Index window = (Index{step} * training.micro_batches + number) * training.sequences + s;
+    for (Index t = 0; t < training.config.tokens; ++t) {
+      const auto at = static_cast<std::size_t>(window * training.config.tokens + t);
+      batch.inputs.push_back(kText[at % kText.size()]);
+      batch.targets.push_back(kText[(at + 1) % kText.size()]);
+    }
+  }
+  return batch;
+}
 
 }  // namespace
 
@@ -35,19 +48,6 @@ GptTraining toy_training(const RankInfo& rank) {
   training.seed = rank.seed;
   training.muon = muon_settings(rank.precision, rank.threads, rank.products);
   return training;
-}
-
-MicroBatch toy_micro_batch(const GptTraining& training, int step, int number) {
-  MicroBatch batch;
-  for (Index s = 0; s < training.sequences; ++s) {
-    const Index window = (Index{step} * training.micro_batches + number) * training.sequences + s;
-    for (Index t = 0; t < training.config.tokens; ++t) {
-      const auto at = static_cast<std::size_t>(window * training.config.tokens + t);
-      batch.inputs.push_back(kText[at % kText.size()]);
-      batch.targets.push_back(kText[(at + 1) % kText.size()]);
-    }
-  }
-  return batch;
 }
 
 MicroBatch own_tokens(const GptTraining& training, const RankInfo& rank, int step, int number) {

@@ -13,10 +13,8 @@ namespace muonwalk::sim {
 /// computes with, are the rank's.
 GptTraining toy_training(const RankInfo& rank);
 
-/// The micro-batch with this number of one step of the toy's training: `sequences` windows of a text of its own.
-MicroBatch toy_micro_batch(const GptTraining& training, int step, int number);
-
-/// Micro-batch `number` of those of a step that are this rank's own (own_micro_batches).
+/// Micro-batch `number`, `sequences` windows of a text of its own, of those of a step that are this rank's own
+/// (own_micro_batches).
 MicroBatch own_tokens(const GptTraining& training, const RankInfo& rank, int step, int number);
 
 /// All of a step, in the order of their numbers.

@@ -1,7 +1,5 @@
 #include "lessons/lesson_20_pretrain/dealt_state.hpp"
 
-#include <utility>
-
 #include "src/train/checkpoint_pieces.hpp"
 #include "src/train/gather_checkpoint.hpp"
 #include "src/train/resume_checkpoint.hpp"

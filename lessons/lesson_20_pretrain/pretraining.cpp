@@ -55,12 +55,6 @@ TrainingWay way_of(const PretrainingRequest& request, const RankInfo& rank, bool
   return way;
 }
 
-void require_way(const TrainingWay& way, const RankInfo& rank) {
-  require_sensible(way.training.muon);
-  require_sensible(way.training.adamw);
-  require_trainable(way.training, rank.grid);
-}
-
 void take_up(TrainingWay& way, const Pretraining& run, const RankInfo& rank) {
   const Checkpoint checkpoint = read_checkpoint(way.resume_from);
   require_notes(checkpoint, run.notes(way));
@@ -175,8 +169,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
     throw UsageError(fmt::format("--decay takes matrices or all, and not {}.", in_quotes(request.decay)));
   if (!(request.outer_lr >= 0))  // of AdamW's settings, which know it by another name
     throw UsageError(
-        fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for "
-                    "example 0.02",
+        fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for example 0.02",
                     request.outer_lr));
   require_together(request);
   const int steps = steps_of(request);
@@ -201,7 +194,9 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
   for (const bool alone : {true, false})
     if (request.optimizer != (alone ? "muon" : "adamw")) {
       TrainingWay way = way_of(request, rank, alone);
-      require_way(way, rank);
+      require_sensible(way.training.muon);
+      require_sensible(way.training.adamw);
+      require_trainable(way.training, rank.grid);
       way.resume_from = resumed_file(request.resume, way.word, request.optimizer == "both");
       if (!way.resume_from.empty()) take_up(way, run, rank);
       run.ways.push_back(std::move(way));
@@ -216,10 +211,9 @@ std::vector<Grid> grids_of(const std::string& text) {
     int dp = 0, tp = 0, pp = 0, end = 0;
     const bool read = std::sscanf(item.c_str(), "%4dx%4dx%4d%n", &dp, &tp, &pp, &end) == 3;
     if (!read || end != static_cast<int>(item.size()) || dp < 1 || tp < 1 || pp < 1 || dp * tp * pp > kMostRanks)
-      throw UsageError(
-          fmt::format("--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids "
-                      "1x1x1,2x2x2 (dp x tp x pp)",
-                      in_quotes(text), in_quotes(item), kMostRanks));
+      throw UsageError(fmt::format(
+          "--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids 1x1x1,2x2x2 (dp x tp x pp)",
+          in_quotes(text), in_quotes(item), kMostRanks));
     grids.push_back(Grid().dp(dp).tp(tp).pp(pp));
   }
   return grids;

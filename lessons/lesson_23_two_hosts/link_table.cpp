@@ -48,10 +48,9 @@ Link parse_link(const std::string& text, const std::string& name) {
     if (known) (unit->second > 0 ? link.bits_per_second : link.delay_ms) = number * std::max(unit->second, 1.0);
   }
   if (!known)
-    throw UsageError(
-        fmt::format("--link {} is not a link; it takes a rate, a delay, or both, for example 1gbit, 10ms "
-                    "or 100mbit,2ms",
-                    as_typed(text)));
+    throw UsageError(fmt::format(
+        "--link {} is not a link; it takes a rate, a delay, or both, for example 1gbit, 10ms or 100mbit,2ms",
+        as_typed(text)));
   return link;
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -65,24 +66,18 @@ Fault parse_fault(const std::string& text) {
 
 // What CLI11 is to refuse. It puts the option's name before the words that a validator returns.
 
-CLI::Validator whole_number(int least, int most) {
-  return CLI::Validator(
-      [=](std::string& text) -> std::string {
-        if (text.empty()) return fmt::format("'' is not a number; it takes a whole number of at least {}", least);
-        const std::optional<int> number = number_of<int>(text);
-        return number ? range_complaint(*number, least, most) : "";  // what is not a number can't be converted
-      },
-      "");
+std::function<std::string(const std::string&)> whole_number(int least, int most) {
+  return [=](const std::string& text) -> std::string {
+    if (text.empty()) return fmt::format("'' is not a number; it takes a whole number of at least {}", least);
+    const std::optional<int> number = number_of<int>(text);
+    return number ? range_complaint(*number, least, most) : "";  // what is not a number can't be converted
+  };
 }
 
-CLI::Validator seed_number() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        if (number_of<std::uint64_t>(text)) return "";
-        return fmt::format("{} is not a seed; it takes a whole number from 0 to {}", as_typed(text),
-                           std::numeric_limits<std::uint64_t>::max());
-      },
-      "");
+std::string seed_complaint(const std::string& text) {
+  if (number_of<std::uint64_t>(text)) return "";
+  return fmt::format("{} is not a seed; it takes a whole number from 0 to {}", as_typed(text),
+                     std::numeric_limits<std::uint64_t>::max());
 }
 
 // One of these words; it becomes the number of the value that it stands for.
@@ -148,7 +143,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   for (CLI::Option* size : sizes) size->check(whole_number(1, most_ranks));
   app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
       ->check(whole_number(1, kMostThreads));
-  app.add_option("--seed", options.seed, "seed of the random numbers (default 1)")->check(seed_number());
+  app.add_option("--seed", options.seed, "seed of the random numbers (default 1)")->check(seed_complaint);
   app.add_option("--precision", options.precision,
                  info.fp32_only ? "fp32: this lesson rounds nothing" : "fp32 or bf16 (default fp32)")
       ->transform(one_of<Precision>({{"fp32", Precision::fp32}, {"bf16", Precision::bf16}}))

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <memory>
 #include <stdexcept>
 
 #include "sim/classroom/comparison.hpp"

@@ -24,8 +24,8 @@
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/error_text.hpp"
-#include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/interruptible_work.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
@@ -52,25 +52,15 @@ std::string phase_text(const Grid& grid, PhaseRecords phase) {
   return lines.empty() ? "" : fmt::format("{}\n{}\n", phase.title, fmt::join(lines, "\n"));
 }
 
-const char* over_what(TransportKind transport) {
-  switch (transport) {
-    case TransportKind::gloo:
-      return "over Gloo";
-    case TransportKind::memory:
-      return "through memory";
-    case TransportKind::nccl:
-      return "over NCCL";
-  }
-  return "";
-}
-
 // `launched` where the line is to tell of a launch, which is over `hosts` hosts.
 std::string world_text(const Options& options, bool launched, int hosts) {
+  constexpr const char* kOverWhat[] = {"over Gloo", "through memory", "over NCCL"};  // [TransportKind]
   const int ranks = options.grid.size();
   const bool threads = options.world == WorldKind::threads;
   return fmt::format("{} · {} {}{} {}{} · {}", options.grid.text(), ranks,
                      threads ? (ranks == 1 ? "thread" : "threads") : (ranks == 1 ? "process" : "processes"),
-                     launched && hosts > 1 ? fmt::format(" on {} hosts", hosts) : "", over_what(options.transport),
+                     launched && hosts > 1 ? fmt::format(" on {} hosts", hosts) : "",
+                     kOverWhat[static_cast<int>(options.transport)],
                      launched ? ", started by " + options.launch->launcher : "", precision_name(options.precision));
 }
 

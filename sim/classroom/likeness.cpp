@@ -27,9 +27,8 @@ bool all_zero(const Flat& values) {
 }
 
 // "row 3", "rows 2–5".
-std::string rows_text(const char* one, const std::vector<Index>& which) {
-  if (which.size() == 1) return fmt::format("{} {}", one, which.front());
-  return fmt::format("{}s {}–{}", one, which.front(), which.back());
+std::string rows_text(const char* one, Index first, Index last) {
+  return first == last ? fmt::format("{} {}", one, first) : fmt::format("{}s {}–{}", one, first, last);
 }
 
 bool contiguous(const std::vector<Index>& which) {
@@ -61,7 +60,7 @@ std::string zero_lines(const Lines& lines) {
     zeros.push_back(static_cast<Index>(i));
   }
   if (!contiguous(zeros)) return "";
-  std::string words = rows_text(lines.one, zeros);
+  std::string words = rows_text(lines.one, zeros.front(), zeros.back());
   words[0] = static_cast<char>(words[0] - 'a' + 'A');
   return fmt::format("{} {} zero{}; all else is right.", words, zeros.size() == 1 ? "is" : "are",
                      zeros.size() == 1 ? "" : "s");
@@ -78,10 +77,8 @@ std::string slices_mixed_up(const Matrix& held, const Matrix& wanted, SplitDim d
   for (int i = 0; i < n; ++i) {
     const Flat mine = slice_of(held, dim, n, i);
     if (same_values(mine, slice_of(wanted, dim, n, i))) continue;
-    const Index begin = along / n * i, end = along / n * (i + 1) - 1;
-    const std::string where = along / n == 1
-                                  ? fmt::format("{} {}", dim == SplitDim::rows ? "row" : "column", begin)
-                                  : fmt::format("{}s {}–{}", dim == SplitDim::rows ? "row" : "column", begin, end);
+    const std::string where =
+        rows_text(dim == SplitDim::rows ? "row" : "column", along / n * i, along / n * (i + 1) - 1);
     if (all_zero(mine)) {
       found.push_back(fmt::format("there are zeros where slice {} belongs ({})", i, where));
       continue;

@@ -141,13 +141,12 @@ std::vector<PhaseRecords> phases_of(const std::string& title, StepReports report
       std::move(open.begin(), open.end(), std::back_inserter(of_rank));
       open.clear();
     };
-    for (Report& report : reports[rank]) {
+    for (Report& report : reports[rank])
       if (const auto* phase = std::get_if<PhaseEnded>(&report))
         close(phase->name);
       else if (std::holds_alternative<Shown>(report) || std::holds_alternative<Said>(report) ||
                std::holds_alternative<RecordedMove>(report))
         open.push_back(std::move(report));
-    }
     if (!open.empty()) close("");
   }
   if (phases.empty()) place("");

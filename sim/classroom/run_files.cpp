@@ -47,10 +47,9 @@ void require_no_files(const Options& options, const char* option) {
                                           {"--trace", &options.trace_file},
                                           {"--trace-per-rank", &options.trace_folder}})
     if (!path->empty())
-      throw UsageError(
-          fmt::format("{} writes a file of the lesson's run, and {} does something else in its place; leave "
-                      "one of them out.",
-                      file_option, option));
+      throw UsageError(fmt::format(
+          "{} writes a file of the lesson's run, and {} does something else in its place; leave one of them out.",
+          file_option, option));
 }
 
 }  // namespace muonwalk::sim

@@ -19,13 +19,13 @@ std::string bucket_suffix(const Layout& layout, int number) {
   return buckets_in(layout) > 1 ? fmt::format(" {}", number) : "";
 }
 
-// Calls visit(buffer, bucket, number).
+// Calls visit(buffer, bucket, its two numbers, and its number among all).
 template <class Visit>
 void visit_buckets(const Layout& layout, const Visit& visit) {
   int number = 0;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b)
     for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k, ++number)
-      visit(static_cast<int>(b), static_cast<int>(k), number);
+      visit(layout.buffers[b], layout.buffers[b].buckets[k], static_cast<int>(b), static_cast<int>(k), number);
 }
 
 // Only what a recording keeps is copied.
@@ -38,11 +38,9 @@ void keep(Shown& shown, const float* values) {
 
 void show_state(Rank& rank, const Layout& layout, const MuonState& state) {
   if (!rank.recorded()) return;
-  visit_buckets(layout, [&](int b, int k, int number) {
-    const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
-    const Range bucket = buffer.buckets[static_cast<std::size_t>(k)].range;
+  visit_buckets(layout, [&](const Buffer& buffer, const Bucket& bucket, int b, int k, int number) {
     const std::string suffix = bucket_suffix(layout, number);
-    rank.show("weights" + suffix, state.weights[b][k]).elements(bucket, buffer);
+    rank.show("weights" + suffix, state.weights[b][k]).elements(bucket.range, buffer);
     rank.show("momentum" + suffix, state.momentum[b][k]).elements(layout.dp_slice(b, k, rank.place.dp), buffer);
   });
 }
@@ -50,11 +48,10 @@ void show_state(Rank& rank, const Layout& layout, const MuonState& state) {
 ShownPhases::ShownPhases(Rank& rank, const Layout& layout, const Buckets* gradients, const MuonState* state)
     : rank_(&rank), layout_(&layout), state_(state) {
   if (!rank.recorded()) return;
-  visit_buckets(layout, [&](int b, int k, int number) {
-    const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
-    const Range bucket = buffer.buckets[static_cast<std::size_t>(k)].range;
+  visit_buckets(layout, [&](const Buffer& buffer, const Bucket& bucket, int b, int k, int number) {
     const std::string suffix = bucket_suffix(layout, number);
-    Shown& shown = rank.show("gradients" + suffix, bucket.size()).elements(bucket, buffer).from("weights" + suffix);
+    Shown& shown =
+        rank.show("gradients" + suffix, bucket.range.size()).elements(bucket.range, buffer).from("weights" + suffix);
     if (gradients != nullptr) keep(shown, (*gradients)[b][k].data());
   });
 }
@@ -66,10 +63,9 @@ void ShownPhases::operator()(Phase phase, const DistMeta* parameter) {
   phase_ = phase;
   parameter_ = parameter == nullptr || phase == phases::apply ? "" : parameter->name;  // apply changes the bucket
   if (!shown_.insert(phase).second) return;
-  visit_buckets(*layout_, [&](int b, int k, int number) {
-    const Buffer& buffer = layout_->buffers[static_cast<std::size_t>(b)];
+  visit_buckets(*layout_, [&](const Buffer& buffer, const Bucket& bucket, int b, int k, int number) {
     show_bucket(phase, b, k, number);
-    for (const int p : buffer.buckets[static_cast<std::size_t>(k)].parameters) {
+    for (const int p : bucket.parameters) {
       const DistMeta& meta = buffer.parameters[static_cast<std::size_t>(p)];
       if (!layout_->owned_range(meta, rank_->place.dp).empty())
         show_parameter(phase, meta, bucket_suffix(*layout_, number));

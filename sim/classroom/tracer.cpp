@@ -87,10 +87,9 @@ void Tracer::write(bool ok) {
     sum += rank.dropped;
   }
   if (sum > 0)
-    print_error_line(
-        fmt::format("{}: the trace has the first {} events of a rank and lacks {} later ones; --trace-events {} has "
-                    "room for all",
-                    run_.name, room_, sum, room_ + most));
+    print_error_line(fmt::format(
+        "{}: the trace has the first {} events of a rank and lacks {} later ones; --trace-events {} has room for all",
+        run_.name, room_, sum, room_ + most));
 }
 
 void require_trace_writable(const Options& options) {

@@ -12,7 +12,6 @@
 #include <utility>
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;

@@ -18,7 +18,6 @@
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 struct InterfaceAddress {
@@ -65,10 +64,9 @@ std::string interface_address(const std::string& name_or_address) {
   if (inet_pton(AF_INET, name_or_address.c_str(), &own) == 1 && ntohl(own.s_addr) >> 24 == 127) return name_or_address;
 #endif
   const std::string names = interface_names();
-  throw UsageError(
-      fmt::format("--interface {} is neither an interface of this host that has an address nor one of its "
-                  "addresses; it has {}",
-                  as_typed(name_or_address), names.empty() ? "none" : names));
+  throw UsageError(fmt::format(
+      "--interface {} is neither an interface of this host that has an address nor one of its addresses; it has {}",
+      as_typed(name_or_address), names.empty() ? "none" : names));
 }
 
 bool is_loopback(const std::string& host) {
@@ -77,10 +75,9 @@ bool is_loopback(const std::string& host) {
   addrinfo* list = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (error != 0)
-    throw UsageError(
-        fmt::format("no address is known of {}, where the ranks are to meet: {}; give a host that all of "
-                    "them know, or its address",
-                    in_quotes(host), error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)));
+    throw UsageError(fmt::format(
+        "no address is known of {}, where the ranks are to meet: {}; give a host that all of them know, or its address",
+        in_quotes(host), error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
   for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
     if (one->ai_family == AF_INET) {

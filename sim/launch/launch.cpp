@@ -63,8 +63,8 @@ void choose_address(const LaunchedRank& launched, const LaunchOptions& options, 
     launch.one_host = known ? !several_hosts : is_loopback(launch.address);
     if (launch.rank == 0 && is_numeric(launch.rendezvous_host) && launch.rendezvous_host != launch.address)
       throw UsageError(
-          fmt::format("rank 0 can't listen at {}, where the ranks are to meet, because --interface {} has "
-                      "the address {}; give one of the two for both",
+          fmt::format("rank 0 can't listen at {}, where the ranks are to meet, because --interface {} has the address "
+                      "{}; give one of the two for both",
                       launch.rendezvous_host, as_typed(options.interface), launch.address));
     if (launch.rendezvous_host.empty() && launch.one_host) launch.rendezvous_host = launch.address;
     return;
@@ -72,13 +72,13 @@ void choose_address(const LaunchedRank& launched, const LaunchOptions& options, 
   // Without --interface nothing but the loopback is opened.
   if (several_hosts)
     throw UsageError(
-        fmt::format("{} are on several hosts, but without --interface nothing but the loopback of each is "
-                    "opened; add --interface and the network that joins them (this host has {})",
+        fmt::format("{} are on several hosts, but without --interface nothing but the loopback of each is opened; add "
+                    "--interface and the network that joins them (this host has {})",
                     who_started(launched), interface_names()));
   if (!known && !launch.rendezvous_host.empty() && !is_loopback(launch.rendezvous_host))
     throw UsageError(
-        fmt::format("the ranks are to meet at {}, but without --interface nothing but the loopback of this "
-                    "host is opened; add --interface and the network that joins them (this host has {})",
+        fmt::format("the ranks are to meet at {}, but without --interface nothing but the loopback of this host is "
+                    "opened; add --interface and the network that joins them (this host has {})",
                     visible_name(launch.rendezvous_host), interface_names()));
   launch.address = launch.rendezvous_host == "::1" ? "::1" : "127.0.0.1";
   launch.rendezvous_host = launch.address;
@@ -97,15 +97,14 @@ void choose_secret(const LaunchedRank& launched, const LaunchOptions& options, c
     return;
   }
   if (!launch.secret)
-    throw UsageError(
-        fmt::format("{} need a secret to know each other by, and there is none; give every rank the same "
-                    "one with --secret-file FILE or in MUONWALK_SECRET, made for example with: (umask 077; "
-                    "head -c 32 /dev/urandom | base64 > secret)",
-                    who_started(launched)));
+    throw UsageError(fmt::format(
+        "{} need a secret to know each other by, and there is none; give every rank the same one with --secret-file "
+        "FILE or in MUONWALK_SECRET, made for example with: (umask 077; head -c 32 /dev/urandom | base64 > secret)",
+        who_started(launched)));
   if (launch.rendezvous_port == 0)
     throw UsageError(
-        fmt::format("{} don't know where to meet; add --rendezvous HOST:PORT, or "
-                    "MUONWALK_RENDEZVOUS in the environment, with rank 0's host and a free port of it",
+        fmt::format("{} don't know where to meet; add --rendezvous HOST:PORT, or MUONWALK_RENDEZVOUS in the "
+                    "environment, with rank 0's host and a free port of it",
                     who_started(launched)));
 }
 
@@ -120,8 +119,8 @@ std::optional<Launch> find_launch(const LaunchOptions& options, const Environmen
     for (const auto& [name, value] : left)
       if (!value->empty())
         throw UsageError(
-            fmt::format("{} {} is for ranks that are started one by one, and nothing says that this is one; "
-                        "start it with mpirun, srun or torchrun, or add --rank and --world-size",
+            fmt::format("{} {} is for ranks that are started one by one, and nothing says that this is one; start it "
+                        "with mpirun, srun or torchrun, or add --rank and --world-size",
                         name, as_typed(*value)));
     return std::nullopt;
   }

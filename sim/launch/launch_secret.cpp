@@ -17,7 +17,6 @@
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 constexpr std::size_t kLeastBytes = 16;
@@ -33,9 +32,8 @@ Secret secret_from_text(const std::string& text, const std::string& from) {
   const bool digits = std::all_of(own.begin(), own.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (own.size() < (digits ? 2 : 1) * kLeastBytes)
     throw UsageError(
-        fmt::format("the secret in {} is too short to be one; it takes at least {} bytes, or {} hex "
-                    "digits; {}",
-                    from, kLeastBytes, 2 * kLeastBytes, kHowToMakeOne));
+        fmt::format("the secret in {} is too short to be one; it takes at least {} bytes, or {} hex digits; {}", from,
+                    kLeastBytes, 2 * kLeastBytes, kHowToMakeOne));
   Secret secret;
   crypto_generichash(secret.data(), secret.size(), reinterpret_cast<const unsigned char*>(own.data()), own.size(),
                      nullptr, 0);
@@ -51,10 +49,9 @@ Secret secret_from_file(const std::string& path) {
   else
     reason = read_private_file(file.descriptor(), text);
   if (!reason.empty())
-    throw UsageError(
-        fmt::format("--secret-file {} can't be the run's secret: {}; it takes a file of yours that nobody "
-                    "else may read; {}",
-                    as_typed(path), reason, kHowToMakeOne));
+    throw UsageError(fmt::format(
+        "--secret-file {} can't be the run's secret: {}; it takes a file of yours that nobody else may read; {}",
+        as_typed(path), reason, kHowToMakeOne));
   return secret_from_text(text, "--secret-file " + as_typed(path));
 }
 

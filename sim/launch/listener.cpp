@@ -14,11 +14,11 @@
 #include <memory>
 #include <thread>
 
+#include "sim/transport/tcp_sockets.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -125,7 +125,7 @@ Socket connected(const addrinfo& to, const std::string& own_address, steady_cloc
     if (getsockopt(made.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) return failed(error);
   }
   // A system that looks for a free port may find the one that nobody listens at yet, and connect a socket to itself.
-  if (local_end(made) == peer_end(made)) return failed(ECONNREFUSED);
+  if (local_end(made.descriptor()) == peer_end(made.descriptor())) return failed(ECONNREFUSED);
   return made;
 }
 

@@ -17,7 +17,6 @@
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;

@@ -7,22 +7,7 @@
 
 #include <algorithm>
 
-#include "sim/transport/tcp_sockets.hpp"
-
 namespace muonwalk::sim {
-
-namespace {
-
-using AskForEnd = int (*)(int, sockaddr*, socklen_t*);
-
-std::string end_of(const Socket& socket, AskForEnd ask) {
-  sockaddr_storage address = {};
-  socklen_t length = sizeof(address);
-  if (ask(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
-  return address_text(&address, sizeof(address));
-}
-
-}  // namespace
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this != &other) {
@@ -65,8 +50,5 @@ bool host_answers(const Socket& socket) {
 #endif
   return true;
 }
-
-std::string local_end(const Socket& socket) { return end_of(socket, getsockname); }
-std::string peer_end(const Socket& socket) { return end_of(socket, getpeername); }
 
 }  // namespace muonwalk::sim

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 namespace muonwalk::sim {
@@ -37,11 +36,5 @@ void end_when_host_is_silent(const Socket& socket, std::chrono::milliseconds tim
 /// False when the kernel at the other end has not answered lately, though ours has sent it something, or asks
 /// (end_when_host_is_silent): its host is gone, or cannot be reached. True where that can't be told.
 bool host_answers(const Socket& socket);
-
-/// The two ends of a connection as text, "10.0.0.1:4711"; empty where it has none any more.
-/// @{
-std::string local_end(const Socket& socket);
-std::string peer_end(const Socket& socket);
-/// @}
 
 }  // namespace muonwalk::sim

@@ -29,16 +29,6 @@ RankSnapshot snapshot_of(const RankProcess& rank, const ProgressSlot& slot) {
 
 }  // namespace
 
-Agent::Agent(LaunchedRun& run, RankProcess& rank, KeyStore& store, const ProgressSlot& slot, Pipe& goodbye)
-    : run_(&run),
-      rank_(&rank),
-      store_(&store),
-      slot_(&slot),
-      goodbye_(&goodbye),
-      sent_(0),
-      taken_(0),
-      chunk_(kRecordChunk) {}
-
 void Agent::serve() {
   while (true) {
     wait();

@@ -17,7 +17,8 @@ class Agent {
  public:
   /// `rank` is this process's child. `goodbye` is the pipe whose write end is closed when nobody needs the rank any
   /// more.
-  Agent(LaunchedRun& run, RankProcess& rank, KeyStore& store, const ProgressSlot& slot, Pipe& goodbye);
+  Agent(LaunchedRun& run, RankProcess& rank, KeyStore& store, const ProgressSlot& slot, Pipe& goodbye)
+      : run_(&run), rank_(&rank), store_(&store), slot_(&slot), goodbye_(&goodbye) {}
 
   /// Returns when the world is over and the rank has ended. Ends the program when it has to end, or when the parent
   /// is lost; the rank is never left behind.
@@ -41,8 +42,8 @@ class Agent {
   bool told_ended_ = false;
   double next_snapshot_ = 0;  // when it is due
   RankSnapshot told_;         // the last one
-  std::uint64_t sent_, taken_;
-  std::vector<char> chunk_;
+  std::uint64_t sent_ = 0, taken_ = 0;
+  std::vector<char> chunk_ = std::vector<char>(kRecordChunk);
 };
 
 }  // namespace muonwalk::sim

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <vector>
 
 #include "sim/launch/frames.hpp"
 #include "sim/ranks/progress.hpp"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <climits>
 #include <fstream>
 
 #include "sim/ranks/reports.hpp"
@@ -74,13 +74,6 @@ std::string shown(const std::string& arguments) {
   return arguments.empty() ? "no options" : visible_name(arguments, 200);
 }
 
-std::optional<long> number_of(const std::string& text) {
-  long number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 std::string Hello::text() const {
@@ -100,11 +93,12 @@ std::optional<Hello> Hello::from(const std::vector<char>& bytes) {
     at = end + 1;
   }
   if (fields.size() != 12 || fields[0] != kProtocol) return std::nullopt;
-  const auto rank = number_of(fields[1]), world_size = number_of(fields[2]), pid = number_of(fields[11]);
+  const auto number = [&](std::size_t field) { return whole_number(fields[field], INT_MIN, INT_MAX); };
+  const std::optional<int> rank = number(1), world_size = number(2), pid = number(11);
   if (!rank || !world_size || !pid) return std::nullopt;
   Hello hello;
-  hello.rank = static_cast<int>(*rank);
-  hello.world_size = static_cast<int>(*world_size);
+  hello.rank = *rank;
+  hello.world_size = *world_size;
   hello.program = fields[3];
   hello.arguments = fields[4];
   hello.build = fields[5];
@@ -140,8 +134,8 @@ std::string refusal_of(const Hello& own, const Hello& theirs, Products products)
         who(theirs), theirs.world_size, who(own), own.world_size);
   if (theirs.rank < 1 || theirs.rank >= own.world_size)
     return fmt::format(
-        "a process on {} says that it is rank {}, but besides rank 0 on {} there are the ranks 1 to {}; "
-        "start each rank once",
+        "a process on {} says that it is rank {}, but besides rank 0 on {} there are the ranks 1 to {}; start each "
+        "rank once",
         theirs.host, theirs.rank, own.host, own.world_size - 1);
   if (theirs.program != own.program)
     return fmt::format("{} runs {}, but {} runs {}; start the same program everywhere", who(theirs),
@@ -153,8 +147,7 @@ std::string refusal_of(const Hello& own, const Hello& theirs, Products products)
   if (eigen ? theirs.with_eigen != own.with_eigen : theirs.with_chain != own.with_chain)
     return fmt::format(
         "{} computes other bits than {} with --products {} (a small product has the digests {} and {}), so their "
-        "results "
-        "could never be equal; {}",
+        "results could never be equal; {}",
         who(theirs), who(own), eigen ? "eigen" : "chain", eigen ? theirs.with_eigen : theirs.with_chain,
         eigen ? own.with_eigen : own.with_chain,
         eigen ? "build the program in the same way on both, or use --products chain, which gives the same bits on any "
@@ -166,8 +159,7 @@ std::string refusal_of(const Hello& own, const Hello& theirs, Products products)
 std::string oddity_of(const Hello& own, const Hello& theirs) {
   if (theirs.build == own.build) return "";
   return fmt::format(
-      "{} runs another build of this program ({}) than {} ({}); their small products are equal, so the run "
-      "goes on",
+      "{} runs another build of this program ({}) than {} ({}); their small products are equal, so the run goes on",
       who(theirs), theirs.build, who(own), own.build);
 }
 

@@ -39,6 +39,7 @@ std::optional<LinkBytes> link_bytes(std::int64_t sent_at_least) {
 std::optional<LinkBytes> link_bytes() { return std::nullopt; }
 bool cut_host_link() { return false; }
 bool make_host_link(int) { return false; }
+bool set_interface_up(const char*, bool) { return false; }
 bool start_host_link(int) { return false; }
 
 #else
@@ -91,21 +92,14 @@ class NetlinkMessage {
   std::size_t size_ = 0;
 };
 
-// Asks the kernel something about this host's end of the cable.
-bool ask(unsigned long what, ifreq& request) {
+// Asks the kernel something about an interface.
+bool ask(const char* interface, unsigned long what, ifreq& request) {
   const int channel = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (channel < 0) return false;
-  std::strcpy(request.ifr_name, kLink);
+  std::strcpy(request.ifr_name, interface);
   const bool answered = ioctl(channel, what, &request) == 0;
   close(channel);
   return answered;
-}
-
-bool set_up(bool up) {
-  ifreq request = {};
-  if (!ask(SIOCGIFFLAGS, request)) return false;
-  request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
-  return ask(SIOCSIFFLAGS, request);
 }
 
 bool set_address(unsigned long what, const std::string& address) {
@@ -114,7 +108,7 @@ bool set_address(unsigned long what, const std::string& address) {
   four.sin_family = AF_INET;
   inet_pton(AF_INET, address.c_str(), &four.sin_addr);
   std::memcpy(&request.ifr_addr, &four, sizeof four);
-  return ask(what, request);
+  return ask(kLink, what, request);
 }
 
 }  // namespace
@@ -135,7 +129,14 @@ std::optional<LinkBytes> link_bytes() {
   return found;
 }
 
-bool cut_host_link() { return set_up(false); }
+bool set_interface_up(const char* interface, bool up) {
+  ifreq request = {};
+  if (!ask(interface, SIOCGIFFLAGS, request)) return false;
+  request.ifr_flags = static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+  return ask(interface, SIOCSIFFLAGS, request);
+}
+
+bool cut_host_link() { return set_interface_up(kLink, false); }
 
 bool make_host_link(int other_network) {
   NetlinkMessage message;
@@ -159,7 +160,8 @@ bool make_host_link(int other_network) {
 }
 
 bool start_host_link(int host) {
-  return set_address(SIOCSIFADDR, host_address(host)) && set_address(SIOCSIFNETMASK, "255.255.255.0") && set_up(true);
+  return set_address(SIOCSIFADDR, host_address(host)) && set_address(SIOCSIFNETMASK, "255.255.255.0") &&
+         set_interface_up(kLink, true);
 }
 
 #endif

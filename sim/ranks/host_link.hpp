@@ -31,6 +31,8 @@ bool cut_host_link();
 /// Lays the cable, from the network that this process is in to another one, an open file. False where the system does
 /// not allow it, or knows no such interfaces.
 bool make_host_link(int other_network);
+/// Starts or stops an interface of the network that this process is in, "lo".
+bool set_interface_up(const char* interface, bool up);
 /// Gives this end its address, and starts it.
 bool start_host_link(int host);
 

@@ -46,6 +46,12 @@ void end_after_uncaught_exception() {
   end_with(text.c_str());
 }
 
+// Where one is registered as `from`, or a place is free (0): writes `to` there.
+void replace_registered(pid_t from, pid_t to) {
+  for (auto& place : registered)
+    if (pid_t found = from; place.compare_exchange_strong(found, to)) return;
+}
+
 }  // namespace
 
 void handle_interrupts(const std::string& program) {
@@ -58,19 +64,8 @@ void end_program(const std::string& sentence) {
   end_with((std::string(program_name) + ": " + sentence + "\n").c_str());
 }
 
-void register_rank_process(pid_t pid) {
-  for (auto& place : registered) {
-    pid_t empty = 0;
-    if (place.compare_exchange_strong(empty, pid)) return;
-  }
-}
-
-void forget_rank_process(pid_t pid) {
-  for (auto& place : registered) {
-    pid_t found = pid;
-    if (place.compare_exchange_strong(found, 0)) return;
-  }
-}
+void register_rank_process(pid_t pid) { replace_registered(0, pid); }
+void forget_rank_process(pid_t pid) { replace_registered(pid, 0); }
 
 void leave_interrupts_to_the_parent() {
   for (auto& place : registered) place = 0;

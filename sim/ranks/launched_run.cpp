@@ -11,6 +11,7 @@
 #include "sim/launch/rendezvous.hpp"
 #include "sim/ranks/agent_frames.hpp"
 #include "sim/ranks/reports.hpp"
+#include "sim/ranks/world.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 
@@ -46,12 +47,8 @@ std::unique_ptr<LaunchedRun>& run_of_this_program() {
 
 }  // namespace
 
-void LaunchedRun::ends_with(int code) {
-  LaunchedRun* run = run_of_this_program().get();
-  if (run != nullptr && !run->is_agent() && getpid() == run->self_) run->tell_end(code);
-}
-
-LaunchedRun& LaunchedRun::of_this_program(const Options& options, const std::string& program) {
+LaunchedRun* meet_launched(const Options& options, const std::string& program) {
+  if (!options.launch) return nullptr;
   std::unique_ptr<LaunchedRun>& run = run_of_this_program();
   if (run == nullptr) {
     const Launch& launch = *options.launch;
@@ -59,7 +56,21 @@ LaunchedRun& LaunchedRun::of_this_program(const Options& options, const std::str
     run = std::make_unique<LaunchedRun>(launch, own_hello(launch, program, options.arguments), options.timeout_seconds,
                                         options.products);
   }
-  return *run;
+  return run.get();
+}
+
+int hosts_of(const LaunchedRun* run) { return run == nullptr ? 1 : run->hosts(); }
+
+void refuse_launched(LaunchedRun* run) {
+  if (run != nullptr) run->refuse();
+}
+
+void end_launched(int code) {
+  if (LaunchedRun* run = run_of_this_program().get()) run->ends_with(code);
+}
+
+void LaunchedRun::ends_with(int code) {
+  if (!is_agent() && getpid() == self_) tell_end(code);
 }
 
 LaunchedRun::LaunchedRun(const Launch& launch, const Hello& own, double timeout_seconds, Products products)

@@ -28,13 +28,9 @@ class LaunchedRun {
   LaunchedRun(const LaunchedRun&) = delete;
   LaunchedRun& operator=(const LaunchedRun&) = delete;
 
-  /// The run of this program; met at the first call.
-  static LaunchedRun& of_this_program(const Options& options, const std::string& program);
-
   /// In the parent, when the program is about to end with this code, which is not 0: all agents end with the same, so
-  /// it does not matter which process a launcher hears of first. In other processes, and without a run, it does
-  /// nothing.
-  static void ends_with(int code);
+  /// it does not matter which process a launcher hears of first. In other processes it does nothing.
+  void ends_with(int code);
 
   /// True in an agent.
   bool is_agent() const { return own_.rank != 0; }

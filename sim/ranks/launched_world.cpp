@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "sim/ranks/agent.hpp"
-#include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_run.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
@@ -147,18 +146,6 @@ class LaunchedWorld : public World {
 };
 
 }  // namespace
-
-LaunchedRun* meet_launched(const Options& options, const std::string& program) {
-  return options.launch ? &LaunchedRun::of_this_program(options, program) : nullptr;
-}
-
-int hosts_of(const LaunchedRun* run) { return run == nullptr ? 1 : run->hosts(); }
-
-void refuse_launched(LaunchedRun* run) {
-  if (run != nullptr) run->refuse();
-}
-
-void end_launched(int code) { LaunchedRun::ends_with(code); }
 
 std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun& run) {
   return std::make_unique<LaunchedWorld>(options, run);

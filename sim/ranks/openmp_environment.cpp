@@ -85,10 +85,9 @@ void require_openmp_environment(int threads) {
     if (value == nullptr || threads < 2) continue;
     const std::uint64_t stack = bytes_of(value), others = static_cast<std::uint64_t>(threads - 1);
     if (stack > UINT64_MAX / others || !system_gives(stack * others))
-      throw UsageError(
-          fmt::format("{}={} asks for stacks that the system does not give to the {} threads of a rank; unset it, or "
-                      "try {}=8M",
-                      name, as_typed(value), threads, name));
+      throw UsageError(fmt::format(
+          "{}={} asks for stacks that the system does not give to the {} threads of a rank; unset it, or try {}=8M",
+          name, as_typed(value), threads, name));
   }
 }
 

@@ -1,6 +1,8 @@
 #include "sim/ranks/options.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -91,15 +93,23 @@ bool plans_only(const LessonInfo& info) {
 }
 
 const char* transport_name(TransportKind transport) {
-  switch (transport) {
-    case TransportKind::gloo:
-      return "gloo";
-    case TransportKind::memory:
-      return "memory";
-    case TransportKind::nccl:
-      return "nccl";
+  constexpr const char* kNames[] = {"gloo", "memory", "nccl"};
+  return kNames[static_cast<int>(transport)];
+}
+
+void have_fault(const Fault& fault, int rank, int step) {
+  if (fault.rank != rank) return;
+  if (fault.kind == Fault::Kind::never_connect) {
+    while (step == 0) pause();  // whatever step was named: later than this it would be connected
+    return;
   }
-  return "";
+  if (fault.step != step) return;
+  if (fault.kind == Fault::Kind::kill) kill(getpid(), SIGKILL);
+  if (fault.kind == Fault::Kind::exit) _exit(0);
+  if (fault.kind == Fault::Kind::raise) throw RunError("it threw because --fault asked for it");
+  if (fault.kind == Fault::Kind::stop) kill(getpid(), SIGSTOP);
+  while (fault.kind == Fault::Kind::hang) pause();
+  for (volatile std::uint64_t turns = 0; fault.kind == Fault::Kind::spin;) turns = turns + 1;
 }
 
 void require_transport(const LessonInfo& info, const Options& options) {

@@ -2,10 +2,8 @@
 
 #ifdef __linux__
 #include <fcntl.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -48,18 +46,6 @@ bool keep_user_and_group(uid_t user, gid_t group) {
   const std::string u = std::to_string(user), g = std::to_string(group);
   return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", u + ' ' + u + " 1") &&
          write_file("/proc/self/gid_map", g + ' ' + g + " 1");
-}
-
-bool start_loopback() {
-  const int socket_for_question = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket_for_question < 0) return false;
-  ifreq request = {};
-  std::strcpy(request.ifr_name, "lo");
-  bool started = ioctl(socket_for_question, SIOCGIFFLAGS, &request) == 0;
-  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
-  started = started && ioctl(socket_for_question, SIOCSIFFLAGS, &request) == 0;
-  close(socket_for_question);
-  return started;
 }
 
 // What is handed over: the users' namespace, which is none where root made the networks, and the networks.
@@ -117,7 +103,7 @@ void make_networks(int channel, int hosts) {
   for (int host = 0; host < hosts; ++host) {
     if (host > 0 && unshare(CLONE_NEWNET) != 0) return;
     files.push_back(own_network());
-    if (!start_loopback() || files.back() < 0) return;
+    if (!set_interface_up("lo", true) || files.back() < 0) return;
     // The cable begins at the second host.
     if (host > 0 && !(make_host_link(files[0]) && start_host_link(host))) return;
   }

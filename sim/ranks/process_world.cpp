@@ -30,8 +30,7 @@ class ProcessWorld : public World {
       if (!options.host_of_rank.empty() && hosts_ == 1 && !in_rank_)
         print_error_line(
             "the two hosts of this run are two addresses of one loopback, because its ranks have no two networks with "
-            "a "
-            "cable between them");
+            "a cable between them");
       network_.reset();  // it lasts as long as the ranks that are in it
       if (in_rank_) return;
       close(goodbye_.read_end);

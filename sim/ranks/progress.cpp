@@ -36,8 +36,6 @@ void Progress::enter_step(int rank, const std::string& title) {
   ++slots_[rank].signs;
 }
 
-std::string Progress::step(int rank) const { return slots_[rank].step; }
-
 std::string Progress::cycle(bool hopeless) const {
   constexpr std::size_t kNamed = 8;  // of a longer cycle only the first ranks are named
   for (int first = 0; first < ranks_; ++first) {

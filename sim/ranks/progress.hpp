@@ -43,7 +43,7 @@ class Progress {
   /// The rank begins a step of this title; what is longer than a slot has room for is cut.
   void enter_step(int rank, const std::string& title);
   /// The title of the step that the rank is in.
-  std::string step(int rank) const;
+  std::string step(int rank) const { return slots_[rank].step; }
   /// Ranks that wait for each other, each for the next and the last for the first, as a sentence: "rank 0 waits in send
   /// for rank 1, which waits in send for rank 0", and what to do about it. Empty when there is no such cycle. To be
   /// asked when nothing moves any more. With `hopeless`, only of ranks that send to each other, or of which some are in

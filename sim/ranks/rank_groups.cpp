@@ -37,18 +37,16 @@ std::vector<std::string> group_names(const Options& options) {
 void require_possible(const Options& options) {
   for (const Group& group : options.groups) {
     if (group.size() > 0 && std::count(std::begin(kUsualGroups), std::end(kUsualGroups), group.name) > 0)
-      throw UsageError(
-          fmt::format("the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give "
-                      "it another name",
-                      group.name));
+      throw UsageError(fmt::format(
+          "the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give it another name",
+          group.name));
     std::vector<int> seen;
     for (const Group& other : options.groups)
       if (other.name == group.name) seen.insert(seen.end(), other.ranks.begin(), other.ranks.end());
     for (const int rank : group.ranks) {
       if (rank < 0 || rank >= options.grid.size())
         throw UsageError(
-            fmt::format("the group \"{}\" is to have rank {}, but {} has the ranks 0 to {}; ask for a larger "
-                        "grid",
+            fmt::format("the group \"{}\" is to have rank {}, but {} has the ranks 0 to {}; ask for a larger grid",
                         group.name, rank, options.grid.text(), options.grid.size() - 1));
       if (std::count(seen.begin(), seen.end(), rank) > 1)
         throw UsageError(
@@ -68,6 +66,19 @@ std::string own_name(const Options& options, const Group& group) {
   const std::vector<Group> all = groups_named(options, group.name);
   const auto same = [&](const Group& other) { return other.ranks == group.ranks; };
   return fmt::format("{} {}", group.name, std::find_if(all.begin(), all.end(), same) - all.begin());
+}
+
+// The address at which this rank's ports are opened.
+std::string gloo_address(const Options& options, int rank) {
+  if (options.launch) return options.launch->address;
+  if (options.host_of_rank.empty()) return "127.0.0.1";
+  const int host = options.host_of_rank[static_cast<std::size_t>(rank)];
+  if (link_bytes()) return host_address(host);
+#if defined(__linux__)
+  return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
+#else
+  return "127.0.0.1";
+#endif
 }
 
 }  // namespace
@@ -193,23 +204,6 @@ std::unique_ptr<KeyStore> board_for(const Options& options) {
     }
   return std::make_unique<KeyStore>(keys, GlooDevice::board_value_bytes(largest));
 }
-
-namespace {
-
-// The address at which this rank's ports are opened.
-std::string gloo_address(const Options& options, int rank) {
-  if (options.launch) return options.launch->address;
-  if (options.host_of_rank.empty()) return "127.0.0.1";
-  const int host = options.host_of_rank[static_cast<std::size_t>(rank)];
-  if (link_bytes()) return host_address(host);
-#if defined(__linux__)
-  return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
-#else
-  return "127.0.0.1";
-#endif
-}
-
-}  // namespace
 
 std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
                                               std::chrono::milliseconds timeout) {

@@ -139,10 +139,9 @@ bool RankProcess::wants_processor() const {
 Pipe open_pipe() {
   int ends[2];
   if (pipe(ends) != 0)
-    throw RunError(
-        fmt::format("no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer "
-                    "ranks",
-                    strerror(errno)));
+    throw RunError(fmt::format(
+        "no pipe to the ranks could be opened: {}; allow more open files (ulimit -n) or ask for fewer ranks",
+        strerror(errno)));
   for (int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
   return {ends[0], ends[1]};
 }
@@ -163,8 +162,8 @@ void require_no_other_threads() {
     ++threads;
   if (threads > 1)
     throw RunError(
-        fmt::format("ranks that are processes have to be started before this program has threads, and it has {}; "
-                    "start them earlier, or use --world threads",
+        fmt::format("ranks that are processes have to be started before this program has threads, and it has {}; start "
+                    "them earlier, or use --world threads",
                     threads));
 #endif
 }
@@ -177,8 +176,8 @@ std::unique_ptr<RankProcess> fork_rank(int rank, int& records, const std::functi
   if (pid < 0) {
     close_pipe(pipe);
     throw RunError(
-        fmt::format("rank {} could not be started: the system allows no further process; allow more (ulimit -u) or "
-                    "ask for fewer ranks",
+        fmt::format("rank {} could not be started: the system allows no further process; allow more (ulimit -u) or ask "
+                    "for fewer ranks",
                     rank));
   }
   if (pid > 0) {

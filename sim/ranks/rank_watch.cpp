@@ -56,8 +56,7 @@ StepReports RankWatch::wait_for_run(int run, const std::string& title) {
     check_stopped(run, now);
     check_heard_of(run, now);
     const double still = standstill.seconds(ranks_, now);
-    if (still >= options_.timeout_seconds)
-      give_up(run == 1 ? cause_of_no_rendezvous() : cause_of_standstill(run, title));
+    if (still >= options_.timeout_seconds) give_up(cause_of_standstill(run, title));
     const int busy = computing.rank_beyond(kComputeTimeouts * options_.timeout_seconds, ranks_, now);
     if (busy >= 0) give_up(cause_of_endless_work(busy));
     if (still >= kHopelessSeconds && run > 1) give_up_if_hopeless(title);
@@ -75,10 +74,10 @@ void RankWatch::require_ended(int runs) {
     const bool astray = !ended || ranks_[r]->failure() || ranks_[r]->finished(runs + 1);
     if (!astray && progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::finished) continue;
     if (!astray) give_up(cause_of_loss());
-    give_up(fmt::format(
-        "{} went on to '{}' when this program had come to its end: something that only this program knows, such "
-        "as the outcome of a check, decided what a rank does",
-        name(r), progress_->step(static_cast<int>(r))));
+    give_up(
+        fmt::format("{} went on to '{}' when this program had come to its end: something that only this program knows, "
+                    "such as the outcome of a check, decided what a rank does",
+                    name(r), progress_->step(static_cast<int>(r))));
   }
 }
 
@@ -98,15 +97,13 @@ void RankWatch::wait_for_news() {
 }
 
 void RankWatch::check_stopped(int run, double now) {
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (!ranks_[r]->stopped() || ranks_[r]->finished(run)) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    if (!ranks_[r]->stopped() || ranks_[r]->finished(run))
       stopped_since_[r] = -1;
-    } else if (stopped_since_[r] < 0) {
+    else if (stopped_since_[r] < 0)
       stopped_since_[r] = now;
-    } else if (now - stopped_since_[r] >= options_.timeout_seconds) {
+    else if (now - stopped_since_[r] >= options_.timeout_seconds)
       give_up(cause_stopped(r));
-    }
-  }
 }
 
 void RankWatch::check_heard_of(int run, double now) {
@@ -142,8 +139,8 @@ std::string RankWatch::cause_unheard_of(std::size_t r) const {
 
 std::string RankWatch::cause_of_endless_work(int rank) const {
   return fmt::format(
-      "{} did nothing but compute in step '{}' for {} s of processor time, without a call, a "
-      "phase or the step's end; if it needs more, try a longer --timeout",
+      "{} did nothing but compute in step '{}' for {} s of processor time, without a call, a phase or the step's end; "
+      "if it needs more, try a longer --timeout",
       name(static_cast<std::size_t>(rank)), progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
 }
 
@@ -164,8 +161,7 @@ std::string RankWatch::cause_of_loss() {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (ranks_[r]->ended() && !ranks_[r]->failure() && ranks_[r]->status() == WatchedRank::kUnknownStatus)
       return fmt::format(
-          "{} is gone {}, and the system does not say how it ended: something else in this program has waited "
-          "for it",
+          "{} is gone {}, and the system does not say how it ended: something else in this program has waited for it",
           name(r), where(r));
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (ranks_[r]->ended() && !ranks_[r]->failure() && !left_properly(r))
@@ -181,10 +177,6 @@ std::string RankWatch::cause_of_loss() {
 }
 
 std::string RankWatch::cause_of_no_rendezvous() const {
-  for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (ranks_[r]->stopped()) return cause_stopped(r);
-  for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (now_ - heard_of_at_[r] >= kHopelessSeconds) return cause_unheard_of(r);
   std::vector<std::string> missing;
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::starting) missing.push_back(name(r));
@@ -200,6 +192,7 @@ std::string RankWatch::cause_of_standstill(int run, const std::string& title) co
     if (ranks_[r]->stopped()) return cause_stopped(r);
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (now_ - heard_of_at_[r] >= kHopelessSeconds) return cause_unheard_of(r);
+  if (run == 1) return cause_of_no_rendezvous();
   std::vector<int> idle, waiting;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r]->finished(run)) continue;

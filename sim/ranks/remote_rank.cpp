@@ -28,8 +28,6 @@ RemoteRank::RemoteRank(FramedConnection& connection, const Hello& hello, const H
   lives_on(hello.host);
 }
 
-int RemoteRank::file() const { return ended_ ? -1 : connection_->descriptor(); }
-
 void RemoteRank::take_news() {
   connection_->flush();
   while (!ended_) {
@@ -122,20 +120,15 @@ bool RemoteRank::wait_for_end(double seconds) {
   return ended_;
 }
 
-bool RemoteRank::heard_of() { return std::exchange(heard_, false); }
-
-bool RemoteRank::host_answers() const { return sim::host_answers(connection_->socket()); }
-
 void RemoteRank::tell(const Posted& posted) {
   const auto length = static_cast<std::uint32_t>(posted.key.size());
   std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
   bytes += posted.key;
   bytes.append(posted.value.begin(), posted.value.end());
   if (!connection_->send(type(AgentFrame::posted), bytes))
-    throw RunError(
-        fmt::format("the process {} on {} that was started for a rank does not take what it is told; see whether it is "
-                    "stopped",
-                    agent_pid_, host()));
+    throw RunError(fmt::format(
+        "the process {} on {} that was started for a rank does not take what it is told; see whether it is stopped",
+        agent_pid_, host()));
 }
 
 void RemoteRank::say_goodbye() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "sim/ranks/agent_frames.hpp"
 #include "sim/ranks/hello.hpp"
@@ -19,15 +20,15 @@ class RemoteRank : public WatchedRank {
   /// `connection` and `slot` must outlive this object.
   RemoteRank(FramedConnection& connection, const Hello& hello, const Hello& own, ProgressSlot& slot);
 
-  int file() const override;
+  int file() const override { return ended_ ? -1 : connection_->descriptor(); }
   void take_news() override;
   void end() override;
   void leave_to_parent() override { ended_ = true; }
   bool wait_for_end(double seconds) override;
   double cpu_seconds() const override { return last_.cpu_seconds; }
   bool wants_processor() const override { return !ended_ && last_.wants_processor != 0; }
-  bool heard_of() override;
-  bool host_answers() const override;
+  bool heard_of() override { return std::exchange(heard_, false); }
+  bool host_answers() const override { return sim::host_answers(connection_->socket()); }
   std::string out_of_sight() const override { return out_of_sight_; }
 
   /// Tells the rank what another one has written to its key store.

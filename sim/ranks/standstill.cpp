@@ -14,8 +14,6 @@ constexpr double kStandstillSharePerRank = 0.003;
 
 }  // namespace
 
-AwakeClock::AwakeClock() : looked_at_(monotonic_seconds()) {}
-
 double AwakeClock::seconds() {
   const double now = monotonic_seconds();
   seconds_ += std::min(now - looked_at_, kLongestLook);

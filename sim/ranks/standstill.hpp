@@ -12,13 +12,11 @@ namespace muonwalk::sim {
 /// against a rank, so the time between two looks counts for at most a second.
 class AwakeClock {
  public:
-  /// Starts at 0 seconds.
-  AwakeClock();
   /// Seconds since the clock was made. To be called several times a second.
   double seconds();
 
  private:
-  double looked_at_;
+  double looked_at_ = monotonic_seconds();
   double seconds_ = 0;
 };
 

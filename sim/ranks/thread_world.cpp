@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -53,37 +53,11 @@ void require_files_over_gloo(const Options& options) {
   if (getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return;
   const long needed = files_over_gloo(options);
   if (static_cast<rlim_t>(needed) > allowed.rlim_cur)
-    throw RunError(
-        fmt::format("too many files are open when {} ranks are threads of one process over Gloo: they need at least "
-                    "{}, and it may have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process "
-                    "of its own",
-                    options.grid.size(), needed, allowed.rlim_cur));
+    throw RunError(fmt::format(
+        "too many files are open when {} ranks are threads of one process over Gloo: they need at least {}, and it may "
+        "have {}; allow more (ulimit -n), ask for fewer ranks, or give each a process of its own",
+        options.grid.size(), needed, allowed.rlim_cur));
 }
-
-// The threads that have not ended yet.
-class Running {
- public:
-  void one_more() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++threads_;
-  }
-  void one_less() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (--threads_ == 0) none_left_.notify_all();
-  }
-  // Waits until all have ended, or until `given_up`, which is asked now and then; true in the first case. A signal's
-  // handler may not wake anybody, so somebody has to look.
-  bool wait_for_all(const std::function<bool()>& given_up) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (threads_ > 0 && !given_up()) none_left_.wait_for(lock, std::chrono::milliseconds(20));
-    return threads_ == 0;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable none_left_;
-  int threads_ = 0;
-};
 
 class ThreadWorld : public World {
  public:
@@ -137,7 +111,6 @@ class ThreadWorld : public World {
     if (interrupted_) throw RunError(kInterrupted);
     const InterruptibleWork interruptible;
     FirstFailure first;
-    Running running;
     const auto guarded = [&](int rank) {
       try {
         work(rank);
@@ -145,23 +118,24 @@ class ThreadWorld : public World {
         first.note(rank, failure_now());
         wake_the_others(rank);
       }
-      running.one_less();
     };
-    std::vector<std::thread> threads;
+    std::vector<std::future<void>> threads;
     for (int rank = 0; rank < options_.grid.size(); ++rank) {
       try {
-        running.one_more();
-        threads.emplace_back(guarded, rank);
+        threads.push_back(std::async(std::launch::async, guarded, rank));
       } catch (const std::system_error&) {
-        running.one_less();
         first.note(rank, {Failed::Kind::other,
                           "the system allows no further thread; allow more (ulimit -u) or ask for fewer ranks", 0});
         for (int other = rank; other < options_.grid.size(); ++other) wake_the_others(other);
         break;
       }
     }
-    if (!running.wait_for_all([] { return InterruptibleWork::asked_to_end(); })) wake_everybody();
-    for (auto& thread : threads) thread.join();
+    // A signal's handler may not wake anybody, so somebody has to look.
+    bool woken = false;
+    for (const auto& thread : threads)
+      while (thread.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+        if (!woken && (woken = InterruptibleWork::asked_to_end())) wake_everybody();
+    threads.clear();  // waits for their end
     interrupted_ = InterruptibleWork::asked_to_end();
     InterruptibleWork::end_if_asked();
     const std::string cycle = first.timed_out ? progress_.cycle() : "";

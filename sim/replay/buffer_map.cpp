@@ -125,9 +125,8 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
   int taken = 2;
   for (const std::size_t column : {0, 2, 3, 4}) {
     int widest = 0;
-    for (const auto& row : rows) {
+    for (const auto& row : rows)
       if (column < row.size()) widest = std::max(widest, text_width(row[column]));
-    }
     taken += widest + 2;
   }
   for (auto& row : rows) row[1] = visible_name(row[1], std::max(9, columns - taken));
@@ -142,10 +141,9 @@ std::string joined_phrases(const std::vector<std::string>& phrases, int columns)
 }  // namespace
 
 std::string buffer_map_text(const Layout& layout, int columns) {
-  if (columns < kFewestColumns) {
+  if (columns < kFewestColumns)
     throw std::invalid_argument("a map needs at least " + std::to_string(kFewestColumns) + " columns, not " +
                                 std::to_string(columns));
-  }
   if (layout.buffers.empty()) return "no parameters, so there is no buffer\n";
 
   const Drawing drawing = plan_drawing(layout, columns);
@@ -166,9 +164,8 @@ std::string buffer_map_text(const Layout& layout, int columns) {
                                   columns);
     std::set<int> drawn;
     std::string heading;
-    for (std::size_t i = 0; i < buffer.buckets.size(); ++i) {
+    for (std::size_t i = 0; i < buffer.buckets.size(); ++i)
       text += bucket_rows(layout, static_cast<int>(b), static_cast<int>(i), drawing, heading, drawn);
-    }
     text += "\n" + legend(layout, buffer, drawn, columns);
   }
   return text;

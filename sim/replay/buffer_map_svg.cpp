@@ -68,11 +68,9 @@ struct LegendEntry {
 class Drawing {
  public:
   Drawing(const Layout& layout, int marked_dp_rank) : layout_(layout), dp_(layout.grid.dp()), marked_(marked_dp_rank) {
-    for (const Buffer& buffer : layout.buffers) {
-      for (const Bucket& bucket : buffer.buckets) {
+    for (const Buffer& buffer : layout.buffers)
+      for (const Bucket& bucket : buffer.buckets)
         left_ = std::max(left_, kMargin + kSmallLetterWidth * text_width(range_text(bucket.range)) + 8);
-      }
-    }
   }
 
   std::string bucket_row(int buffer_idx, int bucket_idx, double top) const {
@@ -87,10 +85,9 @@ class Drawing {
     svg += svg_rectangle(left_, top, width, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
     for (const int p : bucket.parameters) svg += parameter_run(buffer.parameters[p], row);
     svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-none mw-edge\" stroke-width=\"1\"");
-    for (int rank = 1; rank < dp_; ++rank) {
+    for (int rank = 1; rank < dp_; ++rank)
       svg += line_down(row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin), top - 5, top + kRowHeight + 5,
                        width / dp_ > 12 ? 1.5 : 0.5);
-    }
     for (int rank = 0; rank < dp_ && width / dp_ > 12; ++rank)
       svg += owner_outline(layout_.dp_slice(buffer_idx, bucket_idx, rank), rank, row);
     for (const int p : bucket.parameters) svg += name_in_row(buffer.parameters[p], row);
@@ -210,9 +207,8 @@ std::string legend(const std::vector<LegendEntry>& entries, int columns, double 
     svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" class=\"mw-padding\"");
     svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" " + entry.swatch_attributes);
     svg += svg_text(x + 22, y + 11, "mw-ink", name);
-    if (!entry.quiet.empty()) {
+    if (!entry.quiet.empty())
       svg += svg_text(x + 22 + kLetterWidth * (text_width(name) + 1), y + 11, "mw-quiet", entry.quiet);
-    }
   }
   return svg;
 }

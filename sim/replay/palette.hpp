@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 namespace muonwalk {
 
 /// A colour on a light and on a dark page, as "#rrggbb".

@@ -7,6 +7,15 @@
 
 namespace muonwalk::sim {
 
+/// Takes back what the program that started this one has done to signals and a new program inherits: no signal is
+/// blocked from here on, and SIGCHLD, SIGPIPE and SIGTERM do what they do by default. To be called first of all in
+/// main, before there are threads or handlers; a second call does nothing.
+///
+/// What stays ignored is what somebody wanted to be ignored: SIGHUP, by nohup, and SIGINT and SIGQUIT, by a shell that
+/// started the program in the background (`lesson &` in a script), so that Ctrl-C ends what runs in the foreground and
+/// not this. SIGTERM still ends it.
+void reset_inherited_signals();
+
 /// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT, what a terminal and a system say "end" with) ends the program:
 /// `first` is called, all that is unfinished is removed (src/io/unfinished.hpp), `sentence` goes to standard error, and
 /// the exit code is 3. Signals that are ignored stay so. Where nobody reads the output any more (SIGPIPE), the same is

@@ -19,14 +19,12 @@ void ask(int) { end_is_asked = true; }
 
 }  // namespace
 
-void let_work_be_interrupted() {
+extern "C" void muonwalk_let_work_be_interrupted() {
   works_can_be_interrupted = true;
   struct sigaction now {};
   sigaction(SIGINT, nullptr, &now);
   if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) signal(SIGINT, SIG_IGN);
 }
-
-extern "C" void muonwalk_let_work_be_interrupted() { let_work_be_interrupted(); }
 
 InterruptibleWork::InterruptibleWork() {
   if (!works_can_be_interrupted || living_works++ > 0) return;

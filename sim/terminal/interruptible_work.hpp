@@ -4,14 +4,13 @@ namespace muonwalk::sim {
 
 /// In a notebook Jupyter's button *Interrupt* sends SIGINT to the kernel, which dies of it where nobody is prepared.
 /// Once this was called, an idle kernel takes no notice (unless it has a handler of its own, which is left alone), and
-/// work in an InterruptibleWork ends with a sentence. To be called when the notebook's library is loaded.
-void let_work_be_interrupted();
-/// The same by a name that a notebook can look up, in the cell that loads the library.
+/// work in an InterruptibleWork ends with a sentence. To be called when the notebook's library is loaded; a notebook
+/// looks it up by its name, in the cell that loads the library.
 extern "C" void muonwalk_let_work_be_interrupted();
 
 /// While one lives, SIGINT asks the work in its scope to end, and does nothing else; afterwards signals are as they
-/// were before. One within another belongs to the same work. Without let_work_be_interrupted it does nothing. For the
-/// thread that runs a cell.
+/// were before. One within another belongs to the same work. Without muonwalk_let_work_be_interrupted it does nothing.
+/// For the thread that runs a cell.
 class InterruptibleWork {
  public:
   /// The work begins here; nobody has asked yet.

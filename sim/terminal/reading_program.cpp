@@ -11,7 +11,6 @@
 #include "sim/terminal/empty_values.hpp"
 #include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/error_text.hpp"
-#include "sim/terminal/inherited_signals.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"

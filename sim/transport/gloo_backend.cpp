@@ -1,5 +1,3 @@
-#include "sim/transport/gloo_backend.hpp"
-
 #include <gloo/common/error.h>
 #include <gloo/context.h>
 #include <gloo/transport/pair.h>
@@ -11,11 +9,11 @@
 #include <thread>
 #include <utility>
 
+#include "sim/transport/gloo_mesh.hpp"
 #include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -121,11 +119,10 @@ class GlooBackend : public Backend {
       if (is_inlined(bytes)) return;
       // Nobody knows when a posted send will be waited for, so that it leaves at once; those of a collective are waited
       // for soon, and leave when there is room in the window.
-      if (envelope.from_rank_to_rank()) {
+      if (envelope.from_rank_to_rank())
         send_payload(*message);
-      } else {
+      else
         waiting_for_room_.push_back(message.get());
-      }
     });
     return message;
   }
@@ -235,10 +232,9 @@ class GlooBackend : public Backend {
                                            std::int64_t bytes) {
     require_open();
     deadline_ = Clock::now() + timeout_;
-    if (bytes >= payload_limit) {
+    if (bytes >= payload_limit)
       throw std::invalid_argument("a message of " + std::to_string(bytes) + " bytes was to be sent in group " + name_ +
                                   ", but a message may have at most " + std::to_string(payload_limit - 1) + " bytes");
-    }
     auto message = std::make_unique<GlooMessage>(*this, envelope, peer, sent, data, bytes);
     const auto p = static_cast<std::size_t>(peer);
     const bool apart = envelope.from_rank_to_rank();
@@ -351,14 +347,12 @@ class GlooBackend : public Backend {
     const std::string wrong =
         mismatch(name_, rank_, message.envelope, message.bytes, message.peer, theirs, written.bytes);
     if (!wrong.empty()) throw Mismatch(wrong);
-    if (written.sequence != message.sequence) {
+    if (written.sequence != message.sequence)
       throw Mismatch("rank " + std::to_string(rank_) + " of group " + name_ + " expected message " +
                      std::to_string(message.sequence) + " of rank " + std::to_string(message.peer) +
                      " and got message " + std::to_string(written.sequence) + "; one has been lost");
-    }
-    if (written.inlined && written.bytes > 0) {
+    if (written.inlined && written.bytes > 0)
       std::memcpy(message.data, in.payload(), static_cast<std::size_t>(written.bytes));
-    }
     if (apart) return;
     try {
       keep_ready_for_envelope(message.peer);
@@ -375,11 +369,10 @@ class GlooBackend : public Backend {
       action();
     } catch (const gloo::IoException& error) {
       const std::string where = "rank " + std::to_string(peer) + " of group " + name_;
-      if (Clock::now() + milliseconds(1) >= deadline_ || std::strstr(error.what(), "Timed out") != nullptr) {
+      if (Clock::now() + milliseconds(1) >= deadline_ || std::strstr(error.what(), "Timed out") != nullptr)
         throw TimeoutError("rank " + std::to_string(rank_) + " waited " + std::to_string(timeout_.count()) + " ms in " +
                            collective_name(kind) + " for " + where +
                            ", which has stopped, makes other calls, or needs a longer timeout");
-      }
       throw PeerLostError(closed_text(peer, kind));
     } catch (const RunError&) {
       throw;

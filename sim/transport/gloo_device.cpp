@@ -10,25 +10,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
-#include "sim/transport/gloo_backend.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "sim/transport/gloo_mesh.hpp"
 #include "sim/transport/lost_peer_watch.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -38,15 +33,6 @@ namespace socket_transport = gloo::transport::uv;
 #else
 namespace socket_transport = gloo::transport::tcp;
 #endif
-
-}  // namespace
-
-struct GlooDevice::State {
-  std::shared_ptr<gloo::transport::Device> device;
-  LostPeerWatch watch;  // of the waits of all groups
-};
-
-namespace {
 
 // Ranks of this process that are connecting. While there are any, Gloo reads what anybody sends who gets through to a
 // port, and what it does not understand it throws on its own thread, which ends the process.
@@ -117,6 +103,11 @@ class BatchScope {
 
 }  // namespace
 
+struct GlooDevice::State {
+  std::shared_ptr<gloo::transport::Device> device;
+  LostPeerWatch watch;  // of the waits of all groups
+};
+
 GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<State>()) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -128,8 +119,7 @@ GlooDevice::GlooDevice(const std::string& address) : state_(std::make_shared<Sta
       throw RunError(std::string("Gloo can't be started: too many files are open; ") + kMoreFiles);
     throw RunError("Gloo can't use the address " + address + " of this machine, or start a thread: " + error.what() +
                    "; see that the address answers (ping " + address +
-                   "), or allow more threads (ulimit -u) or open files "
-                   "(ulimit -n)");
+                   "), or allow more threads (ulimit -u) or open files (ulimit -n)");
   }
 }
 
@@ -147,10 +137,9 @@ std::size_t GlooDevice::board_value_bytes(int size) {
 
 std::unique_ptr<Backend> GlooDevice::connect(const std::string& name, int rank, int size, KeyStore& store,
                                              milliseconds timeout, const Secret* secret) {
-  if (size < 1 || rank < 0 || rank >= size) {
+  if (size < 1 || rank < 0 || rank >= size)
     throw std::invalid_argument("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                                 " was to be connected in group " + name + ", but ranks go from 0 to size − 1");
-  }
   if (size == 1) return std::make_unique<GroupOfOne>();
   hear_the_end();
   const Connecting connecting;

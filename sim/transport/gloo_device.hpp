@@ -2,11 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "sim/transport/gloo_headers.hpp"
 #include "sim/transport/key_store.hpp"
 #include "src/comm/backend.hpp"
 

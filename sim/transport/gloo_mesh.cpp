@@ -20,7 +20,6 @@
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -15,12 +15,15 @@
 #include "sim/transport/key_store.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
+#include "src/comm/backend.hpp"
 
 namespace gloo::transport {
 class Device;
 }
 
 namespace muonwalk::sim {
+
+class LostPeerWatch;
 
 /// One rank's connections to all others of its group, each of them proven to lead to that rank.
 struct GlooMesh {
@@ -51,5 +54,9 @@ bool no_more_files(const std::exception& error);
 /// not come within `timeout` or has failed.
 GlooMesh connect_mesh(const std::shared_ptr<gloo::transport::Device>& device, const std::string& group, int rank,
                       int size, KeyStore& store, const Secret& secret, std::chrono::milliseconds timeout);
+
+/// The backend of a group that is connected (gloo_backend.cpp). `device`, whose `watch` it is, is kept alive.
+std::unique_ptr<Backend> over_mesh(const std::string& name, int rank, int size, std::shared_ptr<void> device,
+                                   LostPeerWatch& watch, GlooMesh mesh, std::chrono::milliseconds timeout);
 
 }  // namespace muonwalk::sim

@@ -1,6 +1,7 @@
 #include "sim/transport/key_store.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,13 +16,11 @@
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -136,9 +135,8 @@ struct KeyStore::Shared {
 KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
   mapped_bytes_ = sizeof(Shared) + entries * (sizeof(Entry) + value_bytes);
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+  if (memory == MAP_FAILED)
     throw RunError("a board of " + std::to_string(mapped_bytes_) + " bytes can't be mapped: " + std::strerror(errno));
-  }
   shared_ = static_cast<Shared*>(memory);
   shared_->entries = entries;
   shared_->value_bytes = value_bytes;
@@ -153,11 +151,10 @@ KeyStore::KeyStore(std::size_t entries, std::size_t value_bytes) {
 KeyStore::~KeyStore() { munmap(shared_, mapped_bytes_); }
 
 void KeyStore::set(const std::string& key, const std::vector<char>& value) {
-  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes) {
+  if (key.size() > max_key_bytes || value.size() > shared_->value_bytes)
     throw RunError("the key \"" + key + "\" with a value of " + std::to_string(value.size()) +
                    " bytes does not fit on the board, which takes keys of " + std::to_string(max_key_bytes) +
                    " and values of " + std::to_string(shared_->value_bytes) + " bytes");
-  }
   const std::uint64_t hash = hash_of(key);
   const std::optional<std::size_t> mine = shared_->claim(hash, key);
   if (!mine) {
@@ -192,11 +189,10 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
         throw PeerLostError(shared_->reason);
       }
     }
-    if (Clock::now() >= deadline) {
+    if (Clock::now() >= deadline)
       throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
                          std::to_string(timeout.count()) +
                          " ms; the rank that writes it has died, hangs, or was never started");
-    }
     sleep_on(bell, seen, deadline);
   }
 }

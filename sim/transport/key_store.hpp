@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

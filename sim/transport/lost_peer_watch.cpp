@@ -6,7 +6,6 @@
 #include <system_error>
 
 namespace muonwalk::sim {
-
 namespace {
 
 using std::chrono::milliseconds;

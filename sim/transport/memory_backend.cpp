@@ -12,7 +12,6 @@
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -268,19 +267,17 @@ class MemoryBackend : public Backend {
 }  // namespace
 
 MemoryGroup::MemoryGroup(int size, std::chrono::milliseconds timeout, const std::string& name) {
-  if (size < 1) {
+  if (size < 1)
     throw std::invalid_argument("a group of " + std::to_string(size) + " ranks was asked for; it takes at least 1");
-  }
   shared_ = std::make_shared<Shared>(name, size, timeout);
 }
 
 MemoryGroup::~MemoryGroup() = default;
 
 std::unique_ptr<Backend> MemoryGroup::backend(int rank) {
-  if (rank < 0 || rank >= shared_->size) {
+  if (rank < 0 || rank >= shared_->size)
     throw std::invalid_argument("rank " + std::to_string(rank) + " does not exist in a group of " +
                                 std::to_string(shared_->size) + " ranks");
-  }
   return std::make_unique<MemoryBackend>(shared_, rank);
 }
 

@@ -5,7 +5,6 @@
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
-
 namespace {
 
 static_assert(crypto_auth_KEYBYTES == sizeof(Secret) && crypto_auth_BYTES == sizeof(Proof),
@@ -23,11 +22,10 @@ const unsigned char* bytes_of(const std::string& text) { return reinterpret_cast
 }  // namespace
 
 std::array<unsigned char, 32> random_bytes() {
-  if (sodium_init() < 0) {
+  if (sodium_init() < 0)
     throw RunError(
         "the ranks need a secret to know each other by, but this system gives no random numbers; see that "
         "/dev/urandom can be read");
-  }
   std::array<unsigned char, 32> bytes;
   randombytes_buf(bytes.data(), bytes.size());
   return bytes;

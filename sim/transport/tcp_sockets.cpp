@@ -36,6 +36,16 @@ std::string address_text(const void* address, std::size_t bytes) {
   return "";
 }
 
+static std::string end_of(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof(address);
+  if (ask(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  return address_text(&address, sizeof(address));
+}
+
+std::string local_end(int descriptor) { return end_of(descriptor, getsockname); }
+std::string peer_end(int descriptor) { return end_of(descriptor, getpeername); }
+
 bool connects_to(const std::vector<char>& own, const std::vector<char>& theirs) {
   sockaddr_in6 a = {}, b = {};
   std::memcpy(&a, own.data(), std::min(own.size(), sizeof(a)));
@@ -76,15 +86,6 @@ bool is_still_there(const TcpSocket& socket) {
   return socket.inode != 0 && inode_of(socket.descriptor) == socket.inode;
 }
 
-using AskForEnd = int (*)(int, sockaddr*, socklen_t*);
-
-std::string end_of(int descriptor, AskForEnd ask) {
-  sockaddr_storage address = {};
-  socklen_t length = sizeof(address);
-  if (ask(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
-  return address_text(&address, sizeof(address));
-}
-
 }  // namespace
 
 std::vector<TcpSocket> connected_tcp_sockets() {
@@ -97,8 +98,8 @@ std::vector<TcpSocket> connected_tcp_sockets() {
     socket.descriptor = std::atoi(entry->d_name);
     socket.inode = inode_of(socket.descriptor);
     if (socket.inode == 0) continue;
-    socket.peer = end_of(socket.descriptor, getpeername);
-    socket.local = end_of(socket.descriptor, getsockname);
+    socket.peer = peer_end(socket.descriptor);
+    socket.local = local_end(socket.descriptor);
     if (!socket.peer.empty() && !socket.local.empty()) sockets.push_back(socket);
   }
   closedir(folder);

@@ -26,6 +26,12 @@ std::vector<TcpSocket> connected_tcp_sockets();
 /// An address of the system, a sockaddr_in or sockaddr_in6, as in TcpSocket. Empty when it is neither.
 std::string address_text(const void* address, std::size_t bytes);
 
+/// The two ends of a connection, by the descriptor of its socket, as in TcpSocket. Empty where it has none any more.
+/// @{
+std::string local_end(int descriptor);
+std::string peer_end(int descriptor);
+/// @}
+
 /// Of two addresses of one kind, Gloo lets the one that comes first listen and the other one connect. It orders them by
 /// what lies in memory: the addresses byte by byte, and where they are equal, the ports as numbers of this processor.
 /// True when `own` connects. Each is a sockaddr_in or sockaddr_in6, perhaps with more behind it.

@@ -67,7 +67,7 @@ struct sigaction handler_of_interrupts() {
 // As when setup.hpp loads the library. (Tests run with a handler of doctest's own.)
 void become_a_kernel() {
   signal(SIGINT, SIG_DFL);
-  let_work_be_interrupted();
+  muonwalk_let_work_be_interrupted();
 }
 
 // The lesson begins in this process, runs, and holds.
@@ -121,7 +121,7 @@ TEST_CASE("a kernel that has a handler of its own keeps it, and gets it back aft
   struct sigaction own {};
   own.sa_handler = [](int) { ++heard; };
   sigaction(SIGINT, &own, nullptr);
-  let_work_be_interrupted();
+  muonwalk_let_work_be_interrupted();
   interrupt();
   CHECK(heard == 1);
   Lesson<Local> lesson(test_info(), in_kernel(Grid().dp(2)));

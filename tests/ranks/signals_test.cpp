@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/terminal/inherited_signals.hpp"
+#include "sim/terminal/end_on_signals.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/fault_cases.hpp"
 

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "sim/terminal/end_on_signals.hpp"
-#include "sim/terminal/inherited_signals.hpp"
 #include "src/io/unfinished.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/terminal/in_child.hpp"

@@ -187,10 +187,9 @@ class NcclBackend : public Backend {
   }
 
   [[noreturn]] void too_large(const NativeCall& call) const {
-    throw std::invalid_argument(
-        fmt::format("rank {} of group {} asked for {} of {} over NCCL, but it takes more bytes than a "
-                    "64-bit number can count",
-                    member_.rank, member_.group, collective_name(call.kind), element_name(call.type)));
+    throw std::invalid_argument(fmt::format(
+        "rank {} of group {} asked for {} of {} over NCCL, but it takes more bytes than a 64-bit number can count",
+        member_.rank, member_.group, collective_name(call.kind), element_name(call.type)));
   }
 
   Index times(const NativeCall& call, Index count, Index size) const {
@@ -330,11 +329,10 @@ class NcclBackend : public Backend {
       });
     }
     if (own_bytes == 0) return;
-    if (call.type == ElementType::float32) {
+    if (call.type == ElementType::float32)
       add<float>(parts, own_bytes, out);
-    } else {
+    else
       add<bfloat16>(parts, own_bytes, out);
-    }
   }
 
   template <class T>

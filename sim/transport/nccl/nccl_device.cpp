@@ -147,8 +147,7 @@ std::unique_ptr<Backend> NcclDevice::connect(const std::string& name, int rank, 
     const nccl::Result result = nccl_library().GetUniqueId(&id);
     if (result != nccl::kSuccess)
       throw RunError(
-          fmt::format("rank {} of group {} called ncclGetUniqueId in the rendezvous on device {}, and NCCL "
-                      "failed: {}",
+          fmt::format("rank {} of group {} called ncclGetUniqueId in the rendezvous on device {}, and NCCL failed: {}",
                       rank, name, device.ordinal(), nccl_words(result, nullptr)));
     store.set(key, std::vector<char>(id.bytes, id.bytes + sizeof(id.bytes)));
   } else {
