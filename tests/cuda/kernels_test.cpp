@@ -6,9 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -85,9 +83,7 @@ bool same_bytes(const Flat& left, const std::vector<float>& right) {
 TEST_CASE("kernels: chain products of any shape and options: the CPU's, bit for bit") {
   compare_products(Precision::fp32, Numbers::ordinary, 60, 0);
   compare_products(Precision::bf16, Numbers::ordinary, 60, 0);
-}
-
-TEST_CASE("kernels: chain products over several tiles: the CPU's, bit for bit") {
+  // Over several tiles.
   compare_products(Precision::fp32, Numbers::ordinary, 14, 130);
   compare_products(Precision::bf16, Numbers::ordinary, 14, 130);
   compare_products(Precision::fp32, Numbers::ordinary, 4, 500);

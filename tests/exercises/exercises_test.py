@@ -83,10 +83,13 @@ class Exercises(unittest.TestCase):
         self.assertEqual(mine.read_text(encoding="utf-8"), stub)
         self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns")
         self.assertEqual(self.ask("05", "--reset"), (0, "try/lesson_05.cpp is as it was at the beginning.\n"))
-        mine.write_text("mine", encoding="utf-8")
-        self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns   begun")
-        self.assertEqual(self.ask("05.1", "--reset"), (0, "What you had is now try/lesson_05.1.cpp.\ntry/lesson_05.cpp is as it was at the beginning.\n"))
-        self.assertEqual(mine.read_text(encoding="utf-8"), stub)
+        for number, text in ((1, "first"), (2, "second")):
+            mine.write_text(text, encoding="utf-8")
+            self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns   begun")
+            self.assertEqual(self.ask("05"), (10, ""))
+            self.assertEqual(self.ask("05.1", "--reset"), (0, f"What you had is now try/lesson_05.{number}.cpp.\ntry/lesson_05.cpp is as it was at the "
+                                                              "beginning.\n"))
+            self.assertEqual((mine.read_text(encoding="utf-8"), (self.folder / f"lesson_05.{number}.cpp").read_text()), (stub, text))
         self.assertEqual(self.ask("5.2")[0], 10)
         self.assertTrue((self.folder / "lesson_05_2.cpp").exists())
         self.assertEqual(self.ask("05", "--solution"), (0, "// # Join columns\n//\n// What is asked.\n\nMatrix join_columns() { return 1; }\n"))
@@ -97,6 +100,8 @@ class Exercises(unittest.TestCase):
         last = "That was the last one. ./walk try 07 --solution shows the solution.\n"
         for number, words, end in ((1, "The first one.", more), (2, "The second.", more), (3, "The third.", last), (3, "The third.", last)):
             self.assertEqual(self.ask("07", "--hint"), (0, f"Hint {number} of 3 for exercise 07, Add up:\n\n  {words}\n\n{end}"))
+        self.ask("07", "--reset")
+        self.assertIn("Hint 1 of 3", self.ask("07", "--hint")[1])
 
     def test_what_can_not_be(self):
         form = "; try ./walk try, or ./walk try 05 with --hint, --solution or --reset after it"

@@ -29,13 +29,6 @@ class Lists(unittest.TestCase):
             path.write_text("\n".join([*comments, *packages_of_the_build()]) + "\n", encoding="utf-8")
         self.assertEqual(lines_of(path), packages_of_the_build())
 
-    @unittest.skipUnless(shutil.which("dpkg-query"), "there is no dpkg here, which knows Debian's packages")
-    def test_debian_has_each_of_them(self):
-        # ./walk has installed them before the tests.
-        said = subprocess.run(["dpkg-query", "-W", "-f", "${Package}\n", *lines_of(BINDER / "apt.txt")], capture_output=True,
-                              text=True, check=False)
-        self.assertEqual((said.returncode, said.stderr), (0, ""))
-
     def test_the_environment_has_its_name_one_channel_and_what_a_reader_needs(self):
         # YAML of three kinds of lines, so that no parser has to be installed: "key: value", "key:", "  - item".
         found, key = {}, None

@@ -69,13 +69,16 @@ class WalkJupyter(StandInProject):
             self.assertEqual((kept / self.original.name).read_text(), notebook(edit))
             self.assertIn(f"What you had is now in {kept}.", self.said)
 
-    def test_without_jupyter_nothing_is_built(self):
-        for name in ("jupyter-lab", "jupyter"):
-            (self.machine / name).unlink()
-        said = self.refused(2, "there is no JupyterLab and no Jupyter Notebook on PATH to open the notebooks with, which also need the kernel "
-                               f"xcpp17; {HOW}")
-        self.assertEqual(len(said.splitlines()), 1)
-        self.assertFalse(self.calls.exists())
+    def test_without_a_kernel_or_jupyter_nothing_is_built(self):
+        shutil.rmtree(self.data)
+        kernel = f"Jupyter has no kernel xcpp17 here, which the notebooks need to run C\\+\\+; {HOW}"
+        neither = ("there is no JupyterLab and no Jupyter Notebook on PATH to open the notebooks with, which also need the kernel "
+                   f"xcpp17; {HOW}")
+        for words in (kernel, neither):
+            self.assertEqual(len(self.refused(2, words).splitlines()), 1)
+            self.assertFalse(self.calls.exists())
+            for name in ("jupyter-lab", "jupyter"):
+                (self.machine / name).unlink(missing_ok=True)
 
     def test_prepare_does_all_but_start_jupyter_and_needs_none(self):
         for name in ("jupyter-lab", "jupyter"):
@@ -83,12 +86,6 @@ class WalkJupyter(StandInProject):
         done = self.walk("--prepare", JUPYTER_PATH=str(self.data))
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         self.assertTrue(self.copy().is_file() and (self.own / "kernels" / "xcpp17" / "kernel.json").is_file())
-
-    def test_without_a_kernel_nothing_is_built(self):
-        shutil.rmtree(self.data)
-        said = self.refused(2, f"Jupyter has no kernel xcpp17 here, which the notebooks need to run C\\+\\+; {HOW}")
-        self.assertEqual(len(said.splitlines()), 1)
-        self.assertFalse(self.calls.exists())
 
     def test_a_folder_that_can_not_be_written_to_is_named(self):
         for taken in ("kernels", "notebooks", "include"):

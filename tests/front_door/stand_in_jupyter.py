@@ -77,22 +77,15 @@ class StandInProject(unittest.TestCase):
             (self.machine / name).symlink_to(sys.executable if name == "python3" else shutil.which(name))
         self.program("dpkg-query", '#!/bin/bash\nfor package in "${@:3}"; do echo "$package installed"; done\n')
         self.program("apt-get", "#!/bin/bash\nexit 99\n")
-        self.prepare_build()
-
-    def prepare_build(self):
         self.program("cmake", STAND_IN_CMAKE.format(headers=f"'{self.headers}'", calls=self.calls))
         self.program("ninja", f"#!/bin/bash\necho \"ninja $*\" >>'{self.calls}'\n")
 
-    def prepare_jupyter(self, names=("jupyter-lab",)):
-        for name in names:
-            self.program(name, STAND_IN_FRONT_END.format(python=sys.executable, record=str(self.record)))
+    def prepare_jupyter(self):
+        self.program("jupyter-lab", STAND_IN_FRONT_END.format(python=sys.executable, record=str(self.record)))
         self.program("jupyter", STAND_IN_JUPYTER.format(python=sys.executable, answer=json.dumps({"data": [str(self.data)]})))
-        self.write_spec(json.dumps(SPEC))
-
-    def write_spec(self, text):
         folder = self.data / "kernels" / "xcpp17"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "kernel.json").write_text(text, encoding="utf-8")
+        (folder / "kernel.json").write_text(json.dumps(SPEC), encoding="utf-8")
         (folder / "logo-svg.svg").write_text("<svg/>", encoding="utf-8")
 
     def walk(self, *words, **environment):

@@ -9,7 +9,6 @@ program ends, however it ends. Where the kernel forbids it, enter() says why and
     hosts.cut(1); hosts.join(1)                       # its cable, silently: nobody is told that it is out
     hosts.vanish(1)                                   # the host is gone from one moment to the next
     hosts.slow(1, "1gbit")                            # its link, both ways
-    hosts.bytes(1)                                    # what the kernel counted on its eth0: (sent, received)
 """
 
 import os
@@ -66,8 +65,7 @@ def command(*words):
     return done.stdout
 
 
-# Interfaces that a network gets from here on have no IPv6. Each would look for neighbours and routers by itself, whenever it
-# likes, and such a frame would be counted among those that a test is about.
+# Interfaces that a network gets from here on have no IPv6: nobody on these hosts speaks it.
 WITHOUT_IPV6 = "for all in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e $all ] || echo 1 >$all; done"
 
 
@@ -83,11 +81,6 @@ class Hosts:
         command("sh", "-c", WITHOUT_IPV6)
         command("ip", "link", "set", "lo", "up")
         command("ip", "link", "add", self.bridge, "type", "bridge")
-        try:
-            # Nor may the switch look for groups that somebody listens to: it would join one itself, and say so.
-            command("ip", "link", "set", self.bridge, "type", "bridge", "mcast_snooping", "0")
-        except RuntimeError:
-            pass  # this kernel's switches never look
         command("ip", "link", "set", self.bridge, "up")
         for host in range(count):
             holder = subprocess.Popen(
@@ -197,21 +190,11 @@ class Hosts:
         self.holders[host].stdout.close()
         self.holders[host] = None
 
-    def shape(self, host, *words):
-        """A queue of the kernel's (tc) at both ends of the host's cable, in place of the last one."""
-        command("tc", "qdisc", "replace", "dev", self.port(host), "root", *words)
-        self.on(host, "tc", "qdisc", "replace", "dev", "eth0", "root", *words)
-
     def slow(self, host, rate):
-        self.shape(host, "tbf", "rate", rate, "burst", "64kb", "latency", "100ms")
-
-    def delay(self, host, milliseconds, loss_percent=0):
-        """Each way. False where the kernel has no netem, and then nothing is changed."""
-        try:
-            self.shape(host, "netem", "delay", f"{milliseconds}ms", "loss", f"{loss_percent}%")
-        except RuntimeError:
-            return False
-        return True
+        """A queue of the kernel's (tc) at both ends of the host's cable."""
+        words = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms"]
+        command("tc", "qdisc", "replace", "dev", self.port(host), *words)
+        self.on(host, "tc", "qdisc", "replace", "dev", "eth0", *words)
 
     def listening(self, host):
         """Where programs on the host wait for connections: addresses and ports, "10.77.0.1:4711"."""
@@ -223,13 +206,3 @@ class Hosts:
                     address, port = (int(part, 16) for part in local.split(":"))
                     found.append(".".join(str(address >> 8 * i & 255) for i in range(4)) + f":{port}")
         return found
-
-    def bytes(self, host):
-        """What the kernel counted on the host's eth0 since it was made: bytes sent and received, with all headers."""
-        with open(f"/proc/{self.holders[host].pid}/net/dev", encoding="utf-8") as table:
-            for line in table:
-                interface, _, counters = line.partition(":")
-                if interface.strip() == "eth0":
-                    numbers = counters.split()
-                    return int(numbers[8]), int(numbers[0])
-        raise RuntimeError(f"host {host} has no eth0")

@@ -2,7 +2,6 @@
 """Tests of hosts.py: what it says of its hosts is so, and nothing of them is left."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -50,42 +49,12 @@ class OfHosts(unittest.TestCase):
         client = [sys.executable, "-c", CLIENT, hosts.address(of), str(seconds)]
         return hosts.on(host, *client).strip()
 
-    def test_three_hosts_see_each_other_and_the_kernel_counts_what_they_send(self):
+    def test_three_hosts_see_each_other(self):
         with Hosts(3) as hosts:
             self.assertEqual([hosts.on(host, "hostname").strip() for host in range(3)], ["host1", "host2", "host3"])
             self.serve(hosts, 0, 100000)
             self.assertEqual([hosts.listening(host) for host in range(3)], [["10.77.0.1:4711"], [], []])
-            before = [hosts.bytes(host) for host in range(3)]
             self.assertEqual(self.fetch(hosts, 2, 0), "100000")
-            sent, received = (hosts.bytes(0)[0] - before[0][0], hosts.bytes(2)[1] - before[2][1])
-            for count in (sent, received):
-                self.assertGreater(count, 100000)
-                self.assertLess(count, 120000)
-            self.assertLess(hosts.bytes(1)[1] - before[1][1], 10000)  # a switch sends to whom it is for
-
-    def test_nobody_sends_a_frame_of_its_own_accord(self):
-        # What IPv6 and a switch say by themselves, they say when they like: a test that counts bytes would see it now and then.
-        with Hosts(2) as hosts:
-            for words in (["address"], ["neighbour"], ["maddress", "show", "dev", "eth0"]):
-                for host in range(2):
-                    told = hosts.on(host, "ip", "-6", *words)
-                    self.assertNotRegex(told, "fe80|ff02::1:ff", f"host {host}: ip -6 {' '.join(words)}")
-            self.assertNotIn("fe80", under_test.command("ip", "-6", "address"))
-            self.assertNotIn("mcast_snooping 1", under_test.command("ip", "-d", "link", "show", hosts.bridge))
-            self.assertNotIn("224.0.0.106", under_test.command("ip", "maddress", "show", "dev", hosts.bridge))
-            self.assertEqual(hosts.bytes(0), (0, 0))
-            self.assertEqual(hosts.bytes(1), (0, 0))
-
-    def test_a_cut_cable_lets_nothing_through_until_it_is_joined(self):
-        with Hosts(2) as hosts:
-            self.serve(hosts, 0, 10)
-            hosts.cut(1)
-            self.assertEqual(self.fetch(hosts, 1, 0, 0.3), "nothing")
-            self.assertIn("state UP", hosts.on(1, "ip", "link", "show", "eth0"))  # nobody was told
-            hosts.join(1)
-            self.assertEqual(self.fetch(hosts, 1, 0), "10")
-            hosts.flap(1, 2, 0.01, 0.01)
-            self.assertEqual(self.fetch(hosts, 1, 0), "10")
 
     def test_a_slow_link_holds_back_what_is_sent(self):
         with Hosts(2) as hosts:
@@ -95,24 +64,6 @@ class OfHosts(unittest.TestCase):
             statistics = hosts.on(0, "tc", "-s", "qdisc", "show", "dev", "eth0")
             self.assertIn("qdisc tbf", statistics)
             self.assertNotIn("overlimits 0 ", statistics)
-            if not hosts.delay(0, 1):
-                self.assertIn("qdisc tbf", hosts.on(0, "tc", "qdisc", "show", "dev", "eth0"))
-                print("this kernel has no netem: delay and loss are not tried")
-
-    def test_a_host_that_vanishes_takes_its_programs_with_it_and_says_no_more(self):
-        with Hosts(2) as hosts:
-            self.serve(hosts, 0, 10)
-            self.assertEqual(len(hosts.processes(0)), 1)
-            received = hosts.bytes(1)[1]
-            hosts.vanish(0)
-            self.assertEqual(hosts.started[0].wait(10), -signal.SIGKILL)
-            self.assertEqual(hosts.bytes(1)[1], received)
-
-    def test_two_nets_do_not_see_each_other(self):
-        with Hosts(1, "one", "10.77.1") as one, Hosts(1, "two", "10.77.1") as two:
-            self.serve(one, 0, 10)
-            self.assertEqual(one.address(0), two.address(0))
-            self.assertEqual(self.fetch(two, 0, 0, 0.3), "nothing")
 
 
 class FromOutside(unittest.TestCase):

@@ -5,8 +5,6 @@
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -140,15 +138,15 @@ std::string answer_of(const Secret& secret, const std::string& challenge) {
 // A listener at work on a thread of its own, like that of rank 0; it keeps the sockets of those that it let in.
 class Door {
  public:
-  explicit Door(milliseconds between = milliseconds(2)) : listener_("127.0.0.1", 0, kSecret), port_(listener_.port()) {
-    thread_ = std::thread([this, between] {
+  Door() : listener_("127.0.0.1", 0, kSecret), port_(listener_.port()) {
+    thread_ = std::thread([this] {
       while (!ends_) {
         while (std::optional<Socket> proven = listener_.take()) {
           inside_.push_back(std::move(*proven));
           ++let_in;
         }
         turned_away = listener_.turned_away();
-        std::this_thread::sleep_for(between);
+        std::this_thread::sleep_for(milliseconds(2));
       }
     });
   }
@@ -162,8 +160,8 @@ class Door {
     turned_away = listener_.turned_away();
     return inside_;
   }
-  bool wait_for(const std::function<bool()>& condition, int limit_s = 30) const {
-    const auto deadline = steady_clock::now() + seconds(limit_s);
+  bool wait_for(const std::function<bool()>& condition) const {
+    const auto deadline = steady_clock::now() + seconds(30);
     while (!condition() && steady_clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
     return condition();
   }
@@ -352,8 +350,6 @@ TEST_CASE("a rank that is there before rank 0 waits for it, and says what happen
   Door door;
   CHECK(refusal_of(door.port(), kOtherSecret, milliseconds(200)).find("with another secret") != std::string::npos);
   CHECK(door.wait_for([&] { return door.turned_away > 0; }));
-  CHECK_THROWS_AS(Listener("127.0.0.1", door.port(), kSecret), UsageError);
-  CHECK_THROWS_AS(Listener("192.0.2.77", 0, kSecret), UsageError);
 }
 
 TEST_CASE("of many that say nothing, 64 are open at a time; the oldest make room, and all are gone at the end") {
@@ -393,63 +389,4 @@ TEST_CASE("a crowd at the door pushes out nobody who has just come: it waits out
     held = listener.take().has_value();
   }
   CHECK(held);
-}
-
-TEST_CASE("10,000 hostile connections change nothing but the counter: all ranks get in") {
-  if (!may_open_ports()) return;
-  signal(SIGPIPE, SIG_IGN);
-  most_received = 0;
-  constexpr int kThreads = 4, kEach = 2500, kRanks = 8;
-  Door door(milliseconds(5));
-  std::string replayed;
-  {
-    const Stranger rank(door.port());
-    replayed = answer_of(kSecret, rank.hear(32));
-    rank.say(replayed);
-    CHECK(rank.hear(32).size() == 32);
-  }
-  std::atomic<int> connections{0};
-  const auto be_hostile = [&](unsigned seed) {
-    std::mt19937 random(seed);
-    std::vector<Stranger> silent;  // half open: they stay, and say nothing
-    for (int count = 0; count < kEach; ++count) {
-      Stranger stranger(door.port());
-      if (stranger.connected()) ++connections;
-      switch (random() % 5) {
-        case 0:
-          stranger.say(std::string(random() % 300, 'x'));
-          break;
-        case 1:
-          stranger.say(replayed);
-          break;
-        case 2:
-          stranger.say(answer_of(kOtherSecret, stranger.hear(32)));
-          break;
-        case 3:
-          stranger.say_no_more();
-          break;
-        default:
-          if (silent.size() == 30) silent.clear();
-          silent.push_back(std::move(stranger));
-      }
-    }
-  };
-  std::vector<std::thread> hostile;
-  for (unsigned thread = 0; thread < kThreads; ++thread) hostile.emplace_back(be_hostile, thread);
-  std::vector<std::future<Socket>> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    CHECK(door.wait_for([&] { return connections > (rank + 1) * 1000; }));
-    ranks.push_back(std::async(std::launch::async, [&] { return join(door.port()); }));
-  }
-  int inside = 0;
-  for (auto& rank : ranks) inside += rank.get() ? 1 : 0;
-  CHECK(inside == kRanks);
-  for (std::thread& thread : hostile) thread.join();
-  CHECK(connections == kThreads * kEach);
-  CHECK(door.wait_for([&] { return door.turned_away >= kThreads * kEach; }));
-  CHECK(door.let_in >= kRanks + 1);
-  door.close();
-  CHECK(most_received <= 64);
-  MESSAGE(connections.load() << " hostile connections, " << door.turned_away.load() << " turned away, "
-                             << door.let_in.load() << " let in");
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -77,35 +78,24 @@ TEST_CASE("Hello: a processor has one digest per engine, the same each time, and
 
 TEST_CASE("a process that would compute something else is refused, with both ranks and hosts and what would work") {
   CHECK(refused([](Hello&) {}).empty());
-  CHECK(
-      refused([](Hello& h) { h.world_size = 6; }) ==
-      "rank 1 on babbage was started as one of 6 processes, but rank 0 on ada as one of 4; start all of them with one "
-      "world size");
+  const auto says = [](const std::string& sentence, std::initializer_list<std::string> words) {
+    for (const std::string& word : words) CHECK_MESSAGE(sentence.find(word) != std::string::npos, word, ": ", sentence);
+  };
+  says(refused([](Hello& h) { h.world_size = 6; }), {"rank 1 on babbage", "one of 6", "rank 0 on ada", "one of 4"});
   for (const int rank : {0, 4, -1})
-    CHECK(refused([&](Hello& h) { h.rank = rank; }) ==
-          "a process on babbage says that it is rank " + std::to_string(rank) +
-              ", but besides rank 0 on ada there are the ranks 1 to 3; start each rank once");
+    says(refused([&](Hello& h) { h.rank = rank; }),
+         {"babbage says that it is rank " + std::to_string(rank), "rank 0 on ada", "the ranks 1 to 3"});
   CHECK(refused([](Hello& h) { h.rank = 3; }).empty());
-  CHECK(refused([](Hello& h) { h.program = "lesson\n08"; }) ==
-        "rank 1 on babbage runs lesson\\n08, but rank 0 on ada runs lesson_07; start the same program everywhere");
-  CHECK(
-      refused([](Hello& h) { h.arguments = "--dp 2"; }) ==
-      "rank 1 on babbage was started with --dp 2, but rank 0 on ada with --dp 4 --timeout 2; start all ranks with the "
-      "same options");
-  CHECK(refused([](Hello& h) { h.arguments = ""; }).find("was started with no options, but rank 0 on ada with --dp") !=
-        std::string::npos);
+  says(refused([](Hello& h) { h.program = "lesson\n08"; }),
+       {"rank 1 on babbage runs lesson\\n08", "rank 0 on ada runs lesson_07"});
+  says(refused([](Hello& h) { h.arguments = "--dp 2"; }),
+       {"rank 1 on babbage was started with --dp 2", "rank 0 on ada with --dp 4 --timeout 2"});
+  says(refused([](Hello& h) { h.arguments = ""; }), {"was started with no options"});
   const Hello own = hello_of(0);
-  CHECK(refused([](Hello& h) { h.with_eigen = "other"; }) ==
-        "rank 1 on babbage computes other bits than rank 0 on ada with --products eigen (a small product has the "
-        "digests other and " +
-            own.with_eigen +
-            "), so their results could never be equal; build the program in the same way on both, or use --products "
-            "chain, which gives the same bits on any processor");
-  CHECK(refused([](Hello& h) { h.with_chain = "other"; }, Products::chain) ==
-        "rank 1 on babbage computes other bits than rank 0 on ada with --products chain (a small product has the "
-        "digests other and " +
-            own.with_chain +
-            "), so their results could never be equal; build the program from the same sources on both");
+  says(refused([](Hello& h) { h.with_eigen = "other"; }), {"rank 1 on babbage", "rank 0 on ada", "--products eigen",
+                                                           "other and " + own.with_eigen, "or use --products chain"});
+  says(refused([](Hello& h) { h.with_chain = "other"; }, Products::chain),
+       {"rank 1 on babbage", "rank 0 on ada", "--products chain", "other and " + own.with_chain, "the same sources"});
 }
 
 TEST_CASE(

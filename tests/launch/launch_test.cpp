@@ -1,19 +1,12 @@
 #include "sim/launch/launch.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <sys/socket.h>
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "sim/launch/interface.hpp"
-#include "src/text/names.hpp"
 #include "tests/launch/refusal.hpp"
 
 using namespace muonwalk;
@@ -243,8 +236,9 @@ TEST_CASE("by hand: options win over the environment, and what is partial or con
   options.rendezvous.clear();
   CHECK(find_launch(options, environment_of(variables))->rendezvous_port == 4712);
   CHECK(find_launch({}, environment_of(variables))->rendezvous_port == 4712);  // for a launcher's ranks too
-  options.rendezvous = "[::1]:4711";
+  options.rendezvous = "[::1]:65535";
   CHECK(find_launch(options, environment_of(variables))->address == "::1");
+  CHECK(find_launch(options, environment_of(variables))->rendezvous_port == 65535);
 
   const auto refused = [&](const std::function<void(LaunchOptions&)>& change,
                            std::initializer_list<std::string> words) {
@@ -261,7 +255,7 @@ TEST_CASE("by hand: options win over the environment, and what is partial or con
   refused([](LaunchOptions& o) { o.world_size = 70000; }, {"--world-size 70000"});
   for (const char* meeting : {"x", "localhost", ":4711", "localhost:", "localhost:0", "localhost:65536", "a:b:4711",
                               "::1:4711", "[::1]", "[]:4711", "localhost:4711 "})
-    refused([&](LaunchOptions& o) { o.rendezvous = meeting; }, {"--rendezvous", "HOST:PORT"});
+    refused([&](LaunchOptions& o) { o.rendezvous = meeting; }, {"--rendezvous", meeting, "HOST:PORT"});
   refused([](LaunchOptions& o) { o.interface = "nothing0"; }, {"--interface nothing0", "lo"});
   refused([](LaunchOptions& o) { o.interface = "192.0.2.77"; }, {"--interface 192.0.2.77"});
   refused([](LaunchOptions& o) { o.rendezvous = "192.0.2.77:4711"; }, {"192.0.2.77", "--interface"});
@@ -295,29 +289,6 @@ TEST_CASE("two interfaces of one host: an address of the loopback's network is o
   CHECK(launch.rendezvous_host == "127.0.0.2");
 }
 
-TEST_CASE("the interfaces that a refusal names are those that have an address, each once, in the system's order") {
-  std::vector<std::string> names;
-  ifaddrs* list = nullptr;
-  REQUIRE(getifaddrs(&list) == 0);
-  for (const int family : {AF_INET, AF_INET6})
-    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next)
-      if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family && (one->ifa_flags & IFF_UP) != 0 &&
-          std::find(names.begin(), names.end(), one->ifa_name) == names.end())
-        names.push_back(one->ifa_name);
-  freeifaddrs(list);
-  CHECK(interface_names() == muonwalk::visible_names(names));
-  LaunchOptions options;
-  options.rank = 1;
-  options.world_size = 2;
-  options.interface = "no_such_interface";
-  options.rendezvous = "127.0.0.2:4711";
-  expect_refused(
-      [&] {
-        find_launch(options, environment_of({{"MUONWALK_SECRET", kSecret}}));
-      },
-      {"--interface no_such_interface is neither an interface of this host", muonwalk::visible_names(names)});
-}
-
 TEST_CASE("Slurm's lists: the first node of any list is where ranks meet, and tasks per node say who is on this one") {
   LaunchOptions over_loopback;
   over_loopback.interface = "127.0.0.1";
@@ -337,15 +308,4 @@ TEST_CASE("Slurm's lists: the first node of any list is where ranks meet, and ta
       CHECK(launch.local_size == local_size);
       CHECK(launch.one_host == (local_size == 5));
     }
-}
-
-TEST_CASE("by hand: a meeting place that cannot be one is refused in a sentence that holds it") {
-  LaunchOptions options;
-  options.rank = 0, options.world_size = 2, options.interface = "127.0.0.1";
-  for (const char* meeting : {"x", ":1", "h:", "h:0", "h:65536", "a:b:1", "[::1]", "[]:1"}) {
-    options.rendezvous = meeting;
-    expect_refused([&] { find_launch(options, environment_of({{"MUONWALK_SECRET", kSecret}})); }, {meeting});
-  }
-  options.rendezvous = "127.0.0.1:65535";
-  CHECK(find_launch(options, environment_of({{"MUONWALK_SECRET", kSecret}}))->rendezvous_port == 65535);
 }

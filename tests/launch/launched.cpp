@@ -75,11 +75,10 @@ bool somebody_is_connected_to(int port) {
   return false;
 }
 
-Program& ByHand::start(int rank, std::vector<std::string> command, int world_size) {
+Program& ByHand::start(int rank, std::vector<std::string> command) {
   for (const std::string& word :
-       {std::string("--rank"), std::to_string(rank), std::string("--world-size"),
-        std::to_string(world_size == 0 ? world_size_ : world_size), std::string("--rendezvous"),
-        "127.0.0.1:" + std::to_string(port_), std::string("--secret-file"), secret_file()})
+       {std::string("--rank"), std::to_string(rank), std::string("--world-size"), std::to_string(world_size_),
+        std::string("--rendezvous"), "127.0.0.1:" + std::to_string(port_), std::string("--secret-file"), secret_file()})
     command.push_back(word);
   programs_.push_back(std::make_unique<Program>(command));
   return *programs_.back();

@@ -38,8 +38,8 @@ class ByHand {
     write_secret("a secret of this test");
   }
 
-  /// Starts rank `rank` with these words; the world size is that of the run unless it is said.
-  Program& start(int rank, std::vector<std::string> command, int world_size = 0);
+  /// Starts rank `rank` with these words.
+  Program& start(int rank, std::vector<std::string> command);
   /// Starts all ranks with the same words.
   void start_all(const std::vector<std::string>& command);
   /// The processes in the order in which they were started.

@@ -60,21 +60,16 @@ bool lets_somebody_in(Rendezvous& meeting) {
 
 TEST_CASE("a secret is 16 bytes of text or 32 hex digits, whatever white space is around it") {
   const Secret secret = secret_from_text(kText, "test");
-  CHECK((secret == secret_from_text(std::string("\n ") + kText + "\r\n", "test")));
+  CHECK((secret == secret_from_text(std::string("\n\t ") + kText + "\r\n\n", "test")));
   CHECK((secret != secret_from_text("correct horse battery stapler", "test")));
   CHECK((secret_from_text("0123456789abcdef0123456789abcdef", "test") != secret));
   CHECK_NOTHROW(secret_from_text("sixteen letters!", "test"));
-  for (const char* weak : {"", " \n", "fifteen letters", "0123456789abcdef", "0123456789abcdef0123456789abcde"})
+  for (const char* weak :
+       {"", " \n", "fifteen letters", "0123456789abcdef", "0123456789abcdef0123456789abcde", "ABCDEF0123456789"})
     expect_refused([&] { secret_from_text(weak, "MUONWALK_SECRET"); }, {"MUONWALK_SECRET", "16 bytes", "urandom"});
   // Hex digits are digits however they are written, and one other letter makes text of them.
   CHECK_NOTHROW(secret_from_text("0123456789ABCDEFabcdef0123456789", "X"));
-  expect_refused(
-      [&] { secret_from_text("ABCDEF0123456789", "X"); },
-      {"the secret in X is too short to be one; it takes at least 16 bytes, or 32 hex digits; make one with: "
-       "(umask 077; head -c 32 /dev/urandom | base64 > secret)"});
   CHECK_NOTHROW(secret_from_text("ABCDEF012345678g", "X"));
-  CHECK((secret_from_text("a secret of words", "X") == secret_from_text("\t\ra secret of words \n\n", "Y")));
-  CHECK((secret_from_text("a secret of words", "X") != secret_from_text("a secret  of words", "X")));
   // A run's own secret comes from the launch's and its number, and is neither.
   Challenge one = {}, two = {};
   two[31] = 1;
@@ -91,16 +86,12 @@ TEST_CASE("a secret file that somebody else could read, write or put there is re
     expect_refused([&] { secret_from_file(path); }, {"--secret-file " + path, why});
   };
   for (const mode_t mode : {0640, 0604, 0620, 0602, 0610, 0644, 0666, 0777})
-    refused(put(folder, "mode", kText, mode), "others may read or write it");
+    refused(put(folder, "mode", kText, mode), fmt::format("others may read or write it (mode {:o})", mode));
   refused(put(folder, "short", "fifteen letters"), "too short");
   refused(put(folder, "empty", ""), "too short");
   refused(put(folder, "long", std::string(4097, 'x')), "longer than 4096 bytes");
   CHECK((secret_from_file(put(folder, "longest", std::string(4096, 'x'))) ==
          secret_from_text(std::string(4096, 'x'), "test")));
-  expect_refused(
-      [&] { secret_from_file(put(folder, "open", kText, 0640)); },
-      {"/open can't be the run's secret: others may read or write it (mode 640); it takes a file of yours that "
-       "nobody else may read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > secret)"});
   refused(folder.file("missing"), "No such file");
   refused(folder.path(), "not a file");
   fs::create_symlink(good, folder.file("link"));
@@ -230,9 +221,7 @@ TEST_CASE("where rank 0 never leaves word, or left it and is gone, the others sa
   const std::string left = said(2);
   CAPTURE(left);
   CHECK(left.find("rank 2 found no word of rank 0 in \"" + file +
-                  "\": rank 0 was not found at 127.0.0.1:" + std::to_string(port) +
-                  ": Connection refused; see that it runs there, that every rank has the same "
-                  "secret, and that nothing between the hosts keeps them apart; see that rank 0 was started") == 0);
+                  "\": rank 0 was not found at 127.0.0.1:" + std::to_string(port) + ": Connection refused; ") == 0);
   Launch without = in_session("", 1);
   CHECK_THROWS_AS(join_rendezvous(without, std::chrono::milliseconds(30)), std::logic_error);
 }

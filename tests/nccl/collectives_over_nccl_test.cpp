@@ -86,30 +86,6 @@ TEST_CASE("transfers over NCCL: any number under way, mixed with collectives, eq
   check_nothing_leaked();
 }
 
-TEST_CASE("device memory: a call between two arrays, without a copy in the host's memory") {
-  const auto run = [](Communicator& c) -> std::string {
-    const cuda::Device device(c.rank());
-    const cuda::Stream stream(device);
-    cuda::DeviceArray<float> shard(device, 3), whole(device, 3 * c.size());
-    const float r = static_cast<float>(c.rank());
-    const std::vector<float> mine = {r, r + 10, r + 20};
-    cuda::copy(stream, shard.data(), mine.data(), 3);
-    stream.wait();
-    c.all_gather(shard.data(), 3, whole.data());
-    c.all_reduce(whole.data(), whole.size());
-    std::vector<float> got(static_cast<std::size_t>(whole.size()));
-    cuda::copy(stream, got.data(), whole.data(), whole.size());
-    stream.wait();
-    const float n = static_cast<float>(c.size());
-    for (int rank = 0; rank < c.size(); ++rank)
-      for (int i = 0; i < 3; ++i)
-        if (got[static_cast<std::size_t>(3 * rank + i)] != n * static_cast<float>(rank + 10 * i)) return "it differs";
-    return "";
-  };
-  CHECK(joined(on_nccl_threads(4, run)) == "");
-  check_nothing_leaked();
-}
-
 TEST_CASE("host memory: a shard that lies at its place in the whole, in the first call of a group") {
   const auto run = [](Communicator& c) -> std::string {
     const Index count = 3000;  // more than there is room for behind an allocation of one shard

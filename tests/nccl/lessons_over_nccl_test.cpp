@@ -42,10 +42,7 @@ TEST_CASE("--transport nccl: what is missing is said in one sentence, before any
     check_says(outcome, 2, words);
     CHECK(outcome.out == "");
   };
-  refused({}, {"MUONWALK_STAND_IN_DEVICES", "0"}, "--transport nccl can't be used here: ");
-  refused({}, {"MUONWALK_CUDA_LIBRARY", "/nowhere"}, "--transport nccl can't be used here: MUONWALK_CUDA_LIBRARY=");
   refused({}, {"MUONWALK_NCCL_LIBRARY", "/nowhere"}, "--transport nccl can't be used here: MUONWALK_NCCL_LIBRARY=");
-  refused({}, {"MUONWALK_STAND_IN_DEVICES", "3"}, "--transport nccl with 4 ranks needs as many GPUs");
   refused({"--world", "threads"}, {"MUONWALK_STAND_IN_DEVICES", "3"}, "--transport nccl with 4 ranks");
 }
 
@@ -58,9 +55,6 @@ TEST_CASE("--transport nccl: what breaks on the way names the rank, and no rank 
              "unhandled cuda error");
   check_says(lesson_02({}, {{"MUONWALK_STAND_IN_NCCL_FAIL", "die:2@1"}}), 3,
              "rank 1 exited early with code 9 in step 'reduce_scatter: a sum for everybody'");
-  check_says(lesson_02({}, {{"MUONWALK_STAND_IN_FAIL", "cuMemAlloc:2:CUDA_ERROR_OUT_OF_MEMORY"}}), 3,
-             "CUDA_ERROR_OUT_OF_MEMORY");
-  check_says(lesson_02({"--fault", "kill:1:3"}, {}), 3, "rank 1 was killed by signal 9");
   // A call that is never done looks like ranks that wait for each other, which the program gives up after --timeout.
   check_says(lesson_02({"--timeout", "1"}, {{"MUONWALK_STAND_IN_NCCL_FAIL", "hang:2"}}), 3,
              "nothing moved in step 'reduce_scatter: a sum for everybody' for 1 s: every rank waits");

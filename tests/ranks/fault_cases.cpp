@@ -45,6 +45,14 @@ std::string fault_program() {
   return own.substr(0, own.rfind('/') + 1) + "fault_program";
 }
 
+void no_reader() {
+  int ends[2];
+  if (pipe(ends) != 0) _exit(99);
+  dup2(ends[1], STDOUT_FILENO);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 void expect_sentence(const Outcome& outcome, const std::vector<std::string>& words) {
   CAPTURE(outcome.err);
   CHECK(lines_of(outcome.err).size() == 1);

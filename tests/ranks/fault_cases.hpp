@@ -21,6 +21,9 @@ struct FaultCase {
 /// The path of fault_program, which lies beside this test's own program.
 std::string fault_program();
 
+/// Leaves the program that is about to start a standard output whose reader has gone.
+void no_reader();
+
 /// Runs the cases, a few at a time, with --timeout 2 unless they name their own, and expects: the exit code, one
 /// sentence with these words (none when the code is 0), and no process left.
 void run_cases(const std::vector<FaultCase>& cases);

@@ -55,37 +55,25 @@ TEST_CASE("OpenMP's stacks: sizes are KiB where no unit is said, and a unit is 1
 
 TEST_CASE("OpenMP's variables: what it can't read is refused in a sentence, and so are stacks for other threads") {
   struct Variable {
-    const char *name, *takes, *example;
+    const char* name;
     std::vector<const char*> good, bad;
   };
   const Variable all[] = {
-      {"OMP_STACKSIZE", "a size", "8M", {"8M", " +16 k ", "1"}, {"", "x", "-1", "8MB", "8 8", "1.5M"}},
-      {"GOMP_STACKSIZE", "a size in KiB", "8192", {"8192"}, {"many"}},
-      {"OMP_NUM_THREADS",
-       "a number of threads, at least 1, or several with commas between",
-       "4",
-       {"4", "4,2", " 04 , +2 "},
-       {"0", "00", "4,0", "4,", ",4", "-4", "1234567890"}},
-      {"OMP_THREAD_LIMIT", "a number of threads", "64", {"64", "+999999999"}, {"1234567890", "-1", "4,2"}},
-      {"OMP_MAX_ACTIVE_LEVELS", "a number", "1", {"0", "1"}, {"", "one"}},
-      {"OMP_DYNAMIC", "true or false", "false", {"true", "FALSE", " false "}, {"1", "yes"}},
-      {"OMP_NESTED", "true or false", "false", {"true"}, {"truefalse"}},
-      {"OMP_CANCELLATION", "true or false", "false", {"false"}, {""}},
-      {"OMP_WAIT_POLICY", "active or passive", "passive", {"Active", "passive"}, {"lazy", "active passive"}},
-      {"GOMP_SPINCOUNT", "a number, or infinity", "1000", {"10", "5k", "INFINITE", "infinity", "3t"}, {"z", "1 x"}},
+      {"OMP_STACKSIZE", {"8M", " +16 k ", "1"}, {"", "x", "-1", "8MB", "8 8", "1.5M"}},
+      {"GOMP_STACKSIZE", {"8192"}, {"many"}},
+      {"OMP_NUM_THREADS", {"4", "4,2", " 04 , +2 "}, {"0", "00", "4,0", "4,", ",4", "-4", "1234567890"}},
+      {"OMP_THREAD_LIMIT", {"64", "+999999999"}, {"1234567890", "-1", "4,2"}},
+      {"OMP_MAX_ACTIVE_LEVELS", {"0", "1"}, {"", "one"}},
+      {"OMP_DYNAMIC", {"true", "FALSE", " false "}, {"1", "yes"}},
+      {"OMP_NESTED", {"true"}, {"truefalse"}},
+      {"OMP_CANCELLATION", {"false"}, {""}},
+      {"OMP_WAIT_POLICY", {"Active", "passive"}, {"lazy", "active passive"}},
+      {"GOMP_SPINCOUNT", {"10", "5k", "INFINITE", "infinity", "3t"}, {"z", "1 x"}},
       {"OMP_SCHEDULE",
-       "static, dynamic, guided or auto",
-       "static",
        {"static", "guided,7", "monotonic:dynamic , +4", "auto"},
        {"late", "static,", "static,-1", "other:static"}},
-      {"OMP_PROC_BIND",
-       "true, false, or a list of master, close and spread",
-       "close",
-       {"true", "false", "primary", "master, close,spread"},
-       {"near", "true,close", "close,"}},
+      {"OMP_PROC_BIND", {"true", "false", "primary", "master, close,spread"}, {"near", "true,close", "close,"}},
       {"OMP_PLACES",
-       "threads, cores, sockets, or places in braces",
-       "cores",
        {"threads", "cores(2)", "ll_caches", "numa_domains", "{0:4},{4:4}", "!{1}"},
        {"here", "cores(", "cores()"}}};
   const auto said = [](const char* name, const std::string& value, int threads = 1) {
@@ -107,9 +95,11 @@ TEST_CASE("OpenMP's variables: what it can't read is refused in a sentence, and 
     }
     for (const char* value : each.bad) {
       CAPTURE(value);
-      CHECK(said(each.name, value) == fmt::format("{}={} is nothing that OpenMP can read; it takes {}, for example "
-                                                  "{}={}, or unset it",
-                                                  each.name, as_typed(value), each.takes, each.name, each.example));
+      const std::string sentence = said(each.name, value), example = fmt::format(", for example {}=", each.name);
+      CHECK(sentence.find(
+                fmt::format("{}={} is nothing that OpenMP can read; it takes ", each.name, as_typed(value))) == 0);
+      const std::size_t at = sentence.find(example) + example.size();
+      CHECK(said(each.name, sentence.substr(at, sentence.find(", or unset it") - at)) == "");  // the example works
     }
   }
   for (const char* name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {

@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "src/errors.hpp"
@@ -83,68 +82,18 @@ struct ArrivingBackend : Backend {
     int peer;
     const std::function<void()>& look;
   };
-  ArrivingBackend(const std::function<void()>& seen, std::string& reason) : look(seen), closed(reason) {}
+  explicit ArrivingBackend(const std::function<void()>& seen) : look(seen) {}
   std::unique_ptr<PostedMessage> post_send(const Envelope&, int peer, const void*, std::int64_t) override {
     return std::make_unique<Arriving>(peer, look);
   }
   std::unique_ptr<PostedMessage> post_receive(const Envelope&, int peer, void*, std::int64_t) override {
     return std::make_unique<Arriving>(peer, look);
   }
-  void close(const std::string& reason) override { closed += reason + ";"; }
+  void close(const std::string&) override {}
   const std::function<void()>& look;
-  std::string& closed;
 };
 
 }  // namespace
-
-TEST_CASE("each group of a rank has a name and a number of its own, and is closed with the others") {
-  Options options;
-  options.grid = Grid().dp(2).tp(3).pp(2);
-  options.groups = {{"pair", {7, 0}}, {"pair", {3, 9, 5}}, {"nobody here", {1, 2}}};
-  Progress store(options.grid.size());
-  const std::function<void()> nothing = [] {};
-  for (const auto& [rank, listed] :
-       std::vector<std::pair<int, std::string>>{{7, "pair 0: 7, 0; number 0\n"}, {5, "pair 1: 3, 9, 5; number 2\n"}}) {
-    std::string told, closed;
-    RankGroups groups(options, rank, store.slot(rank),
-                      [&](const std::string& name, const Group& group, int number) -> std::unique_ptr<Backend> {
-                        told += name + ":";
-                        for (const int member : group.ranks)
-                          told += (member == group.ranks[0] ? " " : ", ") + std::to_string(member);
-                        told += "; number " + std::to_string(number) + "\n";
-                        return std::make_unique<ArrivingBackend>(nothing, closed);
-                      });
-    std::string by_grid;
-    int at = 0;
-    for (const char* name : {"dp", "tp", "pp"}) {
-      const std::vector<Group> all = options.grid.groups(name);
-      for (std::size_t number = 0; number < all.size(); ++number) {
-        if (all[number].number_of(rank) < 0) continue;
-        by_grid += std::string(name) + " " + std::to_string(number) + ":";
-        for (const int member : all[number].ranks)
-          by_grid += (member == all[number].ranks[0] ? " " : ", ") + std::to_string(member);
-        by_grid += "; number " + std::to_string(all[number].number_of(rank)) + "\n";
-        ++at;
-      }
-    }
-    CHECK(at == 3);
-    CHECK(told == by_grid + listed);
-    groups.close("it is over");
-    CHECK(closed == "it is over;it is over;it is over;it is over;");
-    CHECK(groups.communicator("pair").size() == (rank == 7 ? 2 : 3));
-    CHECK(groups.communicator("pair").rank() == (rank == 7 ? 0 : 2));
-    CHECK_THROWS_WITH_AS(
-        groups.communicator("nobody here"),
-        ("rank " + std::to_string(rank) + " asked for the group \"nobody here\", but is not in it").c_str(),
-        UsageError);
-    CHECK_THROWS_WITH_AS(groups.communicator("ep"),
-                         ("rank " + std::to_string(rank) +
-                          " asked for the group \"ep\", but this run has dp, tp, pp, pair, nobody here; name it in "
-                          "LessonInfo::groups")
-                             .c_str(),
-                         UsageError);
-  }
-}
 
 TEST_CASE(
     "while a rank waits, its slot says for which rank of the run and in what; then for nobody, with a sign more") {
@@ -155,9 +104,8 @@ TEST_CASE(
   ProgressSlot& slot = store.slot(3);
   std::vector<std::tuple<CollectiveKind, int>> seen;
   const std::function<void()> look = [&] { seen.emplace_back(slot.waits_in.load(), slot.waits_for.load()); };
-  std::string closed;
   RankGroups groups(options, 3, slot, [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
-    return std::make_unique<ArrivingBackend>(look, closed);
+    return std::make_unique<ArrivingBackend>(look);
   });
   std::vector<std::string> sent;
   groups.on_sent = [&](const SentMessage& message) {
@@ -193,10 +141,9 @@ TEST_CASE("all groups of a rank share its slow link, one way in and one way out"
   options.grid = Grid().dp(2).tp(2);
   options.link = LinkSpeed{1e-4, 0};  // 10,000 bytes take 100 ms
   Progress store(options.grid.size());
-  std::string closed;
   const std::function<void()> look = [] {};
   RankGroups groups(options, 0, store.slot(0), [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
-    return std::make_unique<ArrivingBackend>(look, closed);
+    return std::make_unique<ArrivingBackend>(look);
   });
   const std::vector<float> out(2500);
   std::vector<float> in(2500);

@@ -112,8 +112,6 @@ bool Program::poll_end() {
   return true;
 }
 
-std::string Program::out_so_far() const { return contents_of(out_); }
-
 std::string Program::error_so_far() const { return contents_of(err_); }
 
 bool Program::wait_for_output(const std::string& text, double limit_seconds) {

@@ -33,8 +33,6 @@ class Program {
   /// The process that was started: a lesson's parent. Its session and its process group have the same number.
   pid_t pid() const { return pid_; }
 
-  /// What it has printed so far.
-  std::string out_so_far() const;
   /// Waits until the standard output holds `text`; false when the program ended or `limit_seconds` passed before.
   bool wait_for_output(const std::string& text, double limit_seconds);
   /// The same for the standard error.

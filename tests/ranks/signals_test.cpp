@@ -3,14 +3,13 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "sim/terminal/end_on_signals.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/fault_cases.hpp"
 
@@ -36,35 +35,16 @@ struct LoopingRun {
 
 }  // namespace
 
-TEST_CASE("a rank is killed from outside: the run names it and its step") {
-  LoopingRun run;
-  kill(run.ranks[3], SIGKILL);
-  const Outcome outcome = run.program.wait(kFaultLimitSeconds);
-  CHECK(outcome.exit_code == 3);
-  expect_sentence(outcome, {"rank ", "was killed by signal 9 (SIGKILL) in step '"});
-  CHECK(processes_of_session(run.program.pid()).empty());
-}
-
-TEST_CASE("a rank is stopped from outside: the run names it and its step") {
-  LoopingRun run;
-  kill(run.ranks[6], SIGSTOP);
-  const Outcome outcome = run.program.wait(kFaultLimitSeconds);
-  CHECK(outcome.exit_code == 3);
-  expect_sentence(outcome, {"rank ", "was stopped by signal 19 (SIGSTOP) in step '", "within 2 s"});
-  CHECK(processes_of_session(run.program.pid()).empty());
-}
-
-TEST_CASE("a rank is stopped and goes on in time: nothing happened") {
-  Program program(looping("1"));
-  REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
-  const std::vector<pid_t> ranks = children_of(program.pid());
-  REQUIRE(ranks.size() == 8);
-  kill(ranks[2], SIGSTOP);
-  usleep(300000);
-  kill(ranks[2], SIGCONT);
-  const Outcome outcome = program.wait(kFaultLimitSeconds);
-  CAPTURE(outcome.err);
-  CHECK(outcome.exit_code == 0);
+TEST_CASE("a rank is killed or stopped from outside: the run names it and its step") {
+  for (const auto& [number, what] : {std::pair(SIGKILL, "was killed by signal 9 (SIGKILL)"),
+                                     std::pair(SIGSTOP, "was stopped by signal 19 (SIGSTOP)")}) {
+    LoopingRun run;
+    kill(run.ranks[3], number);
+    const Outcome outcome = run.program.wait(kFaultLimitSeconds);
+    CHECK(outcome.exit_code == 3);
+    expect_sentence(outcome, {"rank ", std::string(what) + " in step '"});
+    CHECK(processes_of_session(run.program.pid()).empty());
+  }
 }
 
 TEST_CASE("the parent is killed: its ranks vanish") {
@@ -140,33 +120,6 @@ TEST_CASE("inherited from whoever started it: children are not forgotten, nothin
     CHECK(outcome.exit_code == 3);
     expect_sentence(outcome, {"interrupted"});
   }
-}
-
-TEST_CASE("reset_inherited_signals: of each signal that a run needs, ignoring it is forgotten; of others it is kept") {
-  const pid_t child = fork();
-  if (child == 0) {
-    for (int number : {SIGCHLD, SIGPIPE, SIGTERM, SIGHUP, SIGINT}) signal(number, SIG_IGN);
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, nullptr);
-    muonwalk::sim::reset_inherited_signals();
-    const auto handler = [](int number) {
-      struct sigaction action {};
-      sigaction(number, nullptr, &action);
-      return action.sa_handler;
-    };
-    int wrong = 0;
-    for (int number : {SIGCHLD, SIGPIPE, SIGTERM}) wrong += handler(number) != SIG_DFL;
-    for (int number : {SIGHUP, SIGINT}) wrong += handler(number) != SIG_IGN;
-    sigset_t blocked;
-    sigprocmask(SIG_SETMASK, nullptr, &blocked);
-    for (int number : {SIGCHLD, SIGPIPE, SIGTERM, SIGHUP, SIGINT, SIGALRM}) wrong += sigismember(&blocked, number);
-    _exit(wrong);
-  }
-  REQUIRE(child > 0);
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
 }
 
 TEST_CASE("Ctrl-Z for longer than the timeout, then going on: nothing happened") {

@@ -3,8 +3,6 @@
 #include "sim/ranks/stop_request.hpp"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <random>
 
@@ -43,24 +41,4 @@ TEST_CASE("StopRequest: a request that comes when rank 0 has decided is for the 
   store.decide(5);
   CHECK_FALSE(store.stops_after(4));
   CHECK(store.stops_after(5));
-}
-
-TEST_CASE("StopRequest: what one process writes all read that were forked since") {
-  StopRequest store;
-  const auto in_child = [&](const auto& work) {
-    const pid_t child = fork();
-    if (child == 0) _exit(work() ? 0 : 1);
-    int status = -1;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  };
-  store.decide(1);
-  in_child([&] { return store.has_decided(1) && !store.stops_after(1) && (store.asked() = 1) == 1; });
-  CHECK(store.asked() == 1);
-  in_child([&] {
-    store.decide(2);
-    return true;
-  });
-  CHECK(store.stops_after(2));
-  in_child([&] { return !store.stops_after(1) && store.stops_after(2) && store.stops_after(3); });
 }

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <random>
 #include <string>

@@ -6,7 +6,7 @@
 It fails when the console shows an error, a request fails or leaves the site's files, a page is wider than the window, a
 hint does not open on a click, a player is missing or can't be played to its end with the keyboard, changes its height or
 has a label beside which its map shows something else, marks the same lines for two phases, does not follow the text, or shows other
-numbers in its last frame than the program writes or, in lesson 05, prints.
+numbers in its last frame than the program writes.
 """
 
 import argparse
@@ -24,9 +24,8 @@ from player_stage_test import labels_that_differ
 
 SIZES = {"desktop": (1400, 1000), "tablet": (1000, 800), "phone": (390, 844)}
 SCHEMES = {"desktop": "light", "tablet": "dark", "phone": "light"}
-COMPARED = "lesson_05_tp_gather"  # the lesson whose last frame is compared with what it prints as well
 PHASES = "lesson_09_full_step"    # the lesson whose phases are lines of one function
-RIGHT, LEFT, HOME, END, TAB, ENTER = "\ue014", "\ue012", "\ue011", "\ue010", "\ue004", "\ue007"
+RIGHT, LEFT, HOME, END, ENTER = "\ue014", "\ue012", "\ue011", "\ue010", "\ue007"
 
 
 class Visit:
@@ -69,16 +68,6 @@ class Visit:
             self.counts["hints"] += 1
             if hint.get_attribute("open") is None:
                 self.fault(f'"{summary.text}" does not open {"on the enter key" if by_key else "on a click"}')
-
-    def print_folds(self):
-        """On paper, hints and answers are read without a click."""
-        set_media(self.browser, medium="print")
-        hidden = self.browser.execute_script("""
-          return [...document.querySelectorAll(".mw-hint > p, .mw-reply > p")].filter(
-            (text) => text.getBoundingClientRect().height < 8 || !text.checkVisibility()).map((text) => text.textContent)""")
-        for text in hidden:
-            self.fault(f'is printed without what is folded: "{text}"')
-        set_media(self.browser)
 
     def play(self, every_frame):
         """Plays the page's player with the keyboard from its first frame to its last, or, where that was done at another size, its
@@ -167,20 +156,6 @@ class Visit:
             self.fault("its text leads the player nowhere")
         return marked
 
-    def compare_last_frame(self, printed):
-        """Goes from block to block with the tab key and compares the numbers of each with what its rank printed."""
-        shown = {}
-        for _ in range(40):
-            self.browser.switch_to.active_element.send_keys(TAB)
-            key = self.browser.switch_to.active_element.get_dom_attribute("data-key")
-            if key:
-                shown[int(key.split("/")[0])] = self.browser.execute_script("""
-                  return [...document.querySelectorAll(".player-numbers tbody tr")].map(
-                    (line) => [...line.querySelectorAll("td")].map((cell) => cell.textContent))""")
-        if shown != printed:
-            self.fault(f"the last frame shows {shown}, and the program prints {printed}")
-        self.counts["numbers"] += sum(len(line) for lines in printed.values() for line in lines)
-
 
 def check_phases(visit, marked):
     """Each phase of lesson 09 has lines of its own, and they begin it."""
@@ -197,24 +172,6 @@ def recorded_run(program, folder):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def printed_numbers(program):
-    """What each rank holds after the last step, as the program prints it: {rank: [[number of a line, ...], ...]}."""
-    run = subprocess.run([program, "--verbose", "2"], capture_output=True, text=True, timeout=300)
-    if run.returncode:
-        sys.exit(f"browse_site.py: {program} --verbose 2 ended with exit code {run.returncode}: {run.stderr}")
-    last_step = re.split(r"^step \d+ .*$", run.stdout, flags=re.MULTILINE)[-1]
-    ranks, rank = {}, None
-    for line in last_step.split("\n\n")[0].splitlines():
-        if found := re.match(r"  rank (\d+)", line):
-            rank = int(found.group(1))
-            ranks[rank] = []
-        elif rank is not None and re.fullmatch(r"[\s\d.e+-]+", line):
-            ranks[rank].append(line.split())
-    if not ranks or not all(ranks.values()):
-        sys.exit(f"browse_site.py: {program} --verbose 2 prints no numbers in its last step")
-    return ranks
-
-
 def browse(site, bin_folder, screenshots):
     lessons = sorted(page for page in site.glob("lesson_*.html") if re.fullmatch(r"lesson_\d\d_\w+\.html", page.name))
     root = Path(__file__).resolve().parents[2]
@@ -222,20 +179,16 @@ def browse(site, bin_folder, screenshots):
     if missing or not (site / "index.html").exists():
         what = f"pages of {', '.join(sorted(missing))}" if missing else "start page"
         sys.exit(f"browse_site.py: {site} has no {what}; ./walk docs builds the site")
-    printed = printed_numbers(bin_folder / COMPARED)
     with headless_browser() as browser, tempfile.TemporaryDirectory() as folder:
         runs = {page.stem: recorded_run(bin_folder / page.stem, folder) for page in lessons}
         visit = Visit(browser, screenshots)
         for size in SIZES:
             for page in [site / "index.html", *lessons]:
                 visit.open(page, size)
-                visit.print_folds()
                 set_media(browser, prefers_color_scheme=SCHEMES[size], prefers_reduced_motion="reduce")
                 if size != "tablet":
                     visit.open_hints()
                 if page.stem in runs and visit.play(every_frame=size == "desktop"):
-                    if page.stem == COMPARED:
-                        visit.compare_last_frame(printed)
                     if size != "tablet":
                         visit.compare_recorded(runs[page.stem])
                         marked = visit.read()

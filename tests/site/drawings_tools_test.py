@@ -34,19 +34,10 @@ def seen_in(svg):
 
 
 class Drawings(unittest.TestCase):
-    def test_which_are_drawn(self):
-        drawn = {}
-        for number, text in all_texts():
-            drawn.setdefault(number, []).append(drawings.drawn(text) is not None)
-        with_one = {number for number, each in drawn.items() if any(each)}
-        self.assertEqual(with_one, {"00", "01", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "15", "17", "18", "19", "21",
-                                    "22", "23"})
-        self.assertEqual(sum(map(sum, drawn.values())), 20)  # two in lesson 05
-
     def test_no_sign_is_lost(self):
-        for number, text in all_texts():
-            if drawings.drawn(text) is None:
-                continue
+        drawn = [(number, text) for number, text in all_texts() if drawings.drawn(text) is not None]
+        self.assertGreater(len(drawn), 15)
+        for number, text in drawn:
             lines = text.strip("\n").split("\n")
             caption = lines.pop()[1:-1] if lines[-1].startswith("(") else ""
             self.assertIn(f">{html.escape(caption, quote=False)}</figcaption>" if caption else "<figure", drawings.drawn(text))

@@ -16,7 +16,6 @@ from api_links import ApiLinks  # noqa: E402
 from glossary import Glossary  # noqa: E402
 from journey import journey  # noqa: E402
 from search_index import LESSON, sections_of  # noqa: E402
-from make_material import MaterialError, make_material  # noqa: E402
 from lesson_source import LessonError, lessons_in_order, read_lesson  # noqa: E402
 
 SOURCE = '''// # Lesson 77 · Stand-in
@@ -158,21 +157,6 @@ class Source(Lessons):
 
 
 class StartPage(Lessons):
-    PROOF = ("  all                    1,234 B\n\ncheck   weights: 8 ranks equal the reference   5,678 elements, bit for bit   ✔\n"
-             "cost    sent by a rank     predicted      counted messages\n        all_gather over dp, float32   1,234 B   1,234 B   1   ✔\n")
-
-    def lessons(self):
-        """Three lessons; the last one builds on both others, and names a later one, which is not something to build on."""
-        need = "// # Lesson {} · {}\n//\n// About it.\n//\n// You need to know {}.\n"
-        sources = {"lesson_76_before": ("Before", "nothing"), "lesson_77_stand_in": ("Stand in", "\\ref lesson_76_before"),
-                   "lesson_78_after_all": ("After all", "\\ref lesson_77_stand_in and \\ref lesson_76_before; "
-                                                        "\\ref lesson_79_later comes next")}
-        lessons = []
-        for name, (title, known) in sources.items():
-            lessons.append(read_lesson(self.write(f"{name}.cpp", need.format(name[7:9], title, known))))
-            self.write(f"{name}.expected", f"Lesson\nQuestion: what is <{title}>?\n\n{self.PROOF}Answer: it.\n")
-        return lessons
-
     def test_the_journey_shows_which_rows_each_rank_holds_at_each_stage(self):
         stages = re.findall(r"<li><h2>(.*?)</h2>(<svg.*?</svg>)<p>(.*?)</p></li>", journey(ROOT))
         names = [re.sub(r"<a href=\"lesson_(\d\d)_\w+.html\">(.*)</a>", r"\1 \2", name) for name, _, _ in stages]

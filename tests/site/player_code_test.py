@@ -21,15 +21,6 @@ class Code(PlayerPage):
         self.go(player, 4, "holds")
         self.assertIn("no code of its own", self.one(".player-code", player).text)
 
-    def test_a_marked_line_far_down_is_in_sight(self):
-        lines = "".join(f'<div class="line">line({number});</div>' for number in range(200))
-        code = {"sources": [{"name": "long", "html": lines}], "steps": [{"step": 1, "shown": [{"source": 0, "moves": [], "holds": [150]}]}]}
-        self.open(record("05"), code=code)
-        seen = self.script("""const code = document.querySelector(".player-code").getBoundingClientRect();
-                              const line = document.querySelector(".player-marked").getBoundingClientRect();
-                              return line.top >= code.top && line.bottom <= code.bottom;""")
-        self.assertTrue(seen)
-
     def test_what_is_printed_before_and_after_the_steps_stands_at_the_first_step_and_in_the_last_frame(self):
         recording = record("05")
         # Up to the first step in which something moves, so that the last step has two frames.

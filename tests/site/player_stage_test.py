@@ -1,7 +1,7 @@
 """What a frame shows: blocks, maps and labels that agree, pieces, arrows, sums, parameters and padding."""
 
 from headless_browser import set_media
-from player_page import RUNS, PlayerPage, block, by_hand, frames_of, gathered_bucket, message, printed, record
+from player_page import RUNS, PlayerPage, block, by_hand, gathered_bucket, message, printed, record
 
 
 class Blocks(PlayerPage):
@@ -52,17 +52,6 @@ class Blocks(PlayerPage):
             self.assertEqual(shown["rows"], [str(first_row + row) for row in range(its_block["rows"])])
             self.assertEqual(shown["columns"], [str(first_column + column) for column in range(its_block["cols"])])
         self.assertIn(f"{its_block['rows']} row" if not its_block["flat"] else f"{its_block['cols']} number", shown["description"])
-
-    def test_in_every_frame_the_map_shows_what_its_label_says(self):
-        for number in RUNS:
-            recording = record(number)
-            player = self.open(recording)[0]
-            self.focus(player)
-            for frame in frames_of(recording):
-                with self.subTest(lesson=number, frame=frame):
-                    self.assertEqual(self.frame(player), frame)
-                    self.assertEqual(labels_that_differ(self.browser), [])
-                self.press("right")
 
     def test_a_frame_of_moves_shows_the_block_that_it_fills_and_says_what_was_there(self):
         player = self.open(record("04"))[0]

@@ -3,8 +3,7 @@
 
     search_test.py SITE
 
-Queries have to find their lessons, by the keyboard alone, in the light and in the dark, on a desktop and on a phone; each
-answer within a tenth of a second of the browser's own time. On copies with a broken index or without the page that a query
+Queries have to find their lessons, by the keyboard alone; each answer within a tenth of a second of the browser's own time. On copies with a broken index or without the page that a query
 looks for, the same checks have to fail.
 """
 
@@ -14,10 +13,8 @@ import time
 from pathlib import Path
 
 from broken_copies import looking, not_noticed
-from contrast import low_contrast
-from headless_browser import console_faults, headless_browser, request_faults, set_media, set_size, too_wide
+from headless_browser import console_faults, headless_browser, request_faults, set_size
 
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 DOWN, UP, ENTER, ESCAPE = "\ue015", "\ue013", "\ue007", "\ue00c"
 # What is typed, what has to be found, and among how many of the first.
 QUERIES = [("virtual buffer", ["lesson_03_virtual_buffer"], 1),
@@ -128,7 +125,7 @@ BROKEN = [
 
 def main(site):
     with headless_browser() as browser:
-        set_size(browser, *SIZES["desktop"])
+        set_size(browser, 1280, 900)
         search = Search(browser, site)
         search.queries()
         search.keys()

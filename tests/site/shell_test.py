@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from broken_copies import not_noticed
-from headless_browser import console_faults, headless_browser, set_media, set_size, too_wide
+from headless_browser import console_faults, headless_browser, set_size
 from served import served
 
-WIDE, NARROW, PHONE, LOW = (1400, 1000), (1000, 800), (390, 844), (1400, 500)
+WIDE, PHONE, LOW = (1400, 1000), (390, 844), (1400, 500)
 PAGES = ["index", "lesson_00_hello_ranks", "lesson_04_dp_gather", "lesson_09_full_step", "api", "function_full_step", "steps_8hpp",
          "md_docs_design", "md_docs_glossary", "classmuonwalk_1_1Communicator", "namespacemuonwalk_1_1sim"]
 LESSON = "lesson_04_dp_gather"

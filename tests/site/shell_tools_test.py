@@ -10,7 +10,6 @@ sys.path.insert(0, str(ROOT / "docs/make"))
 import api_members  # noqa: E402
 import guesses  # noqa: E402
 import plain_program  # noqa: E402
-import sidebar  # noqa: E402
 from api_pages import Rooms  # noqa: E402
 from lesson_source import LessonError, lessons_in_order  # noqa: E402
 

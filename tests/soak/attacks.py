@@ -67,7 +67,7 @@ class Stage:
         outputs = []
         for option, output in random_numbers.sample(choices, random_numbers.choice([0, 1, 1, 2])):
             if option not in options:
-                options += [option, output.name + ("/" if output.kind == "folder" else "")]
+                options += [option, output.name]
                 outputs.append(output)
         old = {output.name: b"what was there before\n" for output in outputs
                if output.kind == "bytes" and random_numbers.random() < 0.3}

@@ -21,8 +21,7 @@ WITHOUT_A_WORD = {signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS}
 
 @dataclass
 class Output:
-    """A file that a run is asked to write: "bytes" are the same in every run, "json" may hold times, "folder" is a folder of
-    files that are the same in every run."""
+    """A file that a run is asked to write: "bytes" are the same in every run, "json" may hold times."""
     name: str
     kind: str = "bytes"
 
@@ -138,23 +137,8 @@ def is_json(content):
         return False
 
 
-def same_picture(name, content, clean):
-    """What was measured is another picture in every run; it is whole if it ends as one does."""
-    if Path(name).name == "schedules_measured.svg" and content is not None and clean is not None:
-        return content.rstrip().endswith(b"</svg>") and clean.rstrip().endswith(b"</svg>")
-    return content == clean
-
-
 def output_state(output, outcome, clean, job):
     """"whole", "absent", "old", or "torn"."""
-    if output.kind == "folder":
-        inside = {name: content for name, content in outcome.files.items() if name.startswith(output.name + "/")}
-        whole = {name: content for name, content in clean.files.items() if name.startswith(output.name + "/")}
-        if not all(same_picture(name, content, whole.get(name, b"no such file")) for name, content in inside.items()):
-            return "torn"
-        if output.name in outcome.files and not inside:
-            return "an empty folder"
-        return "whole" if inside.keys() == whole.keys() else "absent"
     if output.name not in outcome.files:
         return "absent"
     content = outcome.files[output.name]
@@ -162,9 +146,9 @@ def output_state(output, outcome, clean, job):
     return "whole" if whole else "old" if content == job.old.get(output.name) else "torn"
 
 
-def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_lost=False):
+def judge(job, outcome, clean, signals=(), screen_is_lost=False):
     """The class of an outcome, and the promises that it broke. `clean` is the outcome of an undisturbed run, or None where there
-     is nothing to compare with; `signals` are those that were sent; with `reads_torn_input` the screen may differ from the clean one."""
+     is nothing to compare with; `signals` are those that were sent."""
     broken = []
     code = outcome.code
     if not outcome.in_time:
@@ -179,7 +163,7 @@ def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_los
         kind = "ended well"
         if words:
             broken.append("it ended well and still said something on standard error: " + words[0][:200])
-        if clean is not None and not screen_is_lost and not reads_torn_input and outcome.out != clean.out:
+        if clean is not None and not screen_is_lost and outcome.out != clean.out:
             broken.append("it ended with 0, but its screen is not that of an undisturbed run")
     elif code == 1:
         kind = "check failed"
@@ -201,7 +185,7 @@ def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_los
     for output in job.outputs if clean is not None else []:
         state = output_state(output, outcome, clean, job)
         # Nothing tidies up after SIGKILL: what is promised then is that no half file is left.
-        if state == "torn" or (state == "an empty folder" and code != -signal.SIGKILL):
+        if state == "torn":
             broken.append(f"an output is {state}: {output.name}")
         elif code == 0 and state != "whole":
             broken.append(f"it ended with 0, but an output is {state}: {output.name}")
@@ -210,8 +194,6 @@ def judge(job, outcome, clean, signals=(), reads_torn_input=False, screen_is_los
             broken.append(f"an input was changed: {name}")
     ours = {output.name for output in job.outputs} | set(job.inputs)
     for name in outcome.files:
-        if name not in ours and name.split("/")[0] not in ours:
-            broken.append(f"a file was left behind: {re.sub('[0-9]+', 'N', name)}")
-        elif "/" in name and Path(name).name.startswith(".muonwalk-"):
+        if name not in ours:
             broken.append(f"a file was left behind: {re.sub('[0-9]+', 'N', name)}")
     return kind, broken

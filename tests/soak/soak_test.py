@@ -6,8 +6,6 @@ one that keeps all of them is not; and a short soak of the real programs comes t
 """
 
 import io
-import json
-import os
 import re
 import subprocess
 import sys
@@ -21,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import attempt  # noqa: E402
 import soak  # noqa: E402
-from attacks import KINDS, NotHere, Stage, is_whole_safetensors, mutated, safetensors  # noqa: E402
+from attacks import KINDS, Stage, is_whole_safetensors, safetensors  # noqa: E402
 
 PROGRAMS = None
 attempt.SECONDS_TO_VANISH = 0.5
@@ -33,13 +31,9 @@ name=$(basename "$0") promise=%s text=whole folder= next=
 [ "$MUONWALK_SOAK" = attack ] || promise=none
 for word in "$@"; do
   case $next in
-    --record | --html | --svg | --out | --trace)
-      case $next:$name in
-        --html:*) content='<html></html>' ;;
-        --svg:*) content='<svg></svg>' ;;
-        *) content='{"whole": true}' ;;
-      esac
-      case $word in */) mkdir "$word" 2>/dev/null && word=${word}step.svg ;; esac
+    --record | --html | --out | --trace)
+      content='{"whole": true}'
+      if [ $next = --html ]; then content='<html></html>'; fi
       if [ $promise = tears_outputs ]; then printf '{"wh' >"$word"; else
         case $word in
           O) if [ $promise = none ]; then cat P >O; fi ;;
@@ -185,12 +179,6 @@ class Soak(unittest.TestCase):
             self.assertTrue(any("· 10 minutes, seed 17 ·" in line for line in lines))
             page.write_text("no place\n")
             self.assertRaises(ValueError, soak.write_page, page, counts, 17, 600)
-
-    def test_a_seed_repeats_an_attempt(self):
-        import random
-        for number in range(5):
-            first, again = (mutated(b"0123456789" * 20, random.Random(f"3:kind:{number}")) for _ in range(2))
-            self.assertEqual(first, again)
 
     def test_a_whole_safetensors_file(self):
         import random
