@@ -79,14 +79,7 @@ void multiply(const Matrix& left, const Matrix& right, Matrix& out, int threads)
                                 ": the left factor needs as many columns as the right one has rows");
   }
   prepare(left, right, out, left.rows(), right.cols());
-  ChainProduct product;
-  product.rows = left.rows();
-  product.cols = right.cols();
-  product.depth = left.cols();
-  product.left = left.data();
-  product.right = right.data();
-  product.out = out.data();
-  compute(product, threads);
+  chain_product(left, right, out, Sums::begin, threads);
 }
 
 void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int threads) {
@@ -96,14 +89,8 @@ void symmetric_product(const Matrix& left, const Matrix& right, Matrix& out, int
   }
   prepare(left, right, out, left.rows(), left.rows());
   ChainProduct product;
-  product.rows = product.cols = left.rows();
-  product.depth = left.cols();
-  product.left = left.data();
-  product.right = right.data();
-  product.right_transposed = true;
-  product.symmetric = true;
-  product.out = out.data();
-  compute(product, threads);
+  product.right_transposed = product.symmetric = true;
+  compute_views(product, left, right, out, Sums::begin, threads);
 }
 
 }  // namespace muonwalk

@@ -16,6 +16,7 @@
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/products.hpp"
 #include "tests/numerics/random_product.hpp"
+#include "tests/sentence_of.hpp"
 
 using namespace muonwalk;
 
@@ -163,35 +164,27 @@ TEST_CASE("part_of: rows and columns from the middle, to look at and to write to
 
 TEST_CASE(
     "products: each size that does not fit is refused by itself, in whichever factor, and named as it was given") {
-  const auto sentence = [](const auto& multiplied) -> std::string {
-    try {
-      multiplied();
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "(nothing was refused)";
-  };
   Matrix out(2, 5);
   const Matrix a(2, 3), b(3, 5), at = a.transposed(), bt = b.transposed();
   for (const auto& [rows, inner, cols] : {std::array<Index, 3>{1, 3, 5}, {3, 3, 5}, {2, 3, 4}, {2, 3, 6}}) {
     const Matrix l(rows, inner), r(inner, cols), lt = l.transposed(), rt = r.transposed();
-    CHECK(sentence([&] { chain_product(l, r, out); }) ==
+    CHECK(sentence_of([&] { chain_product(l, r, out); }) ==
           "no product of " + shape_text(rows, 3) + " and " + shape_text(3, cols) + " is 2 × 5");
-    CHECK(sentence([&] { chain_product_right_transposed(l, rt, out); }) ==
+    CHECK(sentence_of([&] { chain_product_right_transposed(l, rt, out); }) ==
           "no product of " + shape_text(rows, 3) + " and " + shape_text(cols, 3) + ", transposed, is 2 × 5");
-    CHECK(sentence([&] { chain_product_left_transposed(lt, r, out); }) ==
+    CHECK(sentence_of([&] { chain_product_left_transposed(lt, r, out); }) ==
           "no product of " + shape_text(3, rows) + ", transposed, and " + shape_text(3, cols) + " is 2 × 5");
   }
   for (const Index inner : {2, 4}) {
     const Matrix r(inner, 5), rt = r.transposed();
-    CHECK(sentence([&] { chain_product(a, r, out); }) ==
+    CHECK(sentence_of([&] { chain_product(a, r, out); }) ==
           "no product of 2 × 3 and " + shape_text(inner, 5) + " is 2 × 5");
-    CHECK(sentence([&] { chain_product_right_transposed(a, rt, out); }) ==
+    CHECK(sentence_of([&] { chain_product_right_transposed(a, rt, out); }) ==
           "no product of 2 × 3 and " + shape_text(5, inner) + ", transposed, is 2 × 5");
-    CHECK(sentence([&] { chain_product_left_transposed(at, r, out); }) ==
+    CHECK(sentence_of([&] { chain_product_left_transposed(at, r, out); }) ==
           "no product of 3 × 2, transposed, and " + shape_text(inner, 5) + " is 2 × 5");
   }
-  CHECK(sentence([&] { chain_product(a, b, out); }) == "(nothing was refused)");
-  CHECK(sentence([&] { chain_product_right_transposed(a, bt, out); }) == "(nothing was refused)");
-  CHECK(sentence([&] { chain_product_left_transposed(at, b, out); }) == "(nothing was refused)");
+  CHECK(sentence_of([&] { chain_product(a, b, out); }) == "");
+  CHECK(sentence_of([&] { chain_product_right_transposed(a, bt, out); }) == "");
+  CHECK(sentence_of([&] { chain_product_left_transposed(at, b, out); }) == "");
 }

@@ -5,16 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
-#include <stdexcept>
+#include <string>
 
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/numerics/tree_sum.hpp"
-#include "tests/optim/against_serial.hpp"
+#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
@@ -30,34 +30,29 @@ constexpr bool kOneThread = false;
 constexpr std::uint64_t kCases = 300;
 #endif
 
-/// What the random cases covered; each of these must have happened.
-struct Covered {
-  int spans_three_ranks = 0;  ///< a matrix with elements on three or more DP ranks
-  int owns_nothing = 0;       ///< a rank that owns no element of any parameter of some bucket
-  int outside_bf16 = 0, bf16 = 0, one_thread = 0, two_threads = 0, nesterov = 0, plain = 0, decay = 0, no_decay = 0;
-  int several_buckets = 0, several_buffers = 0, padding = 0, rows = 0, columns = 0, single_row_or_column = 0;
-};
+/// What the random cases covered, and how often; each must have happened.
+using Covered = std::map<std::string, int>;
 
 void note(const Case& c, const Layout& layout, Covered& covered) {
   for (const Buffer& buffer : layout.buffers) {
-    covered.several_buckets += buffer.buckets.size() > 1;
-    covered.padding += buffer.padding > 0;
+    covered["several buckets"] += buffer.buckets.size() > 1;
+    covered["padding"] += buffer.padding > 0;
     std::vector<std::set<int>> bucket_owners(buffer.buckets.size());
     for (const DistMeta& meta : buffer.parameters) {
       const std::vector<int> owners = layout.owners(meta);
-      covered.spans_three_ranks += owners.size() >= 3;
+      covered["a matrix on three or more DP ranks"] += owners.size() >= 3;
       bucket_owners[meta.bucket_idx].insert(owners.begin(), owners.end());
-      if (c.grid.tp() > 1) covered.rows += meta.tp_split_dim == SplitDim::rows;
-      if (c.grid.tp() > 1) covered.columns += meta.tp_split_dim == SplitDim::columns;
-      covered.single_row_or_column += meta.full_shape.rows == 1 || meta.full_shape.cols == 1;
+      if (c.grid.tp() > 1 && meta.tp_split_dim != SplitDim::none) ++covered[split_name(meta.tp_split_dim)];
+      covered["a single row or column"] += meta.full_shape.rows == 1 || meta.full_shape.cols == 1;
     }
-    for (const auto& owners : bucket_owners) covered.owns_nothing += static_cast<int>(owners.size()) < c.grid.dp();
+    for (const auto& owners : bucket_owners)
+      covered["a rank that owns nothing of a bucket"] += static_cast<int>(owners.size()) < c.grid.dp();
   }
-  covered.several_buffers += layout.buffers.size() > 1;
-  ++(c.settings.newton_schulz.precision == Precision::bf16 ? covered.bf16 : covered.outside_bf16);
-  ++(c.settings.newton_schulz.threads == 1 ? covered.one_thread : covered.two_threads);
-  ++(c.settings.nesterov ? covered.nesterov : covered.plain);
-  ++(c.settings.weight_decay != 0 ? covered.decay : covered.no_decay);
+  covered["several buffers"] += layout.buffers.size() > 1;
+  ++covered[precision_name(c.settings.newton_schulz.precision)];
+  ++covered[c.settings.newton_schulz.threads == 1 ? "one thread" : "two threads"];
+  ++covered[c.settings.nesterov ? "Nesterov" : "plain momentum"];
+  ++covered[c.settings.weight_decay != 0 ? "decay" : "no decay"];
 }
 
 }  // namespace
@@ -71,11 +66,12 @@ TEST_CASE(
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
       c.settings.newton_schulz.precision = precision;
       c.options.ownership = Ownership::buckets;
-      // Each layout runs once with one and once with two OpenMP threads per rank; the reference takes the other number.
+      // Each layout runs once with one and once with two OpenMP threads per rank; the reference takes one.
       const bool two = !kOneThread && (precision == Precision::bf16) == (seed % 2 == 0);
       c.settings.newton_schulz.threads = two ? 2 : 1;
       note(c, c.layout(), covered);
-      const auto serial = run_serial(c, kOneThread ? 1 : 3 - c.settings.newton_schulz.threads);
+      const Muon muon(c.settings);
+      const auto reference = reference_steps(c, muon);
       // Every other case runs with one of the two other policies as well (and optimizer_test runs with all).
       const Ownership other =
           (precision == Precision::fp32) == (seed % 4 == 1) ? Ownership::buffer : Ownership::matrices;
@@ -84,103 +80,19 @@ TEST_CASE(
         c.options.ownership = ownership;
         INFO(c.text());
         const Layout layout = c.layout();
-        const auto ranks = run_distributed(c);
-        REQUIRE(first_difference(c, ranks, serial) == "");
-        for (int r = 0; r < c.grid.size(); ++r) {
-          const Ledger predicted = ledger_of(muon_plan(layout, c.grid.place(r), c.settings));
-          for (const Snapshot& snapshot : ranks[r]) REQUIRE(first_difference(predicted, snapshot.counted) == "");
-        }
+        const auto ranks = record_steps(c, [&c] { return std::make_unique<Muon>(c.settings); });
+        for (int r = 0; r < c.grid.size(); ++r)
+          for (int step = 0; step < c.steps; ++step) {
+            const RecordedStep& recorded = ranks[static_cast<std::size_t>(r)][static_cast<std::size_t>(step)];
+            REQUIRE(first_difference(c, c.grid.place(r), recorded.slices, reference[static_cast<std::size_t>(step)]) ==
+                    "");
+            REQUIRE(first_difference(muon.plan(layout, c.grid.place(r)), recorded) == "");
+          }
       }
     }
   }
-  MESSAGE(covered.spans_three_ranks, " matrices spanned three or more DP ranks; in ", covered.owns_nothing,
-          " buckets some rank owned nothing");
-  REQUIRE(covered.spans_three_ranks > 0);
-  REQUIRE(covered.owns_nothing > 0);
-  for (const int count : {covered.outside_bf16, covered.bf16, covered.one_thread, covered.nesterov, covered.plain,
-                          covered.decay, covered.no_decay, covered.several_buckets, covered.several_buffers,
-                          covered.padding, covered.rows, covered.columns, covered.single_row_or_column}) {
-    REQUIRE(count > 0);
-  }
-  REQUIRE((kOneThread || covered.two_threads > 0));
-}
-
-TEST_CASE("full_step: four leaves of gradients on 1×1, 2×2, 4×1 and 1×4 ranks: identical bits") {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    Case c;
-    c.seed = 11;
-    c.parameters = {{"a", {12, 20}, SplitDim::rows},
-                    {"b", {8, 36}, SplitDim::columns},
-                    {"c", {7, 5}, SplitDim::none},
-                    {"d", {40, 4}, SplitDim::columns, 1}};
-    c.options.parameter_alignment = 7;
-    c.settings.newton_schulz.precision = precision;
-    constexpr int kLeaves = 4, kSteps = 3;
-
-    SerialMuon serial(c.weights(), c.settings);
-    std::vector<std::vector<NamedMatrix>> expected;
-    for (int step = 0; step < kSteps; ++step) {
-      std::vector<std::vector<Matrix>> leaves;
-      for (int leaf = 0; leaf < kLeaves; ++leaf) leaves.push_back(c.gradients(step, leaf));
-      serial.step(leaves);
-      expected.push_back(serial.parameters());
-    }
-
-    for (const Grid& grid : {Grid(), Grid().dp(2).tp(2), Grid().dp(4), Grid().tp(4)}) {
-      INFO(grid.text());
-      c.grid = grid;
-      const Layout layout = c.layout();
-      std::vector<std::vector<Buckets>> weights(static_cast<std::size_t>(grid.size()));
-      run_ranks(grid, [&](TestRank& rank) {
-        MuonState state = initial_state(layout, pointers(c.weights()), rank.place);
-        const int leaves = kLeaves / grid.dp();
-        for (int step = 0; step < kSteps; ++step) {
-          // The rank adds the gradients of its own micro-batches first, as a tree too.
-          std::vector<std::vector<Matrix>> mine;
-          for (int i = 0; i < leaves; ++i) mine.push_back(c.gradients(step, rank.place.dp * leaves + i));
-          std::vector<Matrix> sums;
-          for (std::size_t p = 0; p < c.parameters.size(); ++p) {
-            std::vector<const float*> parts;
-            for (const auto& leaf : mine) parts.push_back(leaf[p].data());
-            sums.emplace_back(c.parameters[p].shape.rows, c.parameters[p].shape.cols);
-            tree_sum(parts, sums.back().size(), sums.back().data());
-          }
-          const Buckets gradients = pack_buckets(layout, pointers(sums), rank.place.tp);
-          full_step({layout, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);
-          weights[rank.place.rank].push_back(state.weights);
-        }
-      });
-      for (int r = 0; r < grid.size(); ++r) {
-        for (int step = 0; step < kSteps; ++step) {
-          const Buckets right = pack_buckets(layout, pointers(expected[step]), grid.place(r).tp);
-          for (std::size_t b = 0; b < right.size(); ++b) {
-            for (std::size_t k = 0; k < right[b].size(); ++k) {
-              const Flat& held = weights[r][step][b][k];
-              REQUIRE(held.size() == right[b][k].size());
-              CHECK(std::memcmp(held.data(), right[b][k].data(), held.size() * sizeof(float)) == 0);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("full_step: announces its phases in the order of the journey") {
-  const Layout layout = plan_layout({{"a", {4, 4}, SplitDim::rows}, {"b", {4, 6}}}, Grid());
-  std::vector<Phase> seen;
-  run_ranks(Grid(), [&](TestRank& rank) {
-    const Matrix a(4, 4), b(4, 6);
-    MuonState state = initial_state(layout, {&a, &b}, rank.place);
-    const auto observer = [&](Phase phase, const DistMeta*) { seen.push_back(phase); };
-    full_step({layout, rank.place, rank.dp, rank.tp, observer}, {}, state.weights, state);
-  });
-  const std::vector<Phase> journey = {phases::tp_gather, phases::orthogonalize, phases::tp_shard, phases::dp_shard,
-                                      phases::apply};
-  std::vector<Phase> expected = {phases::reduce_gradients, phases::momentum, phases::dp_gather};
-  for (int parameter = 0; parameter < 2; ++parameter) expected.insert(expected.end(), journey.begin(), journey.end());
-  expected.push_back(phases::gather_weights);
-  CHECK(seen == expected);
+  CHECK(covered.size() == (kOneThread ? 15 : 16));
+  for (const auto& [what, times] : covered) CHECK_MESSAGE(times > 0, what);
 }
 
 TEST_CASE(
@@ -188,11 +100,14 @@ TEST_CASE(
   Case c;
   c.parameters = {{"good", {8, 8}}, {"attention.q", {8, 12}}};
   c.grid = Grid().dp(2).tp(2);
-  Sabotage sabotage;
-  sabotage.gradients = [](int, const Place& place, Buckets& gradients) {
-    if (place.rank == 3) gradients[0][0][100] = std::numeric_limits<float>::quiet_NaN();
+  const Layout layout = c.layout();
+  const auto step = [&](TestRank& rank) {
+    MuonState state = initial_state(layout, pointers(c.weights()), rank.place);
+    Buckets gradients = pack_buckets(layout, pointers(c.gradients(0, rank.place.dp)), rank.place.tp);
+    if (rank.place.rank == 3) gradients[0][0][100] = std::numeric_limits<float>::quiet_NaN();
+    full_step({layout, rank.place, rank.dp, rank.tp}, c.settings, gradients, state);
   };
-  CHECK_THROWS_WITH_AS(run_distributed(c, sabotage), doctest::Contains("attention.q"), UsageError);
+  CHECK_THROWS_WITH_AS(run_ranks(c.grid, step), doctest::Contains("attention.q"), UsageError);
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_THREAD__)  // which does not follow a fork

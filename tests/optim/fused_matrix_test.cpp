@@ -45,6 +45,8 @@ TEST_CASE("qkv_pieces: names and rows of every split, one below the other and in
     CHECK(std::string(split_name(split)) == word);
     CHECK(parse_qkv_split(word) == split);
   }
+  CHECK(usage_error([] { parse_qkv_split("two"); }) ==
+        "--split-qkv \"two\" is not known; it takes none, three or heads");
 }
 
 TEST_CASE(
@@ -62,6 +64,9 @@ TEST_CASE("require_pieces: rows before the first, behind the last and of nobody 
     return usage_error([&] { require_pieces(pieces, 6, "w"); });
   };
   CHECK(refusal({{"a", {{0, 2}, {4, 6}}}, {"b", {{2, 4}}}}) == "(no UsageError)");
+  for (const bool interleaved : {false, true})
+    for (const QkvSplit split : {QkvSplit::three, QkvSplit::heads})
+      CHECK_NOTHROW(require_pieces(qkv_pieces({4, 2, 3, interleaved}, split), 24, "qkv"));
   CHECK(refusal({{"a", {{0, 2}}}, {"b", {{2, 4}, {-1, 1}}}}) ==
         "the piece \"b\" of parameter \"w\" has rows -1–0, but the matrix has 6 rows");
   CHECK(refusal({{"a", {{0, 6}}}, {"b", {{3, 3}}}}).find("the piece \"b\" of parameter \"w\" has rows ") == 0);

@@ -1,29 +1,14 @@
 // Weights and gradients as a rank holds them: packed into buckets, and out again.
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <stdexcept>
-
 #include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "tests/optim/random_case.hpp"
+#include "tests/sentence_of.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
-
-namespace {
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
 
 TEST_CASE("pack_buckets: any layout: a parameter's elements lie at its global range, and all the rest is zero") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -78,12 +63,12 @@ TEST_CASE("pack_buckets: a missing matrix or one of another shape is refused by 
   const Matrix right = random_matrix({1, 1}, 2, 3);
   const Matrix wrong = random_matrix({1, 2}, 5, 4);
   CHECK(
-      refusal([&] {
+      sentence_of([&] {
         pack_buckets(layout, {&right, &wrong}, 0);
       }) ==
       "pack_buckets was given a 5 × 4 matrix for parameter \"second\", which is 4 × 5; give the matrices in the order "
       "the layout was planned from.");
-  CHECK(refusal([&] { pack_buckets(layout, {&right}, 0); }) ==
+  CHECK(sentence_of([&] { pack_buckets(layout, {&right}, 0); }) ==
         "The layout has a parameter number 1, but 1 matrices were given; give one per parameter, in the order the "
         "layout was planned from.");
 }

@@ -29,22 +29,6 @@ Layout main_layout(const Grid& grid) {
                      grid, options);
 }
 
-/// The FLOPs of Newton–Schulz on all ranks over those of one process.
-double redundancy(const Grid& grid) {
-  const Layout layout = main_layout(grid);
-  double all = 0, serial = 0;
-  for (int rank = 0; rank < grid.size(); ++rank)
-    all += flops(muon_plan(layout, grid.place(rank), {}), phases::orthogonalize);
-  for (const DistMeta& meta : layout.buffers[0].parameters) {
-    serial += newton_schulz_flops(meta.full_shape.rows, meta.full_shape.cols, 5);
-  }
-  CHECK(flops(plan_kinds({layout}, [](const Layout& l, const Place& p) { return muon_plan(l, p, {}); }),
-              phases::orthogonalize) == doctest::Approx(all));
-  return all / serial;
-}
-
-Index peak(const Layout& layout, const Place& place) { return peak_elements(muon_plan(layout, place, {})); }
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -76,15 +60,6 @@ TEST_CASE(
     CHECK(flops(AdamW(AdamWSettings()).plan(layout, place), phases::adamw) ==
           13 * static_cast<double>(layout.buffers[0].size));
   }
-}
-
-TEST_CASE("ledger_of: one rank alone sends nothing, and every call is still listed") {
-  const Ledger ledger = ledger_of(muon_plan(main_layout(Grid()), Grid().place(0), {}));
-  CHECK(ledger.total() == Traffic{});
-  REQUIRE(ledger.lines().size() == 2);
-  CHECK(ledger.lines()[0].kind == CollectiveKind::reduce_scatter);
-  CHECK(ledger.lines()[1].kind == CollectiveKind::all_gather);
-  CHECK(ledger.lines()[1].calls == 2);
 }
 
 TEST_CASE("ledger_of: a call over any group is counted with the size of that group, and of no other") {

@@ -75,22 +75,6 @@ TEST_CASE("SerialMuon: bf16 rounds the update before Newton–Schulz and keeps w
   CHECK(same_bits(muon.momentum()[0].matrix, gradient));
 }
 
-TEST_CASE("SerialMuon: leaves are added as a tree, so that summing neighbours first gives the same bits") {
-  std::vector<std::vector<Matrix>> four;
-  for (std::uint64_t leaf = 0; leaf < 4; ++leaf) four.push_back({random_matrix({4, leaf}, 6, 6)});
-  std::vector<std::vector<Matrix>> two(2, {Matrix(6, 6)});
-  for (Index i = 0; i < 36; ++i) {
-    two[0][0].data()[i] = four[0][0].data()[i] + four[1][0].data()[i];
-    two[1][0].data()[i] = four[2][0].data()[i] + four[3][0].data()[i];
-  }
-  const Matrix start = random_matrix({4, 9}, 6, 6);
-  SerialMuon of_four({{"w", start}}, {});
-  SerialMuon of_two({{"w", start}}, {});
-  of_four.step(four);
-  of_two.step(two);
-  CHECK(same_bits(of_four.parameters()[0].matrix, of_two.parameters()[0].matrix));
-}
-
 TEST_CASE("SerialMuon: a gradient that is missing, of another shape or not finite is refused and nothing changes") {
   const Matrix start = random_matrix({5, 0}, 2, 3);
   SerialMuon muon({{"first", start}, {"second", start}}, {});

@@ -3,17 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
-#include "src/errors.hpp"
-#include "src/layout/slicing.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/full_step.hpp"
 #include "tests/optim/random_case.hpp"
 #include "tests/optim/rank_threads.hpp"
 
@@ -111,28 +106,8 @@ TEST_CASE("reduce_gradients, dp_gather, all_gather_weights: runs of any sizes, e
       }
 }
 
-TEST_CASE("view_parameter: any layout: the packed bucket holds each parameter's TP slice at its shape") {
-  Index behind_the_first_bucket = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Case c = random_case(seed);
-    CAPTURE(c.text());
-    const Layout layout = c.layout();
-    const std::vector<NamedMatrix> weights = c.weights();
-    for (int tp_rank = 0; tp_rank < c.grid.tp(); ++tp_rank) {
-      const Buckets buckets = pack_buckets(layout, pointers(weights), tp_rank);
-      for (const Buffer& buffer : layout.buffers) {
-        for (const DistMeta& meta : buffer.parameters) {
-          const Index begin = buffer.buckets[meta.bucket_idx].range.begin;
-          behind_the_first_bucket += begin > 0;
-          const Matrix viewed = view_parameter(buckets[meta.buffer_idx][meta.bucket_idx], begin, meta);
-          const Matrix& whole = weights[meta.parameter].matrix;
-          CHECK(same_bits(viewed, tp_slice(whole, c.parameters[meta.parameter].tp_split_dim, c.grid.tp(), tp_rank)));
-        }
-      }
-    }
-  }
-  CHECK(behind_the_first_bucket > 0);
-  // Whoever holds less than all of it is told so, at either end.
+TEST_CASE(
+    "view_parameter: the elements of a parameter; whoever holds less than all of them is told so, at either end") {
   const Layout layout = plan_layout({{"a", {2, 3}}, {"b", {2, 2}}}, Grid(), {0, 1, 1, Ownership::buckets, {}});
   const DistMeta& b = layout.meta("b");
   CHECK(view_parameter(Flat{1, 2, 3, 4}, 6, b).flat() == Flat{1, 2, 3, 4});
@@ -175,87 +150,5 @@ TEST_CASE("tp_gather undoes tp_shard: rows, columns and none, any world size") {
         }
       }
     }
-  }
-}
-
-TEST_CASE("tp_shard: element (i, j) of a slice is the whole matrix's element in that row and column") {
-  const Matrix whole = random_matrix({4, 4}, 6, 8);
-  for (int r = 0; r < 2; ++r) {
-    const Matrix rows = tp_shard(whole, SplitDim::rows, 2, r);
-    const Matrix columns = tp_shard(whole, SplitDim::columns, 2, r);
-    REQUIRE(rows.rows() == 3);
-    REQUIRE(rows.cols() == 8);
-    REQUIRE(columns.rows() == 6);
-    REQUIRE(columns.cols() == 4);
-    for (Index i = 0; i < 3; ++i) {
-      for (Index j = 0; j < 8; ++j) CHECK(rows(i, j) == whole(3 * r + i, j));
-    }
-    for (Index i = 0; i < 6; ++i) {
-      for (Index j = 0; j < 4; ++j) CHECK(columns(i, j) == whole(i, 4 * r + j));
-    }
-    CHECK(same_bits(tp_shard(whole, SplitDim::none, 2, r), whole));
-  }
-}
-
-TEST_CASE("orthogonalize: a NaN or an infinity is refused with the name of its parameter") {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    Matrix x = random_matrix({5, 5}, 3, 4);
-    x(1, 2) = bad;
-    try {
-      orthogonalize(x, {}, "layers.3.mlp");
-      FAIL("it was accepted");
-    } catch (const UsageError& error) {
-      CHECK(std::string(error.what()).find("layers.3.mlp") != std::string::npos);
-    }
-  }
-}
-
-TEST_CASE("dp_shard: any layout: the pieces of all DP ranks, one after the other, are the slice") {
-  Index empty_pieces = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const Case c = random_case(seed);
-    CAPTURE(c.text());
-    const Layout layout = c.layout();
-    for (const Buffer& buffer : layout.buffers) {
-      for (const DistMeta& meta : buffer.parameters) {
-        const Matrix slice = random_matrix({seed, 9}, meta.shape.rows, meta.shape.cols);
-        Flat joined;
-        for (int r = 0; r < c.grid.dp(); ++r) {
-          const Flat piece = dp_shard(slice, layout, meta, r);
-          CHECK(static_cast<Index>(piece.size()) == std::max<Index>(0, layout.owned_range(meta, r).size()));
-          empty_pieces += piece.empty();
-          joined.insert(joined.end(), piece.begin(), piece.end());
-        }
-        CHECK(same_bytes(joined, slice.flat()));
-      }
-    }
-  }
-  CHECK(empty_pieces > 0);
-}
-
-TEST_CASE("apply: follows the formula in double precision to within the rounding of its few operations") {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    CAPTURE(seed);
-    Choices choose(seed);
-    MuonSettings settings;
-    settings.lr = choose.one_of<float>({0.1f, 0.02f, 1.0f});
-    settings.weight_decay = choose.one_of<float>({0.0f, 0.1f, 0.5f});
-    settings.rms = choose.one_of<float>({0.2f, 1.0f});
-    const Shape full{choose.between(1, 3000), choose.between(1, 3000)};
-    const Index count = choose.between(0, 50);
-    const Flat start = random_flat(seed, count + 1);
-    const Flat orthogonal = random_flat(seed + 1000, count + 1);
-
-    Flat weights = start;
-    apply(weights.data(), orthogonal.data(), count, full, settings);
-    const double lr = settings.lr;
-    const double step = lr * settings.rms * std::sqrt(static_cast<double>(std::max(full.rows, full.cols)));
-    for (Index i = 0; i < count; ++i) {
-      const double decayed = start[i] * (1.0 - lr * settings.weight_decay);
-      const double expected = decayed - step * orthogonal[i];
-      const double magnitude = std::abs(start[i]) + step * std::abs(orthogonal[i]);
-      CHECK(std::abs(weights[i] - expected) <= 5 * magnitude * std::numeric_limits<float>::epsilon());
-    }
-    CHECK(weights[count] == start[count]);
   }
 }
