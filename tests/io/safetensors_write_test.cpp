@@ -1,13 +1,13 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <stdexcept>
 
 #include "src/io/safetensors.hpp"
+#include "tests/io/in_child.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -36,17 +36,6 @@ std::string refusal(const std::string& path) {
 }
 
 bool contains(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
-
-// Runs `action` in a child process and returns what it exits with.
-template <class Action>
-int in_child(const Action& action) {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(action());
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 }  // namespace
 

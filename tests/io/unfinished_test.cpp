@@ -5,18 +5,17 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
 #include "src/text/names.hpp"
+#include "tests/io/in_child.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -47,20 +46,6 @@ unsigned mode_of(const std::string& path) {
   struct stat status = {};
   REQUIRE(stat(path.c_str(), &status) == 0);
   return status.st_mode & 0777u;
-}
-
-template <class Action>
-int in_child(const Action& action) {
-  std::cout.flush();  // or the child would print it as well when it exits
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    action();
-    _exit(99);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace

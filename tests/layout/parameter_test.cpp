@@ -33,6 +33,13 @@ TEST_CASE("tp_shape: a TP size that does not divide is refused with the nearest 
   CHECK(refusal({128, 1}, SplitDim::rows, 1000) ==
         "--tp 1000 does not divide the 128 rows of parameter \"w0\"; try --tp 8, 16, 32 or 64");
   CHECK(refusal({1, 9}, SplitDim::rows, 2) == "--tp 2 does not divide the 1 row of parameter \"w0\"; try --tp 1");
+  // Of two that are equally far from what was asked, the smaller: of 4 and 12 for 8.
+  CHECK(refusal({60, 7}, SplitDim::rows, 8) ==
+        "--tp 8 does not divide the 60 rows of parameter \"w0\"; try --tp 4, 5, 6 or 10");
+  CHECK(refusal({7, 130}, SplitDim::columns, 64) ==
+        "--tp 64 does not divide the 130 columns of parameter \"w0\"; try --tp 5, 10, 13 or 26");
+  CHECK(refusal({3, 3}, SplitDim::none, 0) ==
+        "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
   CHECK(refusal({128, 1}, SplitDim::rows, 0) ==
         "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
 }
@@ -55,6 +62,9 @@ TEST_CASE("tp_range: the ranges of all TP ranks follow each other and cover the 
   CHECK(tp_range(whole, 3, 2) == Range{0, 7});
   CHECK_THROWS_WITH_AS(tp_range(whole, 3, 3), "TP rank 3 is not in 0..2", std::out_of_range);
   CHECK_THROWS_WITH_AS(tp_range(whole, 3, -1), "TP rank -1 is not in 0..2", std::out_of_range);
+  CHECK(usage_error([] {
+          tp_range({"w", {9, 10}, SplitDim::columns}, 4, 0);
+        }) == "--tp 4 does not divide the 10 columns of parameter \"w\"; try --tp 1, 2, 5 or 10");
   CHECK(usage_error([&] { tp_range(whole, -3, 0); }) ==
         "--tp -3 is less than 1, but a TP group has at least one rank; try --tp 1");
 }
@@ -81,22 +91,6 @@ TEST_CASE("range_text: the last element is included, as a reader counts") {
   CHECK(range_text({7, 8}) == "7");
   CHECK(range_text({7, 7}) == "nothing");
   CHECK(range_text({7, 3}) == "nothing");
-}
-
-TEST_CASE("tp_shape: of two divisors that are equally far from what was asked the smaller is named") {
-  // 5, 6 and 10 are nearest to 8; of 4 and 12, both four away, only one has room.
-  CHECK(usage_error([] {
-          tp_shape({"w", {60, 7}, SplitDim::rows}, 8);
-        }) == "--tp 8 does not divide the 60 rows of parameter \"w\"; try --tp 4, 5, 6 or 10");
-  CHECK(usage_error([] {
-          tp_shape({"w", {7, 130}, SplitDim::columns}, 64);
-        }) == "--tp 64 does not divide the 130 columns of parameter \"w\"; try --tp 5, 10, 13 or 26");
-  CHECK(usage_error([] {
-          tp_shape({"w", {3, 3}, SplitDim::none}, 0);
-        }) == "--tp 0 is less than 1, but a TP group has at least one rank; try --tp 1");
-  CHECK(usage_error([] {
-          tp_range({"w", {9, 10}, SplitDim::columns}, 4, 0);
-        }) == "--tp 4 does not divide the 10 columns of parameter \"w\"; try --tp 1, 2, 5 or 10");
 }
 
 TEST_CASE("split_name: these words and values, and no others") {

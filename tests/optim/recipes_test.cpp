@@ -8,11 +8,9 @@
 #include <fstream>
 
 #include "src/numerics/philox.hpp"
-#include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/serial_recipe.hpp"
-#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
 
@@ -240,75 +238,8 @@ TEST_CASE("normalization: without an ε that matters, Newton–Schulz has one re
   }
 }
 
-TEST_CASE("fused matrices: rows of q, k and v, one below the other or interleaved, with grouped queries") {
-  const AttentionRows plain{4, 2, 3, false}, interleaved{4, 2, 3, true};
-  CHECK(plain.rows() == 24);
-  const auto three = qkv_pieces(plain, QkvSplit::three);
-  REQUIRE(three.size() == 3);
-  CHECK(three[0].rows == std::vector<Range>{{0, 12}});
-  CHECK(three[1].rows == std::vector<Range>{{12, 18}});
-  CHECK(three[2].rows == std::vector<Range>{{18, 24}});
-  // Two groups of q q k v, each head of three rows.
-  const auto mixed = qkv_pieces(interleaved, QkvSplit::three);
-  CHECK(mixed[0].rows == std::vector<Range>{{0, 6}, {12, 18}});
-  CHECK(mixed[1].rows == std::vector<Range>{{6, 9}, {18, 21}});
-  CHECK(mixed[2].rows == std::vector<Range>{{9, 12}, {21, 24}});
-  CHECK(qkv_pieces(plain, QkvSplit::heads).size() == 8);
-  CHECK(qkv_pieces(plain, QkvSplit::heads)[5].name == "k head 1");
-  CHECK(qkv_pieces(plain, QkvSplit::none).empty());
-  for (const AttentionRows& attention : {plain, interleaved})
-    for (const QkvSplit split : {QkvSplit::three, QkvSplit::heads})
-      CHECK_NOTHROW(require_pieces(qkv_pieces(attention, split), attention.rows(), "qkv"));
-  CHECK_NOTHROW(require_pieces(gate_and_up(10), 10, "gate_up"));
-
-  CHECK(usage_error([] {
-          require_pieces({{"q", {{0, 3}}}}, 4, "qkv");
-        }) == "row 3 of parameter \"qkv\" is in 0 pieces; every row has to be in one");
-  CHECK(usage_error([] {
-          require_pieces({{"q", {{0, 3}}}, {"k", {{2, 4}}}}, 4, "qkv");
-        }) == "row 2 of parameter \"qkv\" is in 2 pieces; every row has to be in one");
-  CHECK(usage_error([] {
-          require_pieces({{"q", {{0, 5}}}}, 4, "qkv");
-        }) == "the piece \"q\" of parameter \"qkv\" has rows 0–4, but the matrix has 4 rows");
-  CHECK(usage_error([] {
-          qkv_pieces({6, 4, 8}, QkvSplit::three);
-        }) == "4 heads of k and v can't be shared by 6 heads of q; give a number that divides it");
-  CHECK(usage_error([] { parse_qkv_split("two"); }) ==
-        "--split-qkv \"two\" is not known; it takes none, three or heads");
-}
-
-TEST_CASE("RmsMonitor: any layout: the root mean squares of whole weights and updates, for one all-reduce") {
-  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
-    Case c = random_recipe_case(seed);
-    c.settings.weight_decay = 0;      // then the update is what the weights change by
-    c.grid = Grid().dp(c.grid.dp());  // the test's ranks have no group of all; cut matrices come below
-    const auto before = c.weights();
-    Muon muon(c.settings);
-    const auto after = reference_steps(c, muon)[0];
-    const Layout layout = c.layout();
-    std::vector<std::vector<ParameterRms>> seen(static_cast<std::size_t>(c.grid.size()));
-    std::vector<std::int64_t> calls(seen.size());
-    run_ranks(c.grid, [&](TestRank& rank) {
-      Muon optimizer(c.settings);
-      optimizer.start(layout, rank.place, pack_buckets(layout, pointers(before), rank.place.tp));
-      RmsMonitor monitor(c.parameters);
-      StepContext context{layout, rank.place, rank.dp, rank.tp};
-      context.monitor = &monitor;
-      optimizer.step(context, pack_buckets(layout, pointers(c.gradients(0, rank.place.dp)), rank.place.tp));
-      seen[static_cast<std::size_t>(rank.place.rank)] = monitor.reduce(rank.dp);
-    });
-    for (const auto& rank : seen)
-      for (std::size_t p = 0; p < after.size(); ++p) {
-        CAPTURE(c.text());
-        const double size = static_cast<double>(after[p].matrix.size());
-        CHECK(rank[p].weights == doctest::Approx(frobenius_norm(after[p].matrix) / std::sqrt(size)).epsilon(1e-5));
-        CHECK(rank[p].update ==
-              doctest::Approx(distance(after[p].matrix, before[p].matrix) / std::sqrt(size)).epsilon(1e-3));
-        CHECK(rank[p].weights == seen[0][p].weights);
-      }
-  }
-
-  // A matrix that TP does not cut is there on both TP ranks, and counts once; one that it cuts is counted in parts.
+// What it sees of whole steps is tested with all strategies (strategy_plans_test.cpp).
+TEST_CASE("RmsMonitor: what TP does not cut is there on both TP ranks, and counts once; what it cuts, in parts") {
   const Layout layout = plan_layout({{"cut", {4, 3}, SplitDim::rows}, {"whole", {2, 2}}}, Grid().tp(2));
   run_ranks(Grid().tp(2), [&](TestRank& rank) {
     RmsMonitor monitor({{"cut", {4, 3}, SplitDim::rows}, {"whole", {2, 2}}});

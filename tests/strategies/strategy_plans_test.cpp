@@ -16,6 +16,7 @@
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
+#include "tests/sentence_of.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
@@ -29,15 +30,6 @@ std::vector<Parameter> dealt_parameters() {
           {"gate", {8, 18}, SplitDim::columns},
           {"free", {9, 5}},
           {"tall", {14, 4}, SplitDim::rows}};
-}
-
-std::string refusal_in(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 double root_mean_square(const Matrix& a, const Matrix& b) {
@@ -69,14 +61,14 @@ TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and grad
     const StepContext context{alone, rank.place, rank.dp, rank.tp};
     AllToAllMuon of_sums(alone, summed), started(alone, MuonSettings());
     of_sums.start(alone, rank.place, zero_buckets(alone));
-    said[0] = refusal_in([&] { of_sums.plan(alone, rank.place); });
-    said[1] = refusal_in([&] { of_sums.step(context, zero_buckets(alone)); });
+    said[0] = sentence_of([&] { of_sums.plan(alone, rank.place); });
+    said[1] = sentence_of([&] { of_sums.step(context, zero_buckets(alone)); });
     started.start(alone, rank.place, zero_buckets(alone));
-    said[2] = refusal_in([&] { started.step(context, Buckets{{Flat(3)}, {Flat(4)}}); });
+    said[2] = sentence_of([&] { started.step(context, Buckets{{Flat(3)}, {Flat(4)}}); });
     Buckets weights = zero_buckets(alone);
     weights[1][0].resize(7);
     started.start(alone, rank.place, weights);
-    said[3] = refusal_in([&] { started.step(context, zero_buckets(alone)); });
+    said[3] = sentence_of([&] { started.step(context, zero_buckets(alone)); });
   });
   CHECK(said[0] == "the plan of AllToAllMuon" + own);
   CHECK(said[1] == "AllToAllMuon" + own);
@@ -90,8 +82,9 @@ TEST_CASE("(e): workers are dealt out over the matrices of all buffers, and grad
 }
 
 TEST_CASE("strategy_cost: a grid with pipeline stages is refused, and says what to do") {
-  CHECK(refusal_in([] { strategy_cost(owner_by_work(), dealt_parameters(), Grid().tp(2).pp(3), 0, MuonSettings()); }) ==
-        "strategy_cost was given pp 3; call it for each pipeline stage, with the stage's own parameters");
+  CHECK(sentence_of([] {
+          strategy_cost(owner_by_work(), dealt_parameters(), Grid().tp(2).pp(3), 0, MuonSettings());
+        }) == "strategy_cost was given pp 3; call it for each pipeline stage, with the stage's own parameters");
 }
 
 TEST_CASE("TpCuts: pieces and their direction for every cut; without TP there is one") {
@@ -105,8 +98,8 @@ TEST_CASE("TpCuts: pieces and their direction for every cut; without TP there is
   CHECK_FALSE(cuts.by_rows("free"));
   CHECK(whole.pieces("up") == 1);
   const std::string end = " is not known; it is not in the layout that the optimizer was made for";
-  CHECK(refusal_in([&] { cuts.pieces("other"); }) == "how TP cuts parameter \"other\"" + end);
-  CHECK(refusal_in([&] { cuts.by_rows("another"); }) == "how TP cuts parameter \"another\"" + end);
+  CHECK(sentence_of([&] { cuts.pieces("other"); }) == "how TP cuts parameter \"other\"" + end);
+  CHECK(sentence_of([&] { cuts.by_rows("another"); }) == "how TP cuts parameter \"another\"" + end);
   CHECK(slice_name(layout.meta("down"), 3) == "down, TP slice 3");
   CHECK(usage_error([] { BlockWise(MuonSettings(), TpCuts(plan_layout({}, Grid())), -2); }) ==
         "a full step in every -2 steps makes no sense for block-wise Muon; it takes at least 1");

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +11,7 @@
 
 #include "src/io/safetensors.hpp"
 #include "src/train/checkpoint_digest.hpp"
+#include "tests/io/in_child.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/train/small_checkpoint.hpp"
@@ -240,19 +240,14 @@ TEST_CASE("write_checkpoint: a full disk is a sentence; the last good checkpoint
     const std::string good = checkpoint_path(folder.path(), 1), next = checkpoint_path(folder.path(), over ? 1 : 2);
     write_checkpoint(good, small_checkpoint(1));
     const std::string bytes = read_text(good);
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      const rlimit limit = {700, 700};
-      std::signal(SIGXFSZ, SIG_IGN);
-      if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
-      const std::string sentence = usage_error([&] { write_checkpoint(next, small_checkpoint(2)); });
-      _exit(sentence == "can't write \"" + next + "\": File too large; make room or choose another disk" ? 42 : 2);
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    REQUIRE(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 42);
+    CHECK(in_child([&] {
+            const rlimit limit = {700, 700};
+            std::signal(SIGXFSZ, SIG_IGN);
+            if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+            const std::string sentence = usage_error([&] { write_checkpoint(next, small_checkpoint(2)); });
+            return sentence == "can't write \"" + next + "\": File too large; make room or choose another disk" ? 42
+                                                                                                                : 2;
+          }) == 42);
     CHECK(folder.names() == Names{"step-000001.safetensors"});
     CHECK(read_text(good) == bytes);
   }

@@ -12,8 +12,6 @@
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
-#include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/train/models.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
@@ -200,92 +198,6 @@ TEST_CASE("clip_shards: any grid, layout and ownership: the norm and the shards 
     tied += c.grid.pp() > 1;
   }
   for (const int count : {replicated, tied, clipped, left}) REQUIRE(count > 5);
-}
-
-TEST_CASE("clip_shards: four leaves on any grid whose ranks are a power of two: the same norm and the same shards") {
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    Case c = staged_case(seed, 1);
-    c.options.ownership = Ownership::buckets;
-    for (Parameter& each : c.parameters) {
-      each.shape = {4 * ((each.shape.rows + 3) / 4), 4 * ((each.shape.cols + 3) / 4)};
-      each.tp_split_dim = static_cast<SplitDim>(static_cast<int>(each.tp_split_dim) >= 0 ? seed % 2 : -1);
-    }
-    c.grid = Grid().dp(4);  // of which summed_gradients takes the number of leaves
-    std::vector<Matrix> serial = summed_gradients(c);
-    const double before = clip_gradients(serial, 2.5f);
-    for (const auto& [dp, tp] : std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {4, 1}, {1, 4}, {2, 2}, {4, 2}}) {
-      c.grid = Grid().dp(dp).tp(tp);
-      INFO(c.text());
-      const Layout layout = c.layout();
-      std::vector<ClippedRank> ranks(static_cast<std::size_t>(c.grid.size()));
-      run_ranks(c.grid, [&](TestRank& rank) {
-        // The rank's own leaves, added as a tree before the ranks add theirs.
-        std::vector<std::vector<Matrix>> leaves;
-        for (int leaf = 0; leaf < 4 / rank.dp.size(); ++leaf)
-          leaves.push_back(c.gradients(0, rank.place.dp * (4 / rank.dp.size()) + leaf));
-        std::vector<Matrix> own;
-        for (std::size_t p = 0; p < c.parameters.size(); ++p) own.push_back(summed_gradient(leaves, p));
-        const StepContext context{layout, rank.place, rank.dp, rank.tp};
-        ClippedRank& mine = ranks[static_cast<std::size_t>(rank.place.rank)];
-        mine.shards = reduced_shards(context, pack_buckets(layout, pointers(own), rank.place.tp));
-        mine.norm = clip_shards(context, rank.world, 2.5f, {}, mine.shards);
-      });
-      for (const ClippedRank& rank : ranks) {
-        const Place place = c.grid.place(static_cast<int>(&rank - ranks.data()));
-        REQUIRE(same_bits_of(rank.norm, before));
-        REQUIRE(
-            same_bits_of(rank.shards, shards_of(layout, pack_buckets(layout, pointers(serial), place.tp), place.dp)));
-      }
-    }
-  }
-}
-
-TEST_CASE("clipping, Muon and AdamW under a schedule, on all stages: the weights of one process, step by step") {
-  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
-    Case c = staged_case(seed, 1 + static_cast<int>(seed % 3));
-    c.settings.newton_schulz.threads = 1;
-    c.settings.summed_gradients = true;
-    for (std::size_t p = 0; p < c.parameters.size(); ++p) c.parameters[p].group = static_cast<int>(p % 2);
-    INFO(c.text() << " pp " << c.grid.pp());
-    AdamWSettings adamw_settings;
-    adamw_settings.summed_gradients = true;
-    const std::vector<ParameterGroup> groups = {{"a", {}, [&] { return std::make_unique<Zero1AdamW>(adamw_settings); }},
-                                                {"b", {}, [&] { return std::make_unique<Muon>(c.settings); }}};
-    const std::vector<StageOfModel> stages = stages_of(c);
-    const std::vector<float> factors = {0.5f, 1, 0.3f};
-
-    const auto serial = GroupedOptimizer(groups, c.parameters).reference(c.weights());
-    for (int step = 0; step < c.steps; ++step) {
-      std::vector<std::vector<Matrix>> leaves;
-      for (int leaf = 0; leaf < c.grid.dp(); ++leaf) leaves.push_back(c.gradients(step, leaf));
-      std::vector<Matrix> sums;
-      for (std::size_t p = 0; p < c.parameters.size(); ++p) sums.push_back(summed_gradient(leaves, p));
-      clip_gradients(sums, 1);
-      serial->scale_learning_rates(factors[static_cast<std::size_t>(step)]);
-      serial->step({sums});
-    }
-    std::vector<std::string> differing(static_cast<std::size_t>(c.grid.size()));
-    run_ranks(c.grid, [&](TestRank& rank) {
-      const StageOfModel& stage = stages[static_cast<std::size_t>(rank.place.pp)];
-      GroupedOptimizer optimizer(groups, stage.of(c.parameters));
-      const auto weights = stage.of(c.weights());
-      optimizer.start(stage.layout, rank.place, pack_buckets(stage.layout, pointers(weights), rank.place.tp));
-      const StepContext context{stage.layout, rank.place, rank.dp, rank.tp};
-      for (int step = 0; step < c.steps; ++step) {
-        const auto own = stage.of(c.gradients(step, rank.place.dp));
-        Buckets shards = reduced_shards(context, pack_buckets(stage.layout, pointers(own), rank.place.tp));
-        clip_shards(context, rank.world, 1, stage.not_mine, shards);
-        optimizer.scale_learning_rates(factors[static_cast<std::size_t>(step)]);
-        optimizer.step(context, shards);
-      }
-      Case of_stage = c;
-      of_stage.parameters = stage.of(c.parameters);
-      differing[static_cast<std::size_t>(rank.place.rank)] =
-          first_difference(of_stage, rank.place, unpack_buckets(stage.layout, optimizer.weights(), rank.place.tp),
-                           stage.of(serial->parameters()));
-    });
-    for (const std::string& name : differing) REQUIRE(name == "");
-  }
 }
 
 TEST_CASE("clip_factor: what PyTorch multiplies by, rounded once; nonsense is refused") {

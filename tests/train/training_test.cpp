@@ -4,9 +4,7 @@
 
 #include <stdexcept>
 
-#include "src/layout/slicing.hpp"
 #include "src/layout/small_layer.hpp"
-#include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
@@ -21,23 +19,6 @@ using namespace muonwalk;
 using namespace muonwalk::test;
 
 namespace {
-
-// All leaves of parameter p, added as one balanced tree.
-Matrix summed(const std::vector<std::vector<Matrix>>& leaves, std::size_t p) {
-  std::vector<const float*> values;
-  for (const auto& leaf : leaves) values.push_back(leaf[p].data());
-  Matrix sum(leaves[0][p].rows(), leaves[0][p].cols());
-  tree_sum(values, sum.size(), sum.data());
-  return sum;
-}
-
-// What the rank at a place of the grid holds before the first step: its slices of all parameters.
-std::vector<NamedMatrix> held_by(const Training& data, const Grid& grid, const Place& place) {
-  std::vector<NamedMatrix> held;
-  for (const NamedMatrix& whole : data.first_weights())
-    held.push_back(named_slice(data.parameters()[held.size()], whole.matrix, grid.tp(), place.tp));
-  return held;
-}
 
 std::unique_ptr<Optimizer> muon() { return std::make_unique<Muon>(MuonSettings()); }
 
@@ -120,41 +101,6 @@ TEST_CASE("first_buckets: any grid and stage: the slices of the parameters that 
   CHECK(same_bits(slices[1].matrix, named_slice(stage[1], data.weights(1), 2, 1).matrix));
   CHECK_THROWS_WITH_AS(first_buckets(plan_layout({{"nobody", {4, 4}}}, Grid()), data, 0),
                        "\"nobody\" is not one of the trained parameters", std::invalid_argument);
-}
-
-TEST_CASE("RandomTraining: a rank's part of a gradient has the bits of that part of the whole") {
-  const RandomTraining data(
-      {{"a", {6, 8}, SplitDim::rows}, {"b", {9, 4}, SplitDim::columns}, {"c", {3, 5}, SplitDim::none}}, 3, 5);
-  for (int dp = 1; dp <= 5; ++dp)
-    for (int tp : {1, 2}) {
-      const Grid grid = Grid().dp(dp).tp(tp);
-      const auto leaves = data.all_leaves(1, dp, data.first_weights());
-      for (int rank = 0; rank < grid.size(); ++rank) {
-        const Place place = grid.place(rank);
-        const auto own = data.own_gradients(1, dp, place.dp, held_by(data, grid, place));
-        const int count = data.leaves_per_rank(dp);
-        for (std::size_t p = 0; p < data.parameters().size(); ++p) {
-          const std::vector<std::vector<Matrix>> mine(leaves.begin() + place.dp * count,
-                                                      leaves.begin() + (place.dp + 1) * count);
-          INFO("dp ", dp, " tp ", tp, " rank ", rank, " parameter ", p);
-          CHECK(same_bits(own[p], tp_slice(summed(mine, p), data.parameters()[p].tp_split_dim, tp, place.tp)));
-        }
-      }
-    }
-}
-
-TEST_CASE("Training: adding rank by rank gives the bits of adding all leaves at once, for every dp") {
-  const RandomTraining data({{"a", {16, 16}, SplitDim::none}}, 1, 9);
-  for (int dp = 1; dp <= 9; ++dp) {
-    std::vector<Matrix> by_rank;
-    std::vector<const float*> values;
-    for (int r = 0; r < dp; ++r) by_rank.push_back(data.own_gradients(0, dp, r, data.first_weights())[0]);
-    for (const Matrix& part : by_rank) values.push_back(part.data());
-    Matrix sum(16, 16);
-    tree_sum(values, sum.size(), sum.data());
-    CAPTURE(dp);
-    CHECK(same_bits(sum, summed(data.all_leaves(0, dp, data.first_weights()), 0)));
-  }
 }
 
 TEST_CASE("RandomTraining: no two tensors share their numbers") {
