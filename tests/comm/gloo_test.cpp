@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/transport/gloo_headers.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
 #include "src/comm/predicted_traffic.hpp"
