@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(difference_with(sabotage) != "");
 }
 
-TEST_CASE("planted bug: another shape than the whole matrix's in the update's factor is caught") {
+TEST_CASE("planted bug: a shape other than the whole matrix's in the update's factor is caught") {
   Sabotage sabotage;
   sabotage.layout_of_steps = [](Layout& layout) {
     parameter(layout, "c").full_shape = {5, 6};  // the smallest change: one column
