@@ -117,7 +117,7 @@ def timeline(root, page, options, site):
     (site / "timeline.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     shutil.copyfile(root / "third_party/echarts/echarts.min.js", site / "echarts.js")
     data = part(r'<script type="application/json" id="data">(.*?)</script>', "data")
-    body = part(r"<h2>Timeline</h2>\n(.*?)\n<h2>Collectives</h2>", "timeline")
+    body = part(r"<h2>Timeline</h2>\n(.*?)\n<h2>In words</h2>", "timeline")
     light = part(r":root \{(.*?)\}", "colours")
     dark = part(r"@media \(prefers-color-scheme: dark\) \{\s*:root \{(.*?)\}", "dark colours")
     lanes = "".join(f".mwf-trace {rule}" for rule in re.findall(r"^\.lane\d+ \{[^}]*\}", page, re.MULTILINE))

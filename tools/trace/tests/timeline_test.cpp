@@ -216,8 +216,3 @@ TEST_CASE("span_parts: any trace: each microsecond of the span is in one part, a
     CHECK(span_parts(summary.ranks[0]) == counted);
   }
 }
-
-TEST_CASE("span_part_figures: milliseconds and share; no share of nothing") {
-  CHECK(span_part_figures(12'340'000, 24'680'000) == "12.34 ms, 50.0 %");
-  CHECK(span_part_figures(0, 0) == "0.00 ms");
-}
