@@ -74,13 +74,14 @@ std::string picture_title(const TracePicture& picture) {
 std::vector<PictureLine> picture_lines(const TracePicture& picture) {
   std::vector<PictureLine> lines;
   for (const PictureRun& run : picture.runs) {
-    for (const TimelineRank& rank : run.timeline.ranks) {
-      const std::string heading = rank_heading(picture, run, rank.label);
-      lines.push_back({heading, heading, nullptr, &run.timeline, {}});
-      for (const TimelineLane& lane : rank.lanes)
-        for (const TimelineRow& row : lane.rows)
-          lines.push_back({&row == &lane.rows.front() ? lane_kind_text(lane.kind) : "",
-                           fmt::format("{}, {}", heading, lane_kind_text(lane.kind)), &row, &run.timeline, lane.kind});
+    const TimelineRow* above = nullptr;
+    for (const TimelineRow& row : run.timeline.rows) {
+      const std::string heading = rank_heading(picture, run, row.label);
+      const bool same_rank = above != nullptr && above->rank == row.rank;
+      if (!same_rank) lines.push_back({heading, heading, nullptr, &run.timeline, {}});
+      lines.push_back({same_rank && above->kind == row.kind ? "" : lane_kind_text(row.kind),
+                       fmt::format("{}, {}", heading, lane_kind_text(row.kind)), &row, &run.timeline, row.kind});
+      above = &row;
     }
   }
   return lines;
@@ -176,7 +177,7 @@ void add_timeline(const TracePicture& picture, json& data) {
                              {"kind", line.row == nullptr ? json(nullptr) : json(static_cast<int>(line.kind))}});
     if (line.row == nullptr) continue;
     const auto text = [&](std::int32_t of_run) { return of_run < 0 ? -1 : of_run + first_text.at(line.timeline); };
-    for (const TimelineSlice& slice : *line.row)
+    for (const TimelineSlice& slice : line.row->slices)
       data["slices"].push_back({number, slice.begin_ns, slice.duration_ns, slice.busy_ns, slice.events,
                                 text(slice.name), text(slice.type), text(slice.group), slice.message_bytes,
                                 slice.sent_bytes});
