@@ -34,38 +34,33 @@ std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, 
 class TimelineBuilder {
  public:
   Timeline build(const std::vector<TraceFile>& files) {
-    find_clock(files);
     for (const TraceFile& file : files) add_file(file);
     for (auto& [lane, rows] : lanes_)
       for (TimelineRow& row : rows) timeline_.rows.push_back(std::move(row));
+    start_clock();
     timeline_.texts = texts_.take();
     for (std::string& text : timeline_.texts) text = visible_name(text);
     return std::move(timeline_);
   }
 
  private:
-  void find_clock(const std::vector<TraceFile>& files) {
-    std::optional<Interval> all;
-    for (const TraceFile& file : files) {
-      const std::vector<TimeBasis> bases = bases_of(file);
-      for (const TraceEvent& event : file.events)
-        if (lane_of(file, event, bases[static_cast<std::size_t>(event.rank)]))
-          all = all ? Interval{std::min(all->begin, event.begin_ns), std::max(all->end, event.end_ns())}
-                    : Interval{event.begin_ns, event.end_ns()};
+  // Time begins with the first slice.
+  void start_clock() {
+    if (timeline_.rows.empty()) return;
+    std::int64_t end = INT64_MIN;
+    timeline_.begin_ns = INT64_MAX;
+    for (const TimelineRow& row : timeline_.rows) {
+      timeline_.begin_ns = std::min(timeline_.begin_ns, row.slices.front().begin_ns);
+      for (const TimelineSlice& slice : row.slices) end = std::max(end, slice.end_ns());
     }
-    if (!all) return;  // nothing is drawn
-    timeline_.begin_ns = all->begin;
-    timeline_.span_ns = all->end - all->begin;
-  }
-
-  static std::vector<TimeBasis> bases_of(const TraceFile& file) {
-    std::vector<TimeBasis> bases;
-    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
-    return bases;
+    timeline_.span_ns = end - timeline_.begin_ns;
+    for (TimelineRow& row : timeline_.rows)
+      for (TimelineSlice& slice : row.slices) slice.begin_ns -= timeline_.begin_ns;
   }
 
   void add_file(const TraceFile& file) {
-    const std::vector<TimeBasis> bases = bases_of(file);
+    std::vector<TimeBasis> bases;
+    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
     for (const TraceEvent& event : file.events) {
       const auto rank = static_cast<std::size_t>(event.rank);
       if (const auto kind = lane_of(file, event, bases[rank]))
@@ -93,7 +88,7 @@ class TimelineBuilder {
 
   TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event) {
     TimelineSlice slice;
-    slice.begin_ns = event.begin_ns - timeline_.begin_ns;
+    slice.begin_ns = event.begin_ns;
     slice.duration_ns = slice.busy_ns = event.duration_ns;
     slice.name = text_number(file, event.name);
     if (const CollectiveCall* call = file.call_of(event)) {

@@ -128,7 +128,8 @@ template <class Text>
 std::string legend(const char* what, const std::set<int>& numbers, const Text& text) {
   std::string html = "<ul class=\"legend\">\n";
   for (const int number : numbers)
-    html += fmt::format("<li><span class=\"swatch {}{}\"></span>{}</li>\n", what, number, text(number));
+    html += fmt::format("<li><span class=\"swatch\" style=\"background:var(--{}{})\"></span>{}</li>\n", what, number,
+                        text(number));
   return html + "</ul>\n";
 }
 
@@ -148,16 +149,11 @@ std::string part_legend() {
 // Lanes and parts of spans, by their numbers.
 std::string style() {
   std::vector<std::pair<std::string, Colour>> colours;
-  std::string css;
-  for (int kind = 0; kind < kLaneKinds; ++kind) {
+  for (int kind = 0; kind < kLaneKinds; ++kind)
     colours.emplace_back(fmt::format("lane{}", kind), lane_kind_colour(static_cast<LaneKind>(kind)));
-    css += fmt::format(".lane{0} {{ background: var(--lane{0}); }}\n", kind);
-  }
-  for (int part = 0; part < kSpanParts; ++part) {
+  for (int part = 0; part < kSpanParts; ++part)
     colours.emplace_back(fmt::format("part{}", part), span_part_colour(static_cast<SpanPart>(part)));
-    css += fmt::format(".part{0} {{ background: var(--part{0}); }}\n", part);
-  }
-  return coloured_style(std::move(colours), css + page_texts::page_css + page_texts::trace_css);
+  return coloured_style(std::move(colours), std::string(page_texts::page_css) + page_texts::trace_css);
 }
 
 // ── What the scripts draw.

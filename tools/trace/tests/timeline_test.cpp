@@ -192,11 +192,12 @@ TEST_CASE("span_parts: any trace: each microsecond of the span is in one part, a
     std::mt19937 random(seed);
     constexpr int kMicroseconds = 300;
     bool computing[kMicroseconds] = {}, communicating[kMicroseconds] = {}, copying[kMicroseconds] = {};
-    int first = kMicroseconds, last = 0;
+    int first = kMicroseconds, last = 0, kernels = 0, calls = 0, called = 0;
     TraceWriting trace;
     for (int i = 0; i < 25; ++i) {
       const int begin = static_cast<int>(random() % 250), duration = static_cast<int>(1 + random() % 40);
       const int kind = static_cast<int>(random() % 3);
+      kernels += kind == 0, calls += kind == 1, called += kind == 1 ? duration : 0;
       if (kind == 0) trace.kernel("gemm", begin, duration, static_cast<int>(random() % 3));
       if (kind == 1) trace.collective("allreduce", begin, duration, 8, "Float", "[0, 1]", 2);
       if (kind == 2) trace.event("gpu_memcpy", "Memcpy DtoD", begin, duration);
@@ -217,5 +218,8 @@ TEST_CASE("span_parts: any trace: each microsecond of the span is in one part, a
     const Summary summary = summarize(read_jsons({trace.json()}));
     CHECK(summary.ranks[0].span_ns == (last - first) * 1000);
     CHECK(span_parts(summary.ranks[0]) == counted);
+    CHECK(summary.ranks[0].kernels == kernels);
+    CHECK(summary.ranks[0].collective_calls == calls);
+    CHECK(summary.ranks[0].communication_sum_ns == called * 1000);
   }
 }

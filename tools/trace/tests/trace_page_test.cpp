@@ -151,8 +151,8 @@ TEST_CASE("trace_page: what a file is called, or says of itself, is not markup i
   picture.runs[0].summary.notes.push_back("<i>note");
   const std::string page = trace_page(picture);
   CHECK(times(page, "<i>") == times(page_texts::echarts_js, "<i>"));
-  for (const char* shown : {"&lt;i&gt;name&lt;!--", "&lt;i&gt;category", "&lt;i&gt;type",
-                            "&lt;i&gt;ranks", "&lt;i&gt;warning", "&lt;i&gt;note"}) {
+  for (const char* shown : {"&lt;i&gt;name&lt;!--", "&lt;i&gt;category", "&lt;i&gt;type", "&lt;i&gt;ranks",
+                            "&lt;i&gt;warning", "&lt;i&gt;note"}) {
     CAPTURE(shown);
     CHECK(page.find(shown) != std::string::npos);
   }
