@@ -71,9 +71,8 @@ struct RecordedRank {
 /// Parameters of a layout have the palette's colours in the layout's order, as on maps, and other tensors in the order
 /// in which they were first shown. A buffer has no colour: what is seen of it are its parameters.
 struct RecordedTensor {
-  std::string name;  ///< The name: "w".
-  std::optional<int>
-      colour;  ///< An index into the palette's colours of tensors; none of what is shown only with spans.
+  std::string name;           ///< The name: "w".
+  std::optional<int> colour;  ///< An index into the palette's tensors; none of what is shown only with spans.
 };
 
 /// A lesson's run, as far as the player on its page can replay it. It holds plain data and knows no rank, so that it is

@@ -28,14 +28,12 @@ struct Span {
   std::int32_t name = -1;          ///< Of a step or phase: its number among the rank's names.
   std::int32_t messages = 0;       ///< Of a call: how many messages the rank sent.
   std::int32_t peer = -1;          ///< Of a message: the other rank, as the world numbers it.
-  /// Of a message: how many of its kind (of send and recv, or of collectives) went the same way in this group before
-  /// it.
+  /// Of a message: how many of its kind (send and recv, or collectives) went the same way in this group before it.
   std::int32_t number = 0;
   SpanKind kind = SpanKind::step;  ///< What the entry is of.
   std::uint8_t group = 0;          ///< Of a call or message: the number of its group among the rank's groups.
-  CollectiveKind collective =
-      CollectiveKind::barrier;  ///< Of a call: which one; of a message: send, or the collective that it belongs to.
-  ElementType type = ElementType::bytes;  ///< Of a call: the type of its elements.
+  CollectiveKind collective = CollectiveKind::barrier;  ///< Of a call: which one; of a message: send, or its call's.
+  ElementType type = ElementType::bytes;                ///< Of a call: the type of its elements.
 
   /// The size of a call as nccl-tests count it: of all_gather the gathered whole, of reduce_scatter and all_to_all all
   /// that goes in, otherwise the buffer.
