@@ -54,7 +54,7 @@ struct RankLink {
 /// returns before the message would have left (of a send) or arrived (of a receive). Until then the rank sleeps, so no
 /// processor time is taken from those that compute. A message counts from the moment in which it was posted here: when
 /// its other end was posted, no rank knows. Where ranks post at the same time, as in a gather, that is the same.
-/// Collectives that the backend has ready-made are not slowed.
+/// What an Exchanger moves is not slowed.
 std::unique_ptr<Backend> over_slow_link(std::unique_ptr<Backend> backend, std::shared_ptr<RankLink> link);
 
 }  // namespace muonwalk::sim
