@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// How fast a rank's link to the others is made to be. Each direction has the whole bandwidth.
 struct LinkSpeed {
   double gigabytes_per_second = 0;  ///< 10⁹ bytes per second, or bytes per nanosecond
-  double latency_us = 0;            ///< microseconds from one end to the other
+  double latency_us = 0;            ///< Microseconds from one end to the other.
 };
 
 /// Reads "GBps,us": "0.05,200" is 0.05 GB/s and 200 µs. Throws UsageError with a sentence that names `option`, where
@@ -31,8 +31,8 @@ class LinkDirection {
 
   /// When a message that is put on the link at `now_ns` has left (its sender is done with it) and has arrived.
   struct Times {
-    std::int64_t left_ns = 0;     ///< on the clock of `now_ns`
-    std::int64_t arrived_ns = 0;  ///< a latency later
+    std::int64_t left_ns = 0;     ///< On the clock of `now_ns`.
+    std::int64_t arrived_ns = 0;  ///< A latency later.
   };
   /// Puts a message of this size on the link.
   Times put(std::int64_t now_ns, std::int64_t bytes);
@@ -46,8 +46,8 @@ class LinkDirection {
 struct RankLink {
   /// Both directions of this speed.
   explicit RankLink(const LinkSpeed& link) : out(link), in(link) {}
-  LinkDirection out;  ///< bytes that the rank sends
-  LinkDirection in;   ///< bytes that it receives
+  LinkDirection out;  ///< Bytes that the rank sends.
+  LinkDirection in;   ///< Bytes that it receives.
 };
 
 /// A backend as slow as a link, over one that is faster: the same messages, bytes, headers and errors, but no wait

@@ -1,7 +1,6 @@
 #include "sim/transport/nccl/nccl_backend.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
@@ -212,12 +211,18 @@ class NcclBackend : public Backend, private Exchanger {
     Stage in(in_room_, device_, in_bytes), out(out_room_, device_, out_bytes);
     const bool equal = std::all_of(all.incoming.begin(), all.incoming.end(),
                                    [&](const auto& message) { return message.bytes == all.own_bytes; });
-    if (group_ != nullptr && all.envelope.kind == CollectiveKind::all_gather && equal && all.own_bytes > 0) {
-      std::byte* const whole = static_cast<std::byte*>(all.own_place) - member_.rank * all.own_bytes;
+    if (all.envelope.kind == CollectiveKind::all_gather && equal && all.own_bytes > 0) {
+      std::byte* whole = static_cast<std::byte*>(all.own_place) - member_.rank * all.own_bytes;
       const std::byte* const own = to_device(in, all.own, all.own_bytes);
-      return group_->all_gather(own, from_device(out, whole, out_bytes), all.own_bytes);
+      whole = from_device(out, whole, out_bytes);
+      if (group_ != nullptr) return group_->all_gather(own, whole, all.own_bytes);
+      if (whole != own) cuda::copy_bytes(stream(), whole, own, all.own_bytes);
+      return;
     }
-    copy_own(all);
+    if (all.own_place != all.own) {
+      const std::byte* const own = to_device(in, all.own, all.own_bytes);
+      cuda::copy_bytes(stream(), from_device(out, all.own_place, all.own_bytes), own, all.own_bytes);
+    }
     if (group_ == nullptr || in_bytes + out_bytes == 2 * all.own_bytes) return;  // there is nothing to move
     if (all.envelope.kind == CollectiveKind::broadcast) {
       if (member_.rank != all.envelope.root)
@@ -265,14 +270,6 @@ class NcclBackend : public Backend, private Exchanger {
   std::byte* from_device(Stage& stage, void* to, Index bytes) {
     if (stage.needed(to, bytes)) to_return_.push_back({to, stage.place(), bytes});
     return stage.place();
-  }
-
-  void copy_own(const Exchange& all) {
-    if (all.own_bytes == 0 || all.own == all.own_place) return;
-    if (cuda::is_device_pointer(all.own) || cuda::is_device_pointer(all.own_place))
-      cuda::copy_bytes(stream(), all.own_place, all.own, all.own_bytes);
-    else
-      std::memcpy(all.own_place, all.own, static_cast<std::size_t>(all.own_bytes));
   }
 
   // Who comes so many steps after and before this rank: each begins with its neighbour, so that not everybody talks to
