@@ -59,8 +59,8 @@ struct Exchange {
   Envelope envelope = {};
   std::vector<Outgoing> outgoing = {};
   std::vector<Incoming> incoming = {};
-  const void* own = nullptr;  ///< This rank's own part,
-  void* own_place = nullptr;  ///< and where it belongs: the same address where it lies there already.
+  const void* own = nullptr;  ///< This rank's own part.
+  void* own_place = nullptr;  ///< Where that belongs: the same address where it lies there already.
   std::int64_t own_bytes = 0;
 };
 

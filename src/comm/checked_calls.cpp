@@ -145,7 +145,7 @@ void Communicator::checked_all_gather_v(const void* shard, const std::vector<Ind
   check.memory(out, out_bytes, "for the gathered values");
   check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(sum(counts, rank_))));
   collective({group_, CollectiveKind::all_gather, type, own, sum(counts, size_), -1},
-             [&] { all_gather_of_messages(shard, counts, type, out); });
+             [&] { gather_pieces(next_envelope(CollectiveKind::all_gather, type), shard, counts, out); });
 }
 
 void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
@@ -159,7 +159,7 @@ void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<In
   check.memory(out, out_bytes, "for the sums");
   check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(sum(counts, rank_))));
   collective({group_, CollectiveKind::reduce_scatter, type, sum(counts, size_), own, -1},
-             [&] { reduce_scatter_of_messages(in, counts, type, out); });
+             [&] { reduce_pieces(next_envelope(CollectiveKind::reduce_scatter, type), in, counts, out); });
 }
 
 void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {

@@ -102,16 +102,6 @@ void Communicator::gather_pieces(const Envelope& envelope, const void* shard, co
       envelope, rank(), size(), [&](int) { return own; }, pieces));
 }
 
-void Communicator::all_gather_of_messages(const void* shard, const std::vector<Index>& counts, ElementType type,
-                                          void* out) {
-  gather_pieces(next_envelope(CollectiveKind::all_gather, type), shard, counts, out);
-}
-
-void Communicator::reduce_scatter_of_messages(const void* in, const std::vector<Index>& counts, ElementType type,
-                                              void* out) {
-  reduce_pieces(next_envelope(CollectiveKind::reduce_scatter, type), in, counts, out);
-}
-
 void Communicator::all_reduce_of_messages(void* values, Index count, ElementType type) {
   const Envelope envelope = next_envelope(CollectiveKind::all_reduce, type);
   std::vector<Index> counts;

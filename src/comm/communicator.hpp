@@ -208,8 +208,6 @@ class Communicator {
 
   // The collectives, written plainly as messages (collectives.cpp).
   void barrier_of_messages();
-  void all_gather_of_messages(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
-  void reduce_scatter_of_messages(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
   void all_reduce_of_messages(void* values, Index count, ElementType type);
   void all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
                               const std::vector<Index>& recv_counts, ElementType type);
