@@ -123,6 +123,16 @@ TEST_CASE("ranks that disagree over NCCL: every rank has a sentence, one says wh
   check_nothing_leaked();
 }
 
+TEST_CASE("an all_reduce of fewer elements than ranks: who has no piece to add up does not leave the others waiting") {
+  const auto run = [](Communicator& c) -> std::string {
+    for (Index count = 1; count <= 3; ++count)
+      if (c.all_reduce(values(count)) != Flat(static_cast<std::size_t>(count), 3.0f)) return "another sum";
+    return "";
+  };
+  CHECK(joined(on_nccl_threads(3, run)) == "");
+  check_nothing_leaked();
+}
+
 TEST_CASE("zeros move nothing") {
   const auto run = [](Communicator& c) -> std::string {
     float nothing = 0;

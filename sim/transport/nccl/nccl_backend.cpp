@@ -155,6 +155,7 @@ class NcclBackend : public Backend, private Exchanger {
   const cuda::Stream& stream() const { return group_ != nullptr ? group_->stream() : *own_stream_; }
 
   void wait() override {
+    begun_ = false;
     for (const Return& each : std::exchange(to_return_, {})) cuda::copy_bytes(stream(), each.to, each.from, each.bytes);
     if (group_ != nullptr) return group_->wait();
     own_stream_->wait();
@@ -200,7 +201,9 @@ class NcclBackend : public Backend, private Exchanger {
 
   void exchange(const Exchange& all) override {
     require_open();
-    if (!to_return_.empty()) wait();  // the host's memory is to have it before it is read
+    // What was begun before may be what is sent now, in the host's memory. All wait, or none: who did not would ask
+    // another rank what it calls next while that one waits for what is still to be sent.
+    if (begun_) wait();
     Sizes to_send(peers(), 0), to_receive(peers(), 0);
     for (const auto& message : all.outgoing) to_send[static_cast<std::size_t>(message.peer)] = message.bytes;
     for (const auto& message : all.incoming) to_receive[static_cast<std::size_t>(message.peer)] = message.bytes;
@@ -209,6 +212,7 @@ class NcclBackend : public Backend, private Exchanger {
     const Index in_bytes = std::accumulate(to_send.begin(), to_send.end(), all.own_bytes);
     const Index out_bytes = std::accumulate(to_receive.begin(), to_receive.end(), all.own_bytes);
     Stage in(in_room_, device_, in_bytes), out(out_room_, device_, out_bytes);
+    begun_ = all.envelope.kind != CollectiveKind::barrier;
     const bool equal = std::all_of(all.incoming.begin(), all.incoming.end(),
                                    [&](const auto& message) { return message.bytes == all.own_bytes; });
     if (all.envelope.kind == CollectiveKind::all_gather && equal && all.own_bytes > 0) {
@@ -292,6 +296,7 @@ class NcclBackend : public Backend, private Exchanger {
   std::unique_ptr<cuda::Stream> own_stream_;  // of a group of one
   Room in_room_, out_room_, sum_room_;
   std::vector<Return> to_return_;
+  bool begun_ = false;      // something that nobody has waited for, on one rank as on all
   std::int64_t calls_ = 0;  // made so far
   bool closed_ = false;
   std::string reason_;
