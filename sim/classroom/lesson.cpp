@@ -20,7 +20,6 @@
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
-#include "sim/ranks/openmp_environment.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
@@ -165,7 +164,6 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     if (program.has_written_files)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     require_transport(info_, options_);
-    require_openmp_environment(options_.threads_per_rank());
     let_idle_threads_sleep(options_, argv);
     show_progress(options_.verbose > 0);
     handle_interrupts(info_.name);

@@ -188,11 +188,6 @@ std::int64_t RankGroups::header_bytes_sent() const {
   return sum;
 }
 
-void RankGroups::close(const std::string& reason) {
-  for (const auto& member : members_)
-    if (member->backend != nullptr) member->backend->close(reason);
-}
-
 std::unique_ptr<KeyStore> board_for(const Options& options) {
   require_possible(options);
   std::size_t keys = 0;

@@ -61,8 +61,6 @@ class RankGroups {
   KernelTraffic kernel_traffic() const;
   /// What all groups sent besides the payload.
   std::int64_t header_bytes_sent() const;
-  /// Leaves every group, so that the peers of a rank that failed notice at once.
-  void close(const std::string& reason);
 
  private:
   class Member;
