@@ -12,6 +12,7 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/reader.hpp"
 
@@ -147,10 +148,10 @@ ReadAgain read_by_us() {
 }
 
 std::vector<std::string> published_claims_table(const ReadAgain& read, const OwnRuns& own) {
-  std::vector<std::vector<std::string>> rows = {{"claims", "published", "read again", "verdict"}};
+  Table table({{"claims"}, {"published"}, {"read again"}, {"verdict"}});
   std::vector<std::string> rules = {""};
-  const auto add = [&](std::vector<std::string> cells, const std::string& rule) {
-    rows.push_back(std::move(cells));
+  const auto add = [&](const std::vector<std::string>& cells, const std::string& rule) {
+    table.row({cells.begin(), cells.end()});
     rules.push_back("    " + rule);
   };
   for (const Row& row : rows_of_claims()) {
@@ -170,7 +171,7 @@ std::vector<std::string> published_claims_table(const ReadAgain& read, const Own
   add({"  the sweet spot is dp 2 × tp 2", "best of 3", "1 of 3", kCantTell},
       "it takes a trace of each grid, and here is one");
   std::vector<std::string> lines;
-  const std::vector<std::string> cells = table_lines(rows, 4);
+  const std::vector<std::string> cells = table.lines();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     lines.push_back(cells[i]);
     if (i > 0) lines.push_back(rules[i]);
