@@ -199,7 +199,7 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
   for (std::string& word : words) pointers.push_back(&word[0]);
   Options result;
   result.grid = grid;
-  result.recorded = true;  // for show_phases
+  result.set_up.recorded = true;  // for show_phases
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
   require_transport(info, result);

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <exception>
 #include <string>
 
 #include "sim/ranks/options.hpp"
@@ -44,6 +46,7 @@ void forget_rank_process(pid_t pid) { replace_registered(pid, 0); }
 void leave_interrupts_to_the_parent() {
   for (auto& place : registered) place = 0;
   ignore_end_signals();
+  std::set_terminate(std::abort);  // without a word: the parent sees the signal and says so
 }
 
 }  // namespace muonwalk::sim

@@ -286,13 +286,9 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
                        UsageError);
 }
 
-TEST_CASE("parse_options: an example in a refusal is one that works") {
-  CHECK(parsed({"--dp", "8", "--tp", "2", "--pp", "1"}).grid.size() == 16);
-  CHECK(refusal({"--dp", "64"}).find("--dp 8 --tp 2 --pp 1") != std::string::npos);
-}
-
 TEST_CASE(
-    "parse_options: --help names every option and fits on the screen; --list-bugs names the bugs; both run nothing") {
+    "parse_options: --help is the text that is kept and fits on the screen; --list-bugs names the bugs; both run "
+    "nothing") {
   bool flag = false;
   int number = 0;
   const LessonInfo info =
@@ -302,30 +298,6 @@ TEST_CASE(
     bool runs = true;
     const std::string text = printed([&] { runs = parse({help}, options, info); });
     CHECK_FALSE(runs);
-    for (const char* word : {"what do options do?",
-                             "--dp",
-                             "--tp",
-                             "--pp",
-                             "--threads",
-                             "--seed",
-                             "--precision",
-                             "--products",
-                             "--verbose",
-                             "--bug",
-                             "--list-bugs",
-                             "--timeout",
-                             "--world",
-                             "--transport",
-                             "--fault",
-                             "--record",
-                             "--svg",
-                             "--help",
-                             "--own-flag",
-                             "--own-number",
-                             "a flag of this lesson"}) {
-      CAPTURE(word);
-      CHECK(text.find(word) != std::string::npos);
-    }
     for (const std::string& line : testing::lines_of(text)) {
       CAPTURE(line);
       CHECK(line.size() <= 100);

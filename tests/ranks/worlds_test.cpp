@@ -318,7 +318,7 @@ TEST_CASE("groups that can't be are refused in a sentence before any rank starts
       options.grid = Grid().dp(4);
       options.world = world.kind;
       options.transport = world.transport;
-      options.groups = groups;
+      options.set_up.groups = groups;
       std::string sentence;
       try {
         start_world(options);

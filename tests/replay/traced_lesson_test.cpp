@@ -208,7 +208,7 @@ TEST_CASE(
       Options options = options_for(Grid().dp(2), world);
       options.trace_file = folder.file("some.json");
       options.trace_events = int{kRoom};
-      options.traced = keeps_more;
+      options.set_up.traced = keeps_more;
       printed([&] {
         LessonInfo info;
         info.name = "lesson_78_no_room";
