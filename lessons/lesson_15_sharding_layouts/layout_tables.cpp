@@ -143,7 +143,7 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
 
 std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
                           const std::vector<OwnershipPolicy>& ways) {
-  Table table({{"slowest on " + grid.text()}});
+  Table table({Column("slowest on " + grid.text())});
   for (const OwnershipPolicy& way : ways) table.column({way.name, Digits{2}});
   table.column({"whole, at best", Digits{2}});
   for (const std::string& model : models) {
