@@ -8,7 +8,6 @@
 
 #include "sim/replay/trace_writers.hpp"
 #include "src/text/table.hpp"
-#include "src/text/text.hpp"
 #include "tools/trace/reader.hpp"
 
 namespace muonwalk::sim {
@@ -91,11 +90,11 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
   std::string scale;
   for (int ms = 0; ms <= end; ms += 5) scale += fmt::format("{:<10}", ms);
   Table table({{"ms"}, {""}, {""}, {scale}});
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const Row& row = rows[r].first;
-    const bool first = r == 0 || rows[r - 1].first.rank != row.rank;
-    table.row({first ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
-               fmt::format("{}", fmt::join(rows[r].second, ""))});
+  int above = -1;
+  for (const auto& [row, cells] : rows) {
+    table.row({row.rank != above ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
+               fmt::format("{}", fmt::join(cells, ""))});
+    above = row.rank;
   }
   return table.lines();
 }

@@ -130,10 +130,10 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
       if (column < row.size()) widest = std::max(widest, text_width(row[column]));
     taken += widest + 2;
   }
-  Table table({{""}, {""}, {""}, {""}, {""}});
-  for (auto& row : rows) {
-    row[1] = visible_name(row[1], std::max(9, columns - taken));
-    table.row({row.begin(), row.end()});
+  Table table({{rows[0][0]}, {rows[0][1]}, {rows[0][2]}, {rows[0][3]}, {rows[0][4]}});
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    rows[r][1] = visible_name(rows[r][1], std::max(9, columns - taken));
+    table.row({rows[r].begin(), rows[r].end()});
   }
   return table.text() + "\n" + (all_drawn ? "" : "* too small to be drawn at this scale\n");
 }

@@ -64,19 +64,19 @@ const char* basis_text(TimeBasis basis) {
 }
 
 Lines times(const Summary& summary) {
-  Table table({{"time, ms"}});
+  Table table({{"time, ms"}}, 2);
   for (const RankTime& time : kRankTimes) {
     if (time.heading != nullptr) table.column({time.heading, ms_text});
     if (time.ns == &RankSummary::overlap_ns) table.column({"", percent_text});
   }
   for (const RankSummary* rank : rows_of(summary)) {
-    std::vector<Cell> row = {"  " + visible_name(rank->label)};
+    std::vector<Cell> cells = {visible_name(rank->label)};
     for (const RankTime& time : kRankTimes) {
       if (time.heading != nullptr)
-        row.push_back(rank->basis == TimeBasis::none ? Cell(std::nullopt) : Cell(rank->*time.ns));
-      if (time.ns == &RankSummary::overlap_ns) row.emplace_back(rank->overlap_share());
+        cells.push_back(rank->basis == TimeBasis::none ? Cell(std::nullopt) : Cell(rank->*time.ns));
+      if (time.ns == &RankSummary::overlap_ns) cells.push_back(rank->overlap_share());
     }
-    table.row(row);
+    table.row(cells);
   }
   return table_with(
       table, fmt::format(
@@ -93,15 +93,15 @@ Lines collectives(const Summary& summary) {
   std::vector<const CollectiveFigure*> figures = {&calls, &message_bytes, &sum, &algorithm_bandwidth, &bus_bandwidth};
   if (std::any_of(all.begin(), all.end(), [](const CollectiveLine& line) { return line.sent_bytes.has_value(); }))
     figures.insert(figures.begin() + 2, &sent_bytes);
-  Table table({{"collectives"}, {"type"}, {"group"}});
+  Table table({{"collectives"}, {"type"}, {"group"}}, 2);
   for (const CollectiveFigure* figure : figures) table.column({figure == &sum ? "sum, ms" : figure->name, Side::right});
   for (const CollectiveLine& line : all) {
     const bool sized = line.group_size > 0 && line.group.find(',') == std::string::npos;
-    std::vector<Cell> row = {
-        "  " + std::string(collective_text(line.collective)), or_unknown(visible_name(line.type)),
+    std::vector<Cell> cells = {
+        collective_text(line.collective), or_unknown(visible_name(line.type)),
         or_unknown(visible_name(line.group)) + (sized ? fmt::format(" × {}", line.group_size) : "")};
-    for (const CollectiveFigure* figure : figures) row.emplace_back(value_text(figure->value(line), figure->unit));
-    table.row(row);
+    for (const CollectiveFigure* figure : figures) cells.push_back(value_text(figure->value(line), figure->unit));
+    table.row(cells);
   }
   return table_with(
       table,
@@ -117,11 +117,12 @@ Lines waiting(const Summary& summary) {
                {"calls", number_text},
                {"transfer", ms_text},
                {"waiting", ms_text},
-               {"not matched", number_text}});
+               {"not matched", number_text}},
+              2);
   for (const RankSummary* rank : rows_of(summary)) {
     const WaitingTimes& times = rank->waiting;
-    table.row({"  " + visible_name(rank->label), times.matched_calls, times.transfer_ns, times.waiting_ns,
-               times.unmatched_calls});
+    table.row(
+        {visible_name(rank->label), times.matched_calls, times.transfer_ns, times.waiting_ns, times.unmatched_calls});
   }
   return table_with(table,
                     "The same call on all ranks: the shortest is the transfer, for its rank came last and waited for "
@@ -129,27 +130,28 @@ Lines waiting(const Summary& summary) {
 }
 
 Lines optimizer(const Summary& summary) {
+  if (summary.together.optimizer_device.ranges + summary.together.optimizer_host.ranges == 0)
+    return paragraph(
+        "optimizer: no range is named as the optimizer (Optimizer.step#… in PyTorch, optimizer… in lessons), so its "
+        "share is not known.",
+        0, 2);
   Table table({{"optimizer, ms"},
                {"where"},
                {"ranges", number_text},
                {"time", ms_text},
                {"of", ms_text},
                {"share", percent_text},
-               {"communication in it", ms_text}});
+               {"communication in it", ms_text}},
+              2);
   for (const RankSummary* rank : rows_of(summary)) {
     const auto row = [&](const char* where, const OptimizerShare& share, bool device) {
-      if (share.ranges == 0) return;
-      table.row({"  " + visible_name(rank->label), where, share.ranges, share.time_ns, share.of_ns, share.share(),
-                 device ? Cell(share.communication_ns) : Cell(std::nullopt)});
+      if (share.ranges > 0)
+        table.row({visible_name(rank->label), where, share.ranges, share.time_ns, share.of_ns, share.share(),
+                   device ? Cell(share.communication_ns) : Cell(std::nullopt)});
     };
     row(rank->basis == TimeBasis::device ? "device" : "rank", rank->optimizer_device, true);
     row("host", rank->optimizer_host, false);
   }
-  if (table.lines().size() == 1)
-    return paragraph(
-        "optimizer: no range is named as the optimizer (Optimizer.step#… in PyTorch, optimizer… in lessons), so its "
-        "share is not known.",
-        0, 2);
   return summary.together.basis != TimeBasis::device
              ? table.lines()
              : table_with(table,
@@ -173,16 +175,16 @@ const char* use_text(EventClass event_class, TimeBasis basis) {
 }
 
 Lines counted(const Summary& summary) {
-  Table numbers({{"events"}, {"", number_text}});
+  Table numbers({{"events"}, {"", number_text}}, 2);
   Lines uses = {""};
   for (int c = 0; c < kEventClasses; ++c) {
     const EventClass event_class = static_cast<EventClass>(c);
     if (summary.counted.of(event_class) == 0) continue;
-    numbers.row({fmt::format("  {}", event_class_name(event_class)), summary.counted.of(event_class)});
+    numbers.row({event_class_name(event_class), summary.counted.of(event_class)});
     uses.push_back(use_text(event_class, summary.together.basis));
   }
   for (const auto& [why, events] : summary.counted.left_out) {
-    numbers.row({"  left out", events});
+    numbers.row({"left out", events});
     uses.push_back(why);
   }
   const Lines begins = numbers.lines();
@@ -197,8 +199,8 @@ Lines counted(const Summary& summary) {
   return lines;
 }
 
-std::string number(double value, int decimals, const std::string& unit) {
-  return fmt::format("{:.{}f}{}", value, decimals, unit.empty() ? "" : " " + unit);
+std::string number(std::optional<double> value, int decimals, const std::string& unit) {
+  return value ? fixed_text(*value, decimals, unit) : kUnknown;
 }
 
 Lines claim_lines(const PublishedClaim& claim) {
@@ -206,11 +208,11 @@ Lines claim_lines(const PublishedClaim& claim) {
                {"published", Side::right},
                {"found again", Side::right},
                {"", Side::right},
-               {"corrected", Side::right}});
+               {"corrected", Side::right}},
+              2);
   for (const PublishedFigure& figure : claim.figures)
-    table.row({"  " + figure.what,
-               figure.published ? number(*figure.published, figure.decimals, figure.unit) : kUnknown,
-               figure.recounted ? number(*figure.recounted, figure.decimals, figure.unit) : kUnknown,
+    table.row({figure.what, number(figure.published, figure.decimals, figure.unit),
+               number(figure.recounted, figure.decimals, figure.unit),
                !figure.published      ? ""
                : figure.found_again() ? "✔"
                                       : "✘",
@@ -247,10 +249,10 @@ Lines comparison_text(const TraceComparison& comparison) {
                            fmt::format("{} of {} ranks, {}", run->ranks.size(),
                                        run->world_size > 0 ? std::to_string(run->world_size) : "?", steps_text(*run))));
   lines.push_back("");
-  Table table({{"a rank's mean"}, {"unit"}, {"A", Side::right}, {"B", Side::right}, {"B / A", Digits{3}}});
+  Table table({{"a rank's mean"}, {"unit"}, {"A", Side::right}, {"B", Side::right}, {"B / A", Digits{3}}}, 2);
   for (const ComparedFigure& figure : comparison.figures)
     if (figure.a || figure.b)
-      table.row({"  " + figure.name, figure.unit == "%" ? "" : figure.unit, value_text(figure.a, figure.unit),
+      table.row({figure.name, figure.unit == "%" ? "" : figure.unit, value_text(figure.a, figure.unit),
                  value_text(figure.b, figure.unit), figure.ratio()});
   append(lines, table.lines());
   lines.push_back("");
