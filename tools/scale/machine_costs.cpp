@@ -9,14 +9,10 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "tools/scale/cluster_file.hpp"
 #include "tools/scale/json_fields.hpp"
 
 namespace muonwalk::sim {
 namespace {
-
-// The units of the file.
-constexpr double kGigaflop = 1e9, kMicrosecond = 1e-6;
 
 Products products_from(JsonFields& fields) {
   const std::string word = fields.text("products");
@@ -175,7 +171,7 @@ Cluster cluster_of_machines(const MachineCosts& costs) {
   std::vector<MeasuredCurve::Point> shares = rate.points();
   for (const MeasuredCurve::Point& point : shares) core.flops_per_second = std::max(core.flops_per_second, point.value);
   for (MeasuredCurve::Point& point : shares) point.value /= core.flops_per_second;
-  core.product_efficiency = efficiency_curve(std::move(shares), rate.source());
+  core.product_efficiency = MeasuredCurve(kProductEfficiencyCurve, std::move(shares), rate.source());
   core.memory_bytes = costs.memory_bytes / costs.cores;
   core.memory_bytes_per_second = costs.memory_bytes_per_second;
   core.source = costs.source;

@@ -74,10 +74,6 @@ MachineCosts machine_costs_from(const JsonFile& file);
 /// The costs as the JSON text of a file.
 std::string machine_costs_json(const MachineCosts& costs);
 
-/// What measure_machine once measured on a virtual machine with two cores of an EPYC, for predictions that have to be
-/// the same on every machine.
-MachineCosts epyc_vm_costs();
-
 /// A cluster of such machines: a core stands in for an accelerator, with its best product rate and the link that two
 /// ranks of the machine have over Gloo, both from one machine to the next and inside of it. That second level is a
 /// supposition, and its source says so.

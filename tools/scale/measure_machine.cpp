@@ -24,7 +24,6 @@ constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
 constexpr Index kMostGathered = Index{32} << 20;  // bytes that one rank gathers
 
-constexpr double kMicrosecond = 1e-6, kGigaflop = 1e9;  // as files have them
 constexpr double kFloatBytes = 4;
 
 using Announce = std::function<void(const std::string&)>;

@@ -84,9 +84,7 @@ int print_plan(const Request& request) {
 
 // The file that describes the cluster, where it is one.
 NamedPath cluster_file(const Request& request) {
-  const std::string& name = request.cluster;
-  const bool known = name.size() < 5 || name.compare(name.size() - 5, 5, ".json") != 0;
-  return {"--cluster", known ? "" : name, PathUse::reads, "", ""};
+  return {"--cluster", is_json_path(request.cluster) ? request.cluster : "", PathUse::reads, "", ""};
 }
 
 // More stages than layers, heads that TP does not divide, and what else can't run with any optimizer.

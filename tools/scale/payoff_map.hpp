@@ -59,7 +59,6 @@ struct PayoffQuestion {
   const Cluster& cluster;                      ///< Where it is trained; a map over links varies its links.
   const TrainingSoftware* software = nullptr;  ///< Without software no step is predicted.
   MapColumns columns = MapColumns::links;      ///< What varies beside the number of GPUs.
-  int tp = 0;                                  ///< Of a map over links; 0: default_map_tp.
   int most_gpus = 100'000;                     ///< The last row has this many, or as many of them as are whole nodes.
 };
 
@@ -76,19 +75,13 @@ struct PayoffMap {
 
   /// "llama-7b on h100-efa".
   std::string subject() const;
-  /// Whether some cell has a step, or says why it has none.
-  bool has_steps() const;
-  /// All obstacles that its cells have, each once, in the order of the enumeration.
-  std::vector<Obstacle> obstacles() const;
 };
-
-/// The largest power of two, up to 8, that divides a node, and with which the model can be cut.
-int default_map_tp(const ModelShape& model, const Cluster& cluster);
 
 /// The map. Rows are powers of two up to a node, then a node times powers of two, then the last one. Links between
 /// nodes go from 1 to 256 GB/s per GPU in powers of two, a measured bandwidth growing in proportion; tp goes from 1 to
-/// 64. Throws UsageError, one sentence, where a map over links has no nodes that a link could lie between or less GPUs
-/// than a node, for a tp below 1 and for fewer than 2 GPUs.
+/// 64, and is in a map over links the largest power of two, up to 8, that divides a node and cuts the model. Throws
+/// UsageError, one sentence, where a map over links has no nodes that a link could lie between or less GPUs than a
+/// node, and for fewer than 2 GPUs.
 PayoffMap payoff_map(const PayoffQuestion& question);
 
 /// The map that was asked for, and after it the one with the other columns where there can be one: a page has both.

@@ -235,8 +235,9 @@ TEST_CASE("a machine that was measured, however hastily, goes through its file b
 }
 
 TEST_CASE("the virtual machine that is on record: its messages cost more the longer they are") {
-  const MachineCosts machine = epyc_vm_costs();
-  CHECK(cluster_json(cluster_of("epyc-vm")) == cluster_json(cluster_of_machines(machine)));
+  const MachineCosts machine = read_machine_costs(MUONWALK_ROOT "/tools/scale/clusters/epyc-vm.json");
+  CHECK(cluster_of("epyc-vm").accelerator.flops_per_second ==
+        cluster_of_machines(machine).accelerator.flops_per_second);
   for (const TransportCosts& transport : {machine.gloo, machine.memory})
     for (int ranks = 2; ranks <= 16; ++ranks)
       for (double bytes = 1; bytes < 1e8; bytes *= 3)

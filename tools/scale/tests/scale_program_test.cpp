@@ -24,6 +24,8 @@ using namespace muonwalk::testing;
 
 namespace {
 
+constexpr char kCluster[] = MUONWALK_ROOT "/tools/scale/clusters/h100-efa.json";
+
 constexpr char kColumnsOfRuns[] = "model,nodes,dp,tp,pp,zero,mbs,grad_acc";
 constexpr char kPredictedColumns[] = ",pred_tokens_per_s_per_gpu,pred_memory_gb,pred_fits";
 
@@ -350,7 +352,7 @@ TEST_CASE("muonwalk-scale explain: layouts that can't be name what is wrong, wha
 TEST_CASE("muonwalk-scale: a cluster file is used, and one with a field that is missing or can't be is refused") {
   TemporaryFolder folder;
   const std::string path = folder.file("mine.json");
-  const nlohmann::json good = nlohmann::json::parse(cluster_json(cluster_of("h100-efa")));
+  const nlohmann::json good = nlohmann::json::parse(read_text(kCluster));
   write_text(path, good.dump());
   CHECK(output({"plan", "--gpus", "16", "--cluster", path}) == output({"plan", "--gpus", "16"}));
   nlohmann::json bad = good;
@@ -365,7 +367,7 @@ TEST_CASE("muonwalk-scale: a cluster file is used, and one with a field that is 
 
 TEST_CASE("muonwalk-scale: files that are written are told apart from each other and from what is read") {
   TemporaryFolder folder;
-  const std::string cluster = folder.file("mine.json"), content = cluster_json(cluster_of("h100-efa"));
+  const std::string cluster = folder.file("mine.json"), content = read_text(kCluster);
   write_text(cluster, content);
   const Words before = folder.names();
   const auto refused = [&](const Words& words, const char* part) {
