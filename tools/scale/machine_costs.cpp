@@ -91,16 +91,6 @@ CurveReading TransportCosts::message_seconds(double ranks, double bytes) const {
   return between;
 }
 
-LinkCost TransportCosts::link(int ranks) const {
-  const auto nearest = std::min_element(by_ranks.begin(), by_ranks.end(), [&](const auto& a, const auto& b) {
-    return std::abs(a.ranks - ranks) < std::abs(b.ranks - ranks);
-  });
-  const MeasuredCurve::Point &first = nearest->seconds.points().front(), &last = nearest->seconds.points().back();
-  // Where all messages cost the same, however long, the longest one says what a byte costs at most.
-  if (last.value <= first.value) return {first.value, last.value / last.at};
-  return {first.value, (last.value - first.value) / (last.at - first.at)};
-}
-
 const TransportCosts& MachineCosts::transport(TransportKind kind) const {
   if (kind == TransportKind::nccl)
     throw UsageError("what messages cost over NCCL is not measured on a machine; ask for gloo or memory");
@@ -179,9 +169,15 @@ Cluster cluster_of_machines(const MachineCosts& costs) {
   NetworkLevel inside;
   inside.name = "loopback";
   inside.accelerators = std::max(costs.cores, 2);
-  const LinkCost link = costs.gloo.link(2);
-  inside.bytes_per_second = 1 / link.seconds_per_byte;
-  inside.latency_seconds = link.latency_seconds;
+  const MessageCosts& two = *std::min_element(
+      costs.gloo.by_ranks.begin(), costs.gloo.by_ranks.end(),
+      [](const MessageCosts& a, const MessageCosts& b) { return std::abs(a.ranks - 2) < std::abs(b.ranks - 2); });
+  const MeasuredCurve::Point &first = two.seconds.points().front(), &last = two.seconds.points().back();
+  inside.latency_seconds = first.value;
+  // Where all messages cost the same, however long, the longest one says what a byte costs at most.
+  const double seconds_per_byte =
+      last.value > first.value ? (last.value - first.value) / (last.at - first.at) : last.value / last.at;
+  inside.bytes_per_second = 1 / seconds_per_byte;
   inside.source = costs.source;
   NetworkLevel between = inside;
   between.name = "supposed link between such machines";

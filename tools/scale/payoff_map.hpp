@@ -88,23 +88,4 @@ PayoffMap payoff_map(const PayoffQuestion& question);
 /// Throws as payoff_map does.
 std::vector<PayoffMap> payoff_maps(const PayoffQuestion& question);
 
-/// A place in a map, in cells from its upper left corner: (0.5, 0.5) is the middle of the first cell.
-struct MapPoint {
-  double column = 0, row = 0;
-};
-
-/// A piece of the line along which Muon's communication takes as long as AdamW's, with less of it (a ratio below 1) on
-/// the left of whoever goes from `from` to `to`, and more on the right.
-struct InversionSegment {
-  MapPoint from, to;
-};
-
-/// That line: between the middles of neighbouring cells, one below 1 and one not, it passes where the logarithm of the
-/// ratio is 0 if that changes in proportion; at the edge of the map it goes straight on. Cells without a figure have no
-/// line beside them.
-std::vector<InversionSegment> inversion_line(const PayoffMap& map);
-
-/// The line for any ratios, [row][column], all rows of one length; nothing where there is none, otherwise above 0.
-std::vector<InversionSegment> inversion_line(const std::vector<std::vector<std::optional<double>>>& ratios);
-
 }  // namespace muonwalk::sim

@@ -176,11 +176,9 @@ Json cell_json(const PayoffCell& cell) {
 }
 
 Json map_json(const PayoffMap& map) {
-  Json cells = Json::array(), line = Json::array();
+  Json cells = Json::array();
   for (const auto& row : map.cells)
     for (const PayoffCell& cell : row) cells.push_back(cell_json(cell));
-  for (const InversionSegment& segment : inversion_line(map))
-    line.push_back({{"from", {segment.from.column, segment.from.row}}, {"to", {segment.to.column, segment.to.row}}});
   return {{"format", "muonwalk-scale-map"},
           {"version", 1},
           {"model", map.model},
@@ -191,7 +189,6 @@ Json map_json(const PayoffMap& map) {
           {"own_link_gb_per_s",
            map.own_link_bytes_per_second > 0 ? Json(map.own_link_bytes_per_second / kGigabyte) : Json(nullptr)},
           {"notes", map.notes},
-          {"inversion_line_cells", line},
           {"cells", cells}};
 }
 

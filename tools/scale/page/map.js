@@ -16,8 +16,20 @@ function shades() {
   return Object.fromEntries(Object.entries(data.colours).map(([name, colour]) => [name, colour[theme]]));
 }
 
+// The line where the gain inverts, as [x1, y1, x2, y2] in cells from the upper left corner: it goes between neighbours of
+// which one sends for less time with Muon and the other does not. A word has no line beside it.
+function inversionLine(map) {
+  const side = (row, column) => Math.sign((map.cells[row * map.columns.length + column].figures.communication.band ?? NaN) - 2.5);
+  const line = [];
+  map.rows.forEach((_, row) => map.columns.forEach((_, column) => {
+    if (column > 0 && side(row, column - 1) * side(row, column) < 0) line.push([column, row, column, row + 1]);
+    if (row > 0 && side(row - 1, column) * side(row, column) < 0) line.push([column, row, column + 1, row]);
+  }));
+  return line;
+}
+
 // What is drawn of a map and does not stand in its JSON: a figure for each cell and ratio (without a band where it is a
-// word), and where the cluster's own links lie, in columns.
+// word), where the cluster's own links lie, in columns, and the line.
 for (const map of data.maps) {
   map.rows = map.gpus.map((gpus) => gpus.toLocaleString("en"));
   const links = map.over === "links";
@@ -30,6 +42,7 @@ for (const map of data.maps) {
       return [quantity, { text: cell.texts[quantity], band, extrapolated: of?.extrapolated, letter: of?.best_strategy }];
     }));
   });
+  map.line = inversionLine(map);
 }
 
 // Where a cell lies, in pixels; `column` and `row` may lie between two cells.
@@ -69,7 +82,7 @@ function drawCell(params, map, view, shade) {
 }
 
 function drawSegment(params, map, width, colour) {
-  const frame = frameOf(params, map), { from: [x1, y1], to: [x2, y2] } = map.inversion_line_cells[params.dataIndex];
+  const frame = frameOf(params, map), [x1, y1, x2, y2] = map.line[params.dataIndex];
   return {
     type: "line", silent: true,
     shape: { x1: frame.x(x1), y1: frame.y(y1), x2: frame.x(x2), y2: frame.y(y2) },
@@ -103,7 +116,7 @@ function drawOwnLink(params, map, shade) {
 
 function mapOption(map, view, shade, width) {
   const cells = map.cells.map((cell) => [cell.column, cell.row]);
-  const line = map.inversion_line_cells.map(() => [0, 0]);
+  const line = map.line.map(() => [0, 0]);
   const label = { color: shade.ink, interval: 0, fontSize: 12 };
   const hidden = { axisTick: { show: false }, axisLine: { show: false } };
   const custom = { type: "custom", encode: { x: 0, y: 1 } };

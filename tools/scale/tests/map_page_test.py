@@ -34,6 +34,15 @@ def ratio_text(ratio):
     return f"{ratio:.2f}"
 
 
+def inversion_line(of):
+    """Between which neighbours the ratio of communication crosses 1: (x1, y1, x2, y2) in cells."""
+    columns = len(of["cells"]) // len(of["gpus"])
+    below = {(i % columns, i // columns): cell["communication"]["ratio"] < 1
+             for i, cell in enumerate(of["cells"]) if cell["communication"]}
+    return {(x, y, x, y + 1) for x, y in below if below.get((x - 1, y), below[x, y]) != below[x, y]} | {
+        (x, y, x + 1, y) for x, y in below if below.get((x, y - 1), below[x, y]) != below[x, y]}
+
+
 class MapPageTest(unittest.TestCase):
     browser = None
     folder = None
@@ -207,12 +216,11 @@ class MapPageTest(unittest.TestCase):
         lines = [each for each in shapes if each["type"] == "line"]
         self.assertEqual(any(each["lineWidth"] == 1.2 for each in lines), any(each and each["extrapolated"] for each in figures))
         width, height = (frames[0][2][size] + 2 for size in ("width", "height"))
-        drawn = [each for each in lines if each["lineWidth"] == 3.5]
-        self.assertEqual(len(drawn), len(of["inversion_line_cells"]))
-        for each, segment in zip(drawn, of["inversion_line_cells"]):
-            for name, value in zip(("x1", "y1", "x2", "y2"), segment["from"] + segment["to"]):
-                begin, pitch = (frames[0][1] - 1, width) if name[0] == "x" else (frames[0][0] - 1, height)
-                self.assertAlmostEqual(each[name], begin + pitch * value, delta=1)
+        drawn = {tuple(round((each[name] - begin) / pitch, 1) for name, begin, pitch in
+                       (("x1", frames[0][1] - 1, width), ("y1", frames[0][0] - 1, height),
+                        ("x2", frames[0][1] - 1, width), ("y2", frames[0][0] - 1, height)))
+                 for each in lines if each["lineWidth"] == 3.5}
+        self.assertEqual(drawn, inversion_line(of))
         marks = [each for each in shapes if each["type"] == "polygon"]
         self.assertEqual(len(marks), 1 if of["over"] == "links" else 0)
         for mark in marks:  # columns are powers of two from 1 GB/s on

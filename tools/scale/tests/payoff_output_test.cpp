@@ -77,13 +77,12 @@ TEST_CASE("payoff_text: at most 100 columns, a line for each row with all of its
   }
 }
 
-TEST_CASE("payoff_json: every cell with its figures, null where there is none, and the line") {
+TEST_CASE("payoff_json: every cell with its figures, and null where there is none") {
   for (const PayoffMap& map : some_maps()) {
     const nlohmann::json json = nlohmann::json::parse(payoff_json(map));
     CHECK(json["format"] == "muonwalk-scale-map");
     CHECK(json["over"] == map_columns_name(map.columns));
     REQUIRE(json["cells"].size() == cells_of(map));
-    CHECK(json["inversion_line_cells"].size() == inversion_line(map).size());
     const std::size_t columns = map.column_values.size();
     for (std::size_t i = 0; i < cells_of(map); ++i) {
       const PayoffCell& cell = map.cells[i / columns][i % columns];
