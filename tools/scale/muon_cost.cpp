@@ -224,10 +224,11 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
   return sum.cost(buckets);
 }
 
-MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonSetup& setup,
+MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,
                    const Cluster& cluster) {
+  const int dp = layout.dp, tp = layout.tp, ep = layout.ep;
   if (dp % ep != 0) throw UsageError(fmt::format("ep {} does not divide dp {}", ep, dp));
-  const StageMatrices stage = stage_matrices(model, pp, ep);
+  const StageMatrices stage = stage_matrices(model, layout.pp, ep);
   MuonCost cost = muon_cost(stage.dense, dp, tp, tp, megatron_bucket(dp), setup, cluster);
   if (stage.experts.empty()) return cost;
   const int sharers = dp / ep;

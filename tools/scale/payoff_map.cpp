@@ -58,8 +58,8 @@ void add_step(const PayoffQuestion& question, const Cluster& cluster, PayoffCell
     cell.step_obstacle = Obstacle::unasked;
     return;
   }
-  const std::vector<TrainingLayout> layouts =
-      step_layouts(question.model, cluster, *question.software, cell.dp, cell.tp);
+  const std::vector<TrainingLayout> layouts = layouts_on(question.model, cluster, *question.software, cell.dp, cell.tp,
+                                                         1, default_sequences(question.model, cell.gpus));
   if (!layouts.empty()) cell.step = compare_steps(question.model, cluster, *question.software, layouts);
   if (!cell.step) cell.step_obstacle = layouts.empty() ? Obstacle::batch : Obstacle::memory;
 }

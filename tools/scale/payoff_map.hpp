@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "tools/scale/cluster.hpp"
-#include "tools/scale/communication_ratio.hpp"
+#include "tools/scale/comparison.hpp"
 #include "tools/scale/model_shape.hpp"
-#include "tools/scale/step_comparison.hpp"
 
 namespace muonwalk::sim {
 

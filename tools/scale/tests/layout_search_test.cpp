@@ -50,8 +50,7 @@ std::map<GridSizes, double> least_seconds(const LayoutSearch& search) {
       if (!strategy.is_muon) continue;
       const MuonSetup setup{strategy};
       const auto key = std::make_tuple(layout.dp, layout.tp, layout.pp, strategy.letter);
-      if (costs.count(key) == 0)
-        costs[key] = muon_cost(search.model, layout.dp, layout.tp, layout.pp, layout.ep, setup, search.cluster);
+      if (costs.count(key) == 0) costs[key] = muon_cost(search.model, layout, setup, search.cluster);
       note(predict_muon(question, costs[key]));
     }
   }

@@ -55,7 +55,7 @@ TEST_CASE("predict_muon: AdamW's step, term by term, and behind it what muon_cos
       for (const Strategy& strategy : strategies()) {
         const StepQuestion question{model_shape(model), cluster, software_of("nanotron"), layout};
         const MuonSetup setup{strategy};
-        const MuonCost cost = muon_cost(question.model, layout.dp, layout.tp, layout.pp, layout.ep, setup, cluster);
+        const MuonCost cost = muon_cost(question.model, layout, setup, cluster);
         const StepPrediction adamw = predict_adamw(question), muon = predict_muon(question, setup);
         CAPTURE(model);
         CAPTURE(strategy.letter);
