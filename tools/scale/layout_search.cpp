@@ -130,8 +130,8 @@ int default_sequences(const ModelShape& model, int gpus) {
 }
 
 int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
-  if (model.experts == 0) return 1;
-  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  if (model.experts.count == 0) return 1;
+  const int most = static_cast<int>(std::gcd(model.experts.count, static_cast<Index>(dp)));
   for (int ep = most; ep > 1; --ep)
     if (most % ep == 0 && lie_evenly(cluster, {{ep, tp}, {dp / ep, tp * ep}})) return ep;
   return 1;

@@ -189,8 +189,8 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
   if (pp > model.layers)
     throw UsageError(fmt::format("pp {} is more than the {} layers of {}; a stage needs a layer at least", pp,
                                  model.layers, model.name));
-  if (ep > 1 && (model.experts == 0 || model.experts % ep != 0))
-    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts, model.name));
+  if (ep > 1 && (model.experts.count == 0 || model.experts.count % ep != 0))
+    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts.count, model.name));
   StageMatrices matrices;
   const Index layers = (model.layers + pp - 1) / pp;
   for (Index layer = 0; layer < layers; ++layer) {

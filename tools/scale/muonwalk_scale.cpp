@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ranks/interrupt.hpp"
+#include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -116,7 +117,7 @@ int print_explanation(Request& request) {
   } else {
     prediction = predict_adamw(question);
   }
-  if (!request.trace.empty()) write_predicted_trace(request.trace, question, prediction);
+  if (!request.trace.empty()) write_chrome_trace(request.trace, predicted_trace(question, prediction));
   print_as(
       request.json, [&] { return explanation_json(question, prediction); },
       [&] { return explanation_text(question, prediction); });

@@ -246,7 +246,7 @@ TEST_CASE(
       INFO("dp " << dp << " × tp " << tp);
       int largest = 1;
       for (int ep = 2; ep <= dp; ++ep)
-        if (dp % ep == 0 && model.experts % ep == 0 && even(ep, tp) && even(dp / ep, tp * ep)) largest = ep;
+        if (dp % ep == 0 && model.experts.count % ep == 0 && even(ep, tp) && even(dp / ep, tp * ep)) largest = ep;
       CHECK(expert_ranks(model, cluster, dp, tp) == largest);
     }
   CHECK(expert_ranks(model_shape("gpt2"), cluster, 64, 1) == 1);

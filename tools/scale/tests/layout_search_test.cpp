@@ -104,10 +104,10 @@ TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the mo
                  layout.micro_batch == 8));
           CHECK(layout.zero == 1);
           CHECK(layout.chunks == 1);
-          if (search.model.experts == 0)
+          if (search.model.experts.count == 0)
             CHECK(layout.ep == 1);
           else
-            CHECK((search.model.experts % layout.ep == 0 && layout.dp % layout.ep == 0));
+            CHECK((search.model.experts.count % layout.ep == 0 && layout.dp % layout.ep == 0));
           CHECK(
               seen.insert({layout.dp, layout.tp, layout.pp, layout.micro_batch, static_cast<int>(layout.recomputation)})
                   .second);

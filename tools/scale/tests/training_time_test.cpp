@@ -119,7 +119,7 @@ TEST_CASE("training_seconds: with TP the output layer gathers its input, and wit
   TrainingLayout layout = layout_of(1, 8, 1, 1, 1, 1, 32);
   layout.ep = 8;
   const ModelShape& qwen = model_shape("qwen3-30b");
-  const double sent = 4 * 2 * kTokens * static_cast<double>(qwen.width * qwen.chosen) * 7 / 8;
+  const double sent = 4 * 2 * kTokens * static_cast<double>(qwen.width * qwen.experts.chosen) * 7 / 8;
   CHECK(amount(seconds_of("qwen3-30b", layout), TermId::expert_tokens) ==
         near(32 * static_cast<double>(qwen.layers) * sent / link));
 }
