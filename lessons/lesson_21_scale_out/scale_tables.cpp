@@ -10,7 +10,7 @@
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/scale/collective_time.hpp"
-#include "tools/scale/communication_ratio.hpp"
+#include "tools/scale/comparison.hpp"
 #include "tools/scale/layout_search.hpp"
 #include "tools/scale/muon_cost.hpp"
 #include "tools/scale/published_runs.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "src/errors.hpp"
 
@@ -26,6 +27,11 @@ ProductSeconds product_seconds(const Accelerator& accelerator, double flops, dou
   const MeasuredCurve& curve = accelerator.product_efficiency;
   const CurveReading reading = curve.measured() && product > 0 ? curve.at(product) : CurveReading{1};
   return {flops / (accelerator.flops_per_second * reading.value), reading};
+}
+
+bool is_json_path(const std::string& name) {
+  constexpr std::string_view kEnding = ".json";
+  return name.size() >= kEnding.size() && name.compare(name.size() - kEnding.size(), kEnding.size(), kEnding) == 0;
 }
 
 int GroupSpread::within(std::size_t level) const {

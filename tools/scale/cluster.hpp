@@ -14,6 +14,12 @@ constexpr double kGigabyte = 1e9;
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 /// @}
 
+/// Further units of files.
+constexpr double kTeraflop = 1e12, kGigaflop = 1e9, kMicrosecond = 1e-6;
+
+/// What Accelerator::product_efficiency is a curve of.
+constexpr char kProductEfficiencyCurve[] = "share of the peak that a product reaches, by its FLOPs";
+
 /// A GPU, or a processor core that stands in for one.
 struct Accelerator {
   std::string name;             ///< "H100"
@@ -62,7 +68,7 @@ struct Cluster {
   int unit_below(std::size_t level) const { return level == 0 ? 1 : levels[level - 1].accelerators; }
 };
 
-/// The clusters that are known by name, in the order in which they are listed.
+/// The clusters that are known by name, in the order in which they are listed (tools/scale/clusters).
 std::vector<std::string> cluster_names();
 
 /// The cluster of that name, or, where `name` ends in ".json", the one that the file describes (docs/cost-model.md has
@@ -71,8 +77,8 @@ std::vector<std::string> cluster_names();
 /// twice there, or not a number above 0.
 Cluster cluster_of(const std::string& name);
 
-/// A cluster as the JSON text that cluster_of reads. What was given in the units of the file comes back bit for bit.
-std::string cluster_json(const Cluster& cluster);
+/// Whether that names a file of a cluster, and not a cluster that is known.
+bool is_json_path(const std::string& name);
 
 /// How the ranks of a group lie in a cluster that is filled in rank order.
 struct GroupSpread {

@@ -1,26 +1,39 @@
-#include "tools/scale/cluster_file.hpp"
-
+// Clusters from JSON: those that are known by name (clusters/), and a reader's own files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/json_fields.hpp"
+#include "tools/scale/machine_costs.hpp"
 
 namespace muonwalk::sim {
+
+namespace page_texts {
+extern const char *const a100_selene,
+    *const h100_efa, *const h100_ndr, *const h200_ndr, *const gb300_nvl72,
+                                                           *const rtx4090_100gbe,
+                                                               *const epyc_vm;  // the folder clusters/, by embed_texts
+}
+
 namespace {
 
-// The units of the file.
-constexpr double kTeraflop = 1e12, kGigaflop = 1e9, kMicrosecond = 1e-6;
+struct KnownCluster {
+  const char* name;
+  const char* const& json;
+};
+
+constexpr KnownCluster kKnown[] = {
+    {"a100-selene", page_texts::a100_selene}, {"h100-efa", page_texts::h100_efa},
+    {"h100-ndr", page_texts::h100_ndr},       {"h200-ndr", page_texts::h200_ndr},
+    {"gb300-nvl72", page_texts::gb300_nvl72}, {"rtx4090-100gbe", page_texts::rtx4090_100gbe},
+    {"epyc-vm", page_texts::epyc_vm}};
+
 // What an outermost level joins.
 constexpr char kAll[] = "all";
-
-std::string efficiency_text() { return "share of the peak that a product reaches, by its FLOPs"; }
-
-std::string bandwidth_text(const std::string& collective, const std::string& level) {
-  return fmt::format("bus bandwidth of {} over {}, in bytes per second, by what it joins", collective,
-                     visible_name(level));
-}
 
 Accelerator accelerator_from(JsonFields fields) {
   Accelerator accelerator;
@@ -30,7 +43,7 @@ Accelerator accelerator_from(JsonFields fields) {
   accelerator.memory_bytes_per_second = fields.number("memory_bandwidth_gb_per_s") * kGigabyte;
   if (fields.has("product_efficiency")) {
     accelerator.product_efficiency =
-        fields.curve("product_efficiency", efficiency_text(), "gflop", kGigaflop, "share_of_peak", 1);
+        fields.curve("product_efficiency", kProductEfficiencyCurve, "gflop", kGigaflop, "share_of_peak", 1);
     for (const MeasuredCurve::Point& point : accelerator.product_efficiency.points())
       if (point.value > 1) fields.refuse("product_efficiency", "has a share of the peak that is above 1");
   }
@@ -51,45 +64,16 @@ NetworkLevel level_from(JsonFields& fields, bool outermost) {
   level.bytes_per_second = fields.number("bandwidth_gb_per_s") * kGigabyte;
   level.latency_seconds = fields.number("latency_us") * kMicrosecond;
   const auto curve = [&](const char* name, const char* collective) {
-    return fields.has(name) ? fields.curve(name, bandwidth_text(collective, level.name), "units", 1,
-                                           "bus_bandwidth_gb_per_s", kGigabyte)
-                            : MeasuredCurve();
+    if (!fields.has(name)) return MeasuredCurve();
+    const std::string what = fmt::format("bus bandwidth of {} over {}, in bytes per second, by what it joins",
+                                         collective, visible_name(level.name));
+    return fields.curve(name, what, "units", 1, "bus_bandwidth_gb_per_s", kGigabyte);
   };
   level.all_reduce = curve("all_reduce", "an all-reduce");
   level.all_gather = curve("all_gather", "an all-gather");
   level.source = fields.text("source");
   fields.done();
   return level;
-}
-
-void write_curve(nlohmann::ordered_json& into, const char* name, const MeasuredCurve& curve) {
-  if (curve.measured()) into[name] = curve_json(curve, "units", 1, "bus_bandwidth_gb_per_s", kGigabyte);
-}
-
-nlohmann::ordered_json level_json(const NetworkLevel& level) {
-  nlohmann::ordered_json json;
-  json["name"] = level.name;
-  if (level.accelerators == 0)
-    json["accelerators_joined"] = kAll;
-  else
-    json["accelerators_joined"] = level.accelerators;
-  json["bandwidth_gb_per_s"] = in_file_unit(level.bytes_per_second, kGigabyte);
-  json["latency_us"] = in_file_unit(level.latency_seconds, kMicrosecond);
-  write_curve(json, "all_reduce", level.all_reduce);
-  write_curve(json, "all_gather", level.all_gather);
-  json["source"] = level.source;
-  return json;
-}
-
-}  // namespace
-
-MeasuredCurve efficiency_curve(std::vector<MeasuredCurve::Point> points, std::string source) {
-  return MeasuredCurve(efficiency_text(), std::move(points), std::move(source));
-}
-
-MeasuredCurve bandwidth_curve(const std::string& collective, const std::string& level,
-                              std::vector<MeasuredCurve::Point> points, std::string source) {
-  return MeasuredCurve(bandwidth_text(collective, level), std::move(points), std::move(source));
 }
 
 Cluster cluster_from(const JsonFile& file) {
@@ -113,21 +97,23 @@ Cluster cluster_from(const JsonFile& file) {
   return cluster;
 }
 
-std::string cluster_json(const Cluster& cluster) {
-  const Accelerator& accelerator = cluster.accelerator;
-  nlohmann::ordered_json json;
-  json["name"] = cluster.name;
-  auto& device = json["accelerator"];
-  device["name"] = accelerator.name;
-  device["peak_tflop_per_s"] = in_file_unit(accelerator.flops_per_second, kTeraflop);
-  device["memory_gib"] = in_file_unit(accelerator.memory_bytes, kGibibyte);
-  device["memory_bandwidth_gb_per_s"] = in_file_unit(accelerator.memory_bytes_per_second, kGigabyte);
-  if (accelerator.product_efficiency.measured())
-    device["product_efficiency"] = curve_json(accelerator.product_efficiency, "gflop", kGigaflop, "share_of_peak", 1);
-  device["source"] = accelerator.source;
-  json["levels"] = nlohmann::ordered_json::array();
-  for (const NetworkLevel& level : cluster.levels) json["levels"].push_back(level_json(level));
-  return json.dump(2) + "\n";
+}  // namespace
+
+std::vector<std::string> cluster_names() {
+  std::vector<std::string> names;
+  for (const KnownCluster& known : kKnown) names.emplace_back(known.name);
+  return names;
+}
+
+Cluster cluster_of(const std::string& name) {
+  const auto read = [](const JsonFile& file) {
+    return file.root.contains("transports") ? cluster_of_machines(machine_costs_from(file)) : cluster_from(file);
+  };
+  if (is_json_path(name)) return read(read_json_file("cluster file", name));
+  for (const KnownCluster& known : kKnown)
+    if (name == known.name) return read(parse_json_file("cluster file", name, known.json));
+  throw UsageError(fmt::format("no cluster is called {}; take {}, or a file that ends in .json", in_quotes(name),
+                               fmt::join(cluster_names(), ", ")));
 }
 
 }  // namespace muonwalk::sim

@@ -46,8 +46,13 @@ void JsonFile::refuse(const std::string& reason) const {
 }
 
 JsonFile read_json_file(const std::string& kind, const std::string& path) {
+  const JsonFile file{kind, path, {}};
+  return parse_json_file(kind, path, read_small_file(path, 1, [&file](const char* reason) { file.refuse(reason); }));
+}
+
+JsonFile parse_json_file(const std::string& kind, const std::string& path, const std::string& text) {
   JsonFile file{kind, path, {}};
-  file.root = parse(read_small_file(path, 1, [&file](const char* reason) { file.refuse(reason); }), file);
+  file.root = parse(text, file);
   if (!file.root.is_object()) file.refuse("it is JSON, but not an object");
   return file;
 }

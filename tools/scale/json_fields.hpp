@@ -24,6 +24,8 @@ struct JsonFile {
 /// is missing, not a regular file, larger than 1 MiB, not JSON, or deeper than ten levels, and where an object names a
 /// field twice.
 JsonFile read_json_file(const std::string& kind, const std::string& path);
+/// The same of a text that is at hand already; `path` is what sentences call it.
+JsonFile parse_json_file(const std::string& kind, const std::string& path, const std::string& text);
 
 /// The fields of one object of such a file: each is taken once, and what nobody took is unknown. Every function throws
 /// UsageError, one sentence that names file and field.

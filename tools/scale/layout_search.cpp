@@ -40,6 +40,25 @@ bool lie_evenly(const Cluster& cluster, std::initializer_list<std::pair<int, int
   }
 }
 
+// The layout with every way to take `sequences` in a batch; none where dp does not divide them.
+std::vector<TrainingLayout> with_every_batch(TrainingLayout layout, int sequences, const TrainingSoftware& software) {
+  std::vector<TrainingLayout> layouts;
+  if (sequences % layout.dp != 0) return layouts;
+  const int own = sequences / layout.dp;
+  for (const int micro_batch : {1, 2, 4, 8}) {
+    if (own % micro_batch != 0 || own / micro_batch < layout.pp - 1) continue;
+    layout.micro_batch = micro_batch;
+    layout.accumulation = own / micro_batch;
+    for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
+      // Fused attention keeps nothing that could be recomputed.
+      if (recomputation == Recomputation::selective && software.fused_attention) continue;
+      layout.recomputation = recomputation;
+      layouts.push_back(layout);
+    }
+  }
+  return layouts;
+}
+
 bool faster(const FoundLayout& a, const FoundLayout& b) {
   return a.prediction.step_seconds() < b.prediction.step_seconds();
 }
@@ -51,12 +70,8 @@ class MuonCosts {
   const MuonCost& of(const TrainingLayout& layout, const Strategy& strategy) {
     const auto key = std::make_tuple(layout.dp, layout.tp, layout.pp, strategy.letter);
     auto found = costs_.find(key);
-    if (found == costs_.end()) {
-      found = costs_
-                  .emplace(key, muon_cost(search_.model, layout.dp, layout.tp, layout.pp, layout.ep, {strategy},
-                                          search_.cluster))
-                  .first;
-    }
+    if (found == costs_.end())
+      found = costs_.emplace(key, muon_cost(search_.model, layout, {strategy}, search_.cluster)).first;
     return found->second;
   }
 
@@ -106,24 +121,6 @@ bool lies_evenly(const Cluster& cluster, int dp, int tp, int pp) {
   return lie_evenly(cluster, {{tp, 1}, {dp, tp}, {pp, tp * dp}});
 }
 
-std::vector<TrainingLayout> with_every_batch(TrainingLayout layout, int sequences, const TrainingSoftware& software) {
-  std::vector<TrainingLayout> layouts;
-  if (sequences % layout.dp != 0) return layouts;
-  const int own = sequences / layout.dp;
-  for (const int micro_batch : {1, 2, 4, 8}) {
-    if (own % micro_batch != 0 || own / micro_batch < layout.pp - 1) continue;
-    layout.micro_batch = micro_batch;
-    layout.accumulation = own / micro_batch;
-    for (const Recomputation recomputation : {Recomputation::none, Recomputation::selective, Recomputation::full}) {
-      // Fused attention keeps nothing that could be recomputed.
-      if (recomputation == Recomputation::selective && software.fused_attention) continue;
-      layout.recomputation = recomputation;
-      layouts.push_back(layout);
-    }
-  }
-  return layouts;
-}
-
 int default_sequences(const ModelShape& model, int gpus) {
   const double needed = kTokensPerGpu * gpus / static_cast<double>(model.tokens);
   int sequences = gpus;
@@ -133,11 +130,23 @@ int default_sequences(const ModelShape& model, int gpus) {
 }
 
 int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
-  if (model.experts == 0) return 1;
-  const int most = static_cast<int>(std::gcd(model.experts, static_cast<Index>(dp)));
+  if (model.experts.count == 0) return 1;
+  const int most = static_cast<int>(std::gcd(model.experts.count, static_cast<Index>(dp)));
   for (int ep = most; ep > 1; --ep)
     if (most % ep == 0 && lie_evenly(cluster, {{ep, tp}, {dp / ep, tp * ep}})) return ep;
   return 1;
+}
+
+std::vector<TrainingLayout> layouts_on(const ModelShape& model, const Cluster& cluster,
+                                       const TrainingSoftware& software, int dp, int tp, int pp, int sequences) {
+  TrainingLayout layout;
+  layout.dp = dp;
+  layout.tp = tp;
+  layout.pp = pp;
+  layout.nodes = (layout.ranks() + cluster.node() - 1) / cluster.node();
+  layout.zero = 1;
+  layout.ep = expert_ranks(model, cluster, dp, tp);
+  return with_every_batch(layout, sequences, software);
 }
 
 std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
@@ -153,15 +162,11 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   for (const int tp : divisors_up_to(search.gpus, std::min<Index>(kMostTp, search.model.heads))) {
     if (!can_be_cut(search.model, tp)) continue;
     for (const int pp : divisors_up_to(search.gpus / tp, search.model.layers)) {
-      TrainingLayout layout;
-      layout.nodes = (search.gpus + node - 1) / node;
-      layout.tp = tp;
-      layout.pp = pp;
-      layout.dp = search.gpus / tp / pp;
-      layout.zero = 1;
-      layout.ep = expert_ranks(search.model, search.cluster, layout.dp, tp);
-      if (!lies_evenly(search.cluster, layout.dp, tp, pp)) continue;
-      for (const TrainingLayout& each : with_every_batch(layout, sequences, search.software)) layouts.push_back(each);
+      const int dp = search.gpus / tp / pp;
+      if (!lies_evenly(search.cluster, dp, tp, pp)) continue;
+      for (const TrainingLayout& each :
+           layouts_on(search.model, search.cluster, search.software, dp, tp, pp, sequences))
+        layouts.push_back(each);
     }
   }
   if (layouts.empty())

@@ -9,14 +9,10 @@
 #include <utility>
 
 #include "src/errors.hpp"
-#include "tools/scale/cluster_file.hpp"
 #include "tools/scale/json_fields.hpp"
 
 namespace muonwalk::sim {
 namespace {
-
-// The units of the file.
-constexpr double kGigaflop = 1e9, kMicrosecond = 1e-6;
 
 Products products_from(JsonFields& fields) {
   const std::string word = fields.text("products");
@@ -95,16 +91,6 @@ CurveReading TransportCosts::message_seconds(double ranks, double bytes) const {
   return between;
 }
 
-LinkCost TransportCosts::link(int ranks) const {
-  const auto nearest = std::min_element(by_ranks.begin(), by_ranks.end(), [&](const auto& a, const auto& b) {
-    return std::abs(a.ranks - ranks) < std::abs(b.ranks - ranks);
-  });
-  const MeasuredCurve::Point &first = nearest->seconds.points().front(), &last = nearest->seconds.points().back();
-  // Where all messages cost the same, however long, the longest one says what a byte costs at most.
-  if (last.value <= first.value) return {first.value, last.value / last.at};
-  return {first.value, (last.value - first.value) / (last.at - first.at)};
-}
-
 const TransportCosts& MachineCosts::transport(TransportKind kind) const {
   if (kind == TransportKind::nccl)
     throw UsageError("what messages cost over NCCL is not measured on a machine; ask for gloo or memory");
@@ -175,7 +161,7 @@ Cluster cluster_of_machines(const MachineCosts& costs) {
   std::vector<MeasuredCurve::Point> shares = rate.points();
   for (const MeasuredCurve::Point& point : shares) core.flops_per_second = std::max(core.flops_per_second, point.value);
   for (MeasuredCurve::Point& point : shares) point.value /= core.flops_per_second;
-  core.product_efficiency = efficiency_curve(std::move(shares), rate.source());
+  core.product_efficiency = MeasuredCurve(kProductEfficiencyCurve, std::move(shares), rate.source());
   core.memory_bytes = costs.memory_bytes / costs.cores;
   core.memory_bytes_per_second = costs.memory_bytes_per_second;
   core.source = costs.source;
@@ -183,9 +169,15 @@ Cluster cluster_of_machines(const MachineCosts& costs) {
   NetworkLevel inside;
   inside.name = "loopback";
   inside.accelerators = std::max(costs.cores, 2);
-  const LinkCost link = costs.gloo.link(2);
-  inside.bytes_per_second = 1 / link.seconds_per_byte;
-  inside.latency_seconds = link.latency_seconds;
+  const MessageCosts& two = *std::min_element(
+      costs.gloo.by_ranks.begin(), costs.gloo.by_ranks.end(),
+      [](const MessageCosts& a, const MessageCosts& b) { return std::abs(a.ranks - 2) < std::abs(b.ranks - 2); });
+  const MeasuredCurve::Point &first = two.seconds.points().front(), &last = two.seconds.points().back();
+  inside.latency_seconds = first.value;
+  // Where all messages cost the same, however long, the longest one says what a byte costs at most.
+  const double seconds_per_byte =
+      last.value > first.value ? (last.value - first.value) / (last.at - first.at) : last.value / last.at;
+  inside.bytes_per_second = 1 / seconds_per_byte;
   inside.source = costs.source;
   NetworkLevel between = inside;
   between.name = "supposed link between such machines";

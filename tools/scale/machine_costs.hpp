@@ -11,12 +11,6 @@ namespace muonwalk::sim {
 
 struct JsonFile;
 
-/// What a message costs however small it is, α, and what each byte costs, β.
-struct LinkCost {
-  double latency_seconds = 0;   ///< α
-  double seconds_per_byte = 0;  ///< β
-};
-
 /// What messages cost over one transport while this number of ranks send to each other.
 struct MessageCosts {
   int ranks = 0;
@@ -34,9 +28,6 @@ struct TransportCosts {
   /// Outside of what was measured it is marked, and is that of the nearest number of ranks; of a message that is larger
   /// than all that were measured it grows with the bytes.
   CurveReading message_seconds(double ranks, double bytes) const;
-  /// α, the cost of the smallest message, and β, what each further byte costs up to the largest one, among the number
-  /// of ranks that is nearest to `ranks`.
-  LinkCost link(int ranks) const;
 };
 
 /// How fast one core does Newton–Schulz, while all others do the same.
@@ -74,12 +65,9 @@ MachineCosts machine_costs_from(const JsonFile& file);
 /// The costs as the JSON text of a file.
 std::string machine_costs_json(const MachineCosts& costs);
 
-/// What measure_machine once measured on a virtual machine with two cores of an EPYC, for predictions that have to be
-/// the same on every machine.
-MachineCosts epyc_vm_costs();
-
 /// A cluster of such machines: a core stands in for an accelerator, with its best product rate and the link that two
-/// ranks of the machine have over Gloo, both from one machine to the next and inside of it. That second level is a
+/// ranks of the machine have over Gloo (α of the smallest message, and what each further byte costs up to the largest),
+/// both from one machine to the next and inside of it. That second level is a
 /// supposition, and its source says so.
 Cluster cluster_of_machines(const MachineCosts& costs);
 

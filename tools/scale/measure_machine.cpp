@@ -24,7 +24,6 @@ constexpr int kBuffers = 8;                       // held at one time
 constexpr Index kElementwise = 1 << 18;           // floats: like the buckets and matrices of a step
 constexpr Index kMostGathered = Index{32} << 20;  // bytes that one rank gathers
 
-constexpr double kMicrosecond = 1e-6, kGigaflop = 1e9;  // as files have them
 constexpr double kFloatBytes = 4;
 
 using Announce = std::function<void(const std::string&)>;
@@ -39,22 +38,18 @@ double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c
 // The same of one that a file has in this unit.
 double rounded(double value, double unit) { return rounded(value / unit) * unit; }
 
-// The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many, so rank
-// 0 decides, and the others are told by an all-gather between two batches.
+// The times of batches, each begun by all ranks together, until the time is over. All ranks have to do as many.
 std::vector<double> timed_batches(Communicator& group, double seconds, double (*clock)(),
                                   const std::function<void()>& batch) {
   std::vector<double> times;
   const double end = seconds_now() + seconds;
-  for (;;) {
-    const float goes_on = times.size() < kBatches || seconds_now() < end ? 1.0f : 0.0f;
-    std::vector<float> told(static_cast<std::size_t>(group.size()));
-    group.all_gather(&goes_on, Index{1}, told.data());
-    if (told[0] == 0.0f) return times;
+  while (go_on(group, times.size() < kBatches || seconds_now() < end)) {
     group.barrier();
     const double began = clock();
     batch();
     times.push_back(clock() - began);
   }
+  return times;
 }
 
 // Of messages the clock on the wall counts, and of several batches one that is quicker than most: other jobs of the

@@ -44,6 +44,13 @@ std::vector<double> numbers_of(const std::string& line) {
   return numbers;
 }
 
+bool go_on(Communicator& group, bool wanted) {
+  const float mine = wanted ? 1.0f : 0.0f;
+  std::vector<float> told(static_cast<std::size_t>(group.size()));
+  group.all_gather(&mine, Index{1}, told.data());
+  return told[0] != 0.0f;
+}
+
 double quantile(std::vector<double> values, double share) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
   std::nth_element(values.begin(), at, values.end());

@@ -18,6 +18,9 @@ std::string line_of(const std::vector<double>& numbers);
 std::vector<double> numbers_of(const std::string& line);
 /// @}
 
+/// Whether all ranks of a group go on, which rank 0 decides: it alone knows the time.
+bool go_on(Communicator& group, bool wanted);
+
 /// The value below which this share of them lies; 0.5: the median, of an even number the upper one in the middle.
 double quantile(std::vector<double> values, double share);
 

@@ -24,22 +24,13 @@ ModelConfiguration megatron_model(const char* name, Index layers, Index width, I
 }
 
 ModelShape shape_of(const ModelConfiguration& model, Index tokens) {
-  ModelShape shape;
-  shape.name = model.name;
-  shape.layers = model.layers;
-  shape.width = model.width;
-  shape.heads = model.heads;
-  shape.kv_heads = model.key_value_heads;
-  shape.head_width = model.head;
-  shape.hidden = model.experts.count > 0 ? (model.experts.chosen + model.experts.shared) * model.experts.feed_forward
-                                         : model.feed_forward;
-  shape.vocabulary = model.vocabulary;
+  ModelShape shape{model};
+  if (model.experts.count == 0)
+    shape.hidden = model.feed_forward;
+  else
+    shape.hidden = (model.experts.chosen + model.experts.shared) * model.experts.feed_forward;
   shape.tokens = tokens;
   shape.tied = model.tied || model.like_gpt2;
-  shape.gated = !model.like_gpt2;
-  shape.experts = model.experts.count;
-  shape.chosen = model.experts.chosen;
-  shape.source = model.source;
   for (const ModelTensor& tensor : model_tensors(model)) {
     const auto same = [&tensor](const TensorClass& each) {
       return each.shape == tensor.parameter.shape && each.tp_split_dim == tensor.parameter.tp_split_dim &&

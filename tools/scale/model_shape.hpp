@@ -18,23 +18,12 @@ struct TensorClass {
   double elements() const { return static_cast<double>(shape.size()); }
 };
 
-/// What the cost model knows of a model: sizes for its arithmetic and its activations, and its tensors by shape.
-struct ModelShape {
-  std::string name;      ///< "llama-7b"
-  Index layers = 0;      ///< Transformer layers.
-  Index width = 0;       ///< Channels of the residual stream.
-  Index heads = 0;       ///< Heads of queries.
-  Index kv_heads = 0;    ///< Heads of keys and values.
-  Index head_width = 0;  ///< Channels of a head.
-  Index hidden = 0;      ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
-  Index vocabulary = 0;
-  Index tokens = 0;   ///< Tokens in a sequence, as it was trained.
-  bool tied = false;  ///< The output layer is the embedding once more.
-  bool gated = true;  ///< Three matrices in a feed-forward half (SwiGLU), and not two.
-  Index experts = 0;  ///< Experts that a router chooses from, per layer; 0: a dense model.
-  Index chosen = 0;   ///< Experts per token.
-  std::vector<TensorClass> tensors;
-  std::string source;  ///< Where these numbers come from.
+/// What the cost model knows of a model: the sizes that were published of it, and its tensors by shape. `tied` holds
+/// for models like GPT-2, too.
+struct ModelShape : ModelConfiguration {
+  Index hidden = 0;  ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
+  Index tokens = 0;  ///< Tokens in a sequence, as it was trained.
+  std::vector<TensorClass> tensors = {};
 
   double parameters() const;
   /// The parameters that Muon takes.

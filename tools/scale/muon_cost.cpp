@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "src/errors.hpp"
@@ -89,48 +90,49 @@ class PlanSum {
   MuonCost cost(Index buckets) const {
     MuonCost cost;
     const double steps = plans_;
-    const double newton_schulz = products_.seconds / steps;
     cost.flops = products_.flops / steps;
     cost.transient_bytes = transient_;
-    const double peak = cluster_.accelerator.flops_per_second;
-    cost.terms.push_back({TermId::newton_schulz,
-                          newton_schulz,
-                          "FLOPs of the busiest rank / (peak · efficiency)",
-                          {{"FLOPs", cost.flops, "FLOP", "its plan"},
-                           {"peak", peak, "FLOP/s", "the cluster's accelerator"},
-                           {"efficiency", newton_schulz > 0 ? cost.flops / (newton_schulz * peak) : 1, "",
-                            "by the size of the products"}}});
+    const double seconds = products_.seconds / steps, peak = cluster_.accelerator.flops_per_second;
+    Formula newton_schulz =
+        in("FLOPs", cost.flops, "FLOP", "the plan of the busiest rank") /
+        (in("peak", peak, "FLOP/s", "the cluster's accelerator") *
+         in("efficiency", seconds > 0 ? cost.flops / (seconds * peak) : 1, "", "by the size of the products"));
     if (products_.outside)
-      cost.terms.back().inputs.push_back({"a product", products_.read_at, "FLOP",
+      newton_schulz =
+          with(std::move(newton_schulz), {"a product", products_.read_at, "FLOP",
                                           "of those outside of the curve of efficiencies", true, products_.nearest});
+    cost.terms.push_back(term_of(TermId::newton_schulz, std::move(newton_schulz)));
     // A transfer hides behind the work of the buckets that are there already.
-    double hidden = 0;
+    double hides = 0;
     if (setup_.overlaps && buckets > 1)
-      hidden = newton_schulz * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
+      hides = seconds * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
     for (const auto& [id, transfer] : transfers_) {
-      const double seconds = transfer.seconds / steps, exposed = std::max(0.0, seconds - hidden);
-      hidden -= seconds - exposed;
-      cost.bytes_sent += transfer.bytes / steps;
-      cost.terms.push_back({id,
-                            exposed,
-                            "calls · latency + bytes / bandwidth − what hides behind Newton–Schulz",
-                            {{"calls", transfer.calls / steps, "", "its plan"},
-                             {"bytes sent", transfer.bytes / steps, "B", "its plan, as a ring sends them"},
-                             {"latency of all calls", transfer.latency / steps, "s", "the cluster's levels"},
-                             {"hidden", seconds - exposed, "s", "lesson 17"},
-                             {"bandwidth", bandwidth(transfer), "B/s", "the cluster's levels"}},
-                            transfer.bytes / steps});
+      const double bytes = transfer.bytes / steps;
+      Formula time = with(in("latency of all calls", transfer.latency / steps, "s", "the cluster's levels"),
+                          {"calls", transfer.calls / steps, "", "its plan"}) +
+                     in("bytes sent", bytes, "B", "its plan, as a ring sends them") /
+                         in("bandwidth", bandwidth(transfer), "B/s", "the cluster's levels");
       if (transfer.extrapolated)
-        cost.terms.back().inputs.push_back({"units that take part", transfer.read_at, "",
-                                            "of the level where bandwidth was measured", true, transfer.nearest_at});
+        time = with(std::move(time), {"units that take part", transfer.read_at, "",
+                                      "of the level where bandwidth was measured", true, transfer.nearest_at});
+      const double whole = time.value;
+      if (setup_.overlaps) time = at_least_0(time - in("Newton–Schulz meanwhile", hides, "s", "lesson 17"));
+      hides = std::max(0.0, hides - whole);
+      cost.bytes_sent += bytes;
+      cost.terms.push_back(term_of(id, std::move(time)));
+      cost.terms.back().bytes_sent = bytes;
     }
     return cost;
   }
 
  private:
+  static Formula in(const char* name, double value, const char* unit, const char* source) {
+    return input<Formula>({name, value, unit, source});
+  }
+
   static double bandwidth(const TransferTime& transfer) {
     const double moving = transfer.seconds - transfer.latency;
-    return moving > 0 ? transfer.bytes / moving : 0;
+    return moving > 0 ? transfer.bytes / moving : std::numeric_limits<double>::infinity();
   }
 
   static TermId id_of(const Call& call, Phase phase) {
@@ -187,8 +189,8 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
   if (pp > model.layers)
     throw UsageError(fmt::format("pp {} is more than the {} layers of {}; a stage needs a layer at least", pp,
                                  model.layers, model.name));
-  if (ep > 1 && (model.experts == 0 || model.experts % ep != 0))
-    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts, model.name));
+  if (ep > 1 && (model.experts.count == 0 || model.experts.count % ep != 0))
+    throw UsageError(fmt::format("ep {} does not divide the {} experts of {}", ep, model.experts.count, model.name));
   StageMatrices matrices;
   const Index layers = (model.layers + pp - 1) / pp;
   for (Index layer = 0; layer < layers; ++layer) {
@@ -222,10 +224,11 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
   return sum.cost(buckets);
 }
 
-MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonSetup& setup,
+MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,
                    const Cluster& cluster) {
+  const int dp = layout.dp, tp = layout.tp, ep = layout.ep;
   if (dp % ep != 0) throw UsageError(fmt::format("ep {} does not divide dp {}", ep, dp));
-  const StageMatrices stage = stage_matrices(model, pp, ep);
+  const StageMatrices stage = stage_matrices(model, layout.pp, ep);
   MuonCost cost = muon_cost(stage.dense, dp, tp, tp, megatron_bucket(dp), setup, cluster);
   if (stage.experts.empty()) return cost;
   const int sharers = dp / ep;

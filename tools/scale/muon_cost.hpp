@@ -6,6 +6,7 @@
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
 #include "tools/scale/term.hpp"
+#include "tools/scale/training_layout.hpp"
 
 namespace muonwalk::sim {
 
@@ -47,7 +48,7 @@ MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int d
                    const MuonSetup& setup, const Cluster& cluster);
 
 /// The cost for the stage of a model that holds most: its dense matrices, and its experts, one after the other.
-MuonCost muon_cost(const ModelShape& model, int dp, int tp, int pp, int ep, const MuonSetup& setup,
+MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,
                    const Cluster& cluster);
 
 }  // namespace muonwalk::sim

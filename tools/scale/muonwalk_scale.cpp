@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/ranks/interrupt.hpp"
+#include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -84,9 +85,7 @@ int print_plan(const Request& request) {
 
 // The file that describes the cluster, where it is one.
 NamedPath cluster_file(const Request& request) {
-  const std::string& name = request.cluster;
-  const bool known = name.size() < 5 || name.compare(name.size() - 5, 5, ".json") != 0;
-  return {"--cluster", known ? "" : name, PathUse::reads, "", ""};
+  return {"--cluster", is_json_path(request.cluster) ? request.cluster : "", PathUse::reads, "", ""};
 }
 
 // More stages than layers, heads that TP does not divide, and what else can't run with any optimizer.
@@ -118,7 +117,7 @@ int print_explanation(Request& request) {
   } else {
     prediction = predict_adamw(question);
   }
-  if (!request.trace.empty()) write_predicted_trace(request.trace, question, prediction);
+  if (!request.trace.empty()) write_chrome_trace(request.trace, predicted_trace(question, prediction));
   print_as(
       request.json, [&] { return explanation_json(question, prediction); },
       [&] { return explanation_text(question, prediction); });

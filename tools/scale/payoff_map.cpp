@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostLinkGigabytes = 256;  // per second and GPU
 constexpr int kMostMapTp = 64;
-constexpr int kMostDefaultTp = 8;
+constexpr int kMostTpOfLinks = 8;
 
 struct ObstacleText {
   const char* word;
@@ -27,7 +27,7 @@ constexpr ObstacleText kObstacles[] = {{"", ""},
                                        {"nodes", "groups of ranks do not lie evenly in nodes"},
                                        {"batch", "dp does not divide the batch"},
                                        {"memory", "no layout without pipeline stages fits into memory"},
-                                       {"", "steps were not predicted"}};
+                                       {"unasked", "steps were not predicted"}};
 
 // The same cluster with links of this speed between its nodes, and as much faster or slower ones further out.
 Cluster with_links(const Cluster& cluster, double bytes_per_second) {
@@ -58,8 +58,8 @@ void add_step(const PayoffQuestion& question, const Cluster& cluster, PayoffCell
     cell.step_obstacle = Obstacle::unasked;
     return;
   }
-  const std::vector<TrainingLayout> layouts =
-      step_layouts(question.model, cluster, *question.software, cell.dp, cell.tp);
+  const std::vector<TrainingLayout> layouts = layouts_on(question.model, cluster, *question.software, cell.dp, cell.tp,
+                                                         1, default_sequences(question.model, cell.gpus));
   if (!layouts.empty()) cell.step = compare_steps(question.model, cluster, *question.software, layouts);
   if (!cell.step) cell.step_obstacle = layouts.empty() ? Obstacle::batch : Obstacle::memory;
 }
@@ -75,6 +75,13 @@ PayoffCell cell_of(const PayoffQuestion& question, const Cluster& cluster, int g
   cell.communication = compare_communication(question.model, cell.dp, tp, cluster);
   add_step(question, cluster, cell);
   return cell;
+}
+
+// The largest power of two, up to 8, that divides a node, and with which the model can be cut.
+int tp_of_links(const ModelShape& model, const Cluster& cluster) {
+  int tp = 1;
+  while (tp < kMostTpOfLinks && cluster.node() % (2 * tp) == 0 && can_be_cut(model, 2 * tp)) tp *= 2;
+  return tp;
 }
 
 // Powers of two up to a node, then nodes in powers of two, then as many whole nodes as there may be.
@@ -129,34 +136,9 @@ const char* obstacle_sentence(Obstacle obstacle) { return kObstacles[static_cast
 
 std::string PayoffMap::subject() const { return visible_name(model, 24) + " on " + visible_name(cluster, 24); }
 
-bool PayoffMap::has_steps() const {
-  for (const auto& row : cells)
-    for (const PayoffCell& cell : row)
-      if (cell.obstacle == Obstacle::none) return cell.step_obstacle != Obstacle::unasked;
-  return false;
-}
-
-std::vector<Obstacle> PayoffMap::obstacles() const {
-  std::vector<Obstacle> all;
-  for (const auto& row : cells)
-    for (const PayoffCell& cell : row)
-      for (const Obstacle each : {cell.obstacle, cell.step_obstacle})
-        if (each != Obstacle::none && each != Obstacle::unasked) all.push_back(each);
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
-
-int default_map_tp(const ModelShape& model, const Cluster& cluster) {
-  int tp = 1;
-  while (tp < kMostDefaultTp && cluster.node() % (2 * tp) == 0 && can_be_cut(model, 2 * tp)) tp *= 2;
-  return tp;
-}
-
 PayoffMap payoff_map(const PayoffQuestion& question) {
   const Cluster& cluster = question.cluster;
   const bool links = question.columns == MapColumns::links;
-  if (question.tp < 0) throw UsageError(fmt::format("--tp {} can't be; it is at least 1", question.tp));
   if (question.most_gpus < 2)
     throw UsageError(fmt::format("a map up to {} GPUs has nothing to compare; take 2 or more", question.most_gpus));
   if (links && cluster.levels.size() < 2)
@@ -171,7 +153,7 @@ PayoffMap payoff_map(const PayoffQuestion& question) {
   map.cluster = cluster.name;
   map.columns = question.columns;
   if (cluster.levels.size() > 1) map.own_link_bytes_per_second = cluster.levels[1].bytes_per_second;
-  if (links) map.tp = question.tp > 0 ? question.tp : default_map_tp(question.model, cluster);
+  if (links) map.tp = tp_of_links(question.model, cluster);
   map.gpus = rows_of(cluster, links ? cluster.node() : 2, question.most_gpus);
   for (int value = 1; value <= (links ? kMostLinkGigabytes : kMostMapTp); value *= 2)
     map.column_values.push_back(links ? value * kGigabyte : value);

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "tools/scale/cluster.hpp"
-#include "tools/scale/communication_ratio.hpp"
+#include "tools/scale/comparison.hpp"
 #include "tools/scale/model_shape.hpp"
-#include "tools/scale/step_comparison.hpp"
 
 namespace muonwalk::sim {
 
@@ -59,7 +58,6 @@ struct PayoffQuestion {
   const Cluster& cluster;                      ///< Where it is trained; a map over links varies its links.
   const TrainingSoftware* software = nullptr;  ///< Without software no step is predicted.
   MapColumns columns = MapColumns::links;      ///< What varies beside the number of GPUs.
-  int tp = 0;                                  ///< Of a map over links; 0: default_map_tp.
   int most_gpus = 100'000;                     ///< The last row has this many, or as many of them as are whole nodes.
 };
 
@@ -76,42 +74,17 @@ struct PayoffMap {
 
   /// "llama-7b on h100-efa".
   std::string subject() const;
-  /// Whether some cell has a step, or says why it has none.
-  bool has_steps() const;
-  /// All obstacles that its cells have, each once, in the order of the enumeration.
-  std::vector<Obstacle> obstacles() const;
 };
-
-/// The largest power of two, up to 8, that divides a node, and with which the model can be cut.
-int default_map_tp(const ModelShape& model, const Cluster& cluster);
 
 /// The map. Rows are powers of two up to a node, then a node times powers of two, then the last one. Links between
 /// nodes go from 1 to 256 GB/s per GPU in powers of two, a measured bandwidth growing in proportion; tp goes from 1 to
-/// 64. Throws UsageError, one sentence, where a map over links has no nodes that a link could lie between or less GPUs
-/// than a node, for a tp below 1 and for fewer than 2 GPUs.
+/// 64, and is in a map over links the largest power of two, up to 8, that divides a node and cuts the model. Throws
+/// UsageError, one sentence, where a map over links has no nodes that a link could lie between or less GPUs than a
+/// node, and for fewer than 2 GPUs.
 PayoffMap payoff_map(const PayoffQuestion& question);
 
 /// The map that was asked for, and after it the one with the other columns where there can be one: a page has both.
 /// Throws as payoff_map does.
 std::vector<PayoffMap> payoff_maps(const PayoffQuestion& question);
-
-/// A place in a map, in cells from its upper left corner: (0.5, 0.5) is the middle of the first cell.
-struct MapPoint {
-  double column = 0, row = 0;
-};
-
-/// A piece of the line along which Muon's communication takes as long as AdamW's, with less of it (a ratio below 1) on
-/// the left of whoever goes from `from` to `to`, and more on the right.
-struct InversionSegment {
-  MapPoint from, to;
-};
-
-/// That line: between the middles of neighbouring cells, one below 1 and one not, it passes where the logarithm of the
-/// ratio is 0 if that changes in proportion; at the edge of the map it goes straight on. Cells without a figure have no
-/// line beside them.
-std::vector<InversionSegment> inversion_line(const PayoffMap& map);
-
-/// The line for any ratios, [row][column], all rows of one length; nothing where there is none, otherwise above 0.
-std::vector<InversionSegment> inversion_line(const std::vector<std::vector<std::optional<double>>>& ratios);
 
 }  // namespace muonwalk::sim

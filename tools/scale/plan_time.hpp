@@ -15,24 +15,22 @@ struct StepConditions {
   Precision precision = Precision::fp32;
 };
 
-/// What one rank does in a step, as sums over its plan, in units of work and in processor seconds.
+/// Work of one kind, and what it takes.
+struct Spent {
+  double amount = 0;     ///< Its units: FLOPs, messages or bytes.
+  double seconds = 0;    ///< Processor seconds.
+  CurveReading reading;  ///< A cost that was read for it: one outside of what was measured, if there is one.
+};
+
+/// What one rank does in a step, as sums over its plan.
 struct PlanSeconds {
-  double flops = 0;     ///< FLOPs of Newton–Schulz.
-  double messages = 0;  ///< Messages that the rank sends.
-  double bytes = 0;     ///< Bytes that it sends, without headers.
-  double touched = 0;   ///< Bytes that elementwise work and sums read or write (touched_bytes).
-  double taken = 0;     ///< Bytes of new buffers, those of Newton–Schulz included (taken_bytes).
+  Spent products;     ///< FLOPs of Newton–Schulz, each call at the rate for its size.
+  Spent messages;     ///< Messages that the rank sends, at α each.
+  Spent bytes;        ///< Bytes that it sends, without headers: what messages cost beyond α, by their size.
+  Spent elementwise;  ///< Bytes that elementwise work and sums read or write (touched_bytes).
+  Spent buffers;      ///< Bytes of new buffers, those of Newton–Schulz included (taken_bytes).
 
-  double in_products = 0;  ///< Seconds for Newton–Schulz, each call at the rate for its size.
-  double in_messages = 0;  ///< Seconds: messages · α.
-  double in_bytes = 0;     ///< Seconds that messages cost beyond α, by their size.
-  double in_memory = 0;    ///< Seconds for what is touched.
-  double in_buffers = 0;   ///< Seconds for what is taken.
-
-  /// α among the ranks; and one message, and one product's rate, that lies outside of what was measured, if one does.
-  CurveReading alpha, message, rate;
-
-  double seconds() const { return in_products + in_messages + in_bytes + in_memory + in_buffers; }
+  double seconds() const;
 };
 
 /// The bytes that a step reads or writes besides the products of Newton–Schulz: 16 for each element of an elementwise

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/replay/trace_writers.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
@@ -114,10 +113,6 @@ RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& pre
     run.ranks.push_back(rank.finished());
   }
   return run;
-}
-
-void write_predicted_trace(const std::string& path, const StepQuestion& question, const StepPrediction& prediction) {
-  write_chrome_trace(path, predicted_trace(question, prediction));
 }
 
 }  // namespace muonwalk::sim

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "sim/replay/run_trace.hpp"
 #include "tools/scale/step_prediction.hpp"
 
@@ -13,9 +11,5 @@ namespace muonwalk::sim {
 /// of their group, whose bytes are those that the prediction knows. Its backend is "predicted", and so is the label of
 /// every rank; ranks are numbered as their stages are. Throws UsageError for more than 100,000 forwards.
 RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& prediction);
-
-/// Writes it for chrome://tracing, Perfetto and muonwalk-trace, whole or not at all (write_chrome_trace). Throws
-/// UsageError where the file can't be written.
-void write_predicted_trace(const std::string& path, const StepQuestion& question, const StepPrediction& prediction);
 
 }  // namespace muonwalk::sim

@@ -85,7 +85,11 @@ PublishedStep muon_step(const MuonRun& run) {
   // Tokens per step: Newton–Schulz is this share of the model's own FLOPs, and does not grow with the batch.
   const double model_flops = newton_schulz_once(model) * run.model_part / run.newton_schulz;
   const double adamw_seconds = model_flops / (gpus * run.adamw * 1e12);
-  const MuonCost cost = muon_cost(model, run.dp, 1, run.pp, run.ep, {}, cluster_of("gb300-nvl72"));
+  TrainingLayout layout;
+  layout.dp = run.dp;
+  layout.pp = run.pp;
+  layout.ep = run.ep;
+  const MuonCost cost = muon_cost(model, layout, {}, cluster_of("gb300-nvl72"));
   return {run.name, 100 * cost.seconds() / adamw_seconds, run.published, "%", run.miss, any_extrapolated(cost.terms)};
 }
 

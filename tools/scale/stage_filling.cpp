@@ -81,12 +81,12 @@ std::string why_it_cannot_run(const ModelShape& model, const TrainingLayout& lay
 
 double product_weights(const ModelShape& model) {
   const double width = static_cast<double>(model.width);
-  const double attention = 2 * width * static_cast<double>((model.heads + model.kv_heads) * model.head_width);
-  return attention + (model.gated ? 3 : 2) * width * static_cast<double>(model.hidden);
+  const double attention = 2 * width * static_cast<double>((model.heads + model.key_value_heads) * model.head);
+  return attention + (model.like_gpt2 ? 2 : 3) * width * static_cast<double>(model.hidden);
 }
 
 double layer_weights(const ModelShape& model, int ep) {
-  if (model.experts == 0) return product_weights(model);
+  if (model.experts.count == 0) return product_weights(model);
   double here = 0;
   for (const TensorClass& each : model.tensors) {
     const double elements = each.elements() * static_cast<double>(each.count);

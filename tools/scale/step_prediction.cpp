@@ -53,9 +53,7 @@ StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon) 
 }
 
 StepPrediction predict_muon(const StepQuestion& question, const MuonSetup& setup) {
-  const TrainingLayout& layout = question.layout;
-  return predict_muon(question,
-                      muon_cost(question.model, layout.dp, layout.tp, layout.pp, layout.ep, setup, question.cluster));
+  return predict_muon(question, muon_cost(question.model, question.layout, setup, question.cluster));
 }
 
 }  // namespace muonwalk::sim

@@ -11,15 +11,8 @@ namespace {
 TrainingSoftware nanotron() {
   TrainingSoftware software;
   software.name = "nanotron";
-  software.product_efficiency = kProductEfficiency;
-  software.host_seconds_per_layer = kHostSecondsPerLayer;
-  software.node_hop_seconds = kNodeHopSeconds;
-  software.pipeline_rank_seconds = kPipelineRankSeconds;
+  for (const FittedConstant& each : fitted_constants()) software.*each.member = each.value;
   software.slow_path_nodes = 64;
-  software.node_link_share = kNodeLinkShare;
-  software.group_seconds_per_doubling = kGroupSecondsPerDoubling;
-  software.remap_seconds_per_gibibyte = kRemapSecondsPerGibibyte;
-  software.usable_share = kUsableShare;
   software.fresh_gradient_bytes = 2;
   software.keeps_gathered_inputs = true;
   software.stages_by_cost = true;
@@ -31,7 +24,7 @@ TrainingSoftware nanotron() {
 TrainingSoftware megatron() {
   TrainingSoftware software;
   software.name = "megatron";
-  software.product_efficiency = kProductEfficiency;
+  software.product_efficiency = nanotron().product_efficiency;
   software.reads_curve = true;
   software.fused_attention = false;
   software.source = "Korthikanti et al., 'Reducing Activation Recomputation in Large Transformer Models', 2022";
@@ -61,22 +54,22 @@ const TrainingSoftware& software_of(const std::string& name) {
 
 const std::vector<FittedConstant>& fitted_constants() {
   static const std::vector<FittedConstant> all = {
-      {"product efficiency", kProductEfficiency, "1",
+      {&TrainingSoftware::product_efficiency, "product efficiency", 0.493, "1",
        "share of the accelerator's peak that matrix products reach; it does not grow with the width of the model"},
-      {"host seconds per layer", kHostSecondsPerLayer, "s",
+      {&TrainingSoftware::host_seconds_per_layer, "host seconds per layer", 4.46e-3, "s",
        "forward and backward of one layer are not launched faster than this, however small they are"},
-      {"node hop seconds", kNodeHopSeconds, "s",
+      {&TrainingSoftware::node_hop_seconds, "node hop seconds", 0.49e-3, "s",
        "latency per layer and hop of the ring of a TP group that leaves its node: about eight collectives of 60 µs"},
-      {"pipeline rank seconds", kPipelineRankSeconds, "s",
+      {&TrainingSoftware::pipeline_rank_seconds, "pipeline rank seconds", 2.09e-3, "s",
        "what a layer takes longer to launch per TP rank in pipelines over several nodes: the software's slow path"},
-      {"node link share", kNodeLinkShare, "1",
+      {&TrainingSoftware::node_link_share, "node link share", 0.636, "1",
        "share of the links out of a node that the collectives of training reach, all GPUs of the node together"},
-      {"group seconds per doubling", kGroupSecondsPerDoubling, "s",
+      {&TrainingSoftware::group_seconds_per_doubling, "group seconds per doubling", 0.020, "s",
        "what a collective over DP ranks waits, per doubling of the nodes: for its latency and for the slowest rank"},
-      {"remap seconds per GiB", kRemapSecondsPerGibibyte, "s",
+      {&TrainingSoftware::remap_seconds_per_gibibyte, "remap seconds per GiB", 0.1, "s",
        "what a micro-batch loses per GiB beyond the card, with one stage or on one node: the allocator frees memory "
        "and maps it again"},
-      {"usable share", kUsableShare, "1",
+      {&TrainingSoftware::usable_share, "usable share", 0.825, "1",
        "share of the card that counted memory can fill: the rest is context, NCCL's buffers and fragments"}};
   return all;
 }

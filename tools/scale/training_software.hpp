@@ -5,31 +5,6 @@
 
 namespace muonwalk::sim {
 
-/// The constants that were fitted, all of them, to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv.
-/// They hold for every model, layout and number of nodes; whatever else the model of a training run reckons with was
-/// published or is counted. Meanings: fitted_constants.
-/// @{
-constexpr double kProductEfficiency = 0.493;
-constexpr double kHostSecondsPerLayer = 4.46e-3;
-constexpr double kNodeHopSeconds = 0.49e-3;
-constexpr double kPipelineRankSeconds = 2.09e-3;
-constexpr double kNodeLinkShare = 0.636;
-constexpr double kGroupSecondsPerDoubling = 0.020;
-constexpr double kRemapSecondsPerGibibyte = 0.1;
-constexpr double kUsableShare = 0.825;
-/// @}
-
-/// A fitted constant, for a table.
-struct FittedConstant {
-  const char* name;  ///< "product efficiency"
-  double value;
-  const char* unit;     ///< "s"; "1" for a share
-  const char* meaning;  ///< What it is, and why it is there.
-};
-
-/// The fitted constants, in the order in which they stand above.
-const std::vector<FittedConstant>& fitted_constants();
-
 /// What a training program does in its own way, as far as time and memory depend on it.
 struct TrainingSoftware {
   std::string name;                       ///< "nanotron"
@@ -49,6 +24,20 @@ struct TrainingSoftware {
   bool stages_by_cost = false;            ///< Stages are filled by the cost of blocks, else with as many layers each.
   std::string source;                     ///< Where these facts come from.
 };
+
+/// A constant that was fitted to the runs of 1B, 3B and 8B models in records/ultrascale_runs.csv. All of these hold for
+/// every model, layout and number of nodes; whatever else the model of a training run reckons with was published or is
+/// counted.
+struct FittedConstant {
+  double TrainingSoftware::*member;  ///< What nanotron has it for.
+  const char* name;                  ///< "product efficiency"
+  double value;
+  const char* unit;     ///< "s"; "1" for a share
+  const char* meaning;  ///< What it is, and why it is there.
+};
+
+/// The fitted constants, those of time first.
+const std::vector<FittedConstant>& fitted_constants();
 
 /// The programs that the cost model knows, "nanotron" first.
 std::vector<std::string> software_names();

@@ -217,8 +217,8 @@ class StageFormulas {
   N attention() const {
     const ModelShape& model = of_.model;
     const N sequence = in("sequence", real(model.tokens), "", kShape);
-    const N products = number<N>(12, "12") * in("channels", real(model.heads * model.head_width), "", kShape) *
-                       sequence * tokens() / tp() /
+    const N products = number<N>(12, "12") * in("channels", real(model.heads * model.head), "", kShape) * sequence *
+                       tokens() / tp() /
                        in("rate", rates_.attention_flops, "FLOP/s",
                           of_.software.fused_attention ? "FlashAttention-3's paper, 2024, on version 2"
                                                        : "the accelerator's peak · product efficiency");
@@ -233,7 +233,7 @@ class StageFormulas {
   N expert_tokens() const {
     const N ep = in("ep", of_.layout.ep, "", kLayout);
     return layers() * number<N>(4, "4") * number<N>(kBf16Bytes, "2 B") * tokens() / tp() * input<N>(width()) *
-           in("chosen", real(of_.model.chosen), "", kShape) * (ep - number<N>(1, "1")) / ep /
+           in("chosen", real(of_.model.experts.chosen), "", kShape) * (ep - number<N>(1, "1")) / ep /
            in("link", rates_.expert_link, "B/s", kCluster);
   }
 

@@ -56,15 +56,6 @@ Layout layout_of(const Kind& kind, const Grid& grid) {
   return plan_layout(kind.parameters, grid, options);
 }
 
-// Whether all ranks take another step: rank 0 knows the time.
-bool go_on(Rank& rank, bool wanted) {
-  Communicator& all = rank.group(kAllRanks);
-  const float mine = wanted ? 1.0f : 0.0f;
-  std::vector<float> told(static_cast<std::size_t>(all.size()));
-  all.all_gather(&mine, Index{1}, told.data());
-  return told[0] != 0.0f;
-}
-
 // What one rank does: steps, each begun by all ranks together. It says when each began and ended, and the processor
 // time that it took; then the bytes that it sent in the last one; then in what these are not as planned.
 void take_steps(Rank& rank, const Kind& kind, const HereSettings& settings) {
@@ -79,7 +70,7 @@ void take_steps(Rank& rank, const Kind& kind, const HereSettings& settings) {
   std::vector<double> times;
   Ledger counted;
   const double end = seconds_now() + settings.seconds;
-  for (int step = 0; go_on(rank, step < settings.steps || seconds_now() < end); ++step) {
+  for (int step = 0; go_on(rank.group(kAllRanks), step < settings.steps || seconds_now() < end); ++step) {
     rank.group(kAllRanks).barrier();
     rank.ledger().clear();
     const double worked = rank_seconds(settings.world);
@@ -136,10 +127,9 @@ void predict(StepHere& step, const Kind& kind, const MachineCosts& machine, cons
   for (const PlanKind& plan : plans)
     step.predicted_bytes += static_cast<long long>(plan.ranks.size()) * ledger_of(plan.plan).total().bytes_sent;
   const TransportKind transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
-  for (const Term& term : plan_time(plans, machine, {transport, kind.products, kind.precision})) {
-    step.predicted_seconds += term.amount;
-    for (const TermInput& input : term.inputs) step.extrapolated = step.extrapolated || input.extrapolated;
-  }
+  const std::vector<Term> terms = plan_time(plans, machine, {transport, kind.products, kind.precision});
+  step.predicted_seconds = total(terms);
+  step.extrapolated = any_extrapolated(terms);
 }
 
 void require_sensible(const HereSettings& settings) {

@@ -1,6 +1,5 @@
 #include "docs/figures/data/figure.hpp"
 #include "lesson_13_byte_ledger.hpp"
-#include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
 #include "src/text/text.hpp"
 #include "src/train/contenders.hpp"
 #include "src/train/models.hpp"

@@ -2,7 +2,6 @@
 
 #include "docs/figures/data/figure.hpp"
 #include "lesson_14_memory.hpp"
-#include "lessons/lesson_14_memory/model_memory.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {

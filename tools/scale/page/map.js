@@ -3,14 +3,46 @@
 
 const ROW_HEIGHT = 34, TOP = 64, LEFT = 64, RIGHT = 6, BOTTOM = 8, HATCH_PITCH = 8;
 
+// The fills of ratios: where a band ends and the next begins. Those nearer to 1 are paler.
+const BOUNDS = { communication: [0.5, 0.8, 1, 1.25, 2], step: [0.9, 0.97, 1, 1.03, 1.1] };
+const OPACITIES = [1, 0.65, 0.3, 0.3, 0.65, 1];
+const sideOf = (band) => (band < OPACITIES.length / 2 ? "below" : "above");
+
 const data = JSON.parse(document.getElementById("data").textContent);
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 
 function shades() {
   const theme = prefersDark.matches ? "dark" : "light";
-  const pick = (colour) => colour[theme];
-  const shade = Object.fromEntries(Object.entries(data.colours).map(([name, colour]) => [name, pick(colour)]));
-  return { ...shade, bands: data.band_colours.map(pick) };
+  return Object.fromEntries(Object.entries(data.colours).map(([name, colour]) => [name, colour[theme]]));
+}
+
+// The line where the gain inverts, as [x1, y1, x2, y2] in cells from the upper left corner: it goes between neighbours of
+// which one sends for less time with Muon and the other does not. A word has no line beside it.
+function inversionLine(map) {
+  const side = (row, column) => Math.sign((map.cells[row * map.columns.length + column].figures.communication.band ?? NaN) - 2.5);
+  const line = [];
+  map.rows.forEach((_, row) => map.columns.forEach((_, column) => {
+    if (column > 0 && side(row, column - 1) * side(row, column) < 0) line.push([column, row, column, row + 1]);
+    if (row > 0 && side(row - 1, column) * side(row, column) < 0) line.push([column, row, column + 1, row]);
+  }));
+  return line;
+}
+
+// What is drawn of a map and does not stand in its JSON: a figure for each cell and ratio (without a band where it is a
+// word), where the cluster's own links lie, in columns, and the line.
+for (const map of data.maps) {
+  map.rows = map.gpus.map((gpus) => gpus.toLocaleString("en"));
+  const links = map.over === "links";
+  map.own = links ? Math.min(map.columns.length, Math.max(0, Math.log2(map.own_link_gb_per_s / map.columns[0]) + 0.5)) : null;
+  map.cells.forEach((cell, index) => {
+    cell.row = Math.floor(index / map.columns.length);
+    cell.column = index % map.columns.length;
+    cell.figures = Object.fromEntries(Object.entries(BOUNDS).map(([quantity, bounds]) => {
+      const of = cell[quantity], band = of && bounds.filter((bound) => of.ratio >= bound).length;
+      return [quantity, { text: cell.texts[quantity], band, extrapolated: of?.extrapolated, letter: of?.best_strategy }];
+    }));
+  });
+  map.line = inversionLine(map);
 }
 
 // Where a cell lies, in pixels; `column` and `row` may lie between two cells.
@@ -31,12 +63,12 @@ function hatching({ x, y, width, height }) {
 }
 
 function drawCell(params, map, view, shade) {
-  const frame = frameOf(params, map), cell = map.cells[params.dataIndex], figure = cell[view.quantity];
+  const frame = frameOf(params, map), cell = map.cells[params.dataIndex], figure = cell.figures[view.quantity];
   const box = { x: frame.x(cell.column) + 1, y: frame.y(cell.row) + 1, width: frame.width - 2, height: frame.height - 2 };
   const chosen = params.dataIndex === view.selected;
   const children = [{ type: "rect", shape: box, style: { fill: figure.band === null ? shade.ground : shade.paper } }];
   if (figure.band !== null) {
-    const style = { fill: shade.bands[figure.band], opacity: data.band_opacities[figure.band] };
+    const style = { fill: shade[sideOf(figure.band)], opacity: OPACITIES[figure.band] };
     children.push({ type: "rect", shape: box, style });
   }
   if (figure.extrapolated)
@@ -59,7 +91,7 @@ function drawSegment(params, map, width, colour) {
 }
 
 function drawLabel(params, map, view, shade) {
-  const frame = frameOf(params, map), cell = map.cells[params.dataIndex], figure = cell[view.quantity];
+  const frame = frameOf(params, map), cell = map.cells[params.dataIndex], figure = cell.figures[view.quantity];
   const x = frame.x(cell.column + 0.5), y = frame.y(cell.row + 0.5), narrow = frame.width < 40;
   const word = figure.band === null;
   const text = (shift, words, font, fill) => ({
@@ -119,7 +151,7 @@ class MapChart {
     this.details = details;
     this.nothing = details.innerHTML;
     this.map = data.maps[0];
-    this.view = { quantity: data.quantities[0], selected: -1 };
+    this.view = { quantity: "communication", selected: -1 };
     this.chart = echarts.init(box, null, { renderer: "canvas" });
     this.paint(shade);
     this.chart.on("click", { seriesIndex: 0 }, (point) => this.select(point.dataIndex));
@@ -132,7 +164,7 @@ class MapChart {
   paint(shade) {
     this.shade = shade;
     this.box.style.height = `${TOP + BOTTOM + ROW_HEIGHT * this.map.rows.length}px`;
-    this.box.setAttribute("aria-label", this.map.label);
+    this.box.setAttribute("aria-label", `Map of ${this.map.name}. ${this.map.sides}`);
     this.chart.resize();
     this.chart.setOption(mapOption(this.map, this.view, shade, this.box.clientWidth), true);
   }
@@ -189,12 +221,36 @@ class MapChart {
   }
 }
 
-for (const id of ["tools", "drawn"]) document.getElementById(id).hidden = false;
+// An element with these children, texts among them.
+function element(tag, attributes, ...children) {
+  const made = Object.assign(document.createElement(tag), attributes);
+  made.append(...children);
+  return made;
+}
+
+for (const [quantity, bounds] of Object.entries(BOUNDS))
+  OPACITIES.forEach((opacity, band) => {
+    const words = band === 0 ? `below ${bounds[0]}` : band === bounds.length ? `${bounds[band - 1]} and more`
+      : `${bounds[band - 1]} to ${bounds[band]}`;
+    const fill = element("span", { className: `band ${sideOf(band)}` });
+    fill.style.opacity = opacity;
+    document.getElementById(`legend-${quantity}`).append(
+      element("li", {}, element("span", { className: "swatch" }, fill), words));
+  });
+for (const [word, meaning] of data.legend)
+  document.getElementById(word.length === 1 ? "legend-step" : "marks").append(
+    element("li", {}, element("b", { textContent: word }), meaning));
+const { cluster, own_link_gb_per_s: own } = data.maps[0];
+document.getElementById("own-link").append(`the links of ${cluster.slice(0, 24)} as it is: ${Number(own?.toPrecision(4))} GB/s`);
+data.maps.forEach(({ name }, index) => document.getElementById("maps").append(
+  element("label", {}, element("input", { type: "radio", name: "map", value: index, checked: index === 0 }), name)));
+
+for (const id of ["tools", "drawn", "legends"]) document.getElementById(id).hidden = false;
 const chart = new MapChart(document.getElementById("map"), document.getElementById("details"), shades());
 
 const quantity = document.getElementById("quantity");
 function showLegend() {
-  for (const name of data.quantities) document.getElementById(`legend-${name}`).hidden = name !== quantity.value;
+  for (const name of Object.keys(BOUNDS)) document.getElementById(`legend-${name}`).hidden = name !== quantity.value;
   document.getElementById("own-link").hidden = chart.map.own === null;
 }
 for (const radio of document.querySelectorAll("input[name=map]"))

@@ -12,7 +12,6 @@
 
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/near.hpp"
-#include "tools/scale/cluster_file.hpp"
 #include "tools/scale/training_memory.hpp"
 
 using namespace muonwalk;
@@ -51,8 +50,7 @@ std::map<GridSizes, double> least_seconds(const LayoutSearch& search) {
       if (!strategy.is_muon) continue;
       const MuonSetup setup{strategy};
       const auto key = std::make_tuple(layout.dp, layout.tp, layout.pp, strategy.letter);
-      if (costs.count(key) == 0)
-        costs[key] = muon_cost(search.model, layout.dp, layout.tp, layout.pp, layout.ep, setup, search.cluster);
+      if (costs.count(key) == 0) costs[key] = muon_cost(search.model, layout, setup, search.cluster);
       note(predict_muon(question, costs[key]));
     }
   }
@@ -106,10 +104,10 @@ TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the mo
                  layout.micro_batch == 8));
           CHECK(layout.zero == 1);
           CHECK(layout.chunks == 1);
-          if (search.model.experts == 0)
+          if (search.model.experts.count == 0)
             CHECK(layout.ep == 1);
           else
-            CHECK((search.model.experts % layout.ep == 0 && layout.dp % layout.ep == 0));
+            CHECK((search.model.experts.count % layout.ep == 0 && layout.dp % layout.ep == 0));
           CHECK(
               seen.insert({layout.dp, layout.tp, layout.pp, layout.micro_batch, static_cast<int>(layout.recomputation)})
                   .second);
@@ -178,7 +176,7 @@ TEST_CASE("find_layouts: in order also where another strategy makes one layout o
   Cluster cluster;
   cluster.name = "slow links";
   cluster.accelerator = {"unit", 376.325e12, 200 * kGibibyte, 3.35e12, {}, "made up"};
-  cluster.accelerator.product_efficiency = efficiency_curve({{1e9, 0.4}, {1e11, 0.75}}, "made up");
+  cluster.accelerator.product_efficiency = MeasuredCurve("efficiency", {{1e9, 0.4}, {1e11, 0.75}}, "made up");
   cluster.levels = {{"node", 16, 4.7 * kGigabyte, 2.9e-6, {}, {}, "made up"},
                     {"all", 0, 0.5 * kGigabyte, 589.6e-6, {}, {}, "made up"}};
   const LayoutSearch search = search_of("1B", cluster, 128, 128);

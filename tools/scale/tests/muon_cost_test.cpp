@@ -154,11 +154,16 @@ TEST_CASE("muon_cost of a model: experts are stepped among those that share them
   const Cluster cluster = plain_cluster();
   const MuonSetup setup = setup_of(owner_by_work());
   const StageMatrices stage = stage_matrices(qwen, 4, 8);
-  const MuonCost both = muon_cost(qwen, 16, 1, 4, 8, setup, cluster);
+  TrainingLayout layout;
+  layout.dp = 16;
+  layout.pp = 4;
+  layout.ep = 8;
+  const MuonCost both = muon_cost(qwen, layout, setup, cluster);
   const MuonCost dense = muon_cost(stage.dense, 16, 1, 1, megatron_bucket(16), setup, cluster);
   const MuonCost experts = muon_cost(stage.experts, 2, 1, 8, megatron_bucket(2), setup, cluster);
   CHECK(both.flops == near(dense.flops + experts.flops));
   CHECK(both.seconds() == near(dense.seconds() + experts.seconds()));
-  CHECK(usage_error([&] { muon_cost(qwen, 12, 1, 4, 8, setup, cluster); }).find("does not divide dp 12") !=
+  layout.dp = 12;
+  CHECK(usage_error([&] { muon_cost(qwen, layout, setup, cluster); }).find("does not divide dp 12") !=
         std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/replay/trace_writers.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/near.hpp"
@@ -42,7 +43,7 @@ struct Written {
 Written written(const StepQuestion& question, const StepPrediction& prediction) {
   TemporaryFolder folder;
   const std::string path = folder.file("step.json");
-  write_predicted_trace(path, question, prediction);
+  write_chrome_trace(path, predicted_trace(question, prediction));
   return {read_traces({path}).front(), nlohmann::json::parse(read_text(path))};
 }
 
@@ -166,11 +167,11 @@ TEST_CASE("predicted trace: one that would be too large, and one that can't be w
   const StepPrediction prediction = predict_adamw(question);
   TemporaryFolder folder;
   CHECK(usage_error([&] {
-          write_predicted_trace(folder.file("t.json"), question, prediction);
+          write_chrome_trace(folder.file("t.json"), predicted_trace(question, prediction));
         }).find("a trace of 8,388,608 forwards") != std::string::npos);
   CHECK(folder.names().empty());
   const StepQuestion small{question.model, cluster, question.software, layout_of(8, 1, 1, 1)};
   CHECK(usage_error([&] {
-          write_predicted_trace(folder.file("none/t.json"), small, predict_adamw(small));
+          write_chrome_trace(folder.file("none/t.json"), predicted_trace(small, predict_adamw(small)));
         }).find("can't write") != std::string::npos);
 }

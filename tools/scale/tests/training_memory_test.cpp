@@ -62,6 +62,14 @@ TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow 
   CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), TermId::gathered_inputs) == 0);
 }
 
+TEST_CASE("stage_bytes: with full recomputation a layer keeps its input alone, and one layer's rest while it works") {
+  TrainingLayout layout = layout_of(1, 8, 1, 1, 1, 2, 16);
+  layout.recomputation = Recomputation::full;
+  const std::vector<Term> terms = bytes_of("1B", layout, 0);
+  CHECK(amount(terms, TermId::activations) == 16 * 2 * kTokens * 2 * 2048);
+  CHECK(amount(terms, TermId::working_layer) == 2 * kTokens * (8 * 2048 + 20 * 2048 + 8 * 8192));
+}
+
 TEST_CASE("memory of any layout: the sums without terms are those of the terms, and ZeRO-1 saves what it should") {
   const unsigned seed = 7;
   std::mt19937 random(seed);

@@ -1,5 +1,8 @@
 // write_map_pages FOLDER: pages of maps with made-up steps, for page tests in a browser, and what they have to say as
 // JSON.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <exception>
 #include <iostream>
 
@@ -15,8 +18,11 @@ int main(int argc, char** argv) {
   try {
     const std::vector<PayoffMap> maps = made_up_maps(round_cluster());
     write_text(folder + "maps.html", payoff_page(maps));
-    write_text(folder + "links.json", payoff_json(maps[0]));
-    write_text(folder + "grid.json", payoff_json(maps[1]));
+    for (const PayoffMap& map : maps) {
+      const std::string name = folder + map_columns_name(map.columns);
+      write_text(name + ".json", payoff_json(map));
+      write_text(name + ".txt", fmt::format("{}", fmt::join(payoff_text(map), "\n")));
+    }
     PayoffMap nasty = payoff_map({model_shape("gpt2"), round_cluster(), nullptr, MapColumns::grid});
     nasty.cluster = "</script><b>bold</b> {{data}}";
     write_text(folder + "nasty.html", payoff_page({nasty}));
