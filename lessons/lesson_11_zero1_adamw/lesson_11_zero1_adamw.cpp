@@ -18,7 +18,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"

@@ -17,7 +17,7 @@
 #include "src/optim/master_weights.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;

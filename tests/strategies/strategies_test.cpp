@@ -10,7 +10,7 @@
 
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/strategies/all_to_all.hpp"
-#include "src/optim/zero1_adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;

@@ -9,7 +9,7 @@
 #include "src/io/safetensors.hpp"
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/optim/serial_adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"
