@@ -1,4 +1,4 @@
-#include "src/train/learning_rate.hpp"
+#include "lessons/lesson_20_pretrain/learning_rate.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "src/numerics/philox.hpp"
-#include "src/train/checkpoint.hpp"
 
 namespace muonwalk::test {
 

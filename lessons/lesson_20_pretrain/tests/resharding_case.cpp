@@ -1,16 +1,15 @@
-#include "tests/train/resharding_case.hpp"
+#include "lessons/lesson_20_pretrain/tests/resharding_case.hpp"
 
 #include <fmt/format.h>
 
+#include "lessons/lesson_20_pretrain/resharding.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/train/gather_checkpoint.hpp"
 #include "src/train/models.hpp"
-#include "src/train/resume_checkpoint.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/random_case.hpp"
 #include "tests/optim/rank_threads.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "src/optim/optimizer.hpp"
-#include "src/train/checkpoint.hpp"
 
 namespace muonwalk::test {
 

@@ -1,6 +1,4 @@
 // What a checkpoint is on the disk, and what is refused.
-#include "src/train/checkpoint_file.hpp"
-
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,12 +7,12 @@
 #include <filesystem>
 #include <functional>
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
+#include "lessons/lesson_20_pretrain/tests/small_checkpoint.hpp"
 #include "src/io/safetensors.hpp"
-#include "src/train/checkpoint_digest.hpp"
 #include "tests/io/in_child.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/train/small_checkpoint.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

@@ -1,4 +1,4 @@
-#include "src/train/training_files.hpp"
+#include "lessons/lesson_09_full_step/training_files.hpp"
 
 #include <fmt/format.h>
 #include <xxhash.h>

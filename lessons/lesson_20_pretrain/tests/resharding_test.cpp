@@ -1,22 +1,22 @@
 // A run that was saved on one grid goes on in any other, as if it had never stopped.
+#include "lessons/lesson_20_pretrain/resharding.hpp"
+
 #include <doctest/doctest.h>
 
 #include <set>
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
+#include "lessons/lesson_20_pretrain/state_form.hpp"
+#include "lessons/lesson_20_pretrain/tests/resharding_case.hpp"
+#include "lessons/lesson_20_pretrain/tests/small_checkpoint.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/bfloat16.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/train/checkpoint_file.hpp"
-#include "src/train/checkpoint_pieces.hpp"
-#include "src/train/gather_checkpoint.hpp"
 #include "src/train/models.hpp"
-#include "src/train/resume_checkpoint.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/rank_threads.hpp"
-#include "tests/train/resharding_case.hpp"
-#include "tests/train/small_checkpoint.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

@@ -1,5 +1,5 @@
 // The reader's own gradients: one file at a time, and the same as at the start.
-#include "src/train/training_files.hpp"
+#include "lessons/lesson_09_full_step/training_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,16 +1,17 @@
-#include "src/train/gather_checkpoint.hpp"
+#include "lessons/lesson_20_pretrain/resharding.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "lessons/lesson_20_pretrain/state_form.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
-#include "src/train/state_comparison.hpp"
 
 namespace muonwalk {
 namespace {
@@ -128,26 +129,13 @@ class Gathered {
   std::string difference_;
 };
 
-// What a rank has of a bucket, and where its first element lies in the buffer.
-struct OwnBucket {
-  const Flat& values;
-  Index first;
-};
-
-OwnBucket own_bucket(const Layout& layout, const StateForm& form, std::size_t held, BucketNumber number,
-                     const Place& place, const SavedState& saved) {
-  return {values_of(saved, held)[form.held[held].place_of(number.buffer)][static_cast<std::size_t>(number.bucket)],
-          held_range(layout, form.held[held], number, place).begin};
-}
-
-void send_bucket(Communicator& world, const std::vector<ParameterPart>& parts, const OwnBucket& own) {
-  Flat packed;
-  packed.reserve(static_cast<std::size_t>(part_elements(parts)));
-  for (const ParameterPart& part : parts) {
-    const auto first = own.values.begin() + (part.range.begin - own.first);
-    packed.insert(packed.end(), first, first + part.range.size());
-  }
-  world.send(packed.data(), static_cast<Index>(packed.size()), kRoot);
+// Where a rank has the first element of a part.
+const float* values_at(const Layout& layout, const StateForm& form, std::size_t held, BucketNumber number,
+                       const Place& place, const SavedState& saved, const ParameterPart& part) {
+  const HeldForm& of = form.held[held];
+  const std::vector<Flat>& buckets = values_of(saved, held)[of.place_of(number.buffer)];
+  return buckets[static_cast<std::size_t>(number.bucket)].data() +
+         (part.range.begin - held_range(layout, of, number, place).begin);
 }
 
 // What each giver sends, [giver]; nothing of rank 0's own. All of them are asked at once, and send side by side.
@@ -161,6 +149,55 @@ std::vector<Flat> receive_bucket(Communicator& world, const std::vector<Giver>& 
   }
   for (Transfer& transfer : transfers) transfer.wait();
   return pieces;
+}
+
+// The saved parameter of every name in the layout, after a look at whether it has what `form` says is kept of it.
+std::map<std::string, const SavedParameter*> require_state(const Checkpoint& checkpoint, const Layout& layout,
+                                                           const StateForm& form) {
+  std::map<std::string, const SavedParameter*> all;
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
+    for (const DistMeta& meta : layout.buffers[b].parameters) {
+      const SavedParameter* saved = checkpoint.find(meta.name);
+      if (saved == nullptr || Shape{saved->weights.rows(), saved->weights.cols()} != meta.full_shape)
+        throw std::invalid_argument("state_of was given a layout with " + in_quotes(meta.name) +
+                                    ", which is not in the model, or of another shape.");
+      std::set<std::string> kept;
+      for (std::size_t i = 1; i < form.held.size(); ++i)
+        if (form.held[i].covers(static_cast<int>(b))) kept.insert(form.held[i].name);
+      for (const std::string& name : kept)
+        if (saved->state.count(name) == 0)
+          refuse_checkpoint(
+              checkpoint.path,
+              fmt::format("it has no {} of {}, which {} keeps", in_quotes(name), in_quotes(meta.name), form.optimizer),
+              "resume with the optimizer of each parameter that it was saved with");
+      for (const auto& [name, values] : saved->state)
+        if (kept.count(name) == 0)
+          refuse_checkpoint(checkpoint.path,
+                            fmt::format("it has {} of {}, of which {} keeps none", in_quotes(name),
+                                        in_quotes(meta.name), form.optimizer),
+                            "resume with the optimizer of each parameter that it was saved with");
+      all[meta.name] = saved;
+    }
+  return all;
+}
+
+// The rank's part of one thing that it holds: whole buckets or shards, with zeros for padding.
+Buckets held_part(const std::map<std::string, const SavedParameter*>& parameters, const Layout& layout,
+                  const Place& place, const HeldForm& form, bool weights) {
+  Buckets buckets(form.buffer == kEveryBuffer ? layout.buffers.size() : 1);
+  for (const BucketNumber& number : buckets_of(layout, form)) {
+    const Range held = held_range(layout, form, number, place);
+    Flat& values = buckets[form.place_of(number.buffer)].emplace_back(static_cast<std::size_t>(held.size()));
+    for (const ParameterPart& part : parts_held(layout, form, number, place)) {
+      const SavedParameter& saved = *parameters.at(part.meta->name);
+      const float* whole = (weights ? saved.weights : saved.state.at(form.name)).data();
+      float* to = values.data() + (part.range.begin - held.begin);
+      for_each_range(part, place.tp, [&](Index here, Index there, Index count) {
+        std::copy(whole + there, whole + there + count, to + here);
+      });
+    }
+  }
+  return buckets;
 }
 
 }  // namespace
@@ -178,7 +215,13 @@ std::optional<Checkpoint> gather_checkpoint(Communicator& world, const std::vect
     const StateForm& form = forms[static_cast<std::size_t>(place.pp)];
     for_each_bucket(own_layout, form, [&](std::size_t held, BucketNumber number) {
       const std::vector<ParameterPart> parts = parts_given(own_layout, form.held[held], number, place);
-      if (!parts.empty()) send_bucket(world, parts, own_bucket(own_layout, form, held, number, place, saved));
+      Flat packed;
+      packed.reserve(static_cast<std::size_t>(part_elements(parts)));
+      for (const ParameterPart& part : parts) {
+        const float* values = values_at(own_layout, form, held, number, place, saved, part);
+        packed.insert(packed.end(), values, values + part.range.size());
+      }
+      if (!packed.empty()) world.send(packed.data(), static_cast<Index>(packed.size()), kRoot);
     });
     return std::nullopt;
   }
@@ -193,10 +236,7 @@ std::optional<Checkpoint> gather_checkpoint(Communicator& world, const std::vect
         const bool mine = givers[i].place.rank == kRoot;
         const float* values = pieces[i].data();
         for (const ParameterPart& part : givers[i].parts) {
-          if (mine) {
-            const OwnBucket own = own_bucket(stages[s], forms[s], held, number, place, saved);
-            values = own.values.data() + (part.range.begin - own.first);
-          }
+          if (mine) values = values_at(stages[s], forms[s], held, number, place, saved, part);
           gathered.add(part, givers[i].place, form, held == 0, values);
           values += part.range.size();
         }
@@ -251,6 +291,29 @@ Plan gather_checkpoint_plan(const std::vector<Layout>& stages, const std::vector
     });
   }
   return plan;
+}
+
+SavedState state_of(const Checkpoint& checkpoint, const std::vector<Parameter>& model, const Layout& layout,
+                    const Place& place, Optimizer& optimizer) {
+  require_model(checkpoint, model);
+  const StateForm form = StateForm::at(layout, place, optimizer);
+  if (checkpoint.optimizer != form.optimizer)
+    refuse_checkpoint(
+        checkpoint.path,
+        fmt::format("it is of the optimizer {}, not of {}", in_quotes(checkpoint.optimizer), in_quotes(form.optimizer)),
+        "resume with the one that it was saved with");
+  const auto parameters = require_state(checkpoint, layout, form);
+  SavedState state;
+  state.optimizer = form.optimizer;
+  state.steps = checkpoint.steps;
+  for (std::size_t i = 0; i < form.held.size(); ++i) {
+    Buckets part = held_part(parameters, layout, place, form.held[i], i == 0);
+    if (i == 0)
+      state.weights = std::move(part);
+    else
+      state.kept.push_back({form.held[i].name, std::move(part), form.held[i].whole, form.held[i].buffer});
+  }
+  return state;
 }
 
 }  // namespace muonwalk

@@ -1,4 +1,4 @@
-#include "src/train/corpus.hpp"
+#include "lessons/lesson_20_pretrain/corpus.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <functional>
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
+#include "lessons/lesson_20_pretrain/tests/small_checkpoint.hpp"
 #include "src/io/unfinished.hpp"
-#include "src/train/checkpoint_file.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/optim/random_case.hpp"
-#include "tests/train/small_checkpoint.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
