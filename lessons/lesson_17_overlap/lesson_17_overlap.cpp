@@ -117,6 +117,7 @@ void begin_way(Rank& rank, Local& local, const OverlapWay& way) {
   local.layout = layout_of(rank, way);
   local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
   local.packed = pack_slices(local.layout, local.gradients);
+  local.updates.clear();  // of the way before
   for (const BucketNumber bucket : local.layout.all_buckets())
     local.updates.push_back(own_update(context_of(rank, local), settings_of(rank), local.packed, local.state, bucket));
 }
