@@ -117,11 +117,10 @@ def timeline(root, page, options, site):
     (site / "timeline.js").write_text(f'(() => {{\n"use strict";\n{script}}})();\n', encoding="utf-8")
     shutil.copyfile(root / "third_party/echarts/echarts.min.js", site / "echarts.js")
     data = part(r'<script type="application/json" id="data">(.*?)</script>', "data")
-    body = part(r"<h2>Timeline</h2>\n(.*?)\n<h2>Collectives</h2>", "timeline")
+    body = part(r"<h2>Timeline</h2>\n(.*?)\n<h2>In words</h2>", "timeline")
     light = part(r":root \{(.*?)\}", "colours")
     dark = part(r"@media \(prefers-color-scheme: dark\) \{\s*:root \{(.*?)\}", "dark colours")
-    lanes = "".join(f".mwf-trace {rule}" for rule in re.findall(r"^\.lane\d+ \{[^}]*\}", page, re.MULTILINE))
-    return (f"<style>.mwf-trace{{{light}}}@media (prefers-color-scheme:dark){{html:not(.light-mode) .mwf-trace{{{dark}}}}}{lanes}</style>"
+    return (f"<style>.mwf-trace{{{light}}}@media (prefers-color-scheme:dark){{html:not(.light-mode) .mwf-trace{{{dark}}}}}</style>"
             '<figure class="mw-figure mwf-trace" id="figure-18"><figcaption>The timeline of a run</figcaption>'
             f"<p>One step of Muon, recorded by lesson 09 with <code>{html.escape(options)} --trace run.json</code> when this page was made. "
             "Zoom into a rank to find its phases, and see who waits for whom. <code>muonwalk-trace summary "

@@ -10,7 +10,7 @@ namespace muonwalk {
 namespace {
 
 // Lengths in the picture's own units; the viewer scales them.
-constexpr double kMargin = 24;
+constexpr double kMargin = SvgPicture::kMargin;
 constexpr double kFewestWidth = 560;  // room for the lines of prose
 constexpr double kBoxWidth = 62;
 constexpr double kBoxHeight = 40;
@@ -19,49 +19,29 @@ constexpr double kPitchY = kBoxHeight + 10;
 constexpr double kLabel = 44;     // "dp 0" before a panel
 constexpr double kStageGap = 26;  // between pipeline stages
 
-SvgStyle style() {
-  SvgStyle style(".mw-grid", 12, 17, 13);
-  style.rule(".mw-rank", "font-size:15px;font-weight:bold");
-  style.rule(".mw-small", "font-size:10px");
-  style.colours(".mw-p", "fill", parameter_colour);
-  return style;
-}
-
-// The rank's box in the colour of its group of this kind, number `group_idx` among them.
-std::string rank_box(const Grid& grid, const std::string& name, int group_idx, int rank, double x, double y) {
-  const Place place = grid.place(rank);
-  const std::vector<int> members = grid.group(name, rank).ranks;
-  const std::string title = fmt::format("<title>rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}</title>", rank,
-                                        place.dp, place.tp, place.pp, name, group_idx, fmt::join(members, ", "));
-  return svg_rectangle(x, y, kBoxWidth, kBoxHeight,
-                       fmt::format("rx=\"6\" class=\"mw-box mw-p{}\"", group_idx % kColours), title) +
-         svg_text(x + kBoxWidth / 2, y + 19, "mw-middle mw-rank", std::to_string(rank)) +
-         svg_text(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", group_idx));
-}
-
 double stage_width(const Grid& grid) { return kPitchX * grid.tp() + kStageGap; }
 
 // The whole grid, coloured by the groups of one kind; its boxes begin at `top`.
-std::string coloured_grid(const Grid& grid, const std::string& name, double top) {
-  std::string svg;
-  for (int pp = 0; pp < grid.pp(); ++pp) {
-    const double left = kMargin + kLabel + stage_width(grid) * pp;
-    for (int tp = 0; tp < grid.tp(); ++tp) {
-      const std::string label = grid.pp() > 1 ? fmt::format("tp {} pp {}", tp, pp) : fmt::format("tp {}", tp);
-      svg += svg_text(left + kPitchX * tp + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small", label);
-    }
-    for (int dp = 0; pp == 0 && dp < grid.dp(); ++dp)
-      svg += svg_text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
-  }
+void draw_coloured(SvgPicture& picture, const Grid& grid, const std::string& name, double top) {
+  const auto left_of = [&](int pp, int tp) { return kMargin + kLabel + stage_width(grid) * pp + kPitchX * tp; };
+  for (int pp = 0; pp < grid.pp(); ++pp)
+    for (int tp = 0; tp < grid.tp(); ++tp)
+      picture.text(left_of(pp, tp) + kBoxWidth / 2, top - 8, "mw-middle mw-quiet mw-small",
+                   grid.pp() > 1 ? fmt::format("tp {} pp {}", tp, pp) : fmt::format("tp {}", tp));
+  for (int dp = 0; dp < grid.dp(); ++dp)
+    picture.text(kMargin, top + kPitchY * dp + 24, "mw-quiet", fmt::format("dp {}", dp));
   const std::vector<Group> groups = grid.groups(name);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const int rank : groups[g].ranks) {
       const Place place = grid.place(rank);
-      const double x = kMargin + kLabel + stage_width(grid) * place.pp + kPitchX * place.tp;
-      svg += rank_box(grid, name, static_cast<int>(g), rank, x, top + kPitchY * place.dp);
+      const double x = left_of(place.pp, place.tp), y = top + kPitchY * place.dp;
+      picture.box(x, y, kBoxWidth, kBoxHeight, fmt::format("mw-p{}", g % kColours),
+                  fmt::format("rank {}: dp {}, tp {}, pp {}; {} group {}: ranks {}", rank, place.dp, place.tp, place.pp,
+                              name, g, fmt::join(groups[g].ranks, ", ")));
+      picture.text(x + kBoxWidth / 2, y + 19, "mw-middle mw-large", std::to_string(rank));
+      picture.text(x + kBoxWidth / 2, y + 33, "mw-middle mw-small", fmt::format("group {}", g));
     }
   }
-  return svg;
 }
 
 std::string what_it_joins(const std::string& name) {
@@ -73,25 +53,23 @@ std::string what_it_joins(const std::string& name) {
 }  // namespace
 
 std::string grid_map_svg(const Grid& grid) {
-  const double width =
-      std::max(kFewestWidth, 2 * kMargin + kLabel + stage_width(grid) * grid.pp() - kStageGap - (kPitchX - kBoxWidth));
-  std::string body = svg_text(kMargin, 38, "mw-title", "Grid of ranks · " + grid.text());
-  body += svg_text(kMargin, 60, "mw-prose mw-quiet", "The same grid three times: ranks of one colour form a group.");
-  std::string description = fmt::format("{} in a grid, {}.", count_text(grid.size(), "rank"), grid.text());
+  SvgPicture picture(
+      std::max(kFewestWidth, 2 * kMargin + kLabel + stage_width(grid) * grid.pp() - kStageGap - (kPitchX - kBoxWidth)),
+      "Grid of ranks, " + grid.text(), "The same grid three times: ranks of one colour form a group.");
+  picture.say(fmt::format("{} in a grid, {}.", count_text(grid.size(), "rank"), grid.text()));
   double y = 96;
   for (const char* name : {"tp", "dp", "pp"}) {
     const std::vector<Group> groups = grid.groups(name);
     const std::string heading = fmt::format(
         "{} · {} of {}", name, count_text(static_cast<std::int64_t>(groups.size()), "group"), grid.size(name));
-    body += svg_text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(name));
-    description += " " + heading + ":";
-    for (const Group& group : groups) description += fmt::format(" {{{}}}", fmt::join(group.ranks, " "));
-    description += ".";
-    body += coloured_grid(grid, name, y + 36);
+    picture.text(kMargin, y, "mw-prose mw-strong", heading + " · " + what_it_joins(name));
+    std::string ranks;
+    for (const Group& group : groups) ranks += fmt::format(" {{{}}}", fmt::join(group.ranks, " "));
+    picture.say(heading + ":" + ranks + ".");
+    draw_coloured(picture, grid, name, y + 36);
     y += 36 + kPitchY * grid.dp() + 30;
   }
-  y -= 22;
-  return svg_page("mw-grid", width, y, "Grid of ranks, " + grid.text(), description, style(), body);
+  return picture.svg(y - 22);
 }
 
 }  // namespace muonwalk

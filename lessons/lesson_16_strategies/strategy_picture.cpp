@@ -9,12 +9,12 @@ namespace muonwalk::sim {
 namespace {
 
 // Lengths in the picture's own units.
-constexpr double kMargin = 24;
+constexpr double kMargin = SvgPicture::kMargin;
 constexpr double kNames = 190;  // room for the strategies' names
 constexpr double kBars = 560;   // the longest bar
 constexpr double kBarHeight = 11;
 constexpr double kRowHeight = 54;
-constexpr double kTop = 104;
+constexpr double kTop = 112;
 
 struct Kind {
   const char* name;
@@ -27,41 +27,28 @@ const Kind kKinds[] = {
     {"operations", "FLOP", [](const StrategyCost& c) { return c.most_flops; }},
     {"held for a moment", "B", [](const StrategyCost& c) { return static_cast<double>(c.most_transient_bytes); }}};
 
-SvgStyle costs_style() {
-  SvgStyle style(".mw-costs", 12, 17, 13);
-  style.colours(".mw-p", "fill", parameter_colour);
-  return style;
-}
-
 }  // namespace
 
 std::string strategy_picture(const StrategyCosts& costs, const Grid& grid) {
-  const std::string heading = fmt::format("What a step costs the busiest rank of {}", grid.text());
-  std::string body = svg_text(kMargin, 38, "mw-title", heading);
-  std::string description = heading + ".";
-  double x = kMargin;
-  for (int kind = 0; kind < 3; ++kind) {
-    body += svg_rectangle(x, 62, 12, 12, fmt::format("rx=\"2\" class=\"mw-p{}\"", kind));
-    body += svg_text(x + 17, 72, "mw-quiet", kKinds[kind].name);
-    x += 150;
-  }
+  SvgPicture picture(kMargin + kNames + kBars + kMargin,
+                     fmt::format("What a step costs the busiest rank of {}", grid.text()),
+                     "The longest bar of each kind stands for the most that any of the ways takes.");
+  picture.legend(74, {{"mw-p0", kKinds[0].name}, {"mw-p1", kKinds[1].name}, {"mw-p2", kKinds[2].name}});
   double y = kTop;
   for (const auto& [strategy, cost] : costs) {
-    body += svg_text(kMargin, y + 22, "mw-prose mw-strong", title(strategy));
+    picture.text(kMargin, y + 22, "mw-prose mw-strong", title(strategy));
     for (int kind = 0; kind < 3; ++kind) {
       double most = 0;
       for (const auto& each : costs) most = std::max(most, kKinds[kind].of(each.second));
       const double value = kKinds[kind].of(cost), width = most > 0 ? kBars * value / most : 0;
-      const double top = y + kind * (kBarHeight + 2);
-      const std::string words = fmt::format("{:.3g} {}", value, kKinds[kind].unit);
-      body +=
-          svg_rectangle(kMargin + kNames, top, std::max(width, 1.0), kBarHeight, fmt::format("class=\"mw-p{}\"", kind),
-                        fmt::format("<title>{}: {}</title>", kKinds[kind].name, xml_text(words)));
-      description += fmt::format(" {}, {}: {}.", title(strategy), kKinds[kind].name, words);
+      const std::string words = fmt::format("{}: {:.3g} {}", kKinds[kind].name, value, kKinds[kind].unit);
+      picture.box(kMargin + kNames, y + kind * (kBarHeight + 2), std::max(width, 1.0), kBarHeight,
+                  fmt::format("mw-p{}", kind), words);
+      picture.say(fmt::format("{}, {}.", title(strategy), words));
     }
     y += kRowHeight;
   }
-  return svg_page("mw-costs", kMargin + kNames + kBars + kMargin, y + 6, heading, description, costs_style(), body);
+  return picture.svg(y + 6);
 }
 
 }  // namespace muonwalk::sim

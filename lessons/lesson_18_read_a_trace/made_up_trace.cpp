@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "sim/replay/trace_writers.hpp"
-#include "src/text/text.hpp"
+#include "src/text/table.hpp"
 #include "tools/trace/reader.hpp"
 
 namespace muonwalk::sim {
@@ -89,14 +89,14 @@ std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
   }
   std::string scale;
   for (int ms = 0; ms <= end; ms += 5) scale += fmt::format("{:<10}", ms);
-  std::vector<std::vector<std::string>> table = {{"ms", "", "", scale}};
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const Row& row = rows[r].first;
-    const bool first = r == 0 || rows[r - 1].first.rank != row.rank;
-    table.push_back({first ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
-                     fmt::format("{}", fmt::join(rows[r].second, ""))});
+  Table table({{"ms"}, {""}, {""}, {scale}});
+  int above = -1;
+  for (const auto& [row, cells] : rows) {
+    table.row({row.rank != above ? fmt::format("rank {}", row.rank) : "", row.on, row.name,
+               fmt::format("{}", fmt::join(cells, ""))});
+    above = row.rank;
   }
-  return table_lines(table, 4);
+  return table.lines();
 }
 
 NamedNumbers in_milliseconds(const Summary& summary) {

@@ -12,6 +12,7 @@
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/reader.hpp"
 
@@ -57,7 +58,7 @@ const PublishedFigure& figure_of(const std::vector<PublishedClaim>& claims, Id i
   throw std::logic_error("a figure that the table of claims needs is in no claim");
 }
 
-std::vector<std::string> cells_of(const Row& row, const std::vector<PublishedClaim>& claims) {
+std::vector<Cell> cells_of(const Row& row, const std::vector<PublishedClaim>& claims) {
   std::string again;
   for (const Id id : {row.first, row.second}) {
     if (id == Id::unnamed) continue;
@@ -68,7 +69,7 @@ std::vector<std::string> cells_of(const Row& row, const std::vector<PublishedCla
   }
   const double first = figure_of(claims, row.first).corrected;
   const bool holds = std::abs(first - row.asserted) <= row.nearness;
-  return {std::string("  ") + row.words, row.published, again, holds ? "holds" : "doesn't hold"};
+  return {row.words, row.published, again, holds ? "holds" : "doesn't hold"};
 }
 
 // Where the figures come from. The link is a line of its own, so that it can be followed.
@@ -147,10 +148,10 @@ ReadAgain read_by_us() {
 }
 
 std::vector<std::string> published_claims_table(const ReadAgain& read, const OwnRuns& own) {
-  std::vector<std::vector<std::string>> rows = {{"claims", "published", "read again", "verdict"}};
+  Table table({{"claims"}, {"published"}, {"read again"}, {"verdict"}}, 2);
   std::vector<std::string> rules = {""};
-  const auto add = [&](std::vector<std::string> cells, const std::string& rule) {
-    rows.push_back(std::move(cells));
+  const auto add = [&](const std::vector<Cell>& cells, const std::string& rule) {
+    table.row(cells);
     rules.push_back("    " + rule);
   };
   for (const Row& row : rows_of_claims()) {
@@ -161,16 +162,16 @@ std::vector<std::string> published_claims_table(const ReadAgain& read, const Own
     add(cells_of(row, read.claims), rule);
   }
   const bool half = own.state_ratio && std::abs(100 * *own.state_ratio - 50) <= 0.5;
-  add({"  state per weight, Muon / AdamW", "50 %",
+  add({"state per weight, Muon / AdamW", "50 %",
        own.state_ratio ? fmt::format("{:.0f} %", 100 * *own.state_ratio) : "run all layouts",
        !own.state_ratio ? kCantTell
        : half           ? "holds"
                         : "doesn't hold"},
       "elements of one copy of the state, in our own runs");
-  add({"  the sweet spot is dp 2 × tp 2", "best of 3", "1 of 3", kCantTell},
+  add({"the sweet spot is dp 2 × tp 2", "best of 3", "1 of 3", kCantTell},
       "it takes a trace of each grid, and here is one");
   std::vector<std::string> lines;
-  const std::vector<std::string> cells = table_lines(rows, 4);
+  const std::vector<std::string> cells = table.lines();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     lines.push_back(cells[i]);
     if (i > 0) lines.push_back(rules[i]);

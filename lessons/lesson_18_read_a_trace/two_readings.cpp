@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <set>
 
 #include "sim/replay/trace_writers.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/published.hpp"
 #include "tools/trace/reader.hpp"
@@ -108,23 +110,25 @@ std::vector<std::string> two_readings(const std::vector<TraceFile>& files, const
   const NameTally by_name = tally_by_name(file_of(files, rank), rank);
   const std::int64_t busy = rank.computation_ns + rank.communication_ns - rank.overlap_ns;
   const bool device = rank.optimizer_host.ranges > 0;
-  std::vector<std::vector<std::string>> rows = {
-      {rank.label, "as it is often read", "read again"},
-      {"  collectives", fmt::format("{} events with their names", by_name.events),
-       count_text(rank.collective_calls, "call")},
-      {"  their time", fmt::format("{} ms, these events added up", ms_text(by_name.total_ns)),
-       fmt::format("{} ms, the union of the calls", ms_text(rank.communication_ns))},
-      {"  busy", fmt::format("{} ms, kernels added up", ms_text(rank.computation_ns + rank.communication_sum_ns)),
-       fmt::format("{} ms, their union, of {} ms", ms_text(busy), ms_text(rank.span_ns))},
-      {"  overlap", "not looked at",
-       fmt::format("{} ms, {} of the communication", ms_text(rank.overlap_ns),
-                   percent_text(rank.overlap_share().value_or(0)))},
-      {"  optimizer", device ? share_text(rank.optimizer_host) + ", on the host" : "the same: there is no device",
-       share_text(rank.optimizer_device)},
-      {"  waiting", "one rank can't tell",
-       rank.waiting.matched_calls > 0 ? fmt::format("{} ms, until the last rank came", ms_text(rank.waiting.waiting_ns))
-                                      : "other ranks were not traced"}};
-  return table_lines(rows, 3);
+  Table table({{rank.label}, {"as it is often read"}, {"read again"}}, 2);
+  for (const auto& [what, often, again] : std::initializer_list<std::array<std::string, 3>>{
+           {"collectives", fmt::format("{} events with their names", by_name.events),
+            count_text(rank.collective_calls, "call")},
+           {"their time", fmt::format("{} ms, these events added up", ms_text(by_name.total_ns)),
+            fmt::format("{} ms, the union of the calls", ms_text(rank.communication_ns))},
+           {"busy", fmt::format("{} ms, kernels added up", ms_text(rank.computation_ns + rank.communication_sum_ns)),
+            fmt::format("{} ms, their union, of {} ms", ms_text(busy), ms_text(rank.span_ns))},
+           {"overlap", "not looked at",
+            fmt::format("{} ms, {} of the communication", ms_text(rank.overlap_ns),
+                        percent_text(rank.overlap_share().value_or(0)))},
+           {"optimizer", device ? share_text(rank.optimizer_host) + ", on the host" : "the same: there is no device",
+            share_text(rank.optimizer_device)},
+           {"waiting", "one rank can't tell",
+            rank.waiting.matched_calls > 0
+                ? fmt::format("{} ms, until the last rank came", ms_text(rank.waiting.waiting_ns))
+                : "other ranks were not traced"}})
+    table.row({what, often, again});
+  return table.lines();
 }
 
 }  // namespace muonwalk::sim

@@ -14,27 +14,13 @@ namespace {
 
 // Lengths in the picture's own units; the viewer scales them.
 constexpr double kPageWidth = 960;
-constexpr double kPageMargin = 24;
+constexpr double kPageMargin = SvgPicture::kMargin;
 constexpr double kTimeAt = kPageMargin + 74;  // where time 0 is, behind the names of the stages
 constexpr double kNotesWide = 76;             // on the right
 constexpr double kTimeWide = kPageWidth - kPageMargin - kNotesWide - kTimeAt;
 constexpr double kMoveHeight = 26;
 constexpr double kHeldHeight = 18;  // of the bar for the most that any stage of the picture holds
 constexpr double kStagePitch = 54;
-constexpr double kDigitWide = 6.6;
-constexpr Colour kForward = kParameterColours[0];
-constexpr Colour kBackward = kParameterColours[4];
-
-SvgStyle pipeline_style() {
-  SvgStyle style(".mw-pipeline", 12, 17, 13);
-  style.rule(".mw-small", "font-size:10.5px");
-  style.colour(".mw-idle", "fill", kPadding);
-  style.colour(".mw-forward", "fill", kForward);
-  style.colour(".mw-backward", "fill", kBackward);
-  style.colour(".mw-held", "fill", kHatch);
-  style.colour(".mw-move", "stroke", kPaper);
-  return style;
-}
 
 std::string moment_text(const PipelineTimeline& timeline, std::int64_t time) {
   return timeline.clock == PipelineClock::units ? count_text(time, "unit") : ms_text(time) + " ms";
@@ -50,40 +36,30 @@ struct Placed {
   double x(std::int64_t time) const { return kTimeAt + scale * static_cast<double>(time - zero); }
 };
 
-std::string move_box(const Placed& placed, int stage, const PipelineSpan& span, double top) {
-  const double left = placed.x(span.time.begin), width = placed.x(span.time.end) - left;
-  if (width <= 0) return "";
+// One stage: its moves, and below them what it holds, from `top` on.
+void draw_stage(SvgPicture& picture, const Placed& placed, int stage, double top) {
   const PipelineTimeline& timeline = placed.timeline;
-  const bool forward = span.move.kind == PipelineMove::Kind::forward;
-  std::string svg = svg_rectangle(
-      left, top, width, kMoveHeight, fmt::format("class=\"mw-move mw-{}\"", forward ? "forward" : "backward"),
-      fmt::format("<title>stage {}: {}, {} to {}</title>", stage, move_name(span.move),
-                  moment_text(timeline, span.time.begin), moment_text(timeline, span.time.end)));
-  const std::string number = std::to_string(span.move.micro_batch);
-  if (width >= kDigitWide * static_cast<double>(number.size()) + 4)
-    svg += svg_text(left + width / 2, top + 17, "mw-middle", number);
-  return svg;
-}
-
-std::string stage_lane(const Placed& placed, int stage, double top) {
-  const PipelineTimeline& timeline = placed.timeline;
-  const Interval extent = timeline.extent();
-  std::string svg = svg_text(kPageMargin, top + 17, "mw-quiet", fmt::format("stage {}", stage));
-  svg += svg_rectangle(kTimeAt, top, placed.x(extent.end) - kTimeAt, kMoveHeight, "class=\"mw-idle\"");
+  const auto between = [&](const Interval& time) {
+    return fmt::format("{} to {}", moment_text(timeline, time.begin), moment_text(timeline, time.end));
+  };
+  const auto box = [&](const Interval& time, double y, double height, const char* classes, const std::string& tip,
+                       const std::string& label) {
+    const double left = placed.x(time.begin), width = placed.x(time.end) - left;
+    if (width > 0) picture.box(left, y, width, height, classes, tip, label);
+  };
+  const double end = placed.x(timeline.extent().end), bottom = top + kMoveHeight + 2 + kHeldHeight;
+  picture.text(kPageMargin, top + 17, "mw-quiet", fmt::format("stage {}", stage));
+  picture.box(kTimeAt, top, end - kTimeAt, kMoveHeight, "mw-padding");
   for (const PipelineSpan& span : timeline.stages[static_cast<std::size_t>(stage)])
-    svg += move_box(placed, stage, span, top);
-  const double bottom = top + kMoveHeight + 2 + kHeldHeight;
+    box(span.time, top, kMoveHeight, span.move.kind == PipelineMove::Kind::forward ? "mw-gap mw-p0" : "mw-gap mw-p4",
+        fmt::format("stage {}: {}, {}", stage, move_name(span.move), between(span.time)),
+        std::to_string(span.move.micro_batch));
   for (const HeldActivations& held : timeline.held(stage)) {
     const double height = kHeldHeight * held.micro_batches / placed.most_held;
-    const double left = placed.x(held.time.begin);
-    svg += svg_rectangle(
-        left, bottom - height, placed.x(held.time.end) - left, height, "class=\"mw-held\"",
-        fmt::format("<title>stage {}, {} to {}: micro-batches held: {}</title>", stage,
-                    moment_text(timeline, held.time.begin), moment_text(timeline, held.time.end), held.micro_batches));
+    box(held.time, bottom - height, height, "mw-grey",
+        fmt::format("stage {}, {}: micro-batches held: {}", stage, between(held.time), held.micro_batches), "");
   }
-  svg += svg_text(placed.x(extent.end) + 10, bottom - 2, "mw-small mw-quiet",
-                  fmt::format("at most {}", timeline.most_held(stage)));
-  return svg;
+  picture.text(end + 10, bottom - 2, "mw-small mw-quiet", fmt::format("at most {}", timeline.most_held(stage)));
 }
 
 std::string words_for(const std::string& name, const PipelineTimeline& timeline) {
@@ -98,22 +74,6 @@ std::string held_words(const PipelineTimeline& timeline) {
   for (int stage = 0; stage < static_cast<int>(timeline.stages.size()); ++stage)
     most.push_back(timeline.most_held(stage));
   return fmt::format("Micro-batches held at most, by stage: {}.", fmt::join(most, ", "));
-}
-
-// What the colours mean, in a line below the title.
-std::string legend() {
-  double x = kPageMargin;
-  std::string svg;
-  const auto entry = [&](const std::string& css_class, const std::string& words, double width) {
-    svg += svg_rectangle(x, 50, 14, 14, fmt::format("class=\"{}\"", css_class));
-    svg += svg_text(x + 20, 62, "mw-prose mw-quiet", words);
-    x += width;
-  };
-  entry("mw-forward", "forward of a micro-batch", 210);
-  entry("mw-backward", "backward of a micro-batch", 220);
-  entry("mw-idle", "idle", 70);
-  entry("mw-held", "activations held, in micro-batches", 0);
-  return svg;
 }
 
 }  // namespace
@@ -131,21 +91,24 @@ std::string pipelines_svg(const std::string& title, const NamedTimelines& timeli
       most_held = std::max(most_held, timeline.most_held(stage));
   }
 
-  std::string body = svg_text(kPageMargin, 38, "mw-title", title);
-  body += legend();
-  std::string description;
-  double y = 94;
+  SvgPicture picture(kPageWidth, title, "A row is a stage; below its moves stands how many micro-batches it holds.");
+  double y = 78;
+  y += picture.legend(y, {{"mw-p0", "forward of a micro-batch"},
+                          {"mw-p4", "backward of a micro-batch"},
+                          {"mw-padding", "idle"},
+                          {"mw-grey", "activations held"}});
   for (const auto& [name, timeline] : timelines) {
     const int stages = static_cast<int>(timeline.stages.size());
     const double scale = kTimeWide / static_cast<double>(longest[static_cast<std::size_t>(timeline.clock)]);
-    const Placed placed{timeline, timeline.extent().begin, scale, most_held};
     const std::string words = words_for(name, timeline);
-    body += svg_text(kPageMargin, y, "mw-prose mw-strong", words);
-    for (int stage = 0; stage < stages; ++stage) body += stage_lane(placed, stage, y + 10 + kStagePitch * stage);
-    description += fmt::format("{}{}. {}", description.empty() ? "" : " ", words, held_words(timeline));
-    y += 10 + kStagePitch * stages + 26;
+    y += 20;
+    picture.text(kPageMargin, y, "mw-prose mw-strong", words);
+    for (int stage = 0; stage < stages; ++stage)
+      draw_stage(picture, {timeline, timeline.extent().begin, scale, most_held}, stage, y + 10 + kStagePitch * stage);
+    picture.say(words + ". " + held_words(timeline));
+    y += 10 + kStagePitch * stages + 6;
   }
-  return svg_page("mw-pipeline", kPageWidth, y - 18, title, description, pipeline_style(), body);
+  return picture.svg(y + 2);
 }
 
 }  // namespace muonwalk::sim

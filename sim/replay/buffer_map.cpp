@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
@@ -129,8 +130,12 @@ std::string legend(const Layout& layout, const Buffer& buffer, const std::set<in
       if (column < row.size()) widest = std::max(widest, text_width(row[column]));
     taken += widest + 2;
   }
-  for (auto& row : rows) row[1] = visible_name(row[1], std::max(9, columns - taken));
-  return text_table(rows) + (all_drawn ? "" : "* too small to be drawn at this scale\n");
+  Table table({{rows[0][0]}, {rows[0][1]}, {rows[0][2]}, {rows[0][3]}, {rows[0][4]}});
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    rows[r][1] = visible_name(rows[r][1], std::max(9, columns - taken));
+    table.row({rows[r].begin(), rows[r].end()});
+  }
+  return table.text() + "\n" + (all_drawn ? "" : "* too small to be drawn at this scale\n");
 }
 
 // Phrases on a line, " · " between them, and on a new line where they do not fit.

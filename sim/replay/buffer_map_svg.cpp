@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "sim/replay/buffer_map.hpp"
@@ -14,36 +15,11 @@ namespace {
 
 // Lengths in the picture's own units; the viewer scales them.
 constexpr double kWidth = 960;
-constexpr double kMargin = 24;
+constexpr double kMargin = SvgPicture::kMargin;
 constexpr double kRight = kWidth - kMargin;
 constexpr double kRowHeight = 34;
 constexpr double kRowPitch = 48;
-constexpr double kLetterWidth = 7.3;       // of 12 units of a monospaced font, rounded up
-constexpr double kSmallLetterWidth = 6.4;  // of 10.5 units
-constexpr double kTellingShare = 0.6;      // a name shortened to less would say nothing
-constexpr double kLegendPitch = 22;
-
-SvgStyle style() {
-  SvgStyle style(".mw-map", 12, 17, 13);
-  style.rule(".mw-small", "font-size:10.5px");
-  style.rule(".mw-none", "fill:none");
-  style.colour(".mw-padding", "fill", kPadding);
-  style.colour(".mw-hatch", "stroke", kHatch);
-  style.colour(".mw-edge", "stroke", kQuiet);
-  style.rule(".mw-owner", "stroke-width:2");
-  style.colour(".mw-gap", "stroke", kInk);
-  style.colour(".mw-boundary", "stroke", kInk);
-  style.colours(".mw-p", "fill", parameter_colour);
-  style.colours(".mw-halo", "stroke", parameter_colour);
-  style.colours(".mw-r", "fill", rank_colour);
-  style.colours(".mw-frame", "stroke", rank_colour);
-  style.colours(".mw-of", "stroke", rank_colour);
-  return style;
-}
-
-std::string line_down(double x, double top, double bottom, double stroke_width) {
-  return svg_line(x, top, x, bottom, fmt::format("class=\"mw-boundary\" stroke-width=\"{}\"", stroke_width));
-}
+constexpr double kTellingShare = 0.6;  // a name shortened to less would say nothing
 
 // Where the elements of one bucket stand: every bucket takes the whole width, so that the shards of a DP rank stand
 // below each other in all of them.
@@ -56,114 +32,96 @@ struct Row {
   }
 };
 
-// One entry of the legend: a swatch, and a name with something quiet behind it.
-struct LegendEntry {
-  std::string swatch_attributes;
-  std::string name;
-  std::string quiet;
-  double width() const { return 22 + kLetterWidth * (text_width(name) + 1 + text_width(quiet) + 2); }
-};
-
-// Draws the parts of the picture. Rows begin at `left`, where the longest of their labels ends.
-class Drawing {
+// Draws the parts of the picture. Rows begin at `left_`, where the longest of their labels ends.
+class MapDrawing {
  public:
-  Drawing(const Layout& layout, int marked_dp_rank) : layout_(layout), dp_(layout.grid.dp()), marked_(marked_dp_rank) {
+  MapDrawing(SvgPicture& picture, const Layout& layout, int marked_dp_rank)
+      : picture_(picture), layout_(layout), dp_(layout.grid.dp()), marked_(marked_dp_rank) {
     for (const Buffer& buffer : layout.buffers)
       for (const Bucket& bucket : buffer.buckets)
-        left_ = std::max(left_, kMargin + kSmallLetterWidth * text_width(range_text(bucket.range)) + 8);
+        left_ = std::max(left_, kMargin + SvgPicture::kSmallLetter * text_width(range_text(bucket.range)) + 8);
   }
 
-  std::string bucket_row(int buffer_idx, int bucket_idx, double top) const {
+  void bucket_row(int buffer_idx, int bucket_idx, double top) {
     const Buffer& buffer = layout_.buffers[buffer_idx];
     const Bucket& bucket = buffer.buckets[bucket_idx];
     const Row row{bucket.range, left_, top};
-    const double width = kRight - left_;
-    std::string svg = svg_text(kMargin, top + 15, "mw-strong", fmt::format("bucket {}", bucket_idx)) +
-                      svg_text(kMargin, top + 29, "mw-quiet mw-small", range_text(bucket.range));
+    picture_.text(kMargin, top + 15, "mw-strong", fmt::format("bucket {}", bucket_idx));
+    picture_.text(kMargin, top + 29, "mw-quiet mw-small", range_text(bucket.range));
     // Padding is the ground; the parameters cover the rest.
-    svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-padding\"");
-    svg += svg_rectangle(left_, top, width, kRowHeight, "fill=\"url(#mw-hatching)\"", "<title>padding</title>");
-    for (const int p : bucket.parameters) svg += parameter_run(buffer.parameters[p], row);
-    svg += svg_rectangle(left_, top, width, kRowHeight, "class=\"mw-none mw-edge\" stroke-width=\"1\"");
-    for (int rank = 1; rank < dp_; ++rank)
-      svg += line_down(row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin), top - 5, top + kRowHeight + 5,
-                       width / dp_ > 12 ? 1.5 : 0.5);
-    for (int rank = 0; rank < dp_ && width / dp_ > 12; ++rank)
-      svg += owner_outline(layout_.dp_slice(buffer_idx, bucket_idx, rank), rank, row);
-    for (const int p : bucket.parameters) svg += name_in_row(buffer.parameters[p], row);
-    if (is_marked()) {
-      const Range slice = layout_.dp_slice(buffer_idx, bucket_idx, marked_);
-      svg +=
-          svg_rectangle(row.x(slice.begin), top - 5, row.x(slice.end) - row.x(slice.begin), kRowHeight + 10,
-                        fmt::format("rx=\"3\" class=\"mw-none mw-frame{}\" stroke-width=\"3.5\"", marked_ % kColours));
+    for (const char* ground : {"mw-padding", "mw-hatching mw-rule"})
+      picture_.box(left_, top, kRight - left_, kRowHeight, ground, "padding");
+    for (const int p : bucket.parameters) parameter_run(buffer.parameters[p], row);
+    for (int rank = 1; rank < dp_; ++rank) {
+      const double x = row.x(layout_.dp_slice(buffer_idx, bucket_idx, rank).begin);
+      picture_.line(x, top - 5, x, top + kRowHeight + 5, "mw-line");
     }
-    return svg;
+    for (int rank = 0; rank < dp_; ++rank) outline(layout_.dp_slice(buffer_idx, bucket_idx, rank), rank, row);
+    for (const int p : bucket.parameters) name_in_row(buffer.parameters[p], row);
   }
 
   // "rank 0" over every shard, or only as many as there is room for.
-  std::string rank_labels(double y) const {
+  void rank_labels(double y) {
     const double width = (kRight - left_) / dp_;
-    const bool roomy = width >= 8 * kLetterWidth;
-    int step = 1;
-    while (width * step < 4 * kLetterWidth) ++step;
-    std::string svg = svg_text(kMargin, y, "mw-quiet", "DP rank");
+    const bool roomy = width >= 8 * SvgPicture::kLetter;
+    const int step = static_cast<int>(std::ceil(4 * SvgPicture::kLetter / width));
+    picture_.text(kMargin, y, "mw-quiet", "DP rank");
     for (int rank = 0; rank < dp_; ++rank) {
       // The marked rank's number is always there; those that it would touch are not.
-      const bool near_marked = is_marked() && std::abs(rank - marked_) < step;
+      const bool near_marked = marked_ >= 0 && std::abs(rank - marked_) < step;
       if (rank != marked_ && (rank % step != 0 || near_marked)) continue;
-      svg += svg_text(left_ + width * (rank + 0.5), y,
-                      fmt::format("mw-middle mw-r{}{}", rank % kColours, rank == marked_ ? " mw-strong" : ""),
-                      (roomy ? "rank " : "") + std::to_string(rank));
+      picture_.text(left_ + width * (rank + 0.5), y,
+                    fmt::format("mw-middle mw-r{}{}", rank % kColours, rank == marked_ ? " mw-strong" : ""),
+                    (roomy ? "rank " : "") + std::to_string(rank));
     }
-    return svg;
   }
 
-  std::vector<LegendEntry> legend_entries() const {
-    std::vector<LegendEntry> entries;
+  double legend(double y) {
+    std::vector<std::pair<std::string, std::string>> entries;
     bool padding = false;
     for (const Buffer& buffer : layout_.buffers) {
-      for (const DistMeta& meta : buffer.parameters) {
-        entries.push_back({fmt::format("class=\"mw-p{}\"", meta.parameter % kColours), visible_name(meta.name),
-                           shape_text(meta.shape.rows, meta.shape.cols)});
-      }
+      for (const DistMeta& meta : buffer.parameters)
+        entries.emplace_back(
+            fmt::format("mw-p{}", meta.parameter % kColours),
+            fmt::format("{}  {}", visible_name(meta.name), shape_text(meta.shape.rows, meta.shape.cols)));
       padding = padding || buffer.padding > 0;
     }
-    if (padding) entries.push_back({"fill=\"url(#mw-hatching)\"", "padding", "belongs to no parameter"});
-    if (dp_ > 1 && !layout_.buffers.empty() && !is_marked())
-      entries.push_back({"class=\"mw-none mw-of0 mw-owner\"", "outline", "the DP rank that owns it"});
-    if (is_marked()) {
-      entries.push_back({fmt::format("class=\"mw-none mw-frame{}\" stroke-width=\"2.5\"", marked_ % kColours),
-                         fmt::format("what DP rank {} owns", marked_), ""});
-    }
-    return entries;
+    if (padding) entries.emplace_back("mw-hatching", "padding, of no parameter");
+    if (marked_ >= 0)
+      entries.emplace_back(frame_of(marked_), fmt::format("what DP rank {} owns", marked_));
+    else if (dp_ > 1 && !layout_.buffers.empty())
+      entries.emplace_back("mw-none mw-o0 mw-wide", "the DP rank that owns it");
+    return picture_.legend(y, entries);
   }
 
  private:
-  bool is_marked() const { return marked_ >= 0; }
+  static std::string frame_of(int rank) { return fmt::format("mw-none mw-o{} mw-frame", rank % kColours); }
 
-  // The outline of a shard in its owner's colour, above and below the parameters and a little inside of its boundaries.
-  std::string owner_outline(Range shard, int rank, const Row& row) const {
-    if (shard.empty() || rank == marked_) return "";
-    const double left = row.x(shard.begin) + 1.5;
-    return svg_rectangle(left, row.top - 3, row.x(shard.end) - 1.5 - left, kRowHeight + 6,
-                         fmt::format("rx=\"3\" class=\"mw-none mw-of{} mw-owner\"", rank % kColours),
-                         fmt::format("<title>DP rank {} owns elements {}</title>", rank, range_text(shard)));
+  // The outline of a shard in its owner's colour, above and below the parameters and a little inside of its boundaries;
+  // around the marked one, a frame. Where there is no room for that, the frame alone.
+  void outline(Range shard, int rank, const Row& row) {
+    const double left = row.x(shard.begin), width = row.x(shard.end) - left;
+    const std::string tip = fmt::format("DP rank {} owns elements {}", rank, range_text(shard));
+    if (rank == marked_)
+      picture_.box(left, row.top - 5, width, kRowHeight + 10, frame_of(rank), tip);
+    else if (width > 12)
+      picture_.box(left + 1.5, row.top - 3, width - 3, kRowHeight + 6,
+                   fmt::format("mw-none mw-o{} mw-wide", rank % kColours), tip);
   }
 
-  std::string parameter_run(const DistMeta& meta, const Row& row) const {
+  void parameter_run(const DistMeta& meta, const Row& row) {
     const std::vector<int> ranks = layout_.owners(meta);
     const double left = row.x(meta.global_range.begin), width = row.x(meta.global_range.end) - left;
-    return svg_rectangle(left, row.top, std::max(0.6, width), kRowHeight,
-                         fmt::format("class=\"mw-p{} mw-gap\" stroke-width=\"{:.2f}\"", meta.parameter % kColours,
-                                     std::min(1.0, width / 4)),
-                         fmt::format("<title>{}: TP slice {}, elements {}, DP ranks {}</title>",
-                                     xml_text(visible_name(meta.name)), shape_text(meta.shape.rows, meta.shape.cols),
-                                     range_text(meta.global_range), range_text({ranks.front(), ranks.back() + 1})));
+    picture_.box(left, row.top, std::max(0.6, width), kRowHeight,
+                 fmt::format("mw-p{} mw-line", meta.parameter % kColours),
+                 fmt::format("{}: TP slice {}, elements {}, DP ranks {}", visible_name(meta.name),
+                             shape_text(meta.shape.rows, meta.shape.cols), range_text(meta.global_range),
+                             range_text({ranks.front(), ranks.back() + 1})));
   }
 
   // The parameter's name in the longest of its parts, so that no boundary runs through it; where it has no room there,
   // across the boundaries, and where it has none at all, shortened or left out. The legend has it in full.
-  std::string name_in_row(const DistMeta& meta, const Row& row) const {
+  void name_in_row(const DistMeta& meta, const Row& row) {
     Range longest;
     for (int rank = 0; rank < dp_; ++rank) {
       const Range part = layout_.owned_range(meta, rank);
@@ -172,61 +130,20 @@ class Drawing {
     const std::string name = visible_name(meta.name);
     const int letters = text_width(name);
     const auto room = [&](Range range) {
-      return static_cast<int>((row.x(range.end) - row.x(range.begin) - 6) / kLetterWidth);
+      return static_cast<int>((row.x(range.end) - row.x(range.begin) - 6) / SvgPicture::kLetter);
     };
     const Range place = room(longest) >= letters ? longest : meta.global_range;
-    if (room(place) < kTellingShare * letters) return "";
-    return svg_text((row.x(place.begin) + row.x(place.end)) / 2, row.top + kRowHeight / 2 + 4,
+    if (room(place) >= kTellingShare * letters)
+      picture_.text((row.x(place.begin) + row.x(place.end)) / 2, row.top + kRowHeight / 2 + 4,
                     fmt::format("mw-middle mw-halo mw-halo{}", meta.parameter % kColours), shorten(name, room(place)));
   }
 
+  SvgPicture& picture_;
   const Layout& layout_;
   const int dp_;
   const int marked_;
   double left_ = 136;
 };
-
-// As many columns as the longest entry leaves room for.
-int legend_columns(const std::vector<LegendEntry>& entries) {
-  double widest = kWidth / 4;
-  for (const LegendEntry& entry : entries) widest = std::max(widest, entry.width());
-  return std::max(1, static_cast<int>((kWidth - 2 * kMargin) / widest));
-}
-
-std::string legend(const std::vector<LegendEntry>& entries, int columns, double top) {
-  const double column_width = (kWidth - 2 * kMargin) / columns;
-  // Read down the columns, as the parameters lie one after the other.
-  const std::size_t lines = (entries.size() + columns - 1) / columns;
-  std::string svg;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const LegendEntry& entry = entries[i];
-    const double x = kMargin + column_width * static_cast<double>(i / lines);
-    const double y = top + kLegendPitch * static_cast<double>(i % lines);
-    const int room = static_cast<int>((column_width - 22) / kLetterWidth) - text_width(entry.quiet) - 1;
-    const std::string name = shorten(entry.name, room);
-    svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" class=\"mw-padding\"");
-    svg += svg_rectangle(x, y, 14, 14, "rx=\"2\" " + entry.swatch_attributes);
-    svg += svg_text(x + 22, y + 11, "mw-ink", name);
-    if (!entry.quiet.empty())
-      svg += svg_text(x + 22 + kLetterWidth * (text_width(name) + 1), y + 11, "mw-quiet", entry.quiet);
-  }
-  return svg;
-}
-
-// What the picture shows, in a sentence for those who can't see it.
-std::string description(const Layout& layout, int marked_dp_rank) {
-  std::string text =
-      "Each row is a bucket of the virtual buffer of one TP rank, cut by lines into equal shards, one a DP rank.";
-  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-    const Buffer& buffer = layout.buffers[b];
-    text += fmt::format(" Buffer {} has {} in {}: {}, {} of them padding.", b,
-                        count_text(static_cast<Index>(buffer.parameters.size()), "parameter"),
-                        count_text(static_cast<Index>(buffer.buckets.size()), "bucket"),
-                        count_text(buffer.size, "element"), buffer.padding);
-  }
-  if (marked_dp_rank >= 0) text += fmt::format(" The shards of DP rank {} are framed.", marked_dp_rank);
-  return text;
-}
 
 }  // namespace
 
@@ -235,39 +152,32 @@ std::string buffer_map_svg(const Layout& layout, int marked_dp_rank) {
     throw UsageError(fmt::format("there is no DP rank {} to mark in {}; try 0 to {}, or -1 for none", marked_dp_rank,
                                  layout.grid.text(), layout.grid.dp() - 1));
   }
-  const Drawing drawing(layout, marked_dp_rank);
-  std::string body = svg_text(kMargin, 38, "mw-title", "Virtual buffer · " + layout.grid.text());
-  body += svg_text(
-      kMargin, 60, "mw-prose mw-quiet",
+  SvgPicture picture(
+      kWidth, "Map of the virtual buffer, " + layout.grid.text(),
       layout.buffers.empty()
           ? "no parameters, so there is no buffer"
           : fmt::format("Every DP rank owns {} of {} elements. Rows are drawn equally wide, whatever they hold.",
                         layout.shard_elements(0), layout.shard_elements(0) * layout.grid.dp()));
+  picture.say(
+      "Each row is a bucket of the virtual buffer of one TP rank, cut by lines into equal shards, one a DP rank.");
+  MapDrawing drawing(picture, layout, marked_dp_rank);
   double y = 92;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
-    body += svg_text(kMargin, y, "mw-prose mw-strong",
-                     fmt::format("Buffer {} of group {} · {}, {} of them padding", b, buffer.group,
-                                 count_text(buffer.size, "element"), buffer.padding));
-    body += drawing.rank_labels(y + 24);
+    const std::string size = fmt::format("{}, {} of them padding", count_text(buffer.size, "element"), buffer.padding);
+    picture.text(kMargin, y, "mw-prose mw-strong", fmt::format("Buffer {} of group {} · {}", b, buffer.group, size));
+    picture.say(fmt::format("Buffer {} has {} in {}: {}.", b,
+                            count_text(static_cast<Index>(buffer.parameters.size()), "parameter"),
+                            count_text(static_cast<Index>(buffer.buckets.size()), "bucket"), size));
+    drawing.rank_labels(y + 24);
     y += 36;
-    for (std::size_t i = 0; i < buffer.buckets.size(); ++i) {
-      body += drawing.bucket_row(static_cast<int>(b), static_cast<int>(i), y);
-      y += kRowPitch;
-    }
+    for (std::size_t i = 0; i < buffer.buckets.size(); ++i, y += kRowPitch)
+      drawing.bucket_row(static_cast<int>(b), static_cast<int>(i), y);
     y += 24;
   }
-  const std::vector<LegendEntry> entries = drawing.legend_entries();
-  const int columns = legend_columns(entries);
-  body += legend(entries, columns, y - 14);
-  y += kLegendPitch * static_cast<double>((entries.size() + columns - 1) / columns) + 4;
-
-  const std::string hatching =
-      "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
-      "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" class=\"mw-hatch\" "
-      "stroke-width=\"3\"/></pattern></defs>\n";
-  return svg_page("mw-map", kWidth, y, "Map of the virtual buffer, " + layout.grid.text(),
-                  description(layout, marked_dp_rank), style(), hatching + body);
+  if (marked_dp_rank >= 0) picture.say(fmt::format("The shards of DP rank {} are framed.", marked_dp_rank));
+  y += drawing.legend(y - 14) + 4;
+  return picture.svg(y);
 }
 
 }  // namespace muonwalk

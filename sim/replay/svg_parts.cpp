@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
-#include <utility>
+
+#include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {
@@ -42,36 +45,63 @@ bool allowed_in_xml(std::uint32_t code) {
 constexpr std::pair<char, const char*> kEntities[] = {
     {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&apos;"}};
 
-}  // namespace
+// The letters of words: what every reader's system has; and those of code and of all that lines up.
+constexpr char kSans[] = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
+constexpr char kMono[] = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace";
 
-SvgStyle::SvgStyle(std::string scope, int text, int title, int prose) : scope_(std::move(scope)) {
-  rule("text", fmt::format("font:{}px {}", text, kSvgMono));
-  rule(".mw-title", fmt::format("font:bold {}px {}", title, kSvgSans));
-  rule(".mw-prose", fmt::format("font:{}px {}", prose, kSvgSans));
-  rule(".mw-strong", "font-weight:bold");
-  rule(".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round");
-  rule(".mw-middle", "text-anchor:middle");
-  colour(".mw-paper", "fill", kPaper);
+// Rules hold inside of a picture alone, so that pages keep their own.
+std::string rule(const std::string& selector, const std::string& declarations) {
+  return fmt::format(".mw-drawn {}{{{}}}\n", selector, declarations);
+}
+
+std::string style_sheet() {
+  std::string sizes = rule("text", fmt::format("font:12px {}", kMono)), light, dark;
+  for (const auto& [selector, declarations] : std::initializer_list<std::pair<const char*, std::string>>{
+           {".mw-title", fmt::format("font:bold 17px {}", kSans)},
+           {".mw-prose", fmt::format("font:13px {}", kSans)},
+           {".mw-small", "font-size:10.5px"},
+           {".mw-large", "font-size:15px;font-weight:bold"},
+           {".mw-strong", "font-weight:bold"},
+           {".mw-halo", "stroke-width:4px;paint-order:stroke;stroke-linejoin:round"},
+           {".mw-middle", "text-anchor:middle"},
+           {".mw-wide", "stroke-width:2.5px"},
+           {".mw-frame", "stroke-width:4px"},
+           {".mw-faint", "opacity:.55"},
+           {".mw-dashed", "stroke-dasharray:6 4"},
+           {".mw-hatching", "fill:url(#mw-hatching)"},
+           {".mw-dots", "fill:url(#mw-dots)"},
+           {".mw-none", "fill:none"}})
+    sizes += rule(selector, declarations);
+  const auto colour = [&](const std::string& selector, const char* property, Colour of) {
+    light += rule(selector, fmt::format("{}:{}", property, of.light));
+    dark += rule(selector, fmt::format("{}:{}", property, of.dark));
+  };
   colour("text", "fill", kInk);
-  colour(".mw-quiet", "fill", kQuiet);
+  for (const auto& [selector, of] :
+       {std::pair(".mw-quiet", kQuiet), std::pair(".mw-paper", kPaper), std::pair(".mw-padding", kPadding),
+        std::pair(".mw-grey", kHatch), std::pair(".mw-ink", kInk)})
+    colour(selector, "fill", of);
+  for (const auto& [selector, of] :
+       {std::pair(".mw-line", kInk), std::pair(".mw-gap", kPaper), std::pair(".mw-rule", kHatch)})
+    colour(selector, "stroke", of);
+  for (int i = 0; i < kColours; ++i) {
+    colour(fmt::format(".mw-p{}", i), "fill", parameter_colour(i));
+    colour(fmt::format(".mw-halo{}", i), "stroke", parameter_colour(i));
+    colour(fmt::format(".mw-r{}", i), "fill", rank_colour(i));
+    colour(fmt::format(".mw-o{}", i), "stroke", rank_colour(i));
+  }
+  return sizes + light + "@media (prefers-color-scheme:dark){\n" + dark + "}\n";
 }
 
-void SvgStyle::rule(const std::string& selector, const std::string& declarations) {
-  sizes_ += fmt::format("{} {}{{{}}}\n", scope_, selector, declarations);
-}
+constexpr char kPatterns[] =
+    "<defs><pattern id=\"mw-hatching\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(45)\"><path d=\"M0 0v7\" class=\"mw-rule\" stroke-width=\"3\"/></pattern>"
+    "<pattern id=\"mw-dots\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+    "<path d=\"M3 3h.1\" class=\"mw-line\" stroke-width=\"2.2\" stroke-linecap=\"round\"/></pattern></defs>\n";
 
-void SvgStyle::colour(const std::string& selector, const char* property, Colour colour) {
-  light_ += fmt::format("{} {}{{{}:{}}}\n", scope_, selector, property, colour.light);
-  dark_ += fmt::format("{} {}{{{}:{}}}\n", scope_, selector, property, colour.dark);
-}
+std::string tip_of(const std::string& tip) { return tip.empty() ? "" : "<title>" + xml_text(tip) + "</title>"; }
 
-void SvgStyle::colours(const std::string& selector, const char* property, Colour (*colour_of)(int)) {
-  for (int i = 0; i < kColours; ++i) colour(fmt::format("{}{}", selector, i), property, colour_of(i));
-}
-
-std::string SvgStyle::rules() const {
-  return sizes_ + light_ + "@media (prefers-color-scheme:dark){\n" + dark_ + "}\n";
-}
+}  // namespace
 
 std::string xml_text(const std::string& text) {
   std::string out;
@@ -91,28 +121,69 @@ std::string xml_text(const std::string& text) {
   return out;
 }
 
-std::string svg_text(double x, double y, const std::string& classes, const std::string& text) {
-  return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>\n", x, y, classes, xml_text(text));
+SvgPicture::SvgPicture(double width, std::string title, const std::string& prose)
+    : width_(width), title_(std::move(title)) {
+  text(kMargin, 38, "mw-title", title_);
+  text(kMargin, 60, "mw-prose mw-quiet", prose);
 }
 
-std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes,
-                          const std::string& inside) {
-  return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" {}>{}</rect>\n", x, y, width,
-                     height, attributes, inside);
+void SvgPicture::text(double x, double y, const std::string& classes, const std::string& text) {
+  body_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>\n", x, y, classes, xml_text(text));
 }
 
-std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes) {
-  return fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" {}/>\n", x1, y1, x2, y2,
-                     attributes);
+void SvgPicture::box(double x, double y, double width, double height, const std::string& classes,
+                     const std::string& tip, const std::string& label) {
+  // The line around a narrow box must not hide it.
+  body_ += fmt::format(
+      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" stroke-width=\"{:.2f}\" "
+      "class=\"{}\">{}</rect>\n",
+      x, y, width, height, std::min(1.0, width / 4), classes, tip_of(tip));
+  const bool small = height < 20;
+  if (!label.empty() && width >= text_width(label) * (small ? kSmallLetter : kLetter))
+    text(x + width / 2, y + height / 2 + 4, small ? "mw-middle mw-small" : "mw-middle", label);
 }
 
-std::string svg_page(const std::string& css_class, double width, double height, const std::string& title,
-                     const std::string& description, const SvgStyle& style, const std::string& body) {
+void SvgPicture::line(double x1, double y1, double x2, double y2, const std::string& classes) {
+  body_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
+                       classes);
+}
+
+void SvgPicture::circle(double x, double y, double radius, const std::string& classes, const std::string& tip) {
+  body_ += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"{}\">{}</circle>\n", x, y, radius, classes,
+                       tip_of(tip));
+}
+
+void SvgPicture::path(const std::vector<std::pair<double, double>>& points, const std::string& classes,
+                      const std::string& tip) {
+  std::string all;
+  for (const auto& [x, y] : points) all += fmt::format("{:.1f},{:.1f} ", x, y);
+  body_ += fmt::format("<polyline class=\"mw-none {}\" points=\"{}\">{}</polyline>\n", classes, all, tip_of(tip));
+}
+
+double SvgPicture::legend(double y, const std::vector<std::pair<std::string, std::string>>& entries) {
+  constexpr double kSwatch = 14, kWordsAt = 20, kPitch = 22;
+  const double room = width_ - 2 * kMargin;
+  int longest = 0;
+  for (const auto& entry : entries) longest = std::max(longest, text_width(entry.second));
+  const double widest = std::min(room, kWordsAt + kLetter * (longest + 2));
+  const auto columns = static_cast<std::size_t>(room / widest);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const double x = kMargin + widest * static_cast<double>(i % columns);
+    const double top = y + kPitch * static_cast<double>(i / columns);
+    box(x, top, kSwatch, kSwatch, "mw-padding");
+    box(x, top, kSwatch, kSwatch, entries[i].first);
+    text(x + kWordsAt, top + 11, "", shorten(entries[i].second, static_cast<int>((widest - kWordsAt) / kLetter)));
+  }
+  return kPitch * static_cast<double>((entries.size() + columns - 1) / columns);
+}
+
+std::string SvgPicture::svg(double height) const {
+  static const std::string style = style_sheet();
   return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{0}\" role=\"img\" viewBox=\"0 0 {1} {2}\" "
-             "width=\"{1}\" height=\"{2}\">\n<title>{3}</title>\n<desc>{4}</desc>\n<style>\n{5}</style>\n",
-             css_class, width, height, xml_text(title), xml_text(description), style.rules()) +
-         svg_rectangle(0, 0, width, height, "rx=\"8\" class=\"mw-paper\"") + body + "</svg>\n";
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mw-drawn\" role=\"img\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\">\n<title>{2}</title>\n<desc>{3}</desc>\n<style>\n{4}</style>\n{5}"
+      "<rect width=\"{0}\" height=\"{1}\" rx=\"8\" class=\"mw-paper\"/>\n{6}</svg>\n",
+      std::ceil(width_), std::ceil(height), xml_text(title_), xml_text(description_), style, kPatterns, body_);
 }
 
 }  // namespace muonwalk

@@ -1,51 +1,58 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/replay/palette.hpp"
 
 namespace muonwalk {
 
-/// The letters of words in all pictures: what every reader's system has.
-constexpr char kSvgSans[] = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
-/// The letters of code and of all that lines up, all of one width.
-constexpr char kSvgMono[] = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace";
-
-/// The style sheet of a picture: sizes, and colours on light and on dark pages.
-class SvgStyle {
- public:
-  /// Rules hold inside of `scope` (".mw-map") alone, so that pictures on one page leave each other's colours alone.
-  /// Text is kSvgMono of `text` units; "mw-title", bold, and "mw-prose" are kSvgSans; "mw-strong" is bold, "mw-middle"
-  /// stands around its place, and "mw-halo" has a border. Paper, ink and quiet text have their colours already.
-  SvgStyle(std::string scope, int text, int title, int prose);
-  /// What holds for all that `selector` selects: "font-weight:bold".
-  void rule(const std::string& selector, const std::string& declarations);
-  /// "fill" or "stroke" of what `selector` selects.
-  void colour(const std::string& selector, const char* property, Colour colour);
-  /// Sets "fill" or "stroke" of kColours selectors, ".mw-p0", ".mw-p1", …, in the colours of parameters or ranks.
-  void colours(const std::string& selector, const char* property, Colour (*colour_of)(int));
-  /// The light rules, and the dark ones for readers who prefer them.
-  std::string rules() const;
-
- private:
-  std::string scope_, sizes_, light_, dark_;
-};
-
 /// Text as it may stand in XML between tags or in a quoted attribute: & < > " and ' become entities; bytes that are not
 /// UTF-8 and characters that XML forbids (most control characters) become U+FFFD.
 std::string xml_text(const std::string& text);
 
-/// One element of a picture, in the picture's own units. `attributes` are written as they are; `text` may be any text.
-/// @{
-std::string svg_text(double x, double y, const std::string& classes, const std::string& text);
-std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes,
-                          const std::string& inside = "");
-std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);
-/// @}
+/// A picture that is being drawn, in units of its own. Text may be any text. All pictures have one style sheet, with
+/// colours for light and for dark pages, so a class means the same in each of them:
+///   - text is 12 units high, with letters of one width; "mw-small" is 10.5, "mw-large" 15 and bold; "mw-title" and
+///     "mw-prose" are the headings; "mw-strong" is bold, "mw-quiet" grey, "mw-middle" stands around its place, and
+///     "mw-halo2" has a border in the colour of parameter 2
+///   - filled with: "mw-p2" the colour of parameter 2, "mw-r2" of rank 2; "mw-padding", "mw-hatching" and "mw-dots"
+///   (over
+///     something else), "mw-grey", "mw-ink"; "mw-none" nothing
+///   - drawn with lines: "mw-o2" the colour of rank 2, "mw-line" that of ink, "mw-gap" that of the page, "mw-rule" a
+///     light one; "mw-wide" lines are 2.5 units wide, "mw-frame" 4; "mw-dashed" ones have gaps, "mw-faint"
+///     ones let others through.
+class SvgPicture {
+ public:
+  static constexpr double kMargin = 24;
+  /// A letter of text, and a small one.
+  static constexpr double kLetter = 7.3, kSmallLetter = 6.4;
 
-/// The whole picture: `css_class` is the scope of its style, without the dot; `title` and `description` are for those
-/// who can't see it.
-std::string svg_page(const std::string& css_class, double width, double height, const std::string& title,
-                     const std::string& description, const SvgStyle& style, const std::string& body);
+  /// Begins with its title and, below it, a line of prose; what else is drawn has y from 80 on.
+  SvgPicture(double width, std::string title, const std::string& prose);
+
+  void text(double x, double y, const std::string& classes, const std::string& text);
+  /// A rectangle. A pointer on it shows `tip`; `label` stands in its middle, where it has room for it.
+  void box(double x, double y, double width, double height, const std::string& classes, const std::string& tip = "",
+           const std::string& label = "");
+  void line(double x1, double y1, double x2, double y2, const std::string& classes);
+  void circle(double x, double y, double radius, const std::string& classes, const std::string& tip);
+  /// Lines from point to point.
+  void path(const std::vector<std::pair<double, double>>& points, const std::string& classes, const std::string& tip);
+  /// Boxes of these classes with words beside them, in columns that are all as wide as the widest entry. Returns how
+  /// high that is.
+  double legend(double y, const std::vector<std::pair<std::string, std::string>>& entries);
+
+  /// Says something for those who can't see the picture.
+  void say(const std::string& sentence) { description_ += (description_.empty() ? "" : " ") + sentence; }
+
+  /// The picture, `height` units high.
+  std::string svg(double height) const;
+
+ private:
+  double width_;
+  std::string title_, description_, body_;
+};
 
 }  // namespace muonwalk

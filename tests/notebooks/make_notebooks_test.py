@@ -107,7 +107,7 @@ class MakeNotebook(unittest.TestCase):
 
     def test_the_same_source_makes_the_same_notebook_and_it_keeps_the_rules(self):
         self.assertEqual(self.made(), self.made())
-        self.assertEqual(list(faults(self.made(), "42")), [])
+        self.assertEqual(list(faults(self.made())), [])
 
     def test_prose_becomes_text_with_links_to_other_notebooks(self):
         cells = self.cells()

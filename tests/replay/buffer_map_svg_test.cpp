@@ -70,19 +70,21 @@ TEST_CASE(
     CHECK(complaint(svg) == "");
     CHECK(svg == buffer_map_svg(layout, marked));
     const DrawnPage page(svg);
-    std::vector<Drawn> runs = page.of_class("mw-gap"), rows = page.of_class("mw-edge"), frames;
-    const std::vector<Drawn> boundaries = page.of_class("mw-boundary");
-    for (const Drawn& one : page.all)
-      if (one.css_class.find("mw-frame") != std::string::npos) frames.push_back(one);
     CHECK(page.complaint() == "");
+    const std::vector<Drawn> runs = page.told(": TP slice "), outlines = page.told(" owns elements ");
+    const std::vector<Drawn> boundaries = page.of_class("mw-line"), grounds = page.told("padding");
+    std::vector<Drawn> lines, rows;
+    for (const Drawn& one : boundaries)
+      if (one.tag == "line") lines.push_back(one);
+    for (const Drawn& one : grounds)
+      if (one.css_class == "mw-padding") rows.push_back(one);
     Index elements = 0;
-    for (const Buffer& buffer : layout.buffers) elements += buffer.size;
-    int told = 0;
-    for (const Drawn& one : page.of_class("mw-prose"))
-      told += one.text.find(fmt::format("Every DP rank owns {} of {} elements.", elements / dp, elements)) == 0 ? 1 : 0;
-    CHECK(told == (layout.buffers.empty() ? 0 : 1));
+    bool padded = false;
+    for (const Buffer& buffer : layout.buffers) elements += buffer.size, padded = padded || buffer.padding > 0;
+    CHECK(times(svg, fmt::format("Every DP rank owns {} of {} elements.", elements / dp, elements)) ==
+          (layout.buffers.empty() ? 0 : 1));
 
-    std::size_t row = 0, run = 0, boundary = 0;
+    std::size_t row = 0, run = 0, line = 0, outline = 0;
     for (std::size_t b = 0; b < layout.buffers.size(); ++b)
       for (std::size_t k = 0; k < layout.buffers[b].buckets.size(); ++k, ++row) {
         REQUIRE(row < rows.size());
@@ -97,7 +99,7 @@ TEST_CASE(
           const DistMeta& meta = layout.buffers[b].parameters[static_cast<std::size_t>(p)];
           REQUIRE(run < runs.size());
           const Drawn& drawn = runs[run++];
-          CHECK(drawn.css_class == fmt::format("mw-p{} mw-gap", meta.parameter % kColours));
+          CHECK(drawn.css_class == fmt::format("mw-p{} mw-line", meta.parameter % kColours));
           CHECK(drawn.text.find(fmt::format("{}: TP slice {}, elements {}, DP ranks ", meta.name,
                                             shape_text(meta.shape.rows, meta.shape.cols),
                                             range_text(meta.global_range))) == 0);
@@ -106,44 +108,45 @@ TEST_CASE(
           CHECK(near(drawn.y, here.y));
           CHECK(near(drawn.height, here.height));
         }
-        for (int rank = 1; rank < dp; ++rank) {
-          REQUIRE(boundary < boundaries.size());
-          const Drawn& drawn = boundaries[boundary++];
-          CHECK(near(drawn.x, x(layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank).begin)));
-          CHECK(drawn.width == 0);
-          CHECK(drawn.y < here.y);
-          CHECK(drawn.bottom() > here.bottom());
-        }
-        if (marked >= 0) {
-          const Range slice = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), marked);
-          REQUIRE(row < frames.size());
-          CHECK(near(frames[row].x, x(slice.begin)));
-          CHECK(near(frames[row].right(), x(slice.end)));
-          CHECK(frames[row].css_class == fmt::format("mw-none mw-frame{}", marked % kColours));
-          CHECK(frames[row].y < here.y);
-          CHECK(frames[row].bottom() > here.bottom());
+        for (int rank = 0; rank < dp; ++rank) {
+          const Range shard = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank);
+          if (rank > 0) {
+            REQUIRE(line < lines.size());
+            CHECK(near(lines[line].x, x(shard.begin)));
+            CHECK(lines[line].width == 0);
+            CHECK(lines[line].y < here.y);
+            CHECK(lines[line++].bottom() > here.bottom());
+          }
+          // Every shard is outlined in its owner's colour, where there is room; the marked one is framed in any case.
+          if (rank != marked && x(shard.end) - x(shard.begin) <= 12) continue;
+          REQUIRE(outline < outlines.size());
+          const Drawn& around = outlines[outline++];
+          CHECK(around.text == fmt::format("DP rank {} owns elements {}", rank, range_text(shard)));
+          CHECK(around.css_class ==
+                fmt::format("mw-none mw-o{} {}", rank % kColours, rank == marked ? "mw-frame" : "mw-wide"));
+          CHECK(std::abs(around.x - x(shard.begin)) < 1.6);
+          CHECK(std::abs(around.right() - x(shard.end)) < 1.6);
+          CHECK(around.y < here.y);
+          CHECK(around.bottom() > here.bottom());
         }
       }
     CHECK(row == rows.size());
     CHECK(run == runs.size());
-    CHECK(boundary == boundaries.size());
-    CHECK(frames.size() == (marked < 0 ? 0 : rows.size() + 1));  // and one in the legend
-    // Every shard of a rank is outlined in its colour, or framed, where there is room and it has any.
-    for (int rank = 0; rank < dp && dp <= 7; ++rank)
-      CHECK(times(svg, fmt::format("class=\"mw-none mw-of{} mw-owner\"><title>DP rank {} owns elements ", rank,
-                                   rank)) == (marked == rank ? 0 : static_cast<int>(rows.size())));
-    const bool padded = std::any_of(layout.buffers.begin(), layout.buffers.end(),
-                                    [](const Buffer& buffer) { return buffer.padding > 0; });
-    CHECK(times(svg, "belongs to no parameter") == (padded ? 1 : 0));
+    CHECK(line == lines.size());
+    CHECK(outline == outlines.size());
+    CHECK(times(svg, "padding, of no parameter") == (padded ? 1 : 0));
+    CHECK(times(svg, "what DP rank ") == (marked >= 0 ? 1 : 0));
 
     // Each swatch of the legend stands beside its words.
     for (const Buffer& buffer : layout.buffers)
       for (const DistMeta& meta : buffer.parameters) {
         int beside = 0;
         for (const Drawn& swatch : page.of_class(fmt::format("mw-p{}", meta.parameter % kColours)))
-          for (const Drawn& name : page.of_class("mw-ink"))
-            beside += swatch.width == 14 && swatch.height == 14 && name.text == meta.name && name.x > swatch.right() &&
-                              name.x < swatch.right() + 20 && name.y >= swatch.y && name.bottom() <= swatch.bottom()
+          for (const Drawn& name : page.all)
+            beside += swatch.width == 14 && name.tag == "text" &&
+                              name.text == meta.name + "  " + shape_text(meta.shape.rows, meta.shape.cols) &&
+                              name.x > swatch.right() && name.x < swatch.right() + 20 && name.y >= swatch.y &&
+                              name.bottom() <= swatch.bottom()
                           ? 1
                           : 0;
         CHECK(beside == 1);
@@ -180,12 +183,11 @@ TEST_CASE("buffer_map_svg: the marked rank has its number, and so has every othe
 
 TEST_CASE("buffer_map_svg: has a title, a description, and colours for light and dark") {
   const std::string svg = buffer_map_svg(plan_layout({{"w", {9, 9}, SplitDim::none, 0}}, Grid().dp(4)), 2);
-  CHECK(times(svg, "<title>Map of the virtual buffer, dp 4 × tp 1</title>") == 1);
-  CHECK(times(svg, "<desc>") == 1);
-  CHECK(times(svg, "The shards of DP rank 2 are framed.") == 1);
-  CHECK(times(svg, "@media (prefers-color-scheme:dark)") == 1);
-  CHECK(times(svg, std::string("fill:") + parameter_colour(0).light) == 1);
-  CHECK(times(svg, std::string("fill:") + parameter_colour(0).dark) == 1);
+  for (const std::string& once :
+       {std::string("<title>Map of the virtual buffer, dp 4 × tp 1</title>"), std::string("<desc>"),
+        std::string("The shards of DP rank 2 are framed."), std::string("@media (prefers-color-scheme:dark)"),
+        std::string("mw-p0{fill:") + parameter_colour(0).light, std::string("mw-p0{fill:") + parameter_colour(0).dark})
+    CHECK_MESSAGE(times(svg, once) == 1, once);
 }
 
 TEST_CASE("buffer_map_svg: any name stays text") {

@@ -36,7 +36,6 @@ class DrawnPage {
         width = number("width");
         height = number("height");
         view_box = attribute("viewBox");
-        if (attribute("width").empty()) std::istringstream(view_box.substr(4)) >> width >> height;
       } else if (one.tag == "rect") {
         one.x = number("x"), one.y = number("y"), one.width = number("width"), one.height = number("height");
         const std::size_t title = at + head.size() + 1;
@@ -49,11 +48,10 @@ class DrawnPage {
         one.width = 3.5 * static_cast<double>(letters(one.text));
         one.height = 7;
         const bool middle = one.css_class.find("mw-middle") != std::string::npos;
-        const bool end = one.css_class.find("mw-end") != std::string::npos;
-        one.x = number("x") - (middle ? one.width / 2 : end ? one.width : 0);
+        one.x = number("x") - (middle ? one.width / 2 : 0);
         one.y = number("y") - one.height;
         all.push_back(one);
-      } else if (one.tag == "line" && head.find("y2=\"7\" class=\"mw-hatch\"") == std::string::npos) {
+      } else if (one.tag == "line") {
         one.x = std::min(number("x1"), number("x2")), one.y = std::min(number("y1"), number("y2"));
         one.width = std::max(number("x1"), number("x2")) - one.x;
         one.height = std::max(number("y1"), number("y2")) - one.y;
@@ -70,6 +68,14 @@ class DrawnPage {
     return found;
   }
 
+  /// Rectangles that a pointer is told these words of, at the beginning or further on.
+  std::vector<Drawn> told(const std::string& words) const {
+    std::vector<Drawn> found;
+    for (const Drawn& one : all)
+      if (one.tag == "rect" && one.text.find(words) != std::string::npos) found.push_back(one);
+    return found;
+  }
+
   /// The first thing that can't be: something beyond the page's edge or without an extent, a text over another, or a
   /// page that is empty at its lower end. Nothing where all is well.
   std::string complaint() const {
@@ -78,8 +84,7 @@ class DrawnPage {
     if (std::to_string(width) == std::to_string(0.0) || view_box.empty()) return "no page";
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Drawn& one = all[i];
-      const bool may_be_empty = one.css_class.find("mw-part") == 0;  // a bar of no time
-      if (one.width < 0 || one.height < 0 || (one.tag == "rect" && !may_be_empty && one.width * one.height <= 0))
+      if (one.width < 0 || one.height < 0 || (one.tag == "rect" && one.width * one.height <= 0))
         words << one.tag << " '" << one.text << "' has no extent";
       if (one.x < -0.01 || one.y < -0.01 || one.right() > width + 0.01 || one.bottom() > height + 0.01)
         words << one.tag << " '" << one.text << "' is beyond the page's edge: " << one.x << " to " << one.right()

@@ -21,6 +21,7 @@ struct TraceSlice {
 /// What a trace holds, as a viewer understands it.
 struct ReadTrace {
   nlohmann::json whole;
+  std::string broken;  ///< A line for each rule that it breaks, with what breaks it.
   std::map<std::int64_t, std::string> processes;
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> threads;             ///< (process, thread) → name
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<TraceSlice>> slices;  ///< in the order of the file
@@ -30,19 +31,14 @@ struct ReadTrace {
   const std::vector<TraceSlice>& on(std::int64_t process, const std::string& thread) const;
 };
 
-/// Reads a Chrome trace and holds it to what Perfetto and chrome://tracing need in order to show it as it is meant.
-/// Every rule that is broken is a sentence in `broken`; of many in the same way, the first one and their number.
-///   - it is JSON, an object with an array "traceEvents"; events are of the kinds X, M, s, f and C, with what each
-///   needs;
+/// Reads a Chrome trace and holds it to what Perfetto and chrome://tracing need in order to show it as it is meant;
+/// `broken` then has a line for each rule that is broken. Throws where it is not JSON, or an event lacks something.
+///   - events are of the kinds X, M, s, f and C;
 ///   - slices have a name and a category and do not end before they begin; those of a thread nest, and of two that
-///   begin
-///     together the outer one comes first;
+///     begin together the outer one comes first;
 ///   - an arrow has one beginning and one end, in this order, each inside of a slice;
 ///   - the values of a counter are in the order of time, and "bytes sent" never gets less;
 ///   - each process and each thread that has slices has a name, which no other has, and a place among the others.
-ReadTrace read_by_perfettos_rules(const std::string& text, std::vector<std::string>& broken);
-
-/// All sentences, one per line; empty when there are none.
-std::string all_of(const std::vector<std::string>& sentences);
+ReadTrace read_by_perfettos_rules(const std::string& text);
 
 }  // namespace muonwalk::testing

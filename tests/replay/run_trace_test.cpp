@@ -78,9 +78,8 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
   const TemporaryFolder folder;
   const RunTrace run = two_ranks();
   write_chrome_trace(folder.file("all.json"), run);
-  std::vector<std::string> broken;
-  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
-  CHECK(all_of(broken) == "");
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
+  CHECK(all.broken == "");
   CHECK(all.whole["muonwalk"]["parameters"][0]["name"] == "w\"0");
   REQUIRE(all.on(1, "communication").size() == 1);
   const TraceSlice& gather = all.on(1, "communication")[0];
@@ -98,8 +97,8 @@ TEST_CASE("both files of a run made by hand say what happened, to the nanosecond
   CHECK(all.arrows.at(1) == 1);
 
   write_pytorch_dialect(folder.file("rank_1.json"), run, 1)->commit();
-  const ReadTrace rank = read_by_perfettos_rules(read_text(folder.file("rank_1.json")), broken);
-  CHECK(all_of(broken) == "");
+  const ReadTrace rank = read_by_perfettos_rules(read_text(folder.file("rank_1.json")));
+  CHECK(rank.broken == "");
   CHECK(rank.whole["distributedInfo"]["rank"] == 1);
   CHECK(rank.whole["distributedInfo"]["world_size"] == 2);
   std::string host, kernels, ranges;
@@ -149,9 +148,8 @@ TEST_CASE("posted messages are slices from post to wait, on threads of their own
                      posted(3350, 3700, 2), waits(3750, 3800), posted(3500, 3800, 3)});
   const TemporaryFolder folder;
   write_chrome_trace(folder.file("all.json"), run);
-  std::vector<std::string> broken;
-  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
-  CHECK(all_of(broken) == "");
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
+  CHECK(all.broken == "");
   REQUIRE(all.on(0, "transfers").size() == 2);
   REQUIRE(all.on(0, "transfers 2").size() == 1);
   CHECK(all.on(0, "transfers 3").empty());
@@ -183,9 +181,8 @@ TEST_CASE(
     RunTrace run = two_ranks();
     run.ranks[0].names[0] = title;
     write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
-    std::vector<std::string> broken;
-    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("rank")), broken);
-    CHECK(all_of(broken) == "");
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file("rank")));
+    CHECK(trace.broken == "");
     const std::string text = read_text(folder.file("rank"));
     CHECK(text.find("\"cat\":\"user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
     CHECK(text.find("\"cat\":\"gpu_user_annotation\",\"name\":\"" + name + "\"") != std::string::npos);
@@ -206,9 +203,8 @@ TEST_CASE("names may hold anything: both files stay JSON, and give them back, wi
   write_pytorch_dialect(folder.file("rank"), run, 0)->commit();
   for (const char* file : {"all.json", "rank"}) {
     CAPTURE(file);
-    std::vector<std::string> broken;
-    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file(file)), broken);
-    CHECK(all_of(broken) == "");
+    const ReadTrace trace = read_by_perfettos_rules(read_text(folder.file(file)));
+    CHECK(trace.broken == "");
     CHECK(trace.whole[file == std::string("rank") ? "recorded_by" : "muonwalk"]["name"] == visible);
     bool found = false;
     for (const auto& [thread, slices] : trace.slices)
@@ -222,9 +218,8 @@ TEST_CASE("an arrow whose other end was not recorded is not drawn") {
   RunTrace run = two_ranks();
   run.ranks[1].spans.erase(run.ranks[1].spans.begin() + 4);  // what rank 1 received
   write_chrome_trace(folder.file("all.json"), run);
-  std::vector<std::string> broken;
-  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")), broken);
-  CHECK(all_of(broken) == "");
+  const ReadTrace all = read_by_perfettos_rules(read_text(folder.file("all.json")));
+  CHECK(all.broken == "");
   CHECK(all.arrows.count(0) == 0);
   CHECK(all.arrows.at(1) == 1);
 }
@@ -251,9 +246,8 @@ TEST_CASE("a trace that is longer than what is written at a time has every event
   const std::string text = chrome_trace_text(run);
   CHECK(text.size() > (std::size_t{1} << 20));
   CHECK((read_text(folder.file("all.json")) == text));
-  std::vector<std::string> broken;
-  const ReadTrace trace = read_by_perfettos_rules(text, broken);
-  CHECK(all_of(broken) == "");
+  const ReadTrace trace = read_by_perfettos_rules(text);
+  CHECK(trace.broken == "");
   const auto slices = trace.on(0, "communication");
   REQUIRE(slices.size() == 3100);
   for (int i = 0; i < 3100; ++i) CHECK(slices[static_cast<std::size_t>(i)].args["bytes"] == i);

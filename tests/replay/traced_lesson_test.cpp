@@ -117,10 +117,9 @@ std::vector<Matrix> run(const Options& options, int steps, bool right = true,
 }
 
 ReadTrace read(const std::string& path) {
-  std::vector<std::string> broken;
-  ReadTrace trace = read_by_perfettos_rules(read_text(path), broken);
+  ReadTrace trace = read_by_perfettos_rules(read_text(path));
   CAPTURE(path);
-  CHECK(all_of(broken) == "");
+  CHECK(trace.broken == "");
   return trace;
 }
 

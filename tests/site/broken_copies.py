@@ -4,6 +4,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from headless_browser import headless_browser, set_size
+from served import served
+
 
 def copy_with(site, folder, pattern, change):
     """A copy of the site, by links, of which one file is another: the first whose name is like the pattern."""
@@ -40,3 +43,18 @@ def not_noticed(site, broken, look):
             if not any(said in sentence for sentence in faults):
                 sentences.append(f"{what} is not noticed; this was: {faults[:5]}")
     return sentences
+
+
+def site_test(size, check, broken, look):
+    """Tests the site whose folder the command line names, with one browser: `check(browser, site, address where it is served)`
+    returns faults; on copies with what is `broken` in them, `look(browser)` has to find some."""
+    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
+        sys.exit(f"{Path(sys.argv[0]).name} takes the folder of the built site")
+    site = Path(sys.argv[1]).resolve()
+    with headless_browser() as browser, served(site) as address:
+        set_size(browser, *size)
+        faults = check(browser, site, address) + not_noticed(site, broken, look(browser))
+    for sentence in faults:
+        print(sentence)
+    print(f"{len(broken)} broken copies: {len(faults)} faults")
+    sys.exit(1 if faults else 0)

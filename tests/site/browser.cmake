@@ -20,8 +20,7 @@ endfunction()
 add_browser_test(docs.player ${CMAKE_CURRENT_LIST_DIR}/player_test.py ${CMAKE_SOURCE_DIR}/docs/player
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 if(TARGET docs)
-  add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html
-    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  add_browser_test(docs.browse ${CMAKE_CURRENT_LIST_DIR}/browse_site.py ${MUONWALK_SITE_DIR}/html)
   foreach(about search reading shell lesson)
     add_browser_test(docs.${about} ${CMAKE_CURRENT_LIST_DIR}/${about}_test.py ${MUONWALK_SITE_DIR}/html)
   endforeach()
@@ -31,7 +30,6 @@ if(TARGET docs)
   set_tests_properties(docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson docs.axe
     PROPERTIES FIXTURES_REQUIRED docs_site)
   set_tests_properties(docs.figures PROPERTIES TIMEOUT 1200)  # some forty pages, half of them broken on purpose
-  set_tests_properties(docs.browse PROPERTIES TIMEOUT 1200)  # all players, at three sizes
 else()
   skip_site_tests("${MUONWALK_DOCS_MISSING}" docs.browse docs.figures docs.search docs.reading docs.shell docs.lesson
     docs.axe)

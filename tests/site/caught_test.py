@@ -31,7 +31,6 @@ MISTAKES = [
     ("lesson_01_grid.html", r'<figure class="mw-picture"><a href="[^"]*grid.svg.*?</figure>', "", "shows grid.svg 0 times"),
     (PAGE, "</body>", f"<!-- {'x' * 300_000} --></body>", "and may have 300,000"),
     (PAGE, ' lang="en"', "", "should say that its language is English"),
-    (PAGE, r"<h2>(.*?)</h2>", r"<h1>\1</h1>", "should have one first heading"),
     (PAGE, "<code>--", r"<code>\\--", "shows a backslash before an option"),
     ("index.html", "git clone ADDRESS", "git clone &lt;the address&gt;", "says git clone without a word"),
     (PAGE, r'<div class="fragment">.*?</div><!-- fragment -->', r"<ul><li>\g<0></li></ul>", "has code inside of a list"),
@@ -45,7 +44,6 @@ MISTAKES = [
     ("lesson_00_hello_ranks.html", '<details class="mw-reply">', '<details class="mw-reply" open>',
      "an answer that is open from the start"),
     ("lesson_00_hello_ranks.html", r'<details class="mw-hint">', 'Answer: see below. <details class="mw-hint">', "not folded away"),
-    (PAGE, '"format":"muonwalk-recording"', '"format:"muonwalk-recording"', "no readable data recording-05"),
     (PAGE, 'rel="next" href="lesson_06_newton_schulz.html"', 'rel="next" href="lesson_07_tp_shard.html"',
      "its link next should lead to lesson_06_newton_schulz"),
     ("index.html", r"w\(i, j\) \* keep", "w(i, j)", "should show muon_step as"),
@@ -55,6 +53,10 @@ MISTAKES = [
     ("index.html", r"4,757,912 B", "4,757,913 B", "should say what lesson_09_full_step has printed"),
     ("index.html", r'<li data-progress="[^"]*"><a href="lesson_05_tp_gather.html"><span class="mw-number">05</span><span.*?</li>', "",
      "should list all lessons")]
+# Where one of these is made, others can't be told.
+COARSE_MISTAKES = [
+    (PAGE, r"<h2>(.*?)</h2>", r"<h1>\1</h1>", "should have one first heading"),
+    (PAGE, '"format":"muonwalk-recording"', '"format:"muonwalk-recording"', "no readable data recording-05")]
 
 
 class Folder(unittest.TestCase):
@@ -159,14 +161,16 @@ class WhenTheSiteIsThere(Folder):
     def test_untouched(self):
         self.assertEqual(self.problems(), [])
 
-    def test_a_page_that_says_something_else(self):
-        for name, before, after, words in MISTAKES:
-            with self.subTest(words=words):
-                path = self.site / name
-                own = path.read_text(encoding="utf-8")
-                self.edit(path, before, after)
-                self.assert_caught(words)
-                path.write_text(own, encoding="utf-8")
+    def test_pages_that_say_something_else(self):
+        for mistakes in (MISTAKES, COARSE_MISTAKES):
+            with tempfile.TemporaryDirectory() as folder:
+                self.site = self.copy_to(folder)
+                for name, before, after, _ in mistakes:
+                    self.edit(self.site / name, before, after)
+                problems = self.problems()
+            for *_, words in mistakes:
+                with self.subTest(words=words):
+                    self.assertTrue(any(words in problem for problem in problems), problems)
 
     def test_a_file_that_is_not_there(self):
         for name, words in (("material/lesson_01_grid/grid.svg", "grid.svg"), ("player.js", 'loads "player.js"'), (PAGE, "has no page")):

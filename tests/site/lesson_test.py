@@ -5,18 +5,16 @@
 
 "Plain program" folds away what is there for the lesson alone; what is printed and the answer are revealed after a prediction; both
 are remembered, and the lessons that are done are ticked, until the reader wants that forgotten. Words of the glossary say what they
-mean under the pointer, under the focus, and on a touch. On paper everything is there and no line is cut. From file:// and served
-over http, by the keyboard and by the pointer. On copies of the site in which one of these things is broken, the same checks have to
+mean under the pointer, under the focus, and on a touch. On paper everything is there and no line is cut. From file:// and, what
+is remembered, served over http; by the keyboard and by the pointer. On copies of the site in which one of these things is broken, the same checks have to
 fail.
 """
 
 import re
-import sys
 from pathlib import Path
 
-from broken_copies import not_noticed
-from headless_browser import console_faults, headless_browser, set_media, set_size
-from served import served
+from broken_copies import site_test
+from headless_browser import console_faults, set_media
 from shell_test import ENTER, ESCAPE, LESSON, PHONE, SPACE, WIDE, Shell
 
 OTHER = "lesson_05_tp_gather"
@@ -253,28 +251,19 @@ def look(browser):
     return looked
 
 
-def main(site):
-    faults = []
-    with headless_browser() as browser, served(site) as address:
-        set_size(browser, *WIDE)
-        for where in (site.as_uri(), address):
-            reader = Reader(browser, where)
-            reader.plain_program()
-            reader.words()
-            reader.predictions()
-            reader.without_storage()
-            reader.drawings()
-            reader.on_paper()
-            reader.console()
-            faults += [f"{'http' if where == address else 'file'}: {sentence}" for sentence in reader.faults]
-        faults += not_noticed(site, BROKEN, look(browser))
-    for sentence in faults:
-        print(sentence)
-    print(f"from files and served, {len(BROKEN)} broken copies: {len(faults)} faults")
-    return 1 if faults else 0
+def check(browser, site, address):
+    of_files, served_ones = Reader(browser, site.as_uri()), Reader(browser, address)
+    for reader in (of_files, served_ones):  # what the browser remembers, it remembers by address
+        reader.plain_program()
+        reader.predictions()
+        reader.without_storage()
+    of_files.words()
+    of_files.drawings()
+    of_files.on_paper()
+    for reader in (of_files, served_ones):
+        reader.console()
+    return of_files.faults + [f"served: {sentence}" for sentence in served_ones.faults]
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
-        sys.exit("lesson_test.py takes the folder of the built site")
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    site_test(WIDE, check, BROKEN, look)

@@ -78,10 +78,9 @@ class Blocks(PlayerPage):
         self.assertEqual(said.text, "Every rank holds bucket 0, elements 0–23.")
 
 
-def labels_that_differ(browser):
-    """Blocks of the frame that is shown whose map shows another part of its whole, or another number of elements, than the
-    label beside it says."""
-    return browser.execute_script(r"""
+# A function of a page: blocks of the frame that is shown whose map shows another part of its whole, or another number of elements,
+# than the label beside it says.
+LABELS_THAT_DIFFER = r"""() => {
       const number = (text) => Number(text.replace(/,/g, ""));
       return [...document.querySelectorAll(".player-stage:not(.player-small) .player-block")].map((block) => {
         const words = [...block.querySelector(".player-label").children].map((part) => part.textContent).join(" · ");
@@ -100,7 +99,8 @@ def labels_that_differ(browser):
         const agrees = close(shown[0], said[0]) && close(shown[1], said[1]) && covered < said[1] - said[0] + 0.02 &&
           (!map.matches(".player-flat") || !count || close(number(count[1]) / across, said[1] - said[0]));
         return agrees ? null : `${block.dataset.key} says ${words} and shows ${shown}`;
-      }).filter(Boolean);""")
+      }).filter(Boolean);
+}"""
 
 
 class Arrivals(PlayerPage):

@@ -10,12 +10,10 @@ things is broken, the same checks have to fail.
 """
 
 import re
-import sys
-from pathlib import Path
 
-from broken_copies import looking, not_noticed
+from broken_copies import looking, site_test
 from contrast import low_contrast
-from headless_browser import headless_browser, set_media, set_size
+from headless_browser import set_media, set_size
 
 # The start page, lessons with a player and without one, pages of docs/, and of the API a class, a struct and a source.
 PAGES = ["index", "lesson_04_dp_gather", "lesson_09_full_step", "lesson_13_byte_ledger", "lesson_16_strategies", "md_docs_design",
@@ -106,23 +104,14 @@ BROKEN = [
 ]
 
 
-def main(site):
-    with headless_browser() as browser:
-        set_size(browser, *DESKTOP)
-        reading = Reading(browser, site)
-        reading.contrast(PAGES)
-        reading.skip_link(PAGES)
-        reading.width([page for page in PAGES if page.startswith("lesson")])
-        reading.phone(["index"] + sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
-        faults = reading.faults
-        faults += not_noticed(site, BROKEN, looking(browser, lambda folder: Reading(browser, folder)))
-    for sentence in faults:
-        print(sentence)
-    print(f"{len(PAGES)} pages, {len(BROKEN)} broken copies: {len(faults)} faults")
-    return 1 if faults else 0
+def check(browser, site, _):
+    reading = Reading(browser, site)
+    reading.contrast(PAGES)
+    reading.skip_link(PAGES)
+    reading.width([page for page in PAGES if page.startswith("lesson")])
+    reading.phone(["index"] + sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
+    return reading.faults
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
-        sys.exit("reading_test.py takes the folder of the built site")
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    site_test(DESKTOP, check, BROKEN, lambda browser: looking(browser, lambda folder: Reading(browser, folder)))

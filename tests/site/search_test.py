@@ -8,12 +8,10 @@ looks for, the same checks have to fail.
 """
 
 import re
-import sys
 import time
-from pathlib import Path
 
-from broken_copies import looking, not_noticed
-from headless_browser import console_faults, headless_browser, request_faults, set_size
+from broken_copies import looking, site_test
+from headless_browser import console_faults, request_faults
 
 DOWN, UP, ENTER, ESCAPE = "\ue015", "\ue013", "\ue007", "\ue00c"
 # What is typed, what has to be found, and among how many of the first.
@@ -123,22 +121,13 @@ BROKEN = [
 ]
 
 
-def main(site):
-    with headless_browser() as browser:
-        set_size(browser, 1280, 900)
-        search = Search(browser, site)
-        search.queries()
-        search.keys()
-        search.console()
-        faults = search.faults
-        faults += not_noticed(site, BROKEN, looking(browser, lambda folder: Search(browser, folder)))
-    for sentence in faults:
-        print(sentence)
-    print(f"{len(QUERIES)} queries, {len(BROKEN)} broken indexes: {len(faults)} faults")
-    return 1 if faults else 0
+def check(browser, site, _):
+    search = Search(browser, site)
+    search.queries()
+    search.keys()
+    search.console()
+    return search.faults
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
-        sys.exit("search_test.py takes the folder of the built site")
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    site_test((1280, 900), check, BROKEN, lambda browser: looking(browser, lambda folder: Search(browser, folder)))

@@ -5,18 +5,15 @@
 
 The navigation lists all lessons and marks the section that is read; on a phone it is a menu, and "On this page" is folded at the top.
 The first screen of the start page and of a lesson is what it should be. Old addresses of the API lead to where its entries are, and
-no page of it is too long to be read. Everything from file:// and served over http, at three widths, in the light and in the dark,
+no page of it is too long to be read. From file:// and, where that may differ, served over http; at three widths, in the light and in the dark,
 without a word on the console. On copies of the site in which one of these things is broken, the same checks have to fail.
 """
 
 import re
-import sys
 import time
-from pathlib import Path
 
-from broken_copies import not_noticed
-from headless_browser import console_faults, headless_browser, set_size
-from served import served
+from broken_copies import site_test
+from headless_browser import console_faults, set_size
 
 WIDE, PHONE, LOW = (1400, 1000), (390, 844), (1400, 500)
 PAGES = ["index", "lesson_00_hello_ranks", "lesson_04_dp_gather", "lesson_09_full_step", "api", "function_full_step", "steps_8hpp",
@@ -208,29 +205,20 @@ def look(browser):
     return looked
 
 
-def main(site):
+def check(browser, site, address):
     LESSONS.extend(sorted(path.stem for path in site.glob("lesson_[0-9][0-9]_*.html")))
-    faults = []
-    with headless_browser() as browser, served(site) as address:
-        for where in (site.as_uri(), address):
-            shell = Shell(browser, where)
-            shell.navigation(LESSONS)
-            shell.tracking()
-            shell.tracking("lesson_22_nccl", LOW)
-            shell.on_a_phone()
-            shell.first_screen()
-            if where == address:
-                shell.api(site)
-            shell.console()
-            faults += [f"{'http' if where == address else 'file'}: {sentence}" for sentence in shell.faults]
-        faults += not_noticed(site, BROKEN, look(browser))
-    for sentence in faults:
-        print(sentence)
-    print(f"{len(PAGES)} pages, from files and served, {len(BROKEN)} broken copies: {len(faults)} faults")
-    return 1 if faults else 0
+    of_files, served_ones = Shell(browser, site.as_uri()), Shell(browser, address)
+    of_files.navigation(LESSONS)
+    of_files.tracking()
+    of_files.tracking("lesson_22_nccl", LOW)
+    of_files.on_a_phone()
+    of_files.first_screen()
+    of_files.console()
+    served_ones.navigation(LESSONS)
+    served_ones.api(site)
+    served_ones.console()
+    return of_files.faults + [f"served: {sentence}" for sentence in served_ones.faults]
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "index.html").exists():
-        sys.exit("shell_test.py takes the folder of the built site")
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    site_test(WIDE, check, BROKEN, look)

@@ -86,8 +86,7 @@ int print_published(const Request& request) {
   std::vector<TraceFile> traces;
   for (const std::string& path : paths) traces.push_back(read_trace(path));
   const std::vector<PublishedClaim> claims = published_claims(traces);
-  print_as(
-      request.json, [&] { return published_json(claims, paths); }, [&] { return published_text(claims, paths); });
+  print_as(false, {}, [&] { return published_text(claims, paths); });
   const auto [figures, found] = found_again(claims);
   return found == figures ? 0 : 1;
 }
@@ -109,10 +108,11 @@ int run(int argc, char** argv) {
   published->add_option("FILE_ADAMW", request.adamw, "the published trace of AdamW, dp 4")->required();
   published->add_option("--async", request.async_files, "the traces with async_op=True: Muon's, then AdamW's")
       ->expected(2);
-  for (CLI::App* command : {summary, comparison, published}) command->add_flag("--json", request.json, "print JSON");
-  for (CLI::App* command : {summary, comparison})
+  for (CLI::App* command : {summary, comparison}) {
+    command->add_flag("--json", request.json, "print JSON");
     command->add_option("--html", request.html, "also write a page: timeline and bars, to zoom in and to point at")
         ->type_name("FILE");
+  }
 
   if (!parse_command_line(app, argc, argv)) return 0;
   return summary->parsed()      ? print_summary(request)

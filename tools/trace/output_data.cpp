@@ -119,28 +119,4 @@ std::string comparison_json(const TraceComparison& comparison) {
   return printed(json);
 }
 
-std::string published_json(const std::vector<PublishedClaim>& claims, const std::vector<std::string>& paths) {
-  Json json = document("muonwalk-trace-published");
-  json["source"] = "Distributed Muon: Field Notes & Reproducibility Artifacts, Jen Wei, 2025";
-  json["files"] = paths;
-  json["claims"] = Json::array();
-  for (const PublishedClaim& claim : claims) {
-    Json figures = Json::array();
-    for (const PublishedFigure& figure : claim.figures)
-      figures.push_back({{"figure", figure.what},
-                         {"unit", unless_empty(figure.unit)},
-                         {"published", or_null(figure.published)},
-                         {"recounted", or_null(figure.recounted)},
-                         {"found_again", figure.published ? Json(figure.found_again()) : Json(nullptr)},
-                         {"corrected", figure.corrected}});
-    json["claims"].push_back({{"claim", claim.title},
-                              {"counted", claim.counted},
-                              {"corrected", claim.corrected},
-                              {"differs", claim.differs},
-                              {"evidence", claim.evidence},
-                              {"figures", figures}});
-  }
-  return printed(json);
-}
-
 }  // namespace muonwalk::sim

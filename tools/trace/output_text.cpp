@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "tools/trace/output.hpp"
 
@@ -11,7 +12,6 @@ namespace muonwalk::sim {
 namespace {
 
 using Lines = std::vector<std::string>;
-using Rows = std::vector<std::vector<std::string>>;
 
 constexpr const char* kUnknown = "–";
 
@@ -27,8 +27,8 @@ std::string value_text(std::optional<double> value, const std::string& unit) {
 }
 
 // A table, and what there is to say of it.
-Lines table_with(const Rows& rows, std::size_t left, const std::string& words) {
-  Lines lines = table_lines(rows, left);
+Lines table_with(const Table& table, const std::string& words) {
+  Lines lines = table.lines();
   append(lines, paragraph(words, 2, 2));
   return lines;
 }
@@ -64,30 +64,26 @@ const char* basis_text(TimeBasis basis) {
 }
 
 Lines times(const Summary& summary) {
-  Rows rows = {{"time, ms"}};
-  const auto cells = [](const auto& cell, const std::string& share) {
-    std::vector<std::string> all;
-    for (const RankTime& time : kRankTimes) {
-      if (time.heading != nullptr) all.push_back(cell(time));
-      if (time.ns == &RankSummary::overlap_ns) all.push_back(share);
-    }
-    return all;
-  };
-  append(rows[0], cells([](const RankTime& time) { return std::string(time.heading); }, ""));
+  Table table({{"time, ms"}}, 2);
+  for (const RankTime& time : kRankTimes) {
+    if (time.heading != nullptr) table.column({time.heading, ms_text});
+    if (time.ns == &RankSummary::overlap_ns) table.column({"", percent_text});
+  }
   for (const RankSummary* rank : rows_of(summary)) {
-    rows.push_back({"  " + visible_name(rank->label)});
-    append(
-        rows.back(),
-        cells([&](const RankTime& time) { return rank->basis == TimeBasis::none ? kUnknown : ms_text(rank->*time.ns); },
-              rank->overlap_share() ? percent_text(*rank->overlap_share()) : kUnknown));
+    std::vector<Cell> cells = {visible_name(rank->label)};
+    for (const RankTime& time : kRankTimes) {
+      if (time.heading != nullptr)
+        cells.push_back(rank->basis == TimeBasis::none ? Cell(std::nullopt) : Cell(rank->*time.ns));
+      if (time.ns == &RankSummary::overlap_ns) cells.push_back(rank->overlap_share());
+    }
+    table.row(cells);
   }
   return table_with(
-      rows, 1,
-      fmt::format(
-          "Counted: {}. Computation, communication and copies are unions of intervals; overlap is communication "
-          "during computation, and its share of communication; idle is what of the span none covers.{}",
-          basis_text(summary.together.basis),
-          summary.ranks.size() > 1 ? " The last row adds up the ranks, which ran at the same time." : ""));
+      table, fmt::format(
+                 "Counted: {}. Computation, communication and copies are unions of intervals; overlap is communication "
+                 "during computation, and its share of communication; idle is what of the span none covers.{}",
+                 basis_text(summary.together.basis),
+                 summary.ranks.size() > 1 ? " The last row adds up the ranks, which ran at the same time." : ""));
 }
 
 Lines collectives(const Summary& summary) {
@@ -97,16 +93,18 @@ Lines collectives(const Summary& summary) {
   std::vector<const CollectiveFigure*> figures = {&calls, &message_bytes, &sum, &algorithm_bandwidth, &bus_bandwidth};
   if (std::any_of(all.begin(), all.end(), [](const CollectiveLine& line) { return line.sent_bytes.has_value(); }))
     figures.insert(figures.begin() + 2, &sent_bytes);
-  Rows rows = {{"collectives", "type", "group"}};
-  for (const CollectiveFigure* figure : figures) rows[0].push_back(figure == &sum ? "sum, ms" : figure->name);
+  Table table({{"collectives"}, {"type"}, {"group"}}, 2);
+  for (const CollectiveFigure* figure : figures) table.column({figure == &sum ? "sum, ms" : figure->name, Side::right});
   for (const CollectiveLine& line : all) {
     const bool sized = line.group_size > 0 && line.group.find(',') == std::string::npos;
-    rows.push_back({"  " + std::string(collective_text(line.collective)), or_unknown(visible_name(line.type)),
-                    or_unknown(visible_name(line.group)) + (sized ? fmt::format(" × {}", line.group_size) : "")});
-    for (const CollectiveFigure* figure : figures) rows.back().push_back(value_text(figure->value(line), figure->unit));
+    std::vector<Cell> cells = {
+        collective_text(line.collective), or_unknown(visible_name(line.type)),
+        or_unknown(visible_name(line.group)) + (sized ? fmt::format(" × {}", line.group_size) : "")};
+    for (const CollectiveFigure* figure : figures) cells.push_back(value_text(figure->value(line), figure->unit));
+    table.row(cells);
   }
   return table_with(
-      rows, 3,
+      table,
       fmt::format("Of {}: sums over calls, waiting included. Bandwidths are in GB/s (10⁹ bytes), as nccl-tests defines "
                   "them: message bytes over time, and that times 2(n−1)/n for all_reduce, (n−1)/n for all_gather, "
                   "reduce_scatter and all_to_all.",
@@ -115,37 +113,48 @@ Lines collectives(const Summary& summary) {
 
 Lines waiting(const Summary& summary) {
   if (summary.together.waiting.matched_calls == 0) return {};
-  Rows rows = {{"transfer and waiting, ms", "calls", "transfer", "waiting", "not matched"}};
+  Table table({{"transfer and waiting, ms"},
+               {"calls", number_text},
+               {"transfer", ms_text},
+               {"waiting", ms_text},
+               {"not matched", number_text}},
+              2);
   for (const RankSummary* rank : rows_of(summary)) {
     const WaitingTimes& times = rank->waiting;
-    rows.push_back({"  " + visible_name(rank->label), number_text(times.matched_calls), ms_text(times.transfer_ns),
-                    ms_text(times.waiting_ns), number_text(times.unmatched_calls)});
+    table.row(
+        {visible_name(rank->label), times.matched_calls, times.transfer_ns, times.waiting_ns, times.unmatched_calls});
   }
-  return table_with(rows, 1,
+  return table_with(table,
                     "The same call on all ranks: the shortest is the transfer, for its rank came last and waited for "
                     "nobody; what a rank took longer, it waited.");
 }
 
 Lines optimizer(const Summary& summary) {
-  Rows rows = {{"optimizer, ms", "where", "ranges", "time", "of", "share", "communication in it"}};
-  for (const RankSummary* rank : rows_of(summary)) {
-    const auto row = [&](const char* where, const OptimizerShare& share, bool device) {
-      if (share.ranges == 0) return;
-      rows.push_back({"  " + visible_name(rank->label), where, number_text(share.ranges), ms_text(share.time_ns),
-                      ms_text(share.of_ns), percent_text(share.share()),
-                      device ? ms_text(share.communication_ns) : kUnknown});
-    };
-    row(rank->basis == TimeBasis::device ? "device" : "rank", rank->optimizer_device, true);
-    row("host", rank->optimizer_host, false);
-  }
-  if (rows.size() == 1)
+  if (summary.together.optimizer_device.ranges + summary.together.optimizer_host.ranges == 0)
     return paragraph(
         "optimizer: no range is named as the optimizer (Optimizer.step#… in PyTorch, optimizer… in lessons), so its "
         "share is not known.",
         0, 2);
+  Table table({{"optimizer, ms"},
+               {"where"},
+               {"ranges", number_text},
+               {"time", ms_text},
+               {"of", ms_text},
+               {"share", percent_text},
+               {"communication in it", ms_text}},
+              2);
+  for (const RankSummary* rank : rows_of(summary)) {
+    const auto row = [&](const char* where, const OptimizerShare& share, bool device) {
+      if (share.ranges > 0)
+        table.row({visible_name(rank->label), where, share.ranges, share.time_ns, share.of_ns, share.share(),
+                   device ? Cell(share.communication_ns) : Cell(std::nullopt)});
+    };
+    row(rank->basis == TimeBasis::device ? "device" : "rank", rank->optimizer_device, true);
+    row("host", rank->optimizer_host, false);
+  }
   return summary.together.basis != TimeBasis::device
-             ? table_lines(rows, 2)
-             : table_with(rows, 2,
+             ? table.lines()
+             : table_with(table,
                           "On the device: ranges Optimizer.step# of the span. On the host: the time to start that "
                           "work, of the time from its first to its last range or operator; it is not part of the "
                           "device's time.");
@@ -166,20 +175,19 @@ const char* use_text(EventClass event_class, TimeBasis basis) {
 }
 
 Lines counted(const Summary& summary) {
-  Rows numbers = {{"events", ""}};
+  Table numbers({{"events"}, {"", number_text}}, 2);
   Lines uses = {""};
   for (int c = 0; c < kEventClasses; ++c) {
     const EventClass event_class = static_cast<EventClass>(c);
     if (summary.counted.of(event_class) == 0) continue;
-    numbers.push_back(
-        {fmt::format("  {}", event_class_name(event_class)), number_text(summary.counted.of(event_class))});
+    numbers.row({event_class_name(event_class), summary.counted.of(event_class)});
     uses.push_back(use_text(event_class, summary.together.basis));
   }
   for (const auto& [why, events] : summary.counted.left_out) {
-    numbers.push_back({"  left out", number_text(events)});
+    numbers.row({"left out", events});
     uses.push_back(why);
   }
-  const Lines begins = table_lines(numbers, 1);
+  const Lines begins = numbers.lines();
   int width = 0;
   for (const std::string& begin : begins) width = std::max(width, text_width(begin));
   Lines lines = {begins[0]};
@@ -191,21 +199,25 @@ Lines counted(const Summary& summary) {
   return lines;
 }
 
-std::string number(double value, int decimals, const std::string& unit) {
-  return fmt::format("{:.{}f}{}", value, decimals, unit.empty() ? "" : " " + unit);
+std::string number(std::optional<double> value, int decimals, const std::string& unit) {
+  return value ? fixed_text(*value, decimals, unit) : kUnknown;
 }
 
 Lines claim_lines(const PublishedClaim& claim) {
-  Rows rows = {{claim.title, "published", "found again", "", "corrected"}};
+  Table table({{claim.title},
+               {"published", Side::right},
+               {"found again", Side::right},
+               {"", Side::right},
+               {"corrected", Side::right}},
+              2);
   for (const PublishedFigure& figure : claim.figures)
-    rows.push_back({"  " + figure.what,
-                    figure.published ? number(*figure.published, figure.decimals, figure.unit) : kUnknown,
-                    figure.recounted ? number(*figure.recounted, figure.decimals, figure.unit) : kUnknown,
-                    !figure.published      ? ""
-                    : figure.found_again() ? "✔"
-                                           : "✘",
-                    number(figure.corrected, figure.corrected_decimals, figure.unit)});
-  Lines lines = table_lines(rows, 1);
+    table.row({figure.what, number(figure.published, figure.decimals, figure.unit),
+               number(figure.recounted, figure.decimals, figure.unit),
+               !figure.published      ? ""
+               : figure.found_again() ? "✔"
+                                      : "✘",
+               number(figure.corrected, figure.corrected_decimals, figure.unit)});
+  Lines lines = table.lines();
   append(lines, paragraph("published: " + claim.counted, 2, 4));
   for (const std::string& evidence : claim.evidence) append(lines, paragraph(evidence, 4, 6));
   append(lines, paragraph("corrected: " + claim.corrected, 2, 4));
@@ -237,13 +249,12 @@ Lines comparison_text(const TraceComparison& comparison) {
                            fmt::format("{} of {} ranks, {}", run->ranks.size(),
                                        run->world_size > 0 ? std::to_string(run->world_size) : "?", steps_text(*run))));
   lines.push_back("");
-  Rows rows = {{"a rank's mean", "unit", "A", "B", "B / A"}};
+  Table table({{"a rank's mean"}, {"unit"}, {"A", Side::right}, {"B", Side::right}, {"B / A", Digits{3}}}, 2);
   for (const ComparedFigure& figure : comparison.figures)
     if (figure.a || figure.b)
-      rows.push_back({"  " + figure.name, figure.unit == "%" ? "" : figure.unit, value_text(figure.a, figure.unit),
-                      value_text(figure.b, figure.unit),
-                      figure.ratio() ? fmt::format("{:.3f}", *figure.ratio()) : kUnknown});
-  append(lines, table_lines(rows, 2));
+      table.row({figure.name, figure.unit == "%" ? "" : figure.unit, value_text(figure.a, figure.unit),
+                 value_text(figure.b, figure.unit), figure.ratio()});
+  append(lines, table.lines());
   lines.push_back("");
   if (comparison.warnings.empty())
     lines.push_back("No difference was found that would keep these runs from being compared.");

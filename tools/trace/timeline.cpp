@@ -34,77 +34,61 @@ std::optional<LaneKind> lane_of(const TraceFile& file, const TraceEvent& event, 
 class TimelineBuilder {
  public:
   Timeline build(const std::vector<TraceFile>& files) {
-    find_clock(files);
     for (const TraceFile& file : files) add_file(file);
-    std::sort(timeline_.ranks.begin(), timeline_.ranks.end(),
-              [](const TimelineRank& a, const TimelineRank& b) { return a.rank < b.rank; });
-    for (TimelineRank& rank : timeline_.ranks) {
-      const auto empty = [](const TimelineLane& lane) { return lane.rows.empty(); };
-      rank.lanes.erase(std::remove_if(rank.lanes.begin(), rank.lanes.end(), empty), rank.lanes.end());
-    }
+    for (auto& [lane, rows] : lanes_)
+      for (TimelineRow& row : rows) timeline_.rows.push_back(std::move(row));
+    start_clock();
     timeline_.texts = texts_.take();
     for (std::string& text : timeline_.texts) text = visible_name(text);
     return std::move(timeline_);
   }
 
  private:
-  void find_clock(const std::vector<TraceFile>& files) {
-    std::optional<Interval> all;
-    for (const TraceFile& file : files) {
-      const std::vector<TimeBasis> bases = bases_of(file);
-      for (const TraceEvent& event : file.events)
-        if (lane_of(file, event, bases[static_cast<std::size_t>(event.rank)]))
-          all = all ? Interval{std::min(all->begin, event.begin_ns), std::max(all->end, event.end_ns())}
-                    : Interval{event.begin_ns, event.end_ns()};
+  // Time begins with the first slice.
+  void start_clock() {
+    if (timeline_.rows.empty()) return;
+    std::int64_t end = INT64_MIN;
+    timeline_.begin_ns = INT64_MAX;
+    for (const TimelineRow& row : timeline_.rows) {
+      timeline_.begin_ns = std::min(timeline_.begin_ns, row.slices.front().begin_ns);
+      for (const TimelineSlice& slice : row.slices) end = std::max(end, slice.end_ns());
     }
-    if (!all) return;  // nothing is drawn
-    timeline_.begin_ns = all->begin;
-    timeline_.span_ns = all->end - all->begin;
-  }
-
-  static std::vector<TimeBasis> bases_of(const TraceFile& file) {
-    std::vector<TimeBasis> bases;
-    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
-    return bases;
+    timeline_.span_ns = end - timeline_.begin_ns;
+    for (TimelineRow& row : timeline_.rows)
+      for (TimelineSlice& slice : row.slices) slice.begin_ns -= timeline_.begin_ns;
   }
 
   void add_file(const TraceFile& file) {
-    const std::vector<TimeBasis> bases = bases_of(file);
-    const std::size_t first = timeline_.ranks.size();
-    for (const TraceRank& rank : file.ranks) {
-      TimelineRank lanes{rank.rank, rank.label, {}};
-      for (int kind = 0; kind < kLaneKinds; ++kind) lanes.lanes.push_back({static_cast<LaneKind>(kind), {}});
-      timeline_.ranks.push_back(std::move(lanes));
-    }
+    std::vector<TimeBasis> bases;
+    for (std::size_t r = 0; r < file.ranks.size(); ++r) bases.push_back(time_basis(file, static_cast<int>(r)));
     for (const TraceEvent& event : file.events) {
       const auto rank = static_cast<std::size_t>(event.rank);
-      const auto kind = lane_of(file, event, bases[rank]);
-      if (!kind) {
+      if (const auto kind = lane_of(file, event, bases[rank]))
+        place(file.ranks[rank], *kind, slice_of(file, event));
+      else
         ++timeline_.not_drawn[fmt::format("{}s", event_class_name(event.event_class))];
-        continue;
-      }
-      place(timeline_.ranks[first + rank].lanes[static_cast<std::size_t>(*kind)], slice_of(file, event));
     }
   }
 
   // Events come in the order in which they begin, the longer one first: what encloses others lies above them.
-  void place(TimelineLane& lane, const TimelineSlice& slice) {
-    auto row = std::find_if(lane.rows.begin(), lane.rows.end(),
-                            [&](const TimelineRow& each) { return each.back().end_ns() <= slice.begin_ns; });
-    if (row == lane.rows.end()) {
-      if (lane.rows.size() == kMostRowsInLane) {
+  void place(const TraceRank& rank, LaneKind kind, const TimelineSlice& slice) {
+    std::vector<TimelineRow>& rows = lanes_[{rank.rank, kind}];
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const TimelineRow& each) { return each.slices.back().end_ns() <= slice.begin_ns; });
+    if (row == rows.end()) {
+      if (rows.size() == kMostRowsInLane) {
         ++timeline_.not_drawn[fmt::format("events of a lane that lie deeper than {} rows", kMostRowsInLane)];
         return;
       }
-      row = lane.rows.emplace(row);
+      row = rows.insert(row, {rank.rank, rank.label, kind, {}});
     }
-    row->push_back(slice);
+    row->slices.push_back(slice);
     ++timeline_.events;
   }
 
   TimelineSlice slice_of(const TraceFile& file, const TraceEvent& event) {
     TimelineSlice slice;
-    slice.begin_ns = event.begin_ns - timeline_.begin_ns;
+    slice.begin_ns = event.begin_ns;
     slice.duration_ns = slice.busy_ns = event.duration_ns;
     slice.name = text_number(file, event.name);
     if (const CollectiveCall* call = file.call_of(event)) {
@@ -121,6 +105,7 @@ class TimelineBuilder {
   }
 
   Timeline timeline_;
+  std::map<std::pair<int, LaneKind>, std::vector<TimelineRow>> lanes_;  // of a rank
   NameTable texts_;
 };
 
@@ -142,7 +127,7 @@ void absorb(TimelineSlice& slice, const TimelineSlice& next) {
   add_bytes(slice.sent_bytes, next.sent_bytes);
 }
 
-void merge_row(TimelineRow& row, std::int64_t resolution_ns) {
+void merge_row(std::vector<TimelineSlice>& row, std::int64_t resolution_ns) {
   std::size_t last = 0;
   for (std::size_t i = 1; i < row.size(); ++i) {
     if (row[i].end_ns() - row[last].begin_ns < resolution_ns)
@@ -169,18 +154,14 @@ const char* lane_kind_text(LaneKind kind) {
 
 std::int64_t Timeline::slices() const {
   std::size_t sum = 0;
-  for (const TimelineRank& rank : ranks)
-    for (const TimelineLane& lane : rank.lanes)
-      for (const TimelineRow& row : lane.rows) sum += row.size();
+  for (const TimelineRow& row : rows) sum += row.slices.size();
   return static_cast<std::int64_t>(sum);
 }
 
 Timeline make_timeline(const std::vector<TraceFile>& files) { return TimelineBuilder().build(files); }
 
 void merge_short_slices(Timeline& timeline, std::int64_t resolution_ns) {
-  for (TimelineRank& rank : timeline.ranks)
-    for (TimelineLane& lane : rank.lanes)
-      for (TimelineRow& row : lane.rows) merge_row(row, resolution_ns);
+  for (TimelineRow& row : timeline.rows) merge_row(row.slices, resolution_ns);
 }
 
 std::int64_t merge_until_few(const std::vector<Timeline*>& timelines, std::int64_t most_slices) {

@@ -35,25 +35,18 @@ struct TimelineSlice {
   std::int64_t end_ns() const { return begin_ns + duration_ns; }
 };
 
-/// Slices that do not overlap, in the order in which they begin.
-using TimelineRow = std::vector<TimelineSlice>;
-
-/// One kind of events of one rank. What nests, or runs at the same time on several streams, takes several rows.
-struct TimelineLane {
-  LaneKind kind = LaneKind::computation;
-  std::vector<TimelineRow> rows;  ///< From top to bottom; slices of a row do not overlap.
-};
-
-/// The lanes of one rank.
-struct TimelineRank {
+/// Events of one kind and one rank, as slices that do not overlap, in the order in which they begin. What nests, or
+/// runs at the same time on several streams, takes several rows.
+struct TimelineRow {
   int rank = 0;
-  std::string label;                ///< "rank 3 (dp 1, tp 1)".
-  std::vector<TimelineLane> lanes;  ///< The lanes that have events, in the order of LaneKind.
+  std::string label;  ///< The rank's: "rank 3 (dp 1, tp 1)".
+  LaneKind kind = LaneKind::computation;
+  std::vector<TimelineSlice> slices;
 };
 
-/// A run, laid out in lanes; ranks in ascending order.
+/// A run, laid out in rows: by rank, then by kind, then from the outside of what nests inwards.
 struct Timeline {
-  std::vector<TimelineRank> ranks;
+  std::vector<TimelineRow> rows;
   std::vector<std::string> texts;                 ///< Every text that slices refer to, once.
   std::int64_t begin_ns = 0;                      ///< When the first of the drawn events began, by the trace's clock.
   std::int64_t span_ns = 0;                       ///< From there to the end of the last one.
@@ -64,7 +57,8 @@ struct Timeline {
   std::int64_t slices() const;
 };
 
-/// More rows than these hold nothing that a reader could follow: events that would need another one are not drawn.
+/// More rows of a rank and a kind than these hold nothing that a reader could follow: events that would need another
+/// one are not drawn.
 constexpr std::size_t kMostRowsInLane = 6;
 
 /// Lays out all files of a run, every event as a slice of its own: computation, communication and copies as rank_times

@@ -17,9 +17,6 @@ constexpr int kSpanParts = 5;
 /// How long each part of the span is, in nanoseconds; they add up to RankSummary::span_ns.
 std::array<std::int64_t, kSpanParts> span_parts(const RankSummary& summary);
 
-/// "12.34 ms, 5.6 %": a part of a span, and its share; the share is left out when the span is empty.
-std::string span_part_figures(std::int64_t part_ns, std::int64_t span_ns);
-
 /// A run, ready to be drawn.
 struct PictureRun {
   std::string name;  ///< The lesson's name, or the file's.
@@ -37,7 +34,7 @@ struct TracePicture {
 PictureRun picture_run(const std::vector<TraceFile>& files, const Summary& summary);
 
 /// A page that needs no other file and no network: the lanes of all ranks, to zoom in and to be asked for every event;
-/// how each rank's span divides; tables of all figures; and what was counted. It has at most `most_slices` slices:
+/// how each rank's span divides; and all that muonwalk-trace prints of them. It has at most `most_slices` slices:
 /// where there are more events, the shortest ones are drawn together, and the page says so.
 std::string trace_page(const TracePicture& picture, std::int64_t most_slices = 12'000);
 

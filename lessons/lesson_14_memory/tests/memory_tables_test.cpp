@@ -171,8 +171,8 @@ TEST_CASE("phase_chart: any grid and bucket size: bars that fill what is most, a
 
 TEST_CASE("memory_picture: a bar for each kind and phase, and the most in words") {
   const std::string svg = memory_picture(3, {{"ZeRO-1 AdamW", made_up(2)}, {"<Muon>", made_up(1)}}, Layout());
-  // Legend and paper; then five and four kinds and a moment, for two phases each.
-  CHECK(times(svg, "<rect ") == 1 + 7 + 2 * 6 + 2 * 5);
+  // The paper, and seven swatches; then five and four kinds and a moment, for two phases each.
+  CHECK(times(svg, "<rect ") == 1 + 2 * 7 + 2 * 6 + 2 * 5);
   CHECK(svg.find("rank 3") != std::string::npos);
   CHECK(svg.find("at most 200 B, in a") != std::string::npos);
   CHECK(svg.find("&lt;Muon&gt;") != std::string::npos);

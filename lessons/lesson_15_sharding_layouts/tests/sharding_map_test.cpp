@@ -49,22 +49,13 @@ TEST_CASE("sharding_map_svg: any layouts: well-formed, the same every time; a ru
       CHECK(svg.find(fmt::format("{} · {} of {} cut", name, sharding_of(layout).cut, random.parameters.size())) !=
             std::string::npos);
     }
-    const auto with_text = [&](const std::string& css_class, const std::string& words) {
-      const std::vector<Drawn> all = page.of_class(css_class);
-      return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const Drawn& one) {
-        return one.tag == "rect" && one.text.find(words) != std::string::npos;
-      }));
-    };
-    std::size_t runs = 0, owners = 0;
-    for (int colour = 0; colour < kColours; ++colour) {
-      runs += with_text(fmt::format("mw-p{} mw-span", colour), "elements");
-      owners += with_text(fmt::format("mw-r{} mw-none mw-owner", colour), "owns");
-    }
+    std::size_t runs = 0, marks = 0;
+    for (const Drawn& one : page.told(": elements ")) ++(one.css_class == "mw-dots mw-line" ? marks : runs);
     CHECK(runs == 3 * random.parameters.size());
-    CHECK(owners == owned);
-    CHECK(with_text("mw-cut", "elements") == cut);
-    CHECK(with_text("mw-elements", "equal share of the elements") == busy);
-    CHECK(with_text("mw-work", "equal share of the work") == busy);
+    CHECK(page.told(" owns ").size() == owned);
+    CHECK(marks == cut);
+    CHECK(page.told("equal share of the elements").size() == busy);
+    CHECK(page.told("equal share of the work").size() == busy);
   }
 }
 
@@ -76,10 +67,10 @@ TEST_CASE("sharding_map_svg: bars are as high as the loads, to one scale; what a
   const DrawnPage page(sharding_map_svg(
       {{"dealt", layout(Ownership::matrices, {0, 1})}, {"one owns all", layout(Ownership::matrices, {1, 1})}}));
   CHECK(page.complaint() == "");
-  const std::vector<Drawn> elements = page.of_class("mw-elements"), work = page.of_class("mw-work");
-  // Two ranks in the first layout, one in the second, and the legend.
-  REQUIRE(elements.size() == 4);
-  REQUIRE(work.size() == 4);
+  const std::vector<Drawn> elements = page.told("of the elements"), work = page.told("of the work");
+  // Two ranks in the first layout, one in the second.
+  REQUIRE(elements.size() == 3);
+  REQUIRE(work.size() == 3);
   const double share = elements[0].height;
   CHECK(elements[1].height == near(share, 0.01));
   CHECK(elements[2].height == near(2 * share, 0.01));
@@ -92,7 +83,7 @@ TEST_CASE("sharding_map_svg: bars are as high as the loads, to one scale; what a
   CHECK(std::abs(elements[0].bottom() - work[1].bottom()) < 0.02);
   CHECK(elements[0].bottom() < elements[2].y);
 
-  const std::vector<Drawn> b = page.of_class("mw-p1 mw-span"), second = page.of_class("mw-r1 mw-none mw-owner");
+  const std::vector<Drawn> b = page.of_class("mw-p1 mw-line"), second = page.told("DP rank 1 owns");
   REQUIRE(b.size() == 2);
   REQUIRE(second.size() == 2);
   CHECK(std::abs(b[0].x - second[0].x) < 0.02);
@@ -105,12 +96,12 @@ TEST_CASE("sharding_map_svg: the buffers of a layout stand beside each other, an
   const std::vector<Parameter> two = {{"a", {8, 8}}, {"b", {8, 8}, SplitDim::none, /*group=*/1}};
   const DrawnPage page(sharding_map_svg({{"both", plan_layout(two, Grid().dp(2), {0, 1, 1, Ownership::buckets, {}})}}));
   CHECK(page.complaint() == "");
-  const std::vector<Drawn> a = page.of_class("mw-p0 mw-span"), b = page.of_class("mw-p1 mw-span");
+  const std::vector<Drawn> a = page.of_class("mw-p0 mw-line"), b = page.of_class("mw-p1 mw-line");
   REQUIRE(a.size() == 1);
   REQUIRE(b.size() == 1);
   CHECK(std::abs(a[0].right() - b[0].x) < 0.02);
   CHECK(std::abs(a[0].width - b[0].width) < 0.02);
-  const std::vector<Drawn> owners = page.of_class("mw-r1 mw-none mw-owner");
+  const std::vector<Drawn> owners = page.told("DP rank 1 owns");
   REQUIRE(owners.size() == 2);
   CHECK(std::abs(owners[0].right() - a[0].right()) < 0.02);
   CHECK(std::abs(owners[1].right() - b[0].right()) < 0.02);

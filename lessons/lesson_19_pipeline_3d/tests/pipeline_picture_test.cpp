@@ -26,7 +26,9 @@ NamedTimelines both(int stages, int micro_batches, int message = 0) {
 // Of a class, those that are in a lane: the others are in the legend.
 std::vector<Drawn> in_lanes(const DrawnPage& page, const std::string& css_class) {
   auto all = page.of_class(css_class);
-  all.erase(std::remove_if(all.begin(), all.end(), [](const Drawn& one) { return one.y < 70; }), all.end());
+  all.erase(
+      std::remove_if(all.begin(), all.end(), [](const Drawn& one) { return one.width <= 14 && one.height == 14; }),
+      all.end());
   return all;
 }
 
@@ -52,21 +54,21 @@ TEST_CASE("pipelines_svg: any pipeline: nothing overlaps or leaves the page, and
         const DrawnPage page(svg);
         REQUIRE(page.complaint() == "");
         const auto moves = static_cast<std::size_t>(2 * stages * micro_batches);
-        REQUIRE(in_lanes(page, "mw-forward").size() == moves);
-        REQUIRE(in_lanes(page, "mw-backward").size() == moves);
-        REQUIRE(in_lanes(page, "mw-idle").size() == static_cast<std::size_t>(2 * stages));
+        REQUIRE(in_lanes(page, "mw-p0").size() == moves);
+        REQUIRE(in_lanes(page, "mw-p4").size() == moves);
+        REQUIRE(in_lanes(page, "mw-padding").size() == static_cast<std::size_t>(2 * stages));
       }
 }
 
 TEST_CASE("pipelines_svg: boxes and bars where the timelines have them, on one scale") {
   const auto timelines = both(3, 4);
   const DrawnPage page(pipelines_svg("Two schedules", timelines));
-  const auto lanes = in_lanes(page, "mw-idle");
+  const auto lanes = in_lanes(page, "mw-padding");
   REQUIRE(lanes.size() == 6);
-  const auto forwards = in_lanes(page, "mw-forward"), backwards = in_lanes(page, "mw-backward");
+  const auto forwards = in_lanes(page, "mw-p0"), backwards = in_lanes(page, "mw-p4");
   const double unit = forwards[0].width;
   std::size_t next_forward = 0, next_backward = 0, next_held = 0;
-  const auto bars = in_lanes(page, "mw-held");
+  const auto bars = in_lanes(page, "mw-grey");
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     const PipelineTimeline& timeline = timelines[lane / 3].second;
     const int stage = static_cast<int>(lane % 3);
@@ -101,10 +103,10 @@ TEST_CASE("pipelines_svg: measured timelines have a scale of their own, and mill
                                         {{"played", played}, {"measured <here>", measured_like(played, 1000000, 777)}});
   CHECK(XmlReader(svg).complaint() == "");
   const DrawnPage page(svg);
-  const auto lanes = in_lanes(page, "mw-idle");
+  const auto lanes = in_lanes(page, "mw-padding");
   REQUIRE(lanes.size() == 4);
   CHECK(lanes[0].width == near(lanes[2].width, 1e-5));
-  const auto forwards = in_lanes(page, "mw-forward");
+  const auto forwards = in_lanes(page, "mw-p0");
   REQUIRE(forwards.size() == 16);
   for (std::size_t i = 0; i < 8; ++i) CHECK(forwards[i].x == near(forwards[8 + i].x, 1e-5));
   CHECK(svg.find("measured &lt;here&gt; · 15.00 ms · bubble 25.0 % on every stage, 25.0 % by the formula") !=

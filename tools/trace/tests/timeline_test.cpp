@@ -14,29 +14,32 @@ using namespace muonwalk::testing;
 
 namespace {
 
-const TimelineLane& lane(const Timeline& timeline, int rank, LaneKind kind) {
-  for (const TimelineLane& each : timeline.ranks.at(static_cast<std::size_t>(rank)).lanes)
-    if (each.kind == kind) return each;
-  throw std::runtime_error("there is no such lane");
+using Slices = std::vector<TimelineSlice>;
+
+// What the rows of a kind hold.
+std::vector<Slices> lane(const Timeline& timeline, int rank, LaneKind kind) {
+  std::vector<Slices> rows;
+  for (const TimelineRow& row : timeline.rows)
+    if (row.rank == rank && row.kind == kind) rows.push_back(row.slices);
+  return rows;
 }
 
 }  // namespace
 
 TEST_CASE("timeline: a lesson's trace has computation, communication, and phases below their step") {
   const Timeline timeline = make_timeline(read_jsons({lesson_trace()}));
-  REQUIRE(timeline.ranks.size() == 2);
-  CHECK(timeline.ranks[1].label == "rank 1 (dp 1)");
+  REQUIRE(timeline.rows.size() == 8);
+  CHECK(timeline.rows[7].label == "rank 1 (dp 1)");
   CHECK(timeline.span_ns == 100'000);
   CHECK(timeline.events == 8);
   CHECK(timeline.slices() == 8);
   CHECK(timeline.not_drawn.empty());
   for (int rank = 0; rank < 2; ++rank) {
-    CHECK(timeline.ranks[static_cast<std::size_t>(rank)].lanes.size() == 3);
-    const TimelineLane& steps = lane(timeline, rank, LaneKind::steps);
-    REQUIRE(steps.rows.size() == 2);
-    CHECK(timeline.texts[static_cast<std::size_t>(steps.rows[0].at(0).name)] == "step 1");
-    CHECK(timeline.texts[static_cast<std::size_t>(steps.rows[1].at(0).name)] == "optimizer: update");
-    const TimelineSlice& gather = lane(timeline, rank, LaneKind::communication).rows.at(0).at(0);
+    const auto steps = lane(timeline, rank, LaneKind::steps);
+    REQUIRE(steps.size() == 2);
+    CHECK(timeline.texts[static_cast<std::size_t>(steps[0].at(0).name)] == "step 1");
+    CHECK(timeline.texts[static_cast<std::size_t>(steps[1].at(0).name)] == "optimizer: update");
+    const TimelineSlice gather = lane(timeline, rank, LaneKind::communication).at(0).at(0);
     CHECK(gather.begin_ns == (rank == 0 ? 40'000 : 60'000));
     CHECK(gather.duration_ns == (rank == 0 ? 40'000 : 20'000));
     CHECK(gather.message_bytes == 32);
@@ -52,11 +55,11 @@ TEST_CASE("timeline: streams that run at the same time take a row each, and time
   const Timeline timeline = make_timeline(read_jsons({trace.json()}));
   CHECK(timeline.begin_ns == 1'000'000);
   CHECK(timeline.span_ns == 20'000);
-  const TimelineLane& kernels = lane(timeline, 0, LaneKind::computation);
-  REQUIRE(kernels.rows.size() == 2);
-  REQUIRE(kernels.rows[0].size() == 2);
-  CHECK(kernels.rows[0][1].begin_ns == 10'000);
-  CHECK(kernels.rows[1].size() == 2);
+  const auto kernels = lane(timeline, 0, LaneKind::computation);
+  REQUIRE(kernels.size() == 2);
+  REQUIRE(kernels[0].size() == 2);
+  CHECK(kernels[0][1].begin_ns == 10'000);
+  CHECK(kernels[1].size() == 2);
 }
 
 TEST_CASE("timeline: the clock begins and ends with what is drawn, whatever was recorded before and after") {
@@ -68,16 +71,16 @@ TEST_CASE("timeline: the clock begins and ends with what is drawn, whatever was 
   CHECK(timeline.not_drawn.at("host operators") == 4);
   CHECK(timeline.begin_ns == 200'000);
   CHECK(timeline.span_ns == 120'000);
-  CHECK(lane(timeline, 0, LaneKind::computation).rows[0][0].begin_ns == 100'000);
+  CHECK(lane(timeline, 0, LaneKind::computation).at(0).at(0).begin_ns == 100'000);
 }
 
 TEST_CASE("timeline: ranks of several files stand in their order, on one clock, and same names are one text") {
   const auto files =
       read_jsons({TraceWriting(1, 2).kernel("gemm", 30, 10).json(), TraceWriting(0, 2).kernel("gemm", 20, 50).json()});
   const Timeline timeline = make_timeline(files);
-  REQUIRE(timeline.ranks.size() == 2);
-  CHECK(timeline.ranks[0].rank == 0);
-  CHECK(lane(timeline, 1, LaneKind::computation).rows[0][0].begin_ns == 10'000);
+  REQUIRE(timeline.rows.size() == 2);
+  CHECK(timeline.rows[0].rank == 0);
+  CHECK(lane(timeline, 1, LaneKind::computation).at(0).at(0).begin_ns == 10'000);
   CHECK(timeline.texts == std::vector<std::string>{"gemm"});
 }
 
@@ -88,15 +91,15 @@ TEST_CASE("timeline: what is not drawn is counted: operators beside a device, an
   const Timeline timeline = make_timeline(read_jsons({trace.json()}));
   CHECK(timeline.not_drawn.at("host operators") == 2);
   CHECK(timeline.not_drawn.at("events of a lane that lie deeper than 6 rows") == 3);
-  CHECK(lane(timeline, 0, LaneKind::host_ranges).rows.size() == kMostRowsInLane);
+  CHECK(lane(timeline, 0, LaneKind::host_ranges).size() == kMostRowsInLane);
   CHECK(timeline.events == 7);
   CHECK(timeline.slices() == 7);
 }
 
 namespace {
 
-TimelineRow random_row(std::mt19937& random, std::size_t events) {
-  TimelineRow row;
+Slices random_row(std::mt19937& random, std::size_t events) {
+  Slices row;
   std::int64_t at = 0;
   for (std::size_t i = 0; i < events; ++i) {
     TimelineSlice slice;
@@ -112,18 +115,18 @@ TimelineRow random_row(std::mt19937& random, std::size_t events) {
   return row;
 }
 
-Timeline timeline_of(TimelineRow row) {
+Timeline timeline_of(Slices row) {
   Timeline timeline;
   timeline.events = static_cast<std::int64_t>(row.size());
   timeline.span_ns = row.back().end_ns();
-  timeline.ranks = {{0, "rank 0", {{LaneKind::computation, {std::move(row)}}}}};
+  timeline.rows = {{0, "rank 0", LaneKind::computation, std::move(row)}};
   return timeline;
 }
 
-const TimelineRow& row_of(const Timeline& timeline) { return timeline.ranks[0].lanes[0].rows[0]; }
+const Slices& row_of(const Timeline& timeline) { return timeline.rows[0].slices; }
 
 // What must hold of a row after merging, whatever its events were.
-void check_merged(const TimelineRow& before, const TimelineRow& after, std::int64_t resolution) {
+void check_merged(const Slices& before, const Slices& after, std::int64_t resolution) {
   std::size_t at = 0;
   for (const TimelineSlice& slice : after) {
     // It is made from the next events, whole: begin, end, and what they say together.
@@ -154,7 +157,7 @@ TEST_CASE("merge_short_slices: every event is in one slice, sums are kept, long 
   for (unsigned seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
-    const TimelineRow before = random_row(random, 1 + random() % 300);
+    const Slices before = random_row(random, 1 + random() % 300);
     const std::int64_t resolution = 1 + static_cast<std::int64_t>(random() % 3000);
     Timeline timeline = timeline_of(before);
     merge_short_slices(timeline, resolution);
@@ -164,7 +167,7 @@ TEST_CASE("merge_short_slices: every event is in one slice, sums are kept, long 
 
 TEST_CASE("merge_until_few: nothing is merged where there is room, and never more are left than asked for") {
   std::mt19937 random(1);
-  const TimelineRow before = random_row(random, 5000);
+  const Slices before = random_row(random, 5000);
   Timeline roomy = timeline_of(before);
   CHECK(merge_until_few({&roomy}, 5000) == 0);
   CHECK(roomy.slices() == 5000);
@@ -189,11 +192,12 @@ TEST_CASE("span_parts: any trace: each microsecond of the span is in one part, a
     std::mt19937 random(seed);
     constexpr int kMicroseconds = 300;
     bool computing[kMicroseconds] = {}, communicating[kMicroseconds] = {}, copying[kMicroseconds] = {};
-    int first = kMicroseconds, last = 0;
+    int first = kMicroseconds, last = 0, kernels = 0, calls = 0, called = 0;
     TraceWriting trace;
     for (int i = 0; i < 25; ++i) {
       const int begin = static_cast<int>(random() % 250), duration = static_cast<int>(1 + random() % 40);
       const int kind = static_cast<int>(random() % 3);
+      kernels += kind == 0, calls += kind == 1, called += kind == 1 ? duration : 0;
       if (kind == 0) trace.kernel("gemm", begin, duration, static_cast<int>(random() % 3));
       if (kind == 1) trace.collective("allreduce", begin, duration, 8, "Float", "[0, 1]", 2);
       if (kind == 2) trace.event("gpu_memcpy", "Memcpy DtoD", begin, duration);
@@ -214,10 +218,8 @@ TEST_CASE("span_parts: any trace: each microsecond of the span is in one part, a
     const Summary summary = summarize(read_jsons({trace.json()}));
     CHECK(summary.ranks[0].span_ns == (last - first) * 1000);
     CHECK(span_parts(summary.ranks[0]) == counted);
+    CHECK(summary.ranks[0].kernels == kernels);
+    CHECK(summary.ranks[0].collective_calls == calls);
+    CHECK(summary.ranks[0].communication_sum_ns == called * 1000);
   }
-}
-
-TEST_CASE("span_part_figures: milliseconds and share; no share of nothing") {
-  CHECK(span_part_figures(12'340'000, 24'680'000) == "12.34 ms, 50.0 %");
-  CHECK(span_part_figures(0, 0) == "0.00 ms");
 }
