@@ -14,7 +14,7 @@ if(MUONWALK_CUDA)
     message(FATAL_ERROR "MUONWALK_CUDA is ON, and CMake finds no CUDA toolkit with an nvcc: put nvcc on PATH, or name the "
       "toolkit's folder with -DCUDAToolkit_ROOT=FOLDER, or leave MUONWALK_CUDA OFF.")
   endif()
-  # Only the headers: cuda.h, and those of cuBLAS and NCCL where they are. Nothing of CUDA is linked.
+  # Only the headers: cuda.h, and that of NCCL where it is. Nothing of CUDA is linked.
   add_library(muonwalk_cuda_headers INTERFACE)
   target_include_directories(muonwalk_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   # What else is built with CUDA is told so.

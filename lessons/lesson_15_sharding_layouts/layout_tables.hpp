@@ -15,7 +15,7 @@ using NamedLayout = std::pair<std::string, Layout>;
 /// A way to share out matrices among data-parallel ranks.
 struct OwnershipPolicy {
   std::string name;     ///< "per bucket"
-  Ownership ownership;  ///< what it cuts
+  Ownership ownership;  ///< What it cuts.
   /// With Ownership::matrices, who owns which: one DP rank for each parameter.
   std::vector<int> (*owners)(const std::vector<Parameter>& parameters, const Grid& grid) = nullptr;
 };

@@ -97,7 +97,7 @@ struct Local {
   std::unique_ptr<TpSharers> sharers;           // the ranks that share them
   RotaryAngles angles;                          // of positions
   std::vector<PartSaved> activations;           // of each micro-batch that has gone forward and not yet backward
-  RunningTreeSum<Matrix> sum;                   // of my micro-batches' gradients, as a balanced tree
+  RunningTreeSum sum;                           // of my micro-batches' gradients, as a balanced tree
   std::vector<Matrix> gradients;                // that sum, when all have come
   Flat losses;                                  // of my micro-batches, on the last stage
   std::string moves;                            // what I did, in order
@@ -133,7 +133,7 @@ constexpr PipelineSchedule kBoth[] = {PipelineSchedule::gpipe, PipelineSchedule:
 std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) {
   const SerialGptTrainer untrained(training);
   const PartTensors model = untrained.tensors();
-  RunningTreeSum<Matrix> sum;
+  RunningTreeSum sum;
   for (int i = 0; i < training.micro_batches / rank.grid.dp(); ++i)
     sum.add(i, serial_leaf(training.config, model, own_tokens(rank, 0, i), training.scale()).gradients);
   std::vector<Matrix> whole = sum.take();

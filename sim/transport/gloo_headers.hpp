@@ -15,8 +15,8 @@ namespace muonwalk::sim {
 /// that needs no message of ours, since Gloo announces it. For envelopes of collectives there is always one place ready
 /// for each peer, once it has been heard of, so that a small message needs no round trip.
 struct GlooHeaders {
-  static constexpr std::int64_t inline_limit = 4096;  ///< payloads up to this size travel in the envelope's message
-  static constexpr std::int64_t envelope = 40;        ///< one of our own envelopes, without the payload in it
+  static constexpr std::int64_t inline_limit = 4096;  ///< Payloads up to this size travel in the envelope's message.
+  static constexpr std::int64_t envelope = 40;        ///< One of our own envelopes, without the payload in it.
   /// What Gloo writes before every message, and once more to announce it: "ready to send", "ready to receive", the
   /// data.
   static constexpr std::int64_t preamble = 48;

@@ -27,8 +27,8 @@ class LostPeerWatch;
 
 /// One rank's connections to all others of its group, each of them proven to lead to that rank.
 struct GlooMesh {
-  std::shared_ptr<gloo::Context> context;  ///< whose pairs are all connected
-  std::vector<TcpSocket> sockets;          ///< one to each peer, in rank order; empty where the system can't tell
+  std::shared_ptr<gloo::Context> context;  ///< All of its pairs are connected.
+  std::vector<TcpSocket> sockets;          ///< One to each peer, in rank order; none where the system can't tell.
 
   /// What each peer has sent on its connection while both proved themselves: a challenge and a proof, each announced,
   /// and room made for the two of ours.

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -211,14 +210,6 @@ void KeyStore::set_secret(const Secret& secret) { shared_->secret = secret; }
 
 void KeyStore::on_set(std::function<void(const std::string& key, const std::vector<char>& value)> told) {
   told_ = std::move(told);
-}
-
-void KeyStore::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
-  const Clock::time_point deadline = Clock::now() + timeout;
-  for (const std::string& key : keys) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    get(key, std::max(left, std::chrono::milliseconds(0)));
-  }
 }
 
 }  // namespace muonwalk::sim

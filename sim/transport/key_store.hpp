@@ -44,9 +44,6 @@ class KeyStore {
   /// Calls `told` in this process after each value that it writes: for a key store that is one of several.
   void on_set(std::function<void(const std::string& key, const std::vector<char>& value)> told);
 
-  /// Waits for all of the keys, as get does.
-  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
-
  private:
   struct Shared;
   Shared* shared_ = nullptr;

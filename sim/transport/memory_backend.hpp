@@ -23,7 +23,7 @@ class MemoryGroup {
   /// Wakes every waiting rank with a RunError that says `reason`, and fails all later calls the same way: a rank died.
   void abort(const std::string& reason);
 
-  struct Shared;  ///< everything that the ranks have in common
+  struct Shared;  ///< Everything that the ranks have in common.
 
  private:
   std::shared_ptr<Shared> shared_;

@@ -37,10 +37,10 @@ class NcclDevice {
   /// device and call, where NCCL fails, TimeoutError where a rank has not come after `timeout`, which is also the limit
   /// of every later call, and PeerLostError where one is gone. The backend keeps the device alive.
   ///
-  /// The backend has all collectives of its own. NCCL moves the bytes, and a kernel of ours adds them as a tree (law
-  /// 2). Memory may be the device's or the host's; the latter is copied to the device and back. Whatever still writes
-  /// into device memory has to be waited for before the call; when it returns, all is done. What the system's kernel
-  /// counts is not known, because NCCL's bytes pass it by.
+  /// The backend moves the messages of a collective together (Exchanger): NCCL moves the bytes, and a kernel of ours
+  /// adds them as a tree (law 2). Memory may be the device's or the host's; the latter is copied to the device and
+  /// back. Whatever still writes into device memory has to be waited for before the call; when it returns, all is done.
+  /// What the system's kernel counts is not known, because NCCL's bytes pass it by.
   std::unique_ptr<Backend> connect(const std::string& name, int rank, int size, KeyStore& store,
                                    std::unique_ptr<Backend> beneath, std::chrono::milliseconds timeout);
 

@@ -69,8 +69,7 @@ class SlowBackend : public Backend {
     const std::int64_t done_ns = link_->in.put(slow_clock_ns(), bytes).arrived_ns;
     return std::make_unique<SlowMessage>(std::move(message), peer, done_ns);
   }
-  bool has_native(CollectiveKind kind, ElementType type) const override { return backend_->has_native(kind, type); }
-  Traffic run_native(const NativeCall& call) override { return backend_->run_native(call); }
+  Exchanger* exchanger() override { return backend_->exchanger(); }
   KernelTraffic kernel_traffic() const override { return backend_->kernel_traffic(); }
   std::int64_t header_bytes_sent() const override { return backend_->header_bytes_sent(); }
   void close(const std::string& reason) override { backend_->close(reason); }

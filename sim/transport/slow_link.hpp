@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 /// How fast a rank's link to the others is made to be. Each direction has the whole bandwidth.
 struct LinkSpeed {
   double gigabytes_per_second = 0;  ///< 10⁹ bytes per second, or bytes per nanosecond
-  double latency_us = 0;            ///< microseconds from one end to the other
+  double latency_us = 0;            ///< Microseconds from one end to the other.
 };
 
 /// Reads "GBps,us": "0.05,200" is 0.05 GB/s and 200 µs. Throws UsageError with a sentence that names `option`, where
@@ -31,8 +31,8 @@ class LinkDirection {
 
   /// When a message that is put on the link at `now_ns` has left (its sender is done with it) and has arrived.
   struct Times {
-    std::int64_t left_ns = 0;     ///< on the clock of `now_ns`
-    std::int64_t arrived_ns = 0;  ///< a latency later
+    std::int64_t left_ns = 0;     ///< On the clock of `now_ns`.
+    std::int64_t arrived_ns = 0;  ///< A latency later.
   };
   /// Puts a message of this size on the link.
   Times put(std::int64_t now_ns, std::int64_t bytes);
@@ -46,15 +46,15 @@ class LinkDirection {
 struct RankLink {
   /// Both directions of this speed.
   explicit RankLink(const LinkSpeed& link) : out(link), in(link) {}
-  LinkDirection out;  ///< bytes that the rank sends
-  LinkDirection in;   ///< bytes that it receives
+  LinkDirection out;  ///< Bytes that the rank sends.
+  LinkDirection in;   ///< Bytes that it receives.
 };
 
 /// A backend as slow as a link, over one that is faster: the same messages, bytes, headers and errors, but no wait
 /// returns before the message would have left (of a send) or arrived (of a receive). Until then the rank sleeps, so no
 /// processor time is taken from those that compute. A message counts from the moment in which it was posted here: when
 /// its other end was posted, no rank knows. Where ranks post at the same time, as in a gather, that is the same.
-/// Collectives that the backend has ready-made are not slowed.
+/// What an Exchanger moves is not slowed.
 std::unique_ptr<Backend> over_slow_link(std::unique_ptr<Backend> backend, std::shared_ptr<RankLink> link);
 
 }  // namespace muonwalk::sim

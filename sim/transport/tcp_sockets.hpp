@@ -9,15 +9,15 @@ namespace muonwalk::sim {
 /// A connected TCP socket of this process. The inode tells whether its descriptor still means the same socket.
 struct TcpSocket {
   int descriptor = -1;      ///< −1: none
-  std::uint64_t inode = 0;  ///< the socket's, when it was found
-  std::string local;        ///< this end of the connection: "127.0.0.1:4711"
-  std::string peer;         ///< the other end
+  std::uint64_t inode = 0;  ///< The socket's, when it was found.
+  std::string local;        ///< This end of the connection: "127.0.0.1:4711".
+  std::string peer;         ///< The other end of it.
 };
 
 /// What the kernel counted on one connection, in bytes of the stream: no TCP or IP headers, nothing twice.
 struct TcpCounters {
-  std::int64_t sent = 0;      ///< written to the socket, whether or not it has left yet
-  std::int64_t received = 0;  ///< arrived in order, whether or not it has been read yet
+  std::int64_t sent = 0;      ///< Written to the socket, whether or not it has left yet.
+  std::int64_t received = 0;  ///< Arrived in order, whether or not it has been read yet.
 };
 
 /// All connected TCP sockets of this process. Empty where there is no /proc.

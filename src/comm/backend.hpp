@@ -41,19 +41,43 @@ class PostedMessage {
   virtual void wait(const WaitsFor& waits_for) = 0;
 };
 
-/// A whole collective on raw memory, for a backend that has it ready-made. Counts are in elements, one for each rank
-/// where that rank's share may differ.
-struct NativeCall {
-  CollectiveKind kind = CollectiveKind::barrier;
-  ElementType type = ElementType::bytes;
-  const void* in = nullptr;       ///< What this rank puts in.
-  std::vector<Index> in_counts;   ///< One for each rank in reduce_scatter and all_to_all, else one.
-  void* out = nullptr;            ///< What this rank gets; the same memory as `in` for all_reduce and broadcast.
-  std::vector<Index> out_counts;  ///< One for each rank in all_gather and all_to_all, else one.
-  int root = 0;                   ///< The root of a broadcast.
-  /// The backend calls this for every message that a collective of messages would make of the call, in the order that
-  /// such a one has, because traces and pictures are made of what observers are told.
-  std::function<void(bool sent, int peer, std::int64_t bytes)> moved = nullptr;
+/// All messages that one rank sends and gets at one time in a collective, in the order in which observers are told of
+/// them, and what it copies from itself to itself. Memory may be null where there are 0 bytes.
+struct Exchange {
+  /// A message out of this rank's memory.
+  struct Outgoing {
+    int peer;          ///< The rank of the group that it goes to.
+    const void* data;  ///< Stays as it is until the exchange is done.
+    std::int64_t bytes;
+  };
+  /// A message into this rank's memory.
+  struct Incoming {
+    int peer;  ///< The rank of the group that it comes from.
+    void* data;
+    std::int64_t bytes;
+  };
+  Envelope envelope = {};
+  std::vector<Outgoing> outgoing = {};
+  std::vector<Incoming> incoming = {};
+  const void* own = nullptr;  ///< This rank's own part.
+  void* own_place = nullptr;  ///< Where that belongs: the same address where it lies there already.
+  std::int64_t own_bytes = 0;
+};
+
+/// What a backend brings that moves the messages of a collective together, and adds up itself, because the memory may
+/// be a device's. Its work may go on behind the caller's back, in order, until it is waited for.
+class Exchanger {
+ public:
+  virtual ~Exchanger() = default;
+  /// Begins to move all of this, after the ranks have found that they make the same call.
+  virtual void exchange(const Exchange& all) = 0;
+  /// Memory for what is to be added up, kept from call to call.
+  virtual std::byte* room(std::int64_t bytes) = 0;
+  /// Begins to add up as tree_sum does, to the bit: `count` elements of each part, in rank order (law 2). `out` may be
+  /// one of the parts.
+  virtual void sum(ElementType type, const std::vector<const std::byte*>& parts, Index count, void* out) = 0;
+  /// Returns when all is done that was begun.
+  virtual void wait() = 0;
 };
 
 /// What the kernel counted on the connections of one group on this rank.
@@ -81,11 +105,8 @@ class Backend {
   virtual std::unique_ptr<PostedMessage> post_receive(const Envelope& envelope, int peer, void* data,
                                                       std::int64_t bytes) = 0;
 
-  /// True where `run_native` does this kind of call. A backend may claim a sum only where its bits are tree_sum's
-  /// (law 2).
-  virtual bool has_native(CollectiveKind, ElementType) const { return false; }
-  /// Does a call for which has_native is true and returns what it handed to, and took from, the network.
-  virtual Traffic run_native(const NativeCall&) { return Traffic(); }
+  /// What does the work of collectives in place of single messages; null where messages are all there is.
+  virtual Exchanger* exchanger() { return nullptr; }
 
   /// The kernel's counters since the group was connected; unknown where there is no kernel in between, or none that
   /// counts. Throws PeerLostError where it did count, and a rank of the group has left since.

@@ -105,31 +105,24 @@ Communicator::Communicator(std::string group, int rank, int size, Backend& backe
     for (auto& by_peer : directions) by_peer.resize(static_cast<std::size_t>(size), 0);
 }
 
-template <class Native, class Work>
-void Communicator::collective(const Call& call, const Native& native, const Work& of_messages) {
+template <class Work>
+void Communicator::collective(const Call& call, const Work& of_messages) {
   observed(call, [&] {
-    if (!backend_->has_native(call.kind, call.type)) return of_messages();
+    Exchanger* const exchanger = backend_->exchanger();
+    if (exchanger == nullptr) return of_messages();
     for (CallObserver* observer : observers_) observer->waits(call.kind, -1);
-    std::vector<Message> moved;
-    const std::int64_t began_ns = observers_.empty() ? 0 : now_ns();
+    moved_together_.clear();
     guarded([&] {
-      NativeCall native_call = native();
-      native_call.moved = [&](bool sent, int peer, std::int64_t bytes) {
-        const std::int64_t number = numbers_[false][sent ? 0 : 1][static_cast<std::size_t>(peer)]++;
-        moved.push_back({sent, peer, bytes, number, began_ns, false});
-      };
-      ledger_->add(group_, call.kind, call.type, 0, backend_->run_native(native_call));
+      of_messages();
+      exchanger->wait();
     });
     for (CallObserver* observer : observers_) observer->goes_on();
-    for (const Message& message : moved)
-      for (CallObserver* observer : observers_) observer->moved(call, message);
+    for (const Message& message : moved_together_) tell(call, message);
   });
 }
 
 void Communicator::barrier() {
-  collective(
-      {group_, CollectiveKind::barrier, ElementType::bytes, 0, 0, -1}, [] { return NativeCall(); },
-      [&] { barrier_of_messages(); });
+  collective({group_, CollectiveKind::barrier, ElementType::bytes, 0, 0, -1}, [&] { barrier_of_messages(); });
 }
 
 Call Communicator::checked_message(CollectiveKind kind, const void* values, Index count, ElementType type,
@@ -151,10 +144,8 @@ void Communicator::checked_all_gather_v(const void* shard, const std::vector<Ind
   check.memory(shard, shard_bytes, "of the shard");
   check.memory(out, out_bytes, "for the gathered values");
   check.apart(shard, shard_bytes, out, out_bytes, shifted(out, check.bytes(sum(counts, rank_))));
-  collective(
-      {group_, CollectiveKind::all_gather, type, own, sum(counts, size_), -1},
-      [&] { return NativeCall{CollectiveKind::all_gather, type, shard, {own}, out, counts, 0}; },
-      [&] { all_gather_of_messages(shard, counts, type, out); });
+  collective({group_, CollectiveKind::all_gather, type, own, sum(counts, size_), -1},
+             [&] { gather_pieces(next_envelope(CollectiveKind::all_gather, type), shard, counts, out); });
 }
 
 void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type,
@@ -167,20 +158,16 @@ void Communicator::checked_reduce_scatter_v(const void* in, const std::vector<In
   check.memory(in, in_bytes, "to sum up");
   check.memory(out, out_bytes, "for the sums");
   check.apart(out, out_bytes, in, in_bytes, shifted(in, check.bytes(sum(counts, rank_))));
-  collective(
-      {group_, CollectiveKind::reduce_scatter, type, sum(counts, size_), own, -1},
-      [&] { return NativeCall{CollectiveKind::reduce_scatter, type, in, counts, out, {own}, 0}; },
-      [&] { reduce_scatter_of_messages(in, counts, type, out); });
+  collective({group_, CollectiveKind::reduce_scatter, type, sum(counts, size_), own, -1},
+             [&] { reduce_pieces(next_envelope(CollectiveKind::reduce_scatter, type), in, counts, out); });
 }
 
 void Communicator::checked_all_reduce(void* values, Index count, ElementType type) {
   const ArgumentCheck check(*this, CollectiveKind::all_reduce, type);
   check.summable();
   check.memory(values, check.bytes(count), "to sum up");
-  collective(
-      {group_, CollectiveKind::all_reduce, type, count, count, -1},
-      [&] { return NativeCall{CollectiveKind::all_reduce, type, values, {count}, values, {count}, 0}; },
-      [&] { all_reduce_of_messages(values, count, type); });
+  collective({group_, CollectiveKind::all_reduce, type, count, count, -1},
+             [&] { all_reduce_of_messages(values, count, type); });
 }
 
 void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>& send_counts, void* out,
@@ -197,20 +184,16 @@ void Communicator::checked_all_to_all_v(const void* in, const std::vector<Index>
   check.memory(in, in_bytes, "to send");
   check.memory(out, out_bytes, "to receive into");
   check.apart(in, in_bytes, out, out_bytes, nullptr);
-  collective(
-      {group_, CollectiveKind::all_to_all, type, sum(send_counts, size_), sum(recv_counts, size_), -1},
-      [&] { return NativeCall{CollectiveKind::all_to_all, type, in, send_counts, out, recv_counts, 0}; },
-      [&] { all_to_all_of_messages(in, send_counts, out, recv_counts, type); });
+  collective({group_, CollectiveKind::all_to_all, type, sum(send_counts, size_), sum(recv_counts, size_), -1},
+             [&] { all_to_all_of_messages(in, send_counts, out, recv_counts, type); });
 }
 
 void Communicator::checked_broadcast(void* values, Index count, ElementType type, int root) {
   const ArgumentCheck check(*this, CollectiveKind::broadcast, type);
   check.peer(root, "root");
   check.memory(values, check.bytes(count), "to broadcast");
-  collective(
-      {group_, CollectiveKind::broadcast, type, count, count, root},
-      [&] { return NativeCall{CollectiveKind::broadcast, type, values, {count}, values, {count}, root}; },
-      [&] { broadcast_of_messages(values, count, type, root); });
+  collective({group_, CollectiveKind::broadcast, type, count, count, root},
+             [&] { broadcast_of_messages(values, count, type, root); });
 }
 
 Index Communicator::piece_of(Index elements) const {

@@ -2,8 +2,6 @@
 // locally. Sums need room for what the others send: (n − 1) · piece elements, kept from call to call and not counted by
 // the MemoryMeter, as the working memory inside a communication library never is.
 
-#include <cstring>
-
 #include "src/comm/messages.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/numerics/tree_sum.hpp"
@@ -12,16 +10,42 @@ namespace muonwalk {
 
 namespace {
 
-// counts[0], counts[0] + counts[1], …: where each rank's range begins, and at the end their sum.
-std::vector<Index> running_begins(const std::vector<Index>& counts) {
-  std::vector<Index> begins(1, 0);
-  for (Index count : counts) begins.push_back(begins.back() + count);
-  return begins;
-}
+// Where the bytes lie that one rank sends or gets.
+struct Piece {
+  std::byte* at = nullptr;  // null: nowhere, and there are 0 bytes
+  Index bytes = 0;
+};
 
-// Copies a rank's own part, which no message carries. Nothing to do where it already lies at its place.
-void copy_own(std::byte* to, const void* from, Index bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+// A memory that is cut into a piece for each rank, one behind the other.
+class Pieces {
+ public:
+  Pieces(const void* memory, const std::vector<Index>& counts, ElementType type)
+      : memory_(static_cast<std::byte*>(const_cast<void*>(memory))) {
+    for (Index count : counts) begins_.push_back(begins_.back() + count * element_size(type));
+  }
+  Piece operator()(int r) const {
+    const Index begin = begins_[static_cast<std::size_t>(r)], end = begins_[static_cast<std::size_t>(r) + 1];
+    return {memory_ ? memory_ + begin : nullptr, end - begin};
+  }
+
+ private:
+  std::byte* memory_;
+  std::vector<Index> begins_ = {0};
+};
+
+// Each rank begins with its right-hand neighbour, so that not everybody talks to rank 0 first.
+template <class To, class From>
+Exchange with_everybody(const Envelope& envelope, int rank, int size, const To& to_rank, const From& from_rank) {
+  Exchange all{envelope};
+  for (int step = 1; step < size; ++step) {
+    const int to = (rank + step) % size, from = (rank + size - step) % size;
+    all.outgoing.push_back({to, to_rank(to).at, to_rank(to).bytes});
+    all.incoming.push_back({from, from_rank(from).at, from_rank(from).bytes});
+  }
+  all.own = to_rank(rank).at;
+  all.own_place = from_rank(rank).at;
+  all.own_bytes = to_rank(rank).bytes;
+  return all;
 }
 
 // The tree over ranks: part r is what rank r holds of the piece that is summed here.
@@ -44,122 +68,65 @@ Envelope Communicator::next_envelope(CollectiveKind kind, ElementType type, int 
 void Communicator::barrier_of_messages() {
   const Envelope envelope = next_envelope(CollectiveKind::barrier, ElementType::bytes);
   for (int reach = 1; reach < size(); reach *= 2) {
-    const int to = (rank() + reach) % size();
-    const int from = (rank() + size() - reach) % size();
-    exchange(envelope, {Outgoing{to, nullptr, 0}}, {Incoming{from, nullptr, 0}});
+    const int to = (rank() + reach) % size(), from = (rank() + size() - reach) % size();
+    exchange({envelope, {{to, nullptr, 0}}, {{from, nullptr, 0}}});
   }
 }
 
-void Communicator::gather_pieces(const Envelope& envelope, const std::vector<Index>& begins, ElementType type,
-                                 std::byte* out) {
-  const Index bytes = element_size(type);
-  const auto piece_bytes = [&](int r) { return (begins[std::size_t(r) + 1] - begins[std::size_t(r)]) * bytes; };
-  const auto piece_at = [&](int r) { return out ? out + begins[std::size_t(r)] * bytes : nullptr; };
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  // Each rank begins with its right-hand neighbour, so that not everybody talks to rank 0 first.
-  for (int step = 1; step < size(); ++step) {
-    const int to = (rank() + step) % size();
-    const int from = (rank() + size() - step) % size();
-    outgoing.push_back({to, piece_at(rank()), piece_bytes(rank())});
-    incoming.push_back({from, piece_at(from), piece_bytes(from)});
-  }
-  if (size() > 1) exchange(envelope, outgoing, incoming);
+void Communicator::reduce_pieces(const Envelope& envelope, const void* in, const std::vector<Index>& counts,
+                                 void* out) {
+  const Pieces pieces(in, counts, envelope.type);
+  const Piece own = pieces(rank());
+  Exchanger* const exchanger = backend_->exchanger();
+  const Index room_bytes = (size() - 1) * own.bytes;
+  if (exchanger == nullptr && static_cast<Index>(scratch_.size()) < room_bytes)
+    scratch_.resize(static_cast<std::size_t>(room_bytes));
+  std::byte* const room = exchanger != nullptr ? exchanger->room(room_bytes) : scratch_.data();
+  const auto part = [&](int r) {
+    return r == rank() ? own : Piece{room + ((rank() + size() - r) % size() - 1) * own.bytes, own.bytes};
+  };
+  exchange(with_everybody(envelope, rank(), size(), pieces, part));
+  if (own.bytes == 0) return;
+  const Index count = own.bytes / element_size(envelope.type);
+  std::vector<const std::byte*> parts;
+  for (int r = 0; r < size(); ++r) parts.push_back(part(r).at);
+  if (exchanger != nullptr) return exchanger->sum(envelope.type, parts, count, out);
+  (envelope.type == ElementType::float32 ? add_parts<float> : add_parts<bfloat16>)(parts, count, out);
 }
 
-void Communicator::reduce_pieces(const Envelope& envelope, const std::byte* in, const std::vector<Index>& begins,
-                                 ElementType type, void* out) {
-  const Index bytes = element_size(type);
-  const auto piece_bytes = [&](int r) { return (begins[std::size_t(r) + 1] - begins[std::size_t(r)]) * bytes; };
-  const auto piece_at = [&](int r) { return in ? in + begins[std::size_t(r)] * bytes : nullptr; };
-  const Index own_bytes = piece_bytes(rank());
-  const std::size_t room = static_cast<std::size_t>((size() - 1) * own_bytes);
-  if (scratch_.size() < room) scratch_.resize(room);
-
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  std::vector<const std::byte*> parts(static_cast<std::size_t>(size()));
-  parts[std::size_t(rank())] = piece_at(rank());
-  for (int step = 1; step < size(); ++step) {
-    const int to = (rank() + step) % size();
-    const int from = (rank() + size() - step) % size();
-    std::byte* arrives = scratch_.data() + (step - 1) * own_bytes;
-    outgoing.push_back({to, piece_at(to), piece_bytes(to)});
-    incoming.push_back({from, arrives, own_bytes});
-    parts[std::size_t(from)] = arrives;
-  }
-  if (size() > 1) exchange(envelope, outgoing, incoming);
-  const Index count = own_bytes / bytes;
-  if (count == 0) return;
-  if (type == ElementType::float32) {
-    add_parts<float>(parts, count, out);
-  } else {
-    add_parts<bfloat16>(parts, count, out);
-  }
-}
-
-void Communicator::all_gather_of_messages(const void* shard, const std::vector<Index>& counts, ElementType type,
-                                          void* out) {
-  const Envelope envelope = next_envelope(CollectiveKind::all_gather, type);
-  const std::vector<Index> begins = running_begins(counts);
-  std::byte* whole = static_cast<std::byte*>(out);
-  const Index own_bytes = counts[std::size_t(rank())] * element_size(type);
-  if (own_bytes > 0) copy_own(whole + begins[std::size_t(rank())] * element_size(type), shard, own_bytes);
-  gather_pieces(envelope, begins, type, whole);
-}
-
-void Communicator::reduce_scatter_of_messages(const void* in, const std::vector<Index>& counts, ElementType type,
-                                              void* out) {
-  const Envelope envelope = next_envelope(CollectiveKind::reduce_scatter, type);
-  reduce_pieces(envelope, static_cast<const std::byte*>(in), running_begins(counts), type, out);
+void Communicator::gather_pieces(const Envelope& envelope, const void* shard, const std::vector<Index>& counts,
+                                 void* out) {
+  const Pieces pieces(out, counts, envelope.type);
+  const Piece own{static_cast<std::byte*>(const_cast<void*>(shard)), pieces(rank()).bytes};
+  exchange(with_everybody(
+      envelope, rank(), size(), [&](int) { return own; }, pieces));
 }
 
 void Communicator::all_reduce_of_messages(void* values, Index count, ElementType type) {
   const Envelope envelope = next_envelope(CollectiveKind::all_reduce, type);
-  std::vector<Index> begins;
-  for (int r = 0; r < size(); ++r) begins.push_back(all_reduce_piece(r, size(), count).first);
-  begins.push_back(count);
-  std::byte* whole = static_cast<std::byte*>(values);
-  void* own = whole ? whole + begins[std::size_t(rank())] * element_size(type) : nullptr;
-  reduce_pieces(envelope, whole, begins, type, own);
-  gather_pieces(envelope, begins, type, whole);
+  std::vector<Index> counts;
+  for (int r = 0; r < size(); ++r) {
+    const auto [begin, end] = all_reduce_piece(r, size(), count);
+    counts.push_back(end - begin);
+  }
+  void* const own = Pieces(values, counts, type)(rank()).at;
+  reduce_pieces(envelope, values, counts, own);
+  gather_pieces(envelope, own, counts, values);
 }
 
 void Communicator::all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
                                           const std::vector<Index>& recv_counts, ElementType type) {
   const Envelope envelope = next_envelope(CollectiveKind::all_to_all, type);
-  const Index bytes = element_size(type);
-  const std::vector<Index> send_begins = running_begins(send_counts);
-  const std::vector<Index> recv_begins = running_begins(recv_counts);
-  const auto sent_from = [&](int r) {
-    return in ? static_cast<const std::byte*>(in) + send_begins[std::size_t(r)] * bytes : nullptr;
-  };
-  const auto received_at = [&](int r) {
-    return out ? static_cast<std::byte*>(out) + recv_begins[std::size_t(r)] * bytes : nullptr;
-  };
-  copy_own(received_at(rank()), sent_from(rank()), send_counts[std::size_t(rank())] * bytes);
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  for (int step = 1; step < size(); ++step) {
-    const int to = (rank() + step) % size();
-    const int from = (rank() + size() - step) % size();
-    outgoing.push_back({to, sent_from(to), send_counts[std::size_t(to)] * bytes});
-    incoming.push_back({from, received_at(from), recv_counts[std::size_t(from)] * bytes});
-  }
-  if (size() > 1) exchange(envelope, outgoing, incoming);
+  exchange(with_everybody(envelope, rank(), size(), Pieces(in, send_counts, type), Pieces(out, recv_counts, type)));
 }
 
 void Communicator::broadcast_of_messages(void* values, Index count, ElementType type, int root) {
-  const Envelope envelope = next_envelope(CollectiveKind::broadcast, type, root);
+  Exchange all{next_envelope(CollectiveKind::broadcast, type, root)};
   const Index bytes = count * element_size(type);
-  if (size() == 1) return;
-  if (rank() != root) {
-    exchange(envelope, {}, {Incoming{root, values, bytes}});
-    return;
-  }
-  std::vector<Outgoing> outgoing;
-  for (int step = 1; step < size(); ++step) outgoing.push_back({(rank() + step) % size(), values, bytes});
-  exchange(envelope, outgoing, {});
+  if (rank() != root) all.incoming.push_back({root, values, bytes});
+  for (int step = 1; rank() == root && step < size(); ++step)
+    all.outgoing.push_back({(rank() + step) % size(), values, bytes});
+  exchange(all);
 }
 
 }  // namespace muonwalk

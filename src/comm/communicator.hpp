@@ -36,7 +36,7 @@ class Transfer {
 
 /// One rank's end of a group of ranks: what a lesson uses to talk. It checks what it is asked for, counts what moves
 /// and tells its observers; the bytes are moved by a Backend (backend.hpp). The collectives are made of messages
-/// (collectives.cpp), unless the backend has them ready-made.
+/// (collectives.cpp), which the backend moves one by one, or together where it has an Exchanger.
 ///
 /// Rules for all collectives: every rank of the group makes the same calls in the same order with matching sizes. Sizes
 /// are checked first: a mismatch between ranks throws RunError with a sentence that names both sizes. Sums over ranks
@@ -165,12 +165,10 @@ class Communicator {
 
  private:
   friend class Transfer;
-  struct Outgoing;
-  struct Incoming;
   struct Posted;
 
   // The typed calls end here. They check the arguments, open the ledger's entry, tell the observers, and go on to the
-  // backend's own collective or to the one that is made of messages.
+  // collective that is made of messages.
   Call checked_message(CollectiveKind kind, const void* values, Index count, ElementType type, int peer) const;
   void checked_all_gather_v(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
   void checked_reduce_scatter_v(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
@@ -186,21 +184,23 @@ class Communicator {
   // Does the work of a call between the ledger's entry and the observers.
   template <class Work>
   void observed(const Call& call, const Work& work);
-  // The same for a collective, of messages or native.
-  template <class Native, class Work>
-  void collective(const Call& call, const Native& native, const Work& of_messages);
+  // The same for a collective, whose messages may have been moved by an Exchanger.
+  template <class Work>
+  void collective(const Call& call, const Work& of_messages);
   // Does work on the backend. Whatever goes wrong there breaks the group.
   template <class Work>
   void guarded(const Work& work);
   void break_group(const std::string& reason);
 
   // Posting messages, waiting for them and counting them (messages.cpp).
-  Posted post_send(const Envelope& envelope, const Outgoing& message);
-  Posted post_receive(const Envelope& envelope, const Incoming& message);
+  Message next_message(const Envelope& envelope, bool sent, int peer, std::int64_t bytes);
+  Posted post_send(const Envelope& envelope, const Exchange::Outgoing& message);
+  Posted post_receive(const Envelope& envelope, const Exchange::Incoming& message);
   Posted post(const Call& call, const void* from, void* to);
   void wait(CollectiveKind kind, Posted& posted);
-  void tell(const Call& call, const Posted& posted) const;
-  void exchange(const Envelope& envelope, const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming);
+  void tell(const Call& call, const Message& message) const;
+  void exchange(const Exchange& all);
+  void exchange_together(Exchanger& exchanger, const Exchange& all);
   void send_or_receive(const Call& call, const void* from, void* to);
   Transfer transfer(const Call& call, const void* from, void* to);
   void finish(Transfer::State& state);
@@ -208,15 +208,12 @@ class Communicator {
 
   // The collectives, written plainly as messages (collectives.cpp).
   void barrier_of_messages();
-  void all_gather_of_messages(const void* shard, const std::vector<Index>& counts, ElementType type, void* out);
-  void reduce_scatter_of_messages(const void* in, const std::vector<Index>& counts, ElementType type, void* out);
   void all_reduce_of_messages(void* values, Index count, ElementType type);
   void all_to_all_of_messages(const void* in, const std::vector<Index>& send_counts, void* out,
                               const std::vector<Index>& recv_counts, ElementType type);
   void broadcast_of_messages(void* values, Index count, ElementType type, int root);
-  void gather_pieces(const Envelope& envelope, const std::vector<Index>& begins, ElementType type, std::byte* out);
-  void reduce_pieces(const Envelope& envelope, const std::byte* in, const std::vector<Index>& begins, ElementType type,
-                     void* out);
+  void gather_pieces(const Envelope& envelope, const void* shard, const std::vector<Index>& counts, void* out);
+  void reduce_pieces(const Envelope& envelope, const void* in, const std::vector<Index>& counts, void* out);
   Envelope next_envelope(CollectiveKind kind, ElementType type, int root = 0);
 
   std::string group_;
@@ -229,9 +226,10 @@ class Communicator {
   std::size_t line_ = 0;
   std::string broken_;            // why; empty while the group is whole
   std::int64_t collectives_ = 0;  // made so far
-  // How many messages were posted: [from rank to rank or of collectives][out or in][peer].
+  // How many messages were posted: [from rank to rank or of collectives][in or out][peer].
   std::vector<std::int64_t> numbers_[2][2];
-  std::vector<std::byte> scratch_;  // room for what is to be summed; grows as needed
+  std::vector<std::byte> scratch_;       // room for what is to be summed; grows as needed
+  std::vector<Message> moved_together_;  // by an Exchanger, in the call that is being made
 };
 
 }  // namespace muonwalk

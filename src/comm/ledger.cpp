@@ -76,11 +76,12 @@ void Ledger::clear() { lines_.clear(); }
 
 namespace {
 
-const LedgerLine* find_line(const Ledger& ledger, const LedgerLine& like) {
+// The ledger's line of that group, kind and type; one of no calls where it has none.
+LedgerLine line_like(const Ledger& ledger, const LedgerLine& like) {
   for (const LedgerLine& known : ledger.lines()) {
-    if (known.kind == like.kind && known.type == like.type && known.group == like.group) return &known;
+    if (known.kind == like.kind && known.type == like.type && known.group == like.group) return known;
   }
-  return nullptr;
+  return {like.group, like.kind, like.type, 0, Traffic()};
 }
 
 std::string differing_number(const LedgerLine& predicted, const LedgerLine& counted) {
@@ -107,20 +108,10 @@ std::string differing_number(const LedgerLine& predicted, const LedgerLine& coun
 }  // namespace
 
 std::string first_difference(const Ledger& predicted, const Ledger& counted) {
-  for (const LedgerLine& line : predicted.lines()) {
-    LedgerLine nothing = line;
-    nothing.calls = 0;
-    nothing.traffic = Traffic();
-    const LedgerLine* other = find_line(counted, line);
-    const std::string difference = differing_number(line, other ? *other : nothing);
-    if (!difference.empty()) return difference;
-  }
-  for (const LedgerLine& line : counted.lines()) {
-    if (find_line(predicted, line)) continue;
-    LedgerLine nothing = line;
-    nothing.calls = 0;
-    nothing.traffic = Traffic();
-    const std::string difference = differing_number(nothing, line);
+  Ledger all = predicted;
+  all.add(counted, 1);
+  for (const LedgerLine& line : all.lines()) {
+    const std::string difference = differing_number(line_like(predicted, line), line_like(counted, line));
     if (!difference.empty()) return difference;
   }
   return "";

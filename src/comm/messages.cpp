@@ -1,6 +1,7 @@
 #include "src/comm/messages.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -13,23 +14,22 @@ std::int64_t now_ns() {
       .count();
 }
 
-Communicator::Posted Communicator::post_send(const Envelope& envelope, const Outgoing& message) {
+Message Communicator::next_message(const Envelope& envelope, bool sent, int peer, std::int64_t bytes) {
   const bool apart = envelope.from_rank_to_rank();
-  std::int64_t& number = numbers_[apart][0][static_cast<std::size_t>(message.peer)];
-  const Message about{true, message.peer, message.bytes, number, observers_.empty() ? 0 : now_ns(), apart};
+  const std::int64_t number = numbers_[apart][sent][static_cast<std::size_t>(peer)]++;
+  return {sent, peer, bytes, number, observers_.empty() ? 0 : now_ns(), apart};
+}
+
+Communicator::Posted Communicator::post_send(const Envelope& envelope, const Exchange::Outgoing& message) {
+  const Message about = next_message(envelope, true, message.peer, message.bytes);
   Posted posted{backend_->post_send(envelope, message.peer, message.data, message.bytes), about, line_};
-  ++number;
   ledger_->count_sent(line_, message.bytes);
   return posted;
 }
 
-Communicator::Posted Communicator::post_receive(const Envelope& envelope, const Incoming& message) {
-  const bool apart = envelope.from_rank_to_rank();
-  std::int64_t& number = numbers_[apart][1][static_cast<std::size_t>(message.peer)];
-  const Message about{false, message.peer, message.bytes, number, observers_.empty() ? 0 : now_ns(), apart};
-  Posted posted{backend_->post_receive(envelope, message.peer, message.data, message.bytes), about, line_};
-  ++number;
-  return posted;
+Communicator::Posted Communicator::post_receive(const Envelope& envelope, const Exchange::Incoming& message) {
+  const Message about = next_message(envelope, false, message.peer, message.bytes);
+  return {backend_->post_receive(envelope, message.peer, message.data, message.bytes), about, line_};
 }
 
 void Communicator::wait(CollectiveKind kind, Posted& posted) {
@@ -40,24 +40,36 @@ void Communicator::wait(CollectiveKind kind, Posted& posted) {
   if (!posted.about.sent) ledger_->count_received(posted.line, posted.about.bytes);
 }
 
-void Communicator::tell(const Call& call, const Posted& posted) const {
-  for (CallObserver* observer : observers_) observer->moved(call, posted.about);
+void Communicator::tell(const Call& call, const Message& message) const {
+  for (CallObserver* observer : observers_) observer->moved(call, message);
 }
 
 // The messages are destroyed after the group was broken, where it is: nobody is at their memory then.
-void Communicator::exchange(const Envelope& envelope, const std::vector<Outgoing>& outgoing,
-                            const std::vector<Incoming>& incoming) {
+void Communicator::exchange(const Exchange& all) {
+  if (Exchanger* const exchanger = backend_->exchanger()) return exchange_together(*exchanger, all);
+  if (all.own_bytes > 0 && all.own_place != all.own)
+    std::memcpy(all.own_place, all.own, static_cast<std::size_t>(all.own_bytes));
   std::vector<Posted> receiving, sending;
-  receiving.reserve(incoming.size());
-  sending.reserve(outgoing.size());
+  receiving.reserve(all.incoming.size());
+  sending.reserve(all.outgoing.size());
   guarded([&] {
-    for (const Incoming& message : incoming) receiving.push_back(post_receive(envelope, message));
-    for (const Outgoing& message : outgoing) sending.push_back(post_send(envelope, message));
-    for (Posted& posted : receiving) wait(envelope.kind, posted);
-    for (Posted& posted : sending) wait(envelope.kind, posted);
+    for (const Exchange::Incoming& message : all.incoming) receiving.push_back(post_receive(all.envelope, message));
+    for (const Exchange::Outgoing& message : all.outgoing) sending.push_back(post_send(all.envelope, message));
+    for (Posted& posted : receiving) wait(all.envelope.kind, posted);
+    for (Posted& posted : sending) wait(all.envelope.kind, posted);
   });
-  for (const Posted& posted : sending) tell(*current_, posted);
-  for (const Posted& posted : receiving) tell(*current_, posted);
+  for (const Posted& posted : sending) tell(*current_, posted.about);
+  for (const Posted& posted : receiving) tell(*current_, posted.about);
+}
+
+void Communicator::exchange_together(Exchanger& exchanger, const Exchange& all) {
+  for (const Exchange::Outgoing& message : all.outgoing)
+    moved_together_.push_back(next_message(all.envelope, true, message.peer, message.bytes));
+  for (const Exchange::Incoming& message : all.incoming)
+    moved_together_.push_back(next_message(all.envelope, false, message.peer, message.bytes));
+  exchanger.exchange(all);
+  for (const Exchange::Outgoing& message : all.outgoing) ledger_->count_sent(line_, message.bytes);
+  for (const Exchange::Incoming& message : all.incoming) ledger_->count_received(line_, message.bytes);
 }
 
 void Communicator::send_or_receive(const Call& call, const void* from, void* to) {
@@ -67,7 +79,7 @@ void Communicator::send_or_receive(const Call& call, const void* from, void* to)
       posted = post(call, from, to);
       wait(call.kind, posted);
     });
-    tell(call, posted);
+    tell(call, posted.about);
   });
 }
 
@@ -84,7 +96,7 @@ Transfer Communicator::transfer(const Call& call, const void* from, void* to) {
   observed(call, [&] {
     guarded([&] { state->posted = post(call, from, to); });
     state->communicator = this;
-    if (call.kind == CollectiveKind::send) tell(call, state->posted);
+    if (call.kind == CollectiveKind::send) tell(call, state->posted.about);
   });
   return Transfer(std::move(state));
 }
@@ -93,7 +105,7 @@ void Communicator::finish(Transfer::State& state) {
   const Call call{group_, CollectiveKind::wait, state.call.type, 0, 0, state.call.peer};
   observed(call, [&] {
     guarded([&] { wait(state.call.kind, state.posted); });
-    if (state.call.kind == CollectiveKind::recv) tell(state.call, state.posted);
+    if (state.call.kind == CollectiveKind::recv) tell(state.call, state.posted.about);
   });
   state.communicator = nullptr;
 }

@@ -9,20 +9,6 @@ namespace muonwalk {
 /// On std::chrono::steady_clock.
 std::int64_t now_ns();
 
-/// A message out of this rank's memory.
-struct Communicator::Outgoing {
-  int peer;          // the rank of the group that it goes to
-  const void* data;  // may be null where bytes is 0
-  std::int64_t bytes;
-};
-
-/// A message into this rank's memory.
-struct Communicator::Incoming {
-  int peer;    // the rank of the group that it comes from
-  void* data;  // may be null where bytes is 0
-  std::int64_t bytes;
-};
-
 /// A message that the backend has taken on.
 struct Communicator::Posted {
   std::unique_ptr<PostedMessage> message;

@@ -21,7 +21,6 @@ namespace muonwalk::cuda {
   USE(cuDevicePrimaryCtxRetain)      \
   USE(cuDevicePrimaryCtxRelease)     \
   USE(cuCtxSetCurrent)               \
-  USE(cuMemGetInfo)                  \
   USE(cuMemAlloc)                    \
   USE(cuMemFree)                     \
   USE(cuMemcpyAsync)                 \

@@ -92,13 +92,6 @@ int Device::attribute(CUdevice_attribute attribute) const {
 
 Index Device::total_memory() const { return state_->total_memory; }
 
-Index Device::free_memory() const {
-  std::size_t free = 0, total = 0;
-  make_current();
-  check(cuda_library().cuMemGetInfo(&free, &total), "cuMemGetInfo");
-  return static_cast<Index>(free);
-}
-
 void Device::make_current() const { check(cuda_library().cuCtxSetCurrent(state_->context), "cuCtxSetCurrent"); }
 
 void Device::make_current_quietly() const noexcept { cuda_library().cuCtxSetCurrent(state_->context); }
@@ -131,15 +124,13 @@ bool Stream::finished() const {
   return true;
 }
 
-void Stream::wait(const std::function<void()>& between_polls) const {
+void Stream::wait() const {
   device_.make_current();
   tell_waits(*this);
   // Most waits are short. After a long one, a rank that waits for another leaves the processor to it.
   constexpr int busy_polls = 2000;
-  for (int poll = 0; !finished(); ++poll) {
-    if (between_polls) between_polls();
+  for (int poll = 0; !finished(); ++poll)
     if (poll >= busy_polls) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
 }
 
 void Stream::drain() const noexcept {

@@ -2,7 +2,6 @@
 
 #include <cuda.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +32,6 @@ class Device {
   /// One of its properties, as cuDeviceGetAttribute tells them.
   int attribute(CUdevice_attribute attribute) const;
   Index total_memory() const;  ///< Bytes.
-  Index free_memory() const;   ///< Bytes, as of now.
 
   /// Makes its context the calling thread's, as calls to CUDA's libraries need it. What stands in this room does that
   /// by itself.
@@ -69,9 +67,8 @@ class Stream {
 
   /// Is all done that was handed in? Throws RunError where any of it has failed: asynchronous errors are told here.
   bool finished() const;
-  /// Asks until all is done, and calls `between_polls`, where given, each time that it isn't: that may throw, and so
-  /// end a wait for something that never comes. Throws RunError as `finished` does.
-  void wait(const std::function<void()>& between_polls = nullptr) const;
+  /// Asks until all is done. Throws RunError as `finished` does.
+  void wait() const;
   /// Waits without a word until nothing of it is under way any more, done or failed: for an error's way out, before
   /// memory of the host goes that copies still use.
   void drain() const noexcept;

@@ -21,8 +21,8 @@ class NewtonSchulzMemory {
   const Index m;    ///< The smaller of both sizes.
   const Index n;    ///< The larger of both sizes.
 
-  DeviceArray<float> x;     ///< m × n
-  DeviceArray<double> sum;  ///< the sum of squares, for the norm
+  DeviceArray<float> x;     ///< The matrix, m × n.
+  DeviceArray<double> sum;  ///< The sum of squares, for the norm.
 
   DeviceArray<float> next, a, b, scaled;
 };

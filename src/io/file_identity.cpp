@@ -4,17 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
-
 #include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -23,20 +18,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   while (const dirent* entry = ::readdir(open)) names.emplace_back(entry->d_name);
   ::closedir(open);
   return names;
-}
-
-// Whether large and small letters are the same in a folder: asked of a name that is there.
-bool folds_case(const std::string& folder) {
-  for (const std::string& name : names_in(folder)) {
-    if (std::none_of(name.begin(), name.end(), is_letter)) continue;
-    std::string other = name;
-    for (char& c : other)
-      if (is_letter(c)) c = static_cast<char>(c ^ 0x20);
-    struct stat one = {}, two = {};
-    return ::lstat((folder + "/" + name).c_str(), &one) == 0 && ::lstat((folder + "/" + other).c_str(), &two) == 0 &&
-           one.st_dev == two.st_dev && one.st_ino == two.st_ino;
-  }
-  return false;
 }
 
 // Which file or folder a path means. One that is not there is a way from the nearest folder that is.
@@ -74,8 +55,6 @@ Identity identity_of(const std::string& given) {
   }
   identity.device = status.st_dev;
   identity.inode = status.st_ino;
-  if (!identity.way.empty() && folds_case(path))
-    for (char& c : identity.way) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return identity;
 }
 

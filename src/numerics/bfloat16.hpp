@@ -8,7 +8,7 @@ namespace muonwalk {
 
 /// A bfloat16: the upper 16 bits of a float32 (1 sign, 8 exponent, 7 mantissa bits).
 struct bfloat16 {
-  std::uint16_t bits = 0;  ///< sign, exponent, mantissa, from the highest bit down
+  std::uint16_t bits = 0;  ///< Sign, exponent and mantissa, from the highest bit down.
 
   bfloat16() = default;
   /// Rounds to nearest, ties to even; subnormals are kept, overflow goes to infinity, every NaN becomes a quiet NaN of

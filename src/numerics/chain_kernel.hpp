@@ -28,19 +28,19 @@ struct ChainProduct {
   Index rows = 0, cols = 0;
   Index depth = 0;  ///< Columns of left, rows of right.
 
-  const float* left = nullptr;    ///< rows × depth, or depth × rows where left_transposed
-  bool left_transposed = false;   ///< multiply leftᵀ; in fp32 alone
-  float left_scale = 1;           ///< multiplies each element of left; 1 in bf16
-  const float* right = nullptr;   ///< depth × cols, or cols × depth where right_transposed
-  bool right_transposed = false;  ///< multiply by rightᵀ
-  const float* addend = nullptr;  ///< rows × cols, or null for zeros
-  float addend_scale = 1;         ///< multiplies each element of addend
-  float* out = nullptr;           ///< rows × cols
-  Index left_row = 0;             ///< elements from a row of left to the next; 0: its rows follow each other
-  Index right_row = 0;            ///< elements from a row of right to the next; 0: its rows follow each other
-  Index out_row = 0;              ///< elements from a row of out, and of addend, to the next; 0: rows follow each other
-  bool symmetric = false;         ///< rows = cols, rows follow each other: compute one half, mirror the other
-  Precision precision = Precision::fp32;  ///< which of the two chains
+  const float* left = nullptr;    ///< Is rows × depth, or depth × rows where left_transposed.
+  bool left_transposed = false;   ///< Multiply leftᵀ; in fp32 alone.
+  float left_scale = 1;           ///< A factor of each element of left; 1 in bf16.
+  const float* right = nullptr;   ///< Is depth × cols, or cols × depth where right_transposed.
+  bool right_transposed = false;  ///< Multiply by rightᵀ.
+  const float* addend = nullptr;  ///< Is rows × cols, or null for zeros.
+  float addend_scale = 1;         ///< A factor of each element of addend.
+  float* out = nullptr;           ///< Is rows × cols.
+  Index left_row = 0;             ///< Elements from a row of left to the next; 0: its rows follow each other.
+  Index right_row = 0;            ///< Elements from a row of right to the next; 0: its rows follow each other.
+  Index out_row = 0;              ///< Elements from a row of out, and of addend, to the next; 0: rows follow each other
+  bool symmetric = false;         ///< Compute one half and mirror the other: rows = cols, and rows follow each other.
+  Precision precision = Precision::fp32;  ///< Which of the two chains.
 };
 
 /// The code for one kind of processor that computes chains. All give the same bits.

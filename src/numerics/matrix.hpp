@@ -52,8 +52,8 @@ class Matrix {
 /// A matrix with the name of its parameter. Where it is a piece of a larger matrix, `first_row` and `first_col` say
 /// where its element (0, 0) lies in the whole, so that messages can name the element as the reader knows it.
 struct NamedMatrix {
-  std::string name;     ///< the parameter's
-  Matrix matrix;        ///< all of it, or a piece
+  std::string name;     ///< The parameter's.
+  Matrix matrix;        ///< All of the parameter, or a piece of it.
   Index first_row = 0;  ///< The row of the whole in which row 0 lies.
   Index first_col = 0;  ///< The column of the whole in which column 0 lies.
 };

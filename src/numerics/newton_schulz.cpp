@@ -151,10 +151,4 @@ double newton_schulz_flops_of_piece(Index rows, Index cols, int steps) {
   return steps * (4 * m * m * n + 2 * m * m * m);
 }
 
-double newton_schulz_flops_by_halves(Index rows, Index cols, Precision precision, int steps) {
-  const double m = static_cast<double>(std::min(rows, cols));
-  const double n = static_cast<double>(std::max(rows, cols));
-  return steps * (3 * m * m * n + (precision == Precision::bf16 ? 2 : 1) * m * m * m);
-}
-
 }  // namespace muonwalk

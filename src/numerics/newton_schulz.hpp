@@ -45,10 +45,6 @@ double newton_schulz_flops(Index rows, Index cols, int steps = 5);
 /// rows × rows, whichever side is the longer one.
 double newton_schulz_flops_of_piece(Index rows, Index cols, int steps = 5);
 
-/// The floating point operations when half of each symmetric product is mirrored from the other, which is what both
-/// engines do: steps · (3 m²n + m³). In bf16 steps · (3 m²n + 2 m³), because rounding c A leaves (c A) A asymmetric.
-double newton_schulz_flops_by_halves(Index rows, Index cols, Precision precision, int steps = 5);
-
 /// The singular values of x in double precision, largest first: min(rows, cols) of them.
 std::vector<double> singular_values(const Matrix& x);
 

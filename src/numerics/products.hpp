@@ -9,8 +9,8 @@ namespace muonwalk {
 /// What computes the products of Newton–Schulz. Either gives the same bits on every rank and with any number of
 /// threads; between the two, the last bits differ.
 enum class Products {
-  eigen,  ///< the iteration in Eigen's words
-  chain,  ///< every element is one chain of multiply-adds, the same on every processor that has them fused
+  eigen,  ///< The iteration in Eigen's words.
+  chain,  ///< Every element is one chain of multiply-adds, the same on every processor that has them fused.
 };
 
 /// "eigen" or "chain".
@@ -41,9 +41,9 @@ struct ViewOf {
   template <class Other, std::enable_if_t<std::is_same_v<const Other, Element>, int> = 0>
   ViewOf(const ViewOf<Other>& other) : ViewOf(other.data, other.rows, other.cols, other.row) {}
 
-  Element* data = nullptr;  ///< element (0, 0)
+  Element* data = nullptr;  ///< Element (0, 0).
   Index rows = 0;
-  Index cols = 0;  ///< how many of the matrix's columns are seen
+  Index cols = 0;  ///< How many of the matrix's columns are seen.
   Index row = 0;   ///< The distance from one row to the next, at least cols.
 };
 using ConstMatrixView = ViewOf<const float>;  ///< A view to look at.

@@ -160,7 +160,7 @@ PartTensors SerialGptTrainer::tensors() const {
 
 StepReport SerialGptTrainer::step(const std::vector<MicroBatch>& batch, float rate) {
   const PartTensors model = tensors();
-  RunningTreeSum<Matrix> sum;
+  RunningTreeSum sum;
   Flat losses;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     LeafOfStep leaf = serial_leaf(training_.config, model, batch[i], training_.scale());

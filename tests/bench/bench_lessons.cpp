@@ -17,6 +17,7 @@
 #include "sim/ranks/world.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
+#include "tests/bench/flops_by_halves.hpp"
 #include "tests/bench/multiply_add_peak.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/run_program.hpp"

@@ -16,6 +16,7 @@
 #include "src/numerics/eigen_view.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/numerics/philox.hpp"
+#include "tests/bench/flops_by_halves.hpp"
 #include "tests/bench/multiply_add_peak.hpp"
 
 using namespace muonwalk;

@@ -1,15 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
-#include <random>
 #include <stdexcept>
 
 #include "src/errors.hpp"
-#include "src/numerics/tree_sum.hpp"
 #include "tests/comm/random_calls.hpp"
 #include "tests/comm/rank_runners.hpp"
 
@@ -17,8 +13,7 @@ using namespace muonwalk;
 using namespace muonwalk::testing;
 
 TEST_CASE(
-    "collectives over memory and over a backend of this test: every kind, element type and world size equals the naive "
-    "reference, bytes included") {
+    "collectives over memory: every kind, element type and world size equals the naive reference, bytes included") {
   for (int size = 1; size <= 8; ++size) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       RandomCalls calls;
@@ -27,37 +22,13 @@ TEST_CASE(
       calls.largest = seed % 2 ? 40 : 3000;
       CAPTURE(size);
       CAPTURE(calls.seed);
-      CHECK(joined(on_every_backend(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
+      CHECK(joined(on_memory_threads(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
     }
   }
 }
 
-TEST_CASE("sums over ranks: the balanced tree in rank order, which is not the sum from left to right") {
-  const int size = 7;
-  const Index count = 4000;
-  std::vector<std::vector<float>> held(size, std::vector<float>(count));
-  std::mt19937_64 random(5);
-  for (auto& values : held) {
-    for (float& value : values) value = std::uniform_real_distribution<float>(-1.0f, 1.0f)(random);
-  }
-  std::vector<float> tree(count), left_to_right(count);
-  for (Index i = 0; i < count; ++i) {
-    const std::size_t k = static_cast<std::size_t>(i);
-    tree[k] = ((held[0][k] + held[1][k]) + (held[2][k] + held[3][k])) + ((held[4][k] + held[5][k]) + held[6][k]);
-    for (const auto& values : held) left_to_right[k] += values[k];
-  }
-  REQUIRE(std::memcmp(tree.data(), left_to_right.data(), tree.size() * sizeof(float)) != 0);
-  const auto complaints = on_every_backend(size, [&](Communicator& c) -> std::string {
-    Flat values(held[std::size_t(c.rank())].begin(), held[std::size_t(c.rank())].end());
-    const Flat sums = c.all_reduce(values);
-    if (std::memcmp(sums.data(), tree.data(), tree.size() * sizeof(float)) != 0) return "not the tree";
-    return "";
-  });
-  CHECK(joined(complaints) == "");
-}
-
 TEST_CASE("flat buffers: the calls as lessons write them") {
-  const auto complaints = on_every_backend(4, [&](Communicator& c) -> std::string {
+  const auto complaints = on_memory_threads(4, [&](Communicator& c) -> std::string {
     const float r = static_cast<float>(c.rank());
     const Flat gathered = c.all_gather(Flat{r, r + 10});
     if (gathered != Flat{0, 10, 1, 11, 2, 12, 3, 13}) return "all_gather";
@@ -82,7 +53,7 @@ TEST_CASE("flat buffers: the calls as lessons write them") {
 TEST_CASE("a barrier: nobody leaves before the last one has come") {
   for (int size = 1; size <= 8; ++size) {
     std::vector<std::atomic<int>> arrivals(200);
-    const auto complaints = on_every_backend(size, [&](Communicator& c) -> std::string {
+    const auto complaints = on_memory_threads(size, [&](Communicator& c) -> std::string {
       for (auto& arrived : arrivals) {
         ++arrived;
         c.barrier();
@@ -206,68 +177,7 @@ std::string refusals(Communicator& c) {
 }  // namespace
 
 TEST_CASE("wrong arguments: refused with a sentence, on the rank that makes them, before anything moves") {
-  CHECK(joined(on_every_backend(2, refusals)) == "");
-}
-
-namespace {
-
-// Writes down what it is told.
-struct Diary : CallObserver {
-  void begins(const Call& call) override { lines.push_back("begins " + text(call)); }
-  void ended(const Call& call) override { lines.push_back("ended " + text(call)); }
-  std::vector<std::string> lines;
-};
-
-}  // namespace
-
-TEST_CASE("observers: each is told of every call when it begins and when it has ended, and of none that was refused") {
-  const auto complaints = on_every_backend(2, [](Communicator& c) -> std::string {
-    Diary first, second;
-    c.observe(first);
-    const int other = 1 - c.rank();
-    const std::string r = std::to_string(c.rank()), o = std::to_string(other);
-    float values[8] = {};
-    std::byte bytes[3] = {};
-    c.barrier();
-    c.observe(second);
-    if (c.rank() == 0) c.send(values, 3, other);
-    if (c.rank() == 1) c.recv(values, 3, other);
-    c.all_gather(FlatOf<bfloat16>(5));
-    c.all_gather_v(values, {1, 2}, values + 4);
-    c.reduce_scatter(values, 2, values + 4);
-    c.reduce_scatter_v(values, {3, 1}, values + 4);
-    c.all_reduce(Flat(7));
-    if (c.rank() == 0) c.all_to_all_v(values, {1, 2}, values + 4, {1, 1});
-    if (c.rank() == 1) c.all_to_all_v(values, {1, 1}, values + 4, {2, 1});
-    c.broadcast(bytes, 3, 1);
-    try {
-      c.send(values, 1, 2);
-      return "a peer that does not exist was accepted";
-    } catch (const std::invalid_argument&) {
-    }
-    const bool zero = c.rank() == 0;
-    std::vector<std::string> expected = {
-        "memory barrier",
-        zero ? "memory send of float32, 3 in, 0 out, peer 1" : "memory recv of float32, 0 in, 3 out, peer 0",
-        "memory all_gather of bfloat16, 5 in, 10 out",
-        "memory all_gather of float32, " + std::to_string(1 + c.rank()) + " in, 3 out",
-        "memory reduce_scatter of float32, 4 in, 2 out",
-        std::string("memory reduce_scatter of float32, 4 in, ") + (zero ? "3" : "1") + " out",
-        "memory all_reduce of float32, 7 in, 7 out",
-        zero ? "memory all_to_all of float32, 3 in, 2 out" : "memory all_to_all of float32, 2 in, 3 out",
-        "memory broadcast of bytes, 3 in, 3 out, root 1"};
-    std::vector<std::string> told;
-    for (const std::string& line : expected) {
-      told.push_back("begins " + line);
-      told.push_back("ended " + line);
-    }
-    for (std::size_t i = 0; i < std::min(told.size(), first.lines.size()); ++i)
-      if (told[i] != first.lines[i]) return "\"" + first.lines[i] + "\" instead of \"" + told[i] + "\"";
-    if (first.lines.size() != told.size()) return "the first was told of " + std::to_string(first.lines.size());
-    if (second.lines != std::vector<std::string>(told.begin() + 2, told.end())) return "the second differs";
-    return "";
-  });
-  CHECK(joined(complaints) == "");
+  CHECK(joined(on_memory_threads(2, refusals)) == "");
 }
 
 TEST_CASE("calls: as a text, with what went in and out, and the other rank where there is one") {

@@ -2,19 +2,14 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "sim/transport/secret.hpp"
-#include "sim/transport/tcp_sockets.hpp"
 #include "src/errors.hpp"
 #include "tests/comm/rank_runners.hpp"
 
@@ -40,9 +35,6 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
               rank, rank == 1 ? 0 : 1));
   }
 }
-
-#ifdef SCHED_BATCH
-#endif
 
 TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
   const int size = 4;

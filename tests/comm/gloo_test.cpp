@@ -6,10 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -18,7 +16,6 @@
 #include "sim/transport/gloo_headers.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
-#include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/comm/random_calls.hpp"
 #include "tests/comm/rank_runners.hpp"
@@ -396,45 +393,6 @@ TEST_CASE(
         "the group gloo can't be connected: its rank 1 did not come within 400 ms; it has died, hangs, or was never "
         "started");
   CHECK(own_socket_inodes().empty());
-}
-
-TEST_CASE("several groups on one device: each has its own traffic, ledger entry and kernel counters") {
-  const int size = 4;
-  sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
-  SharedCounter finished;
-  const auto run = [&](int rank) -> std::string {
-    sim::GlooDevice device;
-    const int row = rank / 2, column = rank % 2;
-    const auto rows = device.connect("tp " + std::to_string(row), column, 2, store, patient);
-    const auto columns = device.connect("dp " + std::to_string(column), row, 2, store, patient);
-    Ledger ledger;
-    Communicator tp("tp " + std::to_string(row), column, 2, *rows, ledger);
-    Communicator dp("dp " + std::to_string(column), row, 2, *columns, ledger);
-    const float r = static_cast<float>(rank);
-    if (tp.all_gather(Flat{r}) != Flat{float(2 * row), float(2 * row + 1)}) return "tp";
-    if (dp.all_gather(Flat{r}) != Flat{float(column), float(column + 2)}) return "dp";
-    dp.all_reduce(values(5000));
-    finished.add();
-    finished.wait_for(size);
-    const auto right = [&](Communicator& c) {
-      const KernelTraffic kernel = c.backend().kernel_traffic();
-      return kernel.known && kernel.bytes_sent == ledger.total(c.group()).bytes_sent + c.backend().header_bytes_sent();
-    };
-    if (!right(tp) || !right(dp)) return "the kernel's counters";
-    if (ledger.total(tp.group()).bytes_sent != 4 || ledger.total(dp.group()).bytes_sent != 4 + 2 * 10000)
-      return "ledger";
-    return "";
-  };
-  CHECK(joined(on_processes(size, run)) == "");
-}
-
-TEST_CASE("connect: a rank outside of the group is refused, and two ranks of one number as well") {
-  sim::GlooDevice device;
-  sim::KeyStore store(sim::GlooDevice::board_keys(2), sim::GlooDevice::board_value_bytes(2));
-  CHECK_THROWS_AS(device.connect("g", 2, 2, store, patient), std::invalid_argument);
-  CHECK_THROWS_AS(device.connect("g", 0, 0, store, patient), std::invalid_argument);
-  store.set("g/0", {});
-  CHECK_THROWS_AS(device.connect("g", 0, 2, store, milliseconds(200)), RunError);
 }
 
 #if defined(__linux__)

@@ -37,20 +37,9 @@ class NotingBackend : public Backend {
     note("post room for one from " + std::to_string(peer) + ", " + text_of(envelope, bytes) + place_of(data, bytes));
     return message(peer, bytes);
   }
-  bool has_native(CollectiveKind kind, ElementType type) const override {
-    return kind == CollectiveKind::all_gather && type == ElementType::bytes && has_all_gather;
-  }
-  Traffic run_native(const NativeCall& call) override {
-    note("do all of " + std::string(collective_name(call.kind)));
-    call.moved(true, 3, 5);
-    call.moved(false, 2, 6);
-    call.moved(true, 3, 7);
-    return {50, 60, 7, 8};
-  }
   void close(const std::string& reason) override { lines_.push_back("close: " + reason); }
 
   const float* memory = nullptr;  // of the caller: where data lies is written as a place in it
-  bool has_all_gather = false;
   int failing = 0;
 
  private:
@@ -114,18 +103,6 @@ struct Alone {
     backend.memory = memory.data();
     communicator.observe(observer);
   }
-  std::string text() const {
-    std::string all;
-    for (const std::string& line : lines) all += line + "\n";
-    for (const LedgerLine& line : ledger.lines())
-      all += "ledger: " + line.group + " " + collective_name(line.kind) + " of " + element_name(line.type) + ", " +
-             std::to_string(line.calls) + " calls, bytes " + std::to_string(line.traffic.bytes_sent) + " out, " +
-             std::to_string(line.traffic.bytes_received) + " in, messages " +
-             std::to_string(line.traffic.messages_sent) + " out, " + std::to_string(line.traffic.messages_received) +
-             " in\n";
-    return all;
-  }
-
   Lines lines;
   std::vector<float> memory = std::vector<float>(100);
   NotingBackend backend{lines};
@@ -237,21 +214,17 @@ TEST_CASE(
       [](Communicator& c, float* at) { c.recv(at, 3, 2); },
       [](Communicator& c, float* at) { c.isend(at, 3, 2).wait(); },
       [](Communicator& c, float* at) { c.irecv(at, 3, 2).wait(); },
-      [](Communicator& c, float* at) {
-        c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
-      },
   };
   for (std::size_t i = 0; i < calls.size(); ++i)
     for (int failing = 1; failing <= 12; ++failing) {
       CAPTURE(i);
       CAPTURE(failing);
       Alone alone(1, 4);
-      alone.backend.has_all_gather = true;
       alone.backend.failing = failing;
       Communicator& c = alone.communicator;
       float* at = alone.memory.data();
       const std::string first = error_in([&] { calls[i](c, at); });
-      const int steps = i == 0 ? 12 : i == 5 ? 1 : 2;  // six posts and six waits, one native call, a post and a wait
+      const int steps = i == 0 ? 12 : 2;  // six posts and six waits, or a post and a wait
       if (failing > steps) {
         CHECK(first == "");
         continue;
@@ -267,27 +240,6 @@ TEST_CASE(
       CHECK(alone.lines.size() == before);  // nothing is posted, told or closed any more
       CHECK(alone.ledger.lines().size() == calls_before);
     }
-}
-
-TEST_CASE("a native collective of one type: that type alone is left to it, and told as it came, with its own traffic") {
-  Alone alone(1, 4);
-  alone.backend.has_all_gather = true;
-  Communicator& c = alone.communicator;
-  float* at = alone.memory.data();
-  c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
-  c.all_gather(reinterpret_cast<std::byte*>(at), 3, reinterpret_cast<std::byte*>(at + 10));
-  CHECK(alone.text() ==
-        "begins: dp 2 all_gather of bytes, 3 in, 12 out\nwaits in all_gather for -1\ndo all of all_gather\ngoes on\n"
-        "moved in all_gather: to 3, 5 bytes, number 0\nmoved in all_gather: from 2, 6 bytes, number 0\n"
-        "moved in all_gather: to 3, 7 bytes, number 1\nended: dp 2 all_gather of bytes, 3 in, 12 out\n"
-        "begins: dp 2 all_gather of bytes, 3 in, 12 out\nwaits in all_gather for -1\ndo all of all_gather\ngoes on\n"
-        "moved in all_gather: to 3, 5 bytes, number 2\nmoved in all_gather: from 2, 6 bytes, number 1\n"
-        "moved in all_gather: to 3, 7 bytes, number 3\nended: dp 2 all_gather of bytes, 3 in, 12 out\n"
-        "ledger: dp 2 all_gather of bytes, 2 calls, bytes 100 out, 120 in, messages 14 out, 16 in\n");
-  alone.lines.clear();
-  c.all_gather(at, 3, at + 10);
-  REQUIRE(alone.lines.size() > 2);
-  CHECK(alone.lines[1] == "post room for one from 0, all_gather number 0 of float32, root 0, 12 bytes at 40");
 }
 
 TEST_CASE(

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/comm/mailbox.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk::testing {
 
@@ -58,24 +58,6 @@ std::vector<std::string> on_memory_threads(int size, const RankFunction& functio
     Communicator communicator("memory", rank, size, wrapped ? *wrapped : *backend, ledger);
     return function(communicator);
   });
-}
-
-std::vector<std::string> on_mailbox_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
-  Mailbox mailbox(timeout);
-  return on_threads(size, [&](int rank) {
-    MailboxBackend backend(mailbox, rank);
-    Ledger ledger;
-    Communicator communicator("memory", rank, size, backend, ledger);
-    return function(communicator);
-  });
-}
-
-std::vector<std::string> on_every_backend(int size, const RankFunction& function, std::chrono::milliseconds timeout) {
-  std::vector<std::string> complaints = on_memory_threads(size, function, timeout);
-  for (const std::string& complaint : on_mailbox_threads(size, function, timeout)) {
-    complaints.push_back(complaint.empty() ? "" : "over the mailbox: " + complaint);
-  }
-  return complaints;
 }
 
 std::vector<std::string> on_gloo_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {

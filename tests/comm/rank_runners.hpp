@@ -30,14 +30,6 @@ std::vector<std::string> on_memory_threads(int size, const RankFunction& functio
                                            std::chrono::milliseconds timeout = patient,
                                            const Wrapper& wrapper = nullptr);
 
-/// The same over a backend that was written for this test in a few lines (mailbox.hpp).
-std::vector<std::string> on_mailbox_threads(int size, const RankFunction& function,
-                                            std::chrono::milliseconds timeout = patient);
-
-/// Over memory, and then over the mailbox: the complaints of both, one after the other.
-std::vector<std::string> on_every_backend(int size, const RankFunction& function,
-                                          std::chrono::milliseconds timeout = patient);
-
 std::vector<std::string> on_gloo_threads(int size, const RankFunction& function,
                                          std::chrono::milliseconds timeout = patient);
 

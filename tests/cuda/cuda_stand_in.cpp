@@ -162,14 +162,6 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
-  BEGIN("cuMemGetInfo");
-  if (current_device < 0) return CUDA_ERROR_INVALID_CONTEXT;
-  *free = d.memory - d.live[current_device];
-  *total = d.memory;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
   BEGIN("cuMemAlloc");
   if (current_device < 0) return CUDA_ERROR_INVALID_CONTEXT;

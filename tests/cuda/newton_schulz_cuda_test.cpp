@@ -86,27 +86,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("newton_schulz on a device: only chains, and only without a look at the steps, go there") {
-  int calls = 0;
-  const ChainEngine engine = [&](const Matrix& x, const NewtonSchulzSettings&, const std::string&) {
-    ++calls;
-    return x;
-  };
-  const Matrix x(2, 3, Flat{1, 2, 3, 4, 5, 6});
-  NewtonSchulzSettings settings = settings_of(Precision::fp32, 5);
-  {
-    const ChainEngineScope scope(engine);
-    CHECK(same_bits(newton_schulz(x, settings), x));
-    newton_schulz(x, settings, "x", [](int, const Matrix&) {});
-    settings.products = Products::eigen;
-    newton_schulz(x, settings);
-    CHECK(calls == 1);
-  }
-  settings.products = Products::chain;
-  CHECK_FALSE(same_bits(newton_schulz(x, settings), x));
-  CHECK(calls == 1);
-}
-
 TEST_CASE("newton_schulz on a device: what is not finite is refused in the CPU's words") {
   const OnDevice gpu;
   const ChainEngine engine = chain_engine(gpu.device);

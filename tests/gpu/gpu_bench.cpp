@@ -1,4 +1,4 @@
-// How fast Newton–Schulz by chains is on a GPU, beside plain cuBLAS calls of the same shapes and the device's peak.
+// How fast Newton–Schulz by chains is on a GPU, beside the device's peak.
 //
 //     gpu_bench [--once] [ROWSxCOLS...]      --once measures a single call; it exits with 1 where the chain has not the
 //     CPU's bits
@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +21,7 @@
 #include "src/cuda/newton_schulz_cuda.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
-#include "tests/gpu/cublas.hpp"
+#include "tests/bench/flops_by_halves.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::cuda;
@@ -35,7 +34,6 @@ struct Gpu {
   Device device{0};
   Kernels kernels{device};
   Stream stream{device};
-  std::optional<Cublas> cublas;
   bool once = false;
   double peak = 0;  // FLOP/s of multiply-adds in float32
 };
@@ -80,23 +78,6 @@ Matrix downloaded(const Gpu& gpu, const DeviceArray<float>& there, Index rows, I
   return x;
 }
 
-// The three products of each step as plain calls, and nothing else: what a call to cuBLAS reaches in these shapes.
-template <class T>
-double plain_calls(const Gpu& gpu, Index m, Index n, int steps) {
-  DeviceArray<T> x(gpu.device, m * n), a(gpu.device, m * m), b(gpu.device, m * m), next(gpu.device, m * n);
-  set_to_zero(gpu.stream, x.data(), m * n * Index{sizeof(T)});
-  set_to_zero(gpu.stream, a.data(), m * m * Index{sizeof(T)});
-  set_to_zero(gpu.stream, b.data(), m * m * Index{sizeof(T)});
-  const T *const from_x = x.data(), *const from_a = a.data(), *const from_b = b.data();
-  return seconds_of(gpu, [&] {
-    for (int step = 0; step < steps; ++step) {
-      gpu.cublas->product(gpu.stream, m, m, n, 1, from_x, from_x, true, 0, a.data());
-      gpu.cublas->product(gpu.stream, m, m, m, 1, from_a, from_a, false, 0, b.data());
-      gpu.cublas->product(gpu.stream, m, n, m, 1, from_b, from_x, false, 0, next.data());
-    }
-  });
-}
-
 // One line of the table. False where the chain has not the CPU's bits.
 bool measure(const Gpu& gpu, Index rows, Index cols, Precision precision) {
   NewtonSchulzSettings settings;
@@ -116,14 +97,6 @@ bool measure(const Gpu& gpu, Index rows, Index cols, Precision precision) {
   const std::string share = gpu.peak > 0 ? fmt::format("{:.1f} %", 100 * done / chain_seconds / gpu.peak) : "?";
   fmt::print("| {} × {} | {} | {:.2f} | {} |", rows, cols, precision_name(precision), flops / chain_seconds / 1e12,
              share);
-  if (gpu.cublas) {
-    const Index m = std::min(rows, cols), n = std::max(rows, cols);
-    const double plain_seconds = precision == Precision::fp32 ? plain_calls<float>(gpu, m, n, settings.steps)
-                                                              : plain_calls<bfloat16>(gpu, m, n, settings.steps);
-    fmt::print(" {:.2f} | {:.1f} % |", flops / plain_seconds / 1e12, 100 * plain_seconds / chain_seconds);
-  } else {
-    fmt::print(" – | – |");
-  }
   // The CPU computes small ones again: the chain's bits are its bits.
   const bool small = flops < 3e10, equal = !small || same_bits(newton_schulz(x, settings), chain);
   fmt::print(" {} |\n", !small ? "not computed there" : equal ? "yes" : "NO");
@@ -148,21 +121,14 @@ int run(int argc, char** argv) {
   int driver = 0;
   gpu.device.check(cuda_library().cuDriverGetVersion(&driver), "cuDriverGetVersion");
   gpu.peak = predicted_peak(gpu.device);
-  std::string without;
-  try {
-    gpu.cublas.emplace(gpu.device);
-  } catch (const UsageError& error) {
-    without = error.what();
-  }
   fmt::print(
       "{}: {} multiprocessors, {} MHz; the driver knows CUDA {}.{}; the peak of multiply-adds in float32 is "
       "predicted as {:.1f} TFLOP/s\n\n",
       gpu.device.name(), gpu.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
       gpu.device.attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000, driver / 1000, driver % 1000 / 10, gpu.peak / 1e12);
-  if (!without.empty()) fmt::print("{}\n\n", without);
   fmt::print(
-      "| matrix | precision | chain, effective TFLOP/s | what it computes, of the peak | "
-      "plain cuBLAS calls | chain, of them | chain has the CPU's bits |\n|---|---|---|---|---|---|---|\n");
+      "| matrix | precision | chain, effective TFLOP/s | what it computes, of the peak | chain has the CPU's bits |\n"
+      "|---|---|---|---|---|\n");
   bool all_equal = true;
   for (const Precision precision : {Precision::fp32, Precision::bf16})
     for (const auto& [rows, cols] : shapes) all_equal = measure(gpu, rows, cols, precision) && all_equal;

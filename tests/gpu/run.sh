@@ -4,7 +4,7 @@
 #
 #     tests/gpu/run.sh [REPORT]       build/gpu/report.md, unless another file is named
 #
-# It builds in build/gpu, takes the machine's own libcuda, libcublas and libnccl, and changes nothing else. Exit codes: 0 all
+# It builds in build/gpu, takes the machine's own libcuda and libnccl, and changes nothing else. Exit codes: 0 all
 # that ran holds, 1 something does not, 2 there is no GPU (or no toolkit) to run it on, 3 the build broke.
 set -euo pipefail
 
@@ -29,7 +29,7 @@ command -v nvcc >/dev/null || [[ -n ${CUDA_PATH-} && -x $CUDA_PATH/bin/nvcc ]] |
   stop 2 "there is no nvcc on PATH, and the kernels have to be compiled; put the CUDA toolkit's bin folder on PATH."
 
 # The real libraries, whatever the environment says.
-unset MUONWALK_CUDA_LIBRARY MUONWALK_CUBLAS_LIBRARY MUONWALK_NCCL_LIBRARY
+unset MUONWALK_CUDA_LIBRARY MUONWALK_NCCL_LIBRARY
 
 printf 'Building in %s\n' "$folder" >&2
 { cmake -S "$root" --preset release -B "$folder" -DMUONWALK_CUDA=ON -DMUONWALK_BENCH=OFF --log-level=NOTICE &&
@@ -82,7 +82,7 @@ write "- toolkit: $( (nvcc --version 2>/dev/null || "$CUDA_PATH/bin/nvcc" --vers
 write ""
 write "## Bits"
 write ""
-write "Kernels, and Newton–Schulz, against the CPU's, byte by byte; what cuBLAS gives, near it."
+write "Kernels, and Newton–Schulz, against the CPU's, byte by byte."
 write ""
 holds "kernels: products, norms, trees, momentum, apply" "$bin/cuda_kernels_test"
 holds "Newton–Schulz by chains" "$bin/cuda_newton_schulz_test"
@@ -154,7 +154,7 @@ fi
 write ""
 write "## Speed"
 write ""
-printf 'Newton–Schulz, both engines (a minute or two)\n' >&2
+printf 'Newton–Schulz (a minute or two)\n' >&2
 if "$bin/gpu_bench" >"$work/bench" 2>"$work/out"; then
   cat "$work/bench" >>"$report"
 else

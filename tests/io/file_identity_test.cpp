@@ -154,27 +154,6 @@ TEST_CASE("identity: the file that standard output or error goes to is not anoth
   }
 }
 
-TEST_CASE("identity: where large and small letters are the same, so are names that are not there yet, and only there") {
-  const TemporaryFolder folder;
-  REQUIRE(mkdir(folder.file("folds").c_str(), 0777) == 0);
-  REQUIRE(mkdir(folder.file("keeps").c_str(), 0777) == 0);
-  REQUIRE(mkdir(folder.file("numbers").c_str(), 0777) == 0);
-  for (const char* name : {"numbers/1", "numbers/2", "folds/3", "folds/kNown z", "keeps/Known", "keeps/kNOWN"})
-    write_text(folder.file(name), name);
-  // One file under both names, as a file system that tells no letters apart has it.
-  REQUIRE(link(folder.file("folds/kNown z").c_str(), folder.file("folds/KnOWN Z").c_str()) == 0);
-  for (const char* ends : {"new New", "a/Z.json A/z.json"}) {
-    const std::string both = ends;
-    const std::string one = both.substr(0, both.find(' ')), other = both.substr(both.find(' ') + 1);
-    expect_refused(folder.file("folds/" + one), kWrites, folder.file("folds/" + other), kWrites);
-    expect_refused(folder.file("folds/" + one), kWrites, folder.file("folds/" + other), kReads);
-    expect_allowed(folder.file("folds/" + one), kWrites, folder.file("folds/" + other + "x"), kWrites);
-    for (const char* in : {"keeps/", "numbers/", ""})
-      expect_allowed(folder.file(in + one), kWrites, folder.file(in + other), kWrites);
-  }
-  expect_allowed(folder.file("keeps/Known"), kWrites, folder.file("keeps/kNOWN"), kWrites);
-}
-
 TEST_CASE("identity: of many paths, any two are compared, and each sentence names the two that it is about") {
   const TemporaryFolder folder;
   for (std::size_t first = 0; first < 4; ++first)

@@ -1,32 +1,20 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 
-#include "src/errors.hpp"
 #include "src/io/destination.hpp"
 #include "src/io/file_beside.hpp"
 #include "tests/io/temporary_folder.hpp"
+#include "tests/layout/expect_usage_error.hpp"
 
 using namespace muonwalk;
 
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 std::string refusal(const std::string& path) {
-  try {
-    write_text_file(path, "text");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return usage_error([&] { write_text_file(path, "text"); });
 }
 
 }  // namespace
@@ -36,7 +24,7 @@ TEST_CASE("write_text_file: what is written is what is read, and a longer file i
   const std::string path = folder.file("picture.svg");
   for (const std::string text : {"<svg>×</svg>\n<!-- longer -->\n", "short", ""}) {
     write_text_file(path, text);
-    CHECK(text_of(path) == text);
+    CHECK(read_text(path) == text);
   }
 }
 

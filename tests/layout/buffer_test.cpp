@@ -283,40 +283,7 @@ LayoutOptions no_padding() {
   return options;
 }
 
-std::vector<Range> global_ranges(const Layout& layout) {
-  std::vector<Range> ranges;
-  for (const DistMeta& meta : layout.buffers.at(0).parameters) ranges.push_back(meta.global_range);
-  return ranges;
-}
-
 }  // namespace
-
-TEST_CASE("plan_layout: the matrices of lesson 09 on dp 4 × tp 2, worked out by hand") {
-  const Layout layout = plan_layout(lesson_09_parameters(), Grid().dp(4).tp(2), no_padding());
-  REQUIRE(layout.buffers.size() == 1);
-  const Buffer& buffer = layout.buffers[0];
-  // 50·100 = 5000, 124·162 = 20088, 456·124 = 56544, 676·438 = 296088, 64·128 = 8192: together 385912 = 4 · 96478.
-  CHECK(global_ranges(layout) ==
-        std::vector<Range>{{0, 5000}, {5000, 25088}, {25088, 81632}, {81632, 377720}, {377720, 385912}});
-  CHECK(buffer.size == 385912);
-  CHECK(buffer.padding == 0);
-  CHECK(buffer.buckets.size() == 1);
-  CHECK(layout.shard_elements(0) == 96478);
-  const DistMeta& w3 = buffer.parameters[3];
-  CHECK(w3.shape == Shape{676, 438});
-  // The boundaries lie at 96478, 192956 and 289434: w3 touches all four ranks, w0 to w2 the first alone, w4 the last.
-  CHECK(layout.owners(w3) == std::vector<int>{0, 1, 2, 3});
-  CHECK(layout.owned_range(w3, 0) == Range{81632, 96478});
-  CHECK(layout.local_range(w3, 0) == Range{81632, 96478});
-  CHECK(layout.owned_range(w3, 1) == Range{96478, 192956});
-  CHECK(layout.local_range(w3, 1) == Range{0, 96478});
-  CHECK(layout.owned_range(w3, 3) == Range{289434, 377720});
-  CHECK(layout.local_range(w3, 3) == Range{0, 88286});
-  CHECK(layout.owners(buffer.parameters[0]) == std::vector<int>{0});
-  CHECK(layout.owners(buffer.parameters[4]) == std::vector<int>{3});
-  CHECK(layout.local_range(buffer.parameters[4], 3) == Range{88286, 96478});
-  CHECK(layout.owned_range(buffer.parameters[4], 0).empty());
-}
 
 TEST_CASE("plan_layout: owners that are not one DP rank per parameter are refused in a sentence") {
   LayoutOptions options;
@@ -452,15 +419,8 @@ TEST_CASE("meta: a parameter is found by its number and by its name, in whicheve
 }
 
 TEST_CASE("plan_layout: whole matrices without owners: by the work of whole matrices, and not by their elements") {
-  // By work a, which is square, has more than b; d has less than either. By elements b and a are equal.
-  const std::vector<Parameter> parameters = {{"b", {2, 8}}, {"a", {4, 4}}, {"d", {1, 9}}};
-  CHECK(balanced_owners(parameters, 2) == std::vector<int>{1, 0, 1});
   LayoutOptions options = no_padding();
   options.ownership = Ownership::matrices;
-  const Layout layout = plan_layout(parameters, Grid().dp(2), options);
-  CHECK(layout.owners(layout.meta("b")) == std::vector<int>{1});
-  CHECK(layout.owners(layout.meta("a")) == std::vector<int>{0});
-  CHECK(layout.owners(layout.meta("d")) == std::vector<int>{1});
   // Of columns is left a tall slice with little work; but all of the matrix is what is orthogonalized.
   const Layout cut =
       plan_layout({{"wide", {4, 8}, SplitDim::columns}, {"p", {4, 7}}, {"q", {2, 3}}}, Grid().dp(2).tp(8), options);

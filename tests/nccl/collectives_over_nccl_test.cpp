@@ -9,6 +9,7 @@
 #include "sim/transport/nccl/nccl_api.hpp"
 #include "src/cuda/device.hpp"
 #include "src/errors.hpp"
+#include "tests/comm/disagreements.hpp"
 #include "tests/comm/random_calls.hpp"
 #include "tests/cuda/stand_in.hpp"
 #include "tests/nccl/nccl_ranks.hpp"
@@ -102,88 +103,38 @@ TEST_CASE("host memory: a shard that lies at its place in the whole, in the firs
 }
 
 TEST_CASE("ranks that disagree over NCCL: every rank has a sentence, one says what differs, and nobody waits for it") {
-  struct Disagreement {
-    std::string words;
-    std::function<void(Communicator&)> calls;
-  };
-  const auto values = [](Index count) { return Flat(static_cast<std::size_t>(count), 1.0f); };
-  const std::vector<Disagreement> all = {
-      {"all_gather of float32 with 20 bytes", [&](Communicator& c) { c.all_gather(values(c.rank() == 1 ? 8 : 5)); }},
-      {"all_reduce of float32 with 28 bytes", [&](Communicator& c) { c.all_reduce(values(c.rank() == 1 ? 8 : 7)); }},
-      {"reduce_scatter of float32",
-       [&](Communicator& c) {
-         if (c.rank() == 1) {
-           c.reduce_scatter(values(4 * c.size()));
-         } else {
-           c.all_gather(values(4));
-         }
-       }},
-      {"bfloat16",
-       [&](Communicator& c) {
-         if (c.rank() == 1) {
-           c.all_gather(FlatOf<bfloat16>(8));
-         } else {
-           c.all_gather(values(4));
-         }
-       }},
-      {"barrier",
-       [&](Communicator& c) {
-         if (c.rank() == 1) c.barrier();
-         c.all_gather(values(1));
-       }},
-      {"with 16 bytes (after 1 collectives)",
-       [&](Communicator& c) {
-         if (c.rank() != 1) c.all_gather(values(3));
-         c.all_gather(values(3));
-         c.all_gather(values(4));
-       }},
-      // Of these, one rank alone can tell: the last and the first.
-      {"rank 2 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 0",
-       [&](Communicator& c) {
-         c.all_gather_v(values(9).data(), {c.rank() == 2 ? 3 : 2, 2, 2}, values(9).data());
-       }},
-      {"rank 0 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 2",
-       [&](Communicator& c) {
-         c.all_gather_v(values(9).data(), {2, 2, c.rank() == 0 ? 3 : 2}, values(9).data());
-       }},
-      {"broadcast from root 1", [&](Communicator& c) {
-         Flat v = values(3);
-         c.broadcast(v.data(), 3, c.rank() == 1 ? 1 : 0);
-       }}};
+  std::vector<Disagreement> all = disagreements();
+  // Of these, one rank alone can tell: the last and the first.
+  all.push_back({"the last", "rank 2 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 0",
+                 [](Communicator& c) {
+                   c.all_gather_v(values(9).data(), {c.rank() == 2 ? 3 : 2, 2, 2}, values(9).data());
+                 }});
+  all.push_back({"the first", "rank 0 is in all_gather of float32 with 12 bytes (after 0 collectives) from rank 2",
+                 [](Communicator& c) {
+                   c.all_gather_v(values(9).data(), {2, 2, c.rank() == 0 ? 3 : 2}, values(9).data());
+                 }});
   for (const Disagreement& disagreement : all) {
-    CAPTURE(disagreement.words);
+    CAPTURE(disagreement.name);
     std::atomic<int> with_words{0};
-    const auto run = [&](Communicator& c) -> std::string {
-      const std::string error = error_of([&] { disagreement.calls(c); });
-      if (error.empty()) return "not noticed";
-      if (error.find(disagreement.words) != std::string::npos) ++with_words;
-      if (error.find("waited") != std::string::npos) return "noticed by a timeout only: " + error;
-      return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
-    };
+    const auto run = [&](Communicator& c) { return expect_errors(c, disagreement, with_words); };
     CHECK(joined(on_nccl_threads(3, run)) == "");
     CHECK(with_words >= 1);
   }
   check_nothing_leaked();
 }
 
-TEST_CASE("counts: those whose bytes no number can hold are refused before anything moves, and zeros move nothing") {
+TEST_CASE("an all_reduce of fewer elements than ranks: who has no piece to add up does not leave the others waiting") {
   const auto run = [](Communicator& c) -> std::string {
-    const Index many = Index{1} << 61;
-    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                      CollectiveKind::all_to_all, CollectiveKind::all_reduce}) {
-      NativeCall call;
-      call.kind = kind;
-      call.type = ElementType::float32;
-      call.in_counts = call.out_counts = {many, many, many};
-      std::string refusal;
-      try {
-        c.backend().run_native(call);
-      } catch (const std::invalid_argument& error) {
-        refusal = error.what();
-      }
-      if (refusal.find("more bytes than a 64-bit number") == std::string::npos)
-        return std::string(collective_name(kind)) + " was not refused";
-    }
+    for (Index count = 1; count <= 3; ++count)
+      if (c.all_reduce(values(count)) != Flat(static_cast<std::size_t>(count), 3.0f)) return "another sum";
+    return "";
+  };
+  CHECK(joined(on_nccl_threads(3, run)) == "");
+  check_nothing_leaked();
+}
+
+TEST_CASE("zeros move nothing") {
+  const auto run = [](Communicator& c) -> std::string {
     float nothing = 0;
     c.all_gather(&nothing, 0, static_cast<float*>(nullptr));
     c.all_reduce(static_cast<float*>(nullptr), 0);

@@ -1,7 +1,7 @@
 #include "tests/nccl/nccl_ranks.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace muonwalk::testing {
 
 namespace {
 
-class WithDevicePointers : public Backend {
+class WithDevicePointers : public Backend, public Exchanger {
  public:
   WithDevicePointers(int rank, Backend& inner)
       : inner_(inner), device_(rank % cuda::Device::count()), stream_(device_) {}
@@ -31,28 +31,50 @@ class WithDevicePointers : public Backend {
     return message;
   }
 
-  bool has_native(CollectiveKind kind, ElementType type) const override { return inner_.has_native(kind, type); }
+  Exchanger* exchanger() override { return this; }
 
-  Traffic run_native(const NativeCall& call) override {
-    const Index in_bytes = bytes_of(call.in_counts, call.type), out_bytes = bytes_of(call.out_counts, call.type);
-    const auto* in = static_cast<const std::byte*>(call.in);
-    auto* out = static_cast<std::byte*>(call.out);
-    // Where one of the two lies in the other, so do the copies.
-    const bool in_in_out = in != nullptr && out != nullptr && in >= out && in + in_bytes <= out + out_bytes;
-    const bool out_in_in = in != nullptr && out != nullptr && out >= in && out + out_bytes <= in + in_bytes;
-    cuda::DeviceArray<std::byte> first(device_, in_in_out ? out_bytes : in_bytes);
-    cuda::DeviceArray<std::byte> second(device_, in_in_out || out_in_in ? 0 : out_bytes);
-    NativeCall there = call;
-    std::byte* const in_there = in_in_out ? first.data() + (in - out) : first.data();
-    std::byte* const out_there = in_in_out ? first.data() : out_in_in ? first.data() + (out - in) : second.data();
-    there.in = call.in == nullptr ? nullptr : in_there;
-    there.out = call.out == nullptr ? nullptr : out_there;
-    if (in_in_out) copy(first.data(), out, out_bytes);
-    copy(in_there, in, in_bytes);
-    const Traffic traffic = inner_.run_native(there);
-    copy(out, out_there, out_bytes);
-    return traffic;
+  // What comes lies as it does on the host, so one memory is made for all of it.
+  void exchange(const Exchange& all) override {
+    Exchange there = all;
+    std::byte *first = static_cast<std::byte*>(all.own_place),
+              *last = first == nullptr ? nullptr : first + all.own_bytes;
+    for (const auto& message : all.incoming) {
+      auto* const data = static_cast<std::byte*>(message.data);
+      if (message.bytes == 0 || cuda::is_device_pointer(data)) continue;
+      first = first == nullptr ? data : std::min(first, data);
+      last = std::max(last, data + message.bytes);
+    }
+    const cuda::DeviceArray<std::byte> out = on_device(first, last - first);
+    const auto mapped = [&](void* data) -> void* {
+      if (data == nullptr || cuda::is_device_pointer(data)) return data;
+      return const_cast<std::byte*>(out.data()) + (static_cast<std::byte*>(data) - first);
+    };
+    std::map<const void*, cuda::DeviceArray<std::byte>> in;
+    const auto copied = [&](const void* data, Index bytes) -> const void* {
+      if (bytes == 0) return nullptr;
+      if (in.count(data) == 0) in.emplace(data, on_device(data, bytes));
+      return in.at(data).data();
+    };
+    for (auto& message : there.outgoing) message.data = copied(message.data, message.bytes);
+    for (auto& message : there.incoming) message.data = message.bytes == 0 ? nullptr : mapped(message.data);
+    there.own_place = mapped(all.own_place);
+    there.own = all.own == all.own_place ? there.own_place : copied(all.own, all.own_bytes);
+    inner_.exchanger()->exchange(there);
+    inner_.exchanger()->wait();
+    copy(first, out.data(), last - first);
   }
+  std::byte* room(std::int64_t bytes) override { return inner_.exchanger()->room(bytes); }
+  void sum(ElementType type, const std::vector<const std::byte*>& parts, Index count, void* out) override {
+    const Index bytes = count * element_size(type);
+    std::vector<const std::byte*> there = parts;
+    cuda::DeviceArray<std::byte> own, result = on_device(out, bytes);
+    for (const std::byte*& part : there)
+      if (!cuda::is_device_pointer(part)) part = (own = on_device(part, bytes)).data();
+    inner_.exchanger()->sum(type, there, count, result.data());
+    inner_.exchanger()->wait();
+    copy(out, result.data(), bytes);
+  }
+  void wait() override { inner_.exchanger()->wait(); }
 
   void close(const std::string& reason) override { inner_.close(reason); }
 
@@ -71,8 +93,10 @@ class WithDevicePointers : public Backend {
     std::unique_ptr<PostedMessage> inner;
   };
 
-  static Index bytes_of(const std::vector<Index>& counts, ElementType type) {
-    return std::accumulate(counts.begin(), counts.end(), Index{0}) * element_size(type);
+  cuda::DeviceArray<std::byte> on_device(const void* data, Index bytes) {
+    cuda::DeviceArray<std::byte> memory(device_, bytes);
+    copy(memory.data(), data, bytes);
+    return memory;
   }
 
   void copy(void* to, const void* from, Index bytes) {

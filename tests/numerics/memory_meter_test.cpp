@@ -5,14 +5,9 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <string>
 #include <vector>
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 using namespace muonwalk;
 
@@ -94,25 +89,3 @@ TEST_CASE("MeteredAllocator: memory of one is another's: a buffer that moves is 
   CHECK(meter.peak() == 103);
   CHECK(meter.live() == 100);
 }
-
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-// Where another allocator stands in the C library's place, as sanitizers put one there, it counts nothing.
-TEST_CASE("metered_free: memory is given back; as much as a matrix has is of the heap, whose pages are kept") {
-  const auto at_first = mallinfo2();
-  if (at_first.arena + at_first.hblkhd == 0) return;
-  constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-  for (int i = 0; i < 100; ++i) metered_free(metered_allocate(kMegabyte, 1), kMegabyte, 1);
-  CHECK(mallinfo2().uordblks < at_first.uordblks + 2 * kMegabyte);
-
-  void* const large = metered_allocate(40 * kMegabyte, 1);
-  CHECK(mallinfo2().hblkhd >= at_first.hblkhd + 40 * kMegabyte);  // a mapping of its own
-  metered_free(large, 40 * kMegabyte, 1);
-  CHECK(mallinfo2().hblkhd == at_first.hblkhd);
-
-  void* const small = metered_allocate(20 * kMegabyte, 1);
-  CHECK(mallinfo2().hblkhd == at_first.hblkhd);
-  CHECK(mallinfo2().uordblks >= at_first.uordblks + 18 * kMegabyte);
-  metered_free(small, 20 * kMegabyte, 1);
-  CHECK(mallinfo2().uordblks < at_first.uordblks + 2 * kMegabyte);
-}
-#endif

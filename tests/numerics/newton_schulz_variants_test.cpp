@@ -256,6 +256,26 @@ TEST_CASE("newton_schulz: what is shown after each step is what as many steps gi
     }
 }
 
+TEST_CASE("newton_schulz: huge matrices whose norm is not a float, and tiny ones: the formula, and nothing overflows") {
+  Matrix huge(60, 70);
+  for (Index i = 0; i < huge.size(); ++i) huge.data()[i] = i % 3 ? 3e38f : -1e38f;
+  CHECK(frobenius_norm(huge) > std::numeric_limits<float>::max());
+  for (const Products products : {Products::eigen, Products::chain}) {
+    NewtonSchulzSettings settings;
+    settings.products = products;
+    CHECK(furthest(newton_schulz(huge, settings), formula(huge, settings)) < 3e-5);
+    for (const float tiny : {1e-40f, std::numeric_limits<float>::denorm_min(), 1e-20f}) {
+      Matrix x(5, 7);
+      for (float& value : x.flat()) value = tiny;
+      // Far below the 1e-7 beside the norm, the steps only multiply by a: 3.4445⁵.
+      CHECK(newton_schulz(x, settings)(2, 3) == near(static_cast<double>(tiny) / 1e-7 * 484.9, 0.1));
+    }
+  }
+  NewtonSchulzSettings settings = by_chains();
+  settings.precision = Precision::bf16;
+  CHECK(same_bits(newton_schulz(huge, settings), rounded_formula(huge, settings)));
+}
+
 TEST_CASE("transpose_in_place: every element is exchanged with its mirror image") {
   for (const Index size : {0, 1, 2, 3, 8, 33}) {
     Matrix x = random_matrix({26, 1}, size, size);

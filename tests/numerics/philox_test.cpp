@@ -44,27 +44,6 @@ TEST_CASE("random_value: these bits, on every machine") {
   CHECK(random_value({7, 1}, 123456789) == 0x1.f667f20000000p-1f);
 }
 
-TEST_CASE("random_value: mean 0, variance 1, kurtosis 2.7, and never beyond 2√3") {
-  const int count = 400000;
-  double sum = 0;
-  double squares = 0;
-  double fourth = 0;
-  double largest = 0;
-  for (int i = 0; i < count; ++i) {
-    const double value = random_value({42, 3}, static_cast<std::uint64_t>(i));
-    sum += value;
-    squares += value * value;
-    fourth += value * value * value * value;
-    largest = std::fmax(largest, std::fabs(value));
-  }
-  // Five standard errors: of the mean 1/√n, of the second moment √(1.7/n).
-  CHECK(std::fabs(sum / count) < 5 / std::sqrt(count));
-  CHECK(std::fabs(squares / count - 1) < 5 * std::sqrt(1.7 / count));
-  CHECK(fourth / count == near(2.7, 0.03));
-  CHECK(largest <= 2 * std::sqrt(3.0));
-  CHECK(largest > 3);
-}
-
 TEST_CASE("random_matrix: a rank that makes only its part gets the bits of the whole") {
   const RandomTensor key{9, 4};
   const Matrix whole = random_matrix(key, 7, 11);

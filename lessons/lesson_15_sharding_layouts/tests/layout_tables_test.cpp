@@ -1,5 +1,4 @@
-// The tables of lesson 15 as functions, and what lies under them: cuts and loads counted element by element, and
-// assignments compared with all that there could be.
+// The tables of lesson 15 as functions, and assignments compared with all that there could be.
 #include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
 
 #include <doctest/doctest.h>
@@ -9,7 +8,6 @@
 #include <set>
 
 #include "src/errors.hpp"
-#include "src/numerics/newton_schulz.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/published_models.hpp"
@@ -52,21 +50,6 @@ NamedLayout three(const std::string& name, Ownership ownership, std::vector<int>
   return {name, plan_layout(kThree, Grid().dp(3), options)};
 }
 
-// Who owns each element of a buffer, from Layout::dp_slice alone; −1 for none, −2 for several.
-std::vector<int> owner_of_each(const Layout& layout, int b) {
-  const Buffer& buffer = layout.buffers[static_cast<std::size_t>(b)];
-  std::vector<int> owner(static_cast<std::size_t>(buffer.size), -1);
-  for (std::size_t k = 0; k < buffer.buckets.size(); ++k)
-    for (int rank = 0; rank < layout.grid.dp(); ++rank) {
-      const Range own = layout.dp_slice(b, static_cast<int>(k), rank);
-      for (Index at = own.begin; at < own.end; ++at) {
-        int& mine = owner[static_cast<std::size_t>(at)];
-        mine = mine == -1 ? rank : -2;
-      }
-    }
-  return owner;
-}
-
 std::vector<int> in_turn(const std::vector<Parameter>& parameters, const Grid& grid) {
   return round_robin_owners(parameters, grid.dp());
 }
@@ -79,54 +62,6 @@ const std::vector<OwnershipPolicy> kWays = {{"per bucket", Ownership::buckets},
                                             {"by work", Ownership::matrices, by_work}};
 
 }  // namespace
-
-TEST_CASE(
-    "layouts: any parameters, grid, buckets and ownership: each element has one owner, and the figures count them") {
-  int cut_somewhere = 0;
-  for (unsigned seed = 1; seed <= 150; ++seed)
-    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
-      RandomLayout random(seed);
-      random.own(ownership);
-      INFO("RandomLayout(" << seed << "), " << ownership_name(ownership));
-      const Layout layout = random.plan();
-      const std::size_t dp = static_cast<std::size_t>(layout.grid.dp());
-      Sharding counted;
-      counted.elements.resize(dp);
-      counted.gathered.resize(dp);
-      counted.flops.resize(dp);
-      for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
-        const std::vector<int> owner = owner_of_each(layout, static_cast<int>(b));
-        REQUIRE(std::all_of(owner.begin(), owner.end(), [](int rank) { return rank >= 0; }));
-        for (const DistMeta& meta : layout.buffers[b].parameters) {
-          std::vector<Index> owned(dp);
-          for (Index at = meta.global_range.begin; at < meta.global_range.end; ++at)
-            ++owned[static_cast<std::size_t>(owner[static_cast<std::size_t>(at)])];
-          const auto owners = std::count_if(owned.begin(), owned.end(), [](Index n) { return n > 0; });
-          ++counted.matrices;
-          counted.cut += owners > 1;
-          counted.flops_once += work_of(random.parameters[static_cast<std::size_t>(meta.parameter)].shape);
-          for (std::size_t rank = 0; rank < dp; ++rank) {
-            if (owned[rank] == 0) continue;
-            counted.elements[rank] += owned[rank];
-            counted.flops[rank] += work_of(random.parameters[static_cast<std::size_t>(meta.parameter)].shape);
-            counted.gathered[rank] += random.elements(static_cast<std::size_t>(meta.parameter)) - owned[rank];
-          }
-        }
-      }
-      const Sharding sharding = sharding_of(layout);
-      CHECK(sharding.matrices == counted.matrices);
-      CHECK(sharding.cut == counted.cut);
-      CHECK(sharding.elements == counted.elements);
-      CHECK(sharding.gathered == counted.gathered);
-      CHECK(sharding.flops == counted.flops);
-      CHECK(sharding.flops_once == counted.flops_once);
-      if (ownership == Ownership::matrices) CHECK(sharding.cut == 0);
-      // The buffer of each group has dp − 1 cuts, and one cut can go through one matrix.
-      if (ownership == Ownership::buffer) CHECK(sharding.cut <= static_cast<int>(layout.buffers.size() * (dp - 1)));
-      cut_somewhere += sharding.cut > 0;
-    }
-  CHECK(cut_somewhere > 100);
-}
 
 TEST_CASE("assignments: no choice of owners is below the bound, and largest first by work is within 4/3 of the best") {
   for (unsigned seed = 1; seed <= 60; ++seed) {

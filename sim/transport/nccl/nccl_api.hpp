@@ -14,33 +14,33 @@ struct Comm;
 
 /// What the ranks of one group know each other by.
 struct UniqueId {
-  char bytes[128];  ///< whatever NCCL writes there
+  char bytes[128];  ///< Whatever NCCL writes there.
 };
 
 /// How a call ended.
 enum Result : int {
-  kSuccess = 0,             ///< it is well
-  kUnhandledCudaError = 1,  ///< a call to CUDA failed
-  kSystemError = 2,         ///< a call to the system failed
+  kSuccess = 0,             ///< All is well.
+  kUnhandledCudaError = 1,  ///< A call to CUDA failed.
+  kSystemError = 2,         ///< A call to the system failed.
   kInternalError = 3,       ///< NCCL is to blame
-  kInvalidArgument = 4,     ///< an argument cannot be
-  kInvalidUsage = 5,        ///< the call cannot be
-  kRemoteError = 6,         ///< another rank is gone
-  kInProgress = 7,          ///< not yet: ncclCommGetAsyncError tells when
+  kInvalidArgument = 4,     ///< An argument cannot be.
+  kInvalidUsage = 5,        ///< The call cannot be.
+  kRemoteError = 6,         ///< Another rank is gone.
+  kInProgress = 7,          ///< Not yet: ncclCommGetAsyncError tells when.
 };
 
 /// What is moved is bytes.
 enum DataType : int {
-  kUint8 = 1  ///< a byte
+  kUint8 = 1  ///< A byte.
 };
 
 /// How a communicator is to behave, in the form of NCCL 2.14, which later versions take as well.
 struct Config {
-  std::size_t size = sizeof(Config);  ///< this struct's own size
-  unsigned int magic = 0xcafebeef;    ///< marks it as a config
-  unsigned int version = 21400;       ///< the version of NCCL that has this form
-  int blocking = 0;                   ///< calls return at once, so that waiting can be given up
-  int room = INT_MIN;                 ///< a later version has more here: not set
+  std::size_t size = sizeof(Config);  ///< The size of this struct.
+  unsigned int magic = 0xcafebeef;    ///< What marks it as a config.
+  unsigned int version = 21400;       ///< The version of NCCL that has this form.
+  int blocking = 0;                   ///< Calls return at once, so that waiting can be given up.
+  int room = INT_MIN;                 ///< Not set: a later version has more here.
 };
 
 /// A CUstream.

@@ -1,14 +1,12 @@
 #include "sim/transport/nccl/nccl_backend.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <functional>
-#include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -26,12 +24,6 @@ struct WrittenCall {
   std::int32_t room = 0;
 };
 
-std::vector<Index> running_begins(const std::vector<Index>& counts) {
-  std::vector<Index> begins(1, 0);
-  for (const Index count : counts) begins.push_back(begins.back() + count);
-  return begins;
-}
-
 // Memory of the device that is kept from call to call and grows as needed. As the working memory inside of a
 // communication library it is not counted as held by the rank.
 class Room {
@@ -46,6 +38,31 @@ class Room {
 
  private:
   cuda::DeviceArray<std::byte> memory_;
+};
+
+// Places in such a room for what lies in the host's memory, side by side. What is the device's stays where it is.
+class Stage {
+ public:
+  // `bytes`: as many as will be asked for at the most.
+  Stage(Room& room, const cuda::Device& device, Index bytes) : room_(room), device_(device), bytes_(bytes) {}
+  // True where a new place was taken for these bytes.
+  bool needed(const void* memory, Index bytes) {
+    if (bytes > 0 && memory == last_) return false;  // it goes to several ranks
+    last_ = bytes > 0 ? memory : nullptr;
+    place_ = static_cast<std::byte*>(const_cast<void*>(memory));
+    if (bytes == 0 || cuda::is_device_pointer(memory)) return false;
+    place_ = room_.of(device_, bytes_) + used_;
+    used_ += bytes;
+    return true;
+  }
+  std::byte* place() const { return place_; }
+
+ private:
+  Room& room_;
+  const cuda::Device& device_;
+  Index bytes_, used_ = 0;
+  const void* last_ = nullptr;
+  std::byte* place_ = nullptr;
 };
 
 // A message of send or recv in device memory: it goes through the host's.
@@ -68,7 +85,7 @@ class StagedMessage : public PostedMessage {
   std::unique_ptr<PostedMessage> message_;  // goes first: it uses what is staged
 };
 
-class NcclBackend : public Backend {
+class NcclBackend : public Backend, private Exchanger {
  public:
   NcclBackend(NcclGroup::Member member, const cuda::Kernels& kernels, std::unique_ptr<Backend> beneath,
               std::unique_ptr<NcclGroup> group)
@@ -115,40 +132,7 @@ class NcclBackend : public Backend {
     return message;
   }
 
-  bool has_native(CollectiveKind kind, ElementType) const override {
-    return kind != CollectiveKind::send && kind != CollectiveKind::recv && kind != CollectiveKind::wait;
-  }
-
-  Traffic run_native(const NativeCall& call) override {
-    require_open();
-    if (group_ != nullptr) group_->begin(call.kind);
-    traffic_ = Traffic();
-    moved_ = call.moved;
-    const Sizes out = bytes_of(call, call.out_counts), in = bytes_of(call, call.in_counts);
-    switch (call.kind) {
-      case CollectiveKind::barrier:
-        barrier(call);
-        break;
-      case CollectiveKind::all_gather:
-        all_gather(call, out);
-        break;
-      case CollectiveKind::reduce_scatter:
-        reduce_scatter(call, in);
-        break;
-      case CollectiveKind::all_reduce:
-        all_reduce(call, in.at(0));
-        break;
-      case CollectiveKind::all_to_all:
-        all_to_all(call, in, out);
-        break;
-      case CollectiveKind::broadcast:
-        broadcast(call, in.at(0));
-        break;
-      default:
-        throw std::logic_error("a message from rank to rank is not a collective");
-    }
-    return traffic_;
-  }
+  Exchanger* exchanger() override { return this; }
 
   // Where nothing is sent, the kernel counts nothing; otherwise nobody knows.
   KernelTraffic kernel_traffic() const override {
@@ -166,46 +150,19 @@ class NcclBackend : public Backend {
  private:
   using Sizes = std::vector<Index>;  // in bytes, by rank
 
-  // What a call works on: device memory, be it the caller's or a copy of the host's.
-  struct Memory {
-    std::byte* in = nullptr;
-    std::byte* out = nullptr;
-    bool out_is_staged = false;
-  };
-
   std::size_t peers() const { return static_cast<std::size_t>(member_.size); }
   std::size_t own() const { return static_cast<std::size_t>(member_.rank); }
   const cuda::Stream& stream() const { return group_ != nullptr ? group_->stream() : *own_stream_; }
 
-  void wait() {
+  void wait() override {
+    begun_ = false;
+    for (const Return& each : std::exchange(to_return_, {})) cuda::copy_bytes(stream(), each.to, each.from, each.bytes);
     if (group_ != nullptr) return group_->wait();
     own_stream_->wait();
   }
 
   void require_open() const {
     if (closed_) throw RunError(reason_);
-  }
-
-  [[noreturn]] void too_large(const NativeCall& call) const {
-    throw std::invalid_argument(fmt::format(
-        "rank {} of group {} asked for {} of {} over NCCL, but it takes more bytes than a 64-bit number can count",
-        member_.rank, member_.group, collective_name(call.kind), element_name(call.type)));
-  }
-
-  Index times(const NativeCall& call, Index count, Index size) const {
-    if (count < 0 || (size > 0 && count > std::numeric_limits<Index>::max() / size)) too_large(call);
-    return count * size;
-  }
-
-  Sizes bytes_of(const NativeCall& call, const std::vector<Index>& counts) const {
-    Sizes sizes;
-    Index sum = 0;
-    for (const Index count : counts) {
-      sizes.push_back(times(call, count, element_size(call.type)));
-      if (sizes.back() > std::numeric_limits<Index>::max() - sum) too_large(call);
-      sum += sizes.back();
-    }
-    return sizes;
   }
 
   // Every rank tells every other what it is about to call and how much it will send, and goes on when all say the same.
@@ -242,50 +199,81 @@ class NcclBackend : public Backend {
     }
   }
 
-  Envelope envelope_of(const NativeCall& call) const { return {call.kind, call.type, calls_, call.root}; }
-
-  // The caller's memory where it is the device's; otherwise room for it, with a copy of the input.
-  Memory on_device(const NativeCall& call, Index in_bytes, Index out_bytes, bool reads_input = true) {
-    Memory memory;
-    // One memory for both; where only the beginnings are one (a shard at its place in the whole), there are two copies.
-    const bool same = call.in == call.out && in_bytes == out_bytes;
-    memory.in = static_cast<std::byte*>(const_cast<void*>(call.in));
-    memory.out = static_cast<std::byte*>(call.out);
-    if (in_bytes > 0 && !cuda::is_device_pointer(call.in)) {
-      memory.in = in_room_.of(device_, in_bytes);
-      if (reads_input) cuda::copy_bytes(stream(), memory.in, call.in, in_bytes);
+  void exchange(const Exchange& all) override {
+    require_open();
+    // What was begun before may be what is sent now, in the host's memory. All wait, or none: who did not would ask
+    // another rank what it calls next while that one waits for what is still to be sent.
+    if (begun_) wait();
+    Sizes to_send(peers(), 0), to_receive(peers(), 0);
+    for (const auto& message : all.outgoing) to_send[static_cast<std::size_t>(message.peer)] = message.bytes;
+    for (const auto& message : all.incoming) to_receive[static_cast<std::size_t>(message.peer)] = message.bytes;
+    if (group_ != nullptr) group_->begin(all.envelope.kind);
+    agree(all.envelope, to_send, to_receive);
+    const Index in_bytes = std::accumulate(to_send.begin(), to_send.end(), all.own_bytes);
+    const Index out_bytes = std::accumulate(to_receive.begin(), to_receive.end(), all.own_bytes);
+    Stage in(in_room_, device_, in_bytes), out(out_room_, device_, out_bytes);
+    begun_ = all.envelope.kind != CollectiveKind::barrier;
+    const bool equal = std::all_of(all.incoming.begin(), all.incoming.end(),
+                                   [&](const auto& message) { return message.bytes == all.own_bytes; });
+    if (all.envelope.kind == CollectiveKind::all_gather && equal && all.own_bytes > 0) {
+      std::byte* whole = static_cast<std::byte*>(all.own_place) - member_.rank * all.own_bytes;
+      const std::byte* const own = to_device(in, all.own, all.own_bytes);
+      whole = from_device(out, whole, out_bytes);
+      if (group_ != nullptr) return group_->all_gather(own, whole, all.own_bytes);
+      if (whole != own) cuda::copy_bytes(stream(), whole, own, all.own_bytes);
+      return;
     }
-    if (same) memory.out = memory.in;
-    memory.out_is_staged = out_bytes > 0 && !cuda::is_device_pointer(call.out);
-    if (memory.out_is_staged && !same) memory.out = out_room_.of(device_, out_bytes);
-    return memory;
+    if (all.own_place != all.own) {
+      const std::byte* const own = to_device(in, all.own, all.own_bytes);
+      cuda::copy_bytes(stream(), from_device(out, all.own_place, all.own_bytes), own, all.own_bytes);
+    }
+    if (group_ == nullptr || in_bytes + out_bytes == 2 * all.own_bytes) return;  // there is nothing to move
+    if (all.envelope.kind == CollectiveKind::broadcast) {
+      if (member_.rank != all.envelope.root)
+        return group_->broadcast(from_device(out, all.incoming[0].data, out_bytes), out_bytes, all.envelope.root);
+      const Exchange::Outgoing& values = all.outgoing[0];
+      return group_->broadcast(to_device(in, values.data, values.bytes), values.bytes, all.envelope.root);
+    }
+    // What is staged is copied before the group of calls begins.
+    std::vector<const std::byte*> from;
+    std::vector<std::byte*> to;
+    for (const auto& message : all.outgoing) from.push_back(to_device(in, message.data, message.bytes));
+    for (const auto& message : all.incoming) to.push_back(from_device(out, message.data, message.bytes));
+    group_->together([&] {
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        if (all.outgoing[i].bytes > 0) group_->send(from[i], all.outgoing[i].bytes, all.outgoing[i].peer);
+        if (all.incoming[i].bytes > 0) group_->receive(to[i], all.incoming[i].bytes, all.incoming[i].peer);
+      }
+    });
   }
 
-  // The end of a call: what was staged goes back, and all is done.
-  void finish(const NativeCall& call, const Memory& memory, Index out_bytes) {
-    if (memory.out_is_staged) cuda::copy_bytes(stream(), call.out, memory.out, out_bytes);
-    wait();
+  std::byte* room(std::int64_t bytes) override { return sum_room_.of(device_, bytes); }
+
+  void sum(ElementType type, const std::vector<const std::byte*>& parts, Index count, void* out) override {
+    if (type == ElementType::float32)
+      add<float>(parts, count, out);
+    else
+      add<bfloat16>(parts, count, out);
   }
 
-  // A message of zero bytes is counted like any other: it was said when the ranks agreed.
-  void sent(Index bytes, int peer) {
-    traffic_ += send_traffic(bytes, ElementType::bytes);
-    if (moved_) moved_(true, peer, bytes);
+  template <class T>
+  void add(const std::vector<const std::byte*>& parts, Index count, void* out) {
+    const Index bytes = count * Index{sizeof(T)};
+    Stage in(in_room_, device_, bytes), result(out_room_, device_, bytes);  // only a rank's own part may be the host's
+    std::vector<const T*> typed;
+    for (const std::byte* part : parts) typed.push_back(reinterpret_cast<const T*>(to_device(in, part, bytes)));
+    kernels_.tree_sum(stream(), typed, count, reinterpret_cast<T*>(from_device(result, out, bytes)));
   }
 
-  void received(Index bytes, int peer) {
-    traffic_ += recv_traffic(bytes, ElementType::bytes);
-    if (moved_) moved_(false, peer, bytes);
+  // Where these bytes lie on the device; a copy of the host's.
+  std::byte* to_device(Stage& stage, const void* from, Index bytes) {
+    if (stage.needed(from, bytes)) cuda::copy_bytes(stream(), stage.place(), from, bytes);
+    return stage.place();
   }
-
-  void send(const std::byte* from, Index bytes, int peer) {
-    if (bytes > 0) group_->send(from, bytes, peer);
-    sent(bytes, peer);
-  }
-
-  void receive(std::byte* to, Index bytes, int peer) {
-    if (bytes > 0) group_->receive(to, bytes, peer);
-    received(bytes, peer);
+  // Where they are to come to on the device. The host gets them when it waits.
+  std::byte* from_device(Stage& stage, void* to, Index bytes) {
+    if (stage.needed(to, bytes)) to_return_.push_back({to, stage.place(), bytes});
+    return stage.place();
   }
 
   // Who comes so many steps after and before this rank: each begins with its neighbour, so that not everybody talks to
@@ -293,133 +281,12 @@ class NcclBackend : public Backend {
   int after(int steps) const { return (member_.rank + steps) % member_.size; }
   int before(int steps) const { return (member_.rank + member_.size - steps) % member_.size; }
 
-  // Everybody's piece to everybody: out[begins[r]…] is that of rank r.
-  void gather_pieces(std::byte* out, const Sizes& begins) {
-    if (group_ == nullptr) return;
-    const auto size = [&](std::size_t r) { return begins[r + 1] - begins[r]; };
-    group_->together([&] {
-      for (int step = 1; step < member_.size; ++step) {
-        const int to = after(step);
-        const int from = before(step);
-        const auto f = static_cast<std::size_t>(from);
-        send(out + begins[own()], size(own()), to);
-        receive(out + begins[f], size(f), from);
-      }
-    });
-  }
-
-  // Piece r to rank r, and the tree over what came for this one.
-  void reduce_pieces(const NativeCall& call, const std::byte* in, const Sizes& begins, std::byte* out) {
-    const auto size = [&](std::size_t r) { return begins[r + 1] - begins[r]; };
-    const Index own_bytes = size(own());
-    std::vector<const std::byte*> parts(peers());
-    parts[own()] = in + begins[own()];
-    if (group_ != nullptr) {
-      std::byte* room = sum_room_.of(device_, times(call, own_bytes, member_.size - 1));
-      group_->together([&] {
-        for (int step = 1; step < member_.size; ++step) {
-          const int to = after(step);
-          const int from = before(step);
-          const auto t = static_cast<std::size_t>(to);
-          std::byte* arrives = room + (step - 1) * own_bytes;
-          send(in + begins[t], size(t), to);
-          receive(arrives, own_bytes, from);
-          parts[static_cast<std::size_t>(from)] = arrives;
-        }
-      });
-    }
-    if (own_bytes == 0) return;
-    if (call.type == ElementType::float32)
-      add<float>(parts, own_bytes, out);
-    else
-      add<bfloat16>(parts, own_bytes, out);
-  }
-
-  template <class T>
-  void add(const std::vector<const std::byte*>& parts, Index bytes, std::byte* out) {
-    std::vector<const T*> typed;
-    for (const std::byte* part : parts) typed.push_back(reinterpret_cast<const T*>(part));
-    kernels_.tree_sum(stream(), typed, bytes / Index{sizeof(T)}, reinterpret_cast<T*>(out));
-  }
-
-  // That all have said what they are about to call is the barrier.
-  void barrier(const NativeCall& call) {
-    const Sizes nothing(peers(), 0);
-    agree(envelope_of(call), nothing, nothing);
-    for (int reach = 1; reach < member_.size; reach *= 2) {
-      sent(0, after(reach));
-      received(0, before(reach));
-    }
-  }
-
-  void all_gather(const NativeCall& call, const Sizes& shards) {
-    agree(envelope_of(call), Sizes(peers(), shards[own()]), shards);
-    const Sizes begins = running_begins(shards);
-    const Memory memory = on_device(call, shards[own()], begins.back());
-    bool equal = true;
-    for (const Index shard : shards) equal = equal && shard == shards[0];
-    if (group_ != nullptr && equal && shards[0] > 0) {
-      group_->all_gather(memory.in, memory.out, shards[0]);
-      for (int step = 1; step < member_.size; ++step) {
-        sent(shards[0], after(step));
-        received(shards[0], before(step));
-      }
-    } else {
-      std::byte* place = memory.out == nullptr ? nullptr : memory.out + begins[own()];
-      if (place != memory.in) cuda::copy_bytes(stream(), place, memory.in, shards[own()]);
-      gather_pieces(memory.out, begins);
-    }
-    finish(call, memory, begins.back());
-  }
-
-  void reduce_scatter(const NativeCall& call, const Sizes& pieces) {
-    agree(envelope_of(call), pieces, Sizes(peers(), pieces[own()]));
-    const Sizes begins = running_begins(pieces);
-    const Memory memory = on_device(call, begins.back(), pieces[own()]);
-    reduce_pieces(call, memory.in, begins, memory.out);
-    finish(call, memory, pieces[own()]);
-  }
-
-  void all_reduce(const NativeCall& call, Index bytes) {
-    agree(envelope_of(call), Sizes(peers(), bytes), Sizes(peers(), bytes));
-    const Index element = element_size(call.type);
-    Sizes begins;
-    for (int r = 0; r < member_.size; ++r)
-      begins.push_back(all_reduce_piece(r, member_.size, bytes / element).first * element);
-    begins.push_back(bytes);
-    const Memory memory = on_device(call, bytes, bytes);
-    reduce_pieces(call, memory.in, begins, memory.out == nullptr ? nullptr : memory.out + begins[own()]);
-    gather_pieces(memory.out, begins);
-    finish(call, memory, bytes);
-  }
-
-  void all_to_all(const NativeCall& call, const Sizes& to_send, const Sizes& to_receive) {
-    agree(envelope_of(call), to_send, to_receive);
-    const Sizes out_of = running_begins(to_send), into = running_begins(to_receive);
-    const Memory memory = on_device(call, out_of.back(), into.back());
-    cuda::copy_bytes(stream(), memory.out + into[own()], memory.in + out_of[own()], to_send[own()]);
-    if (group_ != nullptr) {
-      group_->together([&] {
-        for (int step = 1; step < member_.size; ++step) {
-          const int to = after(step);
-          const int from = before(step);
-          const auto t = static_cast<std::size_t>(to), f = static_cast<std::size_t>(from);
-          send(memory.in + out_of[t], to_send[t], to);
-          receive(memory.out + into[f], to_receive[f], from);
-        }
-      });
-    }
-    finish(call, memory, into.back());
-  }
-
-  void broadcast(const NativeCall& call, Index bytes) {
-    agree(envelope_of(call), Sizes(peers(), bytes), Sizes(peers(), bytes));
-    const Memory memory = on_device(call, bytes, bytes, member_.rank == call.root);
-    if (group_ != nullptr && bytes > 0) group_->broadcast(memory.out, bytes, call.root);
-    if (member_.rank != call.root) received(bytes, call.root);
-    for (int step = 1; step < member_.size && member_.rank == call.root; ++step) sent(bytes, after(step));
-    finish(call, memory, bytes);
-  }
+  // What the host's memory gets once it has come.
+  struct Return {
+    void* to;
+    const std::byte* from;
+    Index bytes;
+  };
 
   NcclGroup::Member member_;
   cuda::Kernels kernels_;
@@ -428,8 +295,8 @@ class NcclBackend : public Backend {
   std::unique_ptr<NcclGroup> group_;          // null in a group of one
   std::unique_ptr<cuda::Stream> own_stream_;  // of a group of one
   Room in_room_, out_room_, sum_room_;
-  Traffic traffic_;  // of the call that is being made
-  std::function<void(bool sent, int peer, std::int64_t bytes)> moved_;
+  std::vector<Return> to_return_;
+  bool begun_ = false;      // something that nobody has waited for, on one rank as on all
   std::int64_t calls_ = 0;  // made so far
   bool closed_ = false;
   std::string reason_;

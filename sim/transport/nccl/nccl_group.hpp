@@ -18,9 +18,9 @@ class NcclGroup {
  public:
   /// Who this is: what errors say.
   struct Member {
-    std::string group;  ///< the group's name
-    int rank = 0;       ///< this rank's number in the group
-    int size = 1;       ///< ranks in the group
+    std::string group;  ///< The group's name.
+    int rank = 0;       ///< This rank's number in the group.
+    int size = 1;       ///< Ranks in the group.
   };
 
   /// Throws what is wrong with the peers, if anything is; asked a few times a second.

@@ -44,7 +44,7 @@ StageGradients run_stage(const StageContext& c, const PartTensors& tensors, Pipe
   std::optional<Outbox> to_other_end;
   if (tied && (part.first || part.last)) to_other_end.emplace(*c.ends);
   std::vector<PartSaved> activations(micro_batches.size());
-  RunningTreeSum<Matrix> gradients;
+  RunningTreeSum gradients;
   Flat losses;
 
   for (const PipelineMove move : pipeline_moves(schedule, stages, stage, static_cast<int>(micro_batches.size()))) {
