@@ -53,7 +53,7 @@ endfunction()
 #   .expected   it prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
 #   .bugs       every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
 #   .threads    ranks as threads, through memory, print the same as ranks as processes
-#   .worlds     ranks as threads over Gloo do, too; of a few lessons, and of those that .threads does not compare
+#   .worlds     so they do in a smaller size, of lessons whose own size .threads does not compare
 #   .otherwise  it refuses in one sentence or runs in other sizes, precisions and details; what it records and traces is what it
 #               printed and what its transports counted
 #   .nccl       over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
@@ -61,7 +61,7 @@ endfunction()
 function(add_lesson_tests name)
   get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
   set(checks anatomy expected bugs threads otherwise)
-  if(name IN_LIST MUONWALK_SHORT_LESSONS OR arguments)
+  if(arguments)
     list(APPEND checks worlds)
   endif()
   foreach(check ${checks})

@@ -180,7 +180,6 @@ inline char** argv() { return begun_with->argv(); }
 ///
 /// The ranks are threads of the kernel, since a kernel has threads of its own and must not be forked. They talk through
 /// memory, which opens no socket: a cell that is interrupted leaves none behind, and a kernel in a sandbox needs none.
-/// (`--transport gloo` works as well, where the system lets the kernel open sockets.)
 inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid, int argc,
                                       char** argv) {
   using namespace muonwalk::sim;
@@ -194,13 +193,13 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
           "copy; leave it out, or run the lesson as a program");
   }
   // Of an option that is given twice, the last one counts: the reader's.
-  std::vector<std::string> words = {argv[0], "--world", "threads", "--transport", "memory"};
+  std::vector<std::string> words = {argv[0], "--world", "threads"};
   words.insert(words.end(), argv + 1, argv + argc);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(&word[0]);
   Options result;
   result.grid = grid;
-  result.recorded = true;  // for show_phases
+  result.set_up.recorded = true;  // for show_phases
   if (!parse_options(info, static_cast<int>(pointers.size()), pointers.data(), result))
     throw std::runtime_error("this option only prints; take it out of the command line, and the lesson can begin");
   require_transport(info, result);

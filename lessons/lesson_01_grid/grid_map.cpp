@@ -27,84 +27,65 @@ std::string centred(const std::string& text, int width) {
   return pad_right(std::string(static_cast<std::size_t>(left), ' ') + text, width);
 }
 
-class TextGrid {
- public:
-  TextGrid(const Grid& grid, int columns) : grid_(grid) {
-    cell_ = std::max(text_width("tp " + std::to_string(grid.tp() - 1)) + 2,
-                     text_width(std::to_string(grid.size() - 1)) + 4);
-    label_ = text_width("dp " + std::to_string(grid.dp() - 1)) + 2;
-    const int room = columns - label_;
-    tp_a_panel_ = std::clamp((room - 1) / (cell_ + 1), 1, grid.tp());
-    panels_a_line_ = std::max(1, (room + kGap) / (panel_width(tp_a_panel_) + kGap));
-  }
-
-  std::string text() const {
-    std::vector<Panel> panels;
-    for (int pp = 0; pp < grid_.pp(); ++pp)
-      for (int tp = 0; tp < grid_.tp(); tp += tp_a_panel_)
-        panels.push_back({pp, tp, std::min(tp + tp_a_panel_, grid_.tp())});
-    std::string text;
-    for (std::size_t first = 0; first < panels.size(); first += static_cast<std::size_t>(panels_a_line_)) {
-      const std::size_t end = std::min(first + static_cast<std::size_t>(panels_a_line_), panels.size());
-      if (first > 0) text += "\n";
-      text += panel_lines(
-          {panels.begin() + static_cast<std::ptrdiff_t>(first), panels.begin() + static_cast<std::ptrdiff_t>(end)});
-    }
-    return text;
-  }
-
- private:
-  int panel_width(int ranks) const { return ranks * (cell_ + 1) + 1; }
-
-  // One line through all panels of a row: what `of_panel` gives for each, after a label.
-  template <class OfPanel>
-  std::string line(const std::string& label, const std::vector<Panel>& panels, const OfPanel& of_panel) const {
-    std::string text = pad_right(label, label_);
-    for (std::size_t i = 0; i < panels.size(); ++i) text += std::string(i > 0 ? kGap : 0, ' ') + of_panel(panels[i]);
-    return text.erase(text.find_last_not_of(' ') + 1) + "\n";
-  }
-
-  std::string rule(const Panel& panel, const char* left, const char* middle, const char* right) const {
-    std::string text = left;
-    for (int tp = panel.first_tp; tp < panel.end_tp; ++tp) {
-      for (int i = 0; i < cell_; ++i) text += "─";
-      text += tp + 1 < panel.end_tp ? middle : right;
-    }
-    return text;
-  }
-
-  std::string panel_lines(const std::vector<Panel>& panels) const {
-    std::string text;
-    if (grid_.pp() > 1) {
-      text += line("", panels, [&](const Panel& panel) {
-        return centred("pp " + std::to_string(panel.pp), panel_width(panel.end_tp - panel.first_tp));
-      });
-    }
-    text += line("", panels, [&](const Panel& panel) {
-      std::string heading = " ";
-      for (int tp = panel.first_tp; tp < panel.end_tp; ++tp) heading += centred(fmt::format("tp {}", tp), cell_) + " ";
-      return heading;
+// Boxes for the ranks of a panel, a row for each DP rank, and above them their TP ranks and the stage.
+std::vector<std::string> panel_lines(const Grid& grid, const Panel& panel, int cell) {
+  const auto across = [&](const char* left, const char* middle, const char* right, const auto& of_tp) {
+    std::string line = left;
+    for (int tp = panel.first_tp; tp < panel.end_tp; ++tp) line += of_tp(tp) + (tp + 1 < panel.end_tp ? middle : right);
+    return line;
+  };
+  const auto rule = [&](const char* left, const char* middle, const char* right) {
+    return across(left, middle, right, [&](int) {
+      std::string dashes;
+      for (int i = 0; i < cell; ++i) dashes += "─";
+      return dashes;
     });
-    text += line("", panels, [&](const Panel& panel) { return rule(panel, "┌", "┬", "┐"); });
-    for (int dp = 0; dp < grid_.dp(); ++dp) {
-      if (dp > 0 && grid_.dp() <= kMostRuledRows)
-        text += line("", panels, [&](const Panel& panel) { return rule(panel, "├", "┼", "┤"); });
-      text += line(fmt::format("dp {}", dp), panels, [&](const Panel& panel) {
-        std::string row = "│";
-        for (int tp = panel.first_tp; tp < panel.end_tp; ++tp)
-          row += centred(std::to_string(grid_.rank(dp, tp, panel.pp)), cell_) + "│";
-        return row;
-      });
-    }
-    return text + line("", panels, [&](const Panel& panel) { return rule(panel, "└", "┴", "┘"); });
+  };
+  std::vector<std::string> lines = {
+      across(" ", " ", " ", [&](int tp) { return centred(fmt::format("tp {}", tp), cell); }), rule("┌", "┬", "┐")};
+  if (grid.pp() > 1)
+    lines.insert(lines.begin(),
+                 centred(fmt::format("pp {}", panel.pp), (panel.end_tp - panel.first_tp) * (cell + 1) + 1));
+  for (int dp = 0; dp < grid.dp(); ++dp) {
+    if (dp > 0 && grid.dp() <= kMostRuledRows) lines.push_back(rule("├", "┼", "┤"));
+    lines.push_back(
+        across("│", "│", "│", [&](int tp) { return centred(std::to_string(grid.rank(dp, tp, panel.pp)), cell); }));
   }
+  lines.push_back(rule("└", "┴", "┘"));
+  return lines;
+}
 
-  const Grid& grid_;
-  int cell_ = 0;   // characters in a box
-  int label_ = 0;  // characters before the first box
-  int tp_a_panel_ = 1;
-  int panels_a_line_ = 1;
-};
+// The panels, as many beside each other as have room.
+std::string panels_text(const Grid& grid, int columns) {
+  const int cell =
+      std::max(text_width("tp " + std::to_string(grid.tp() - 1)) + 2, text_width(std::to_string(grid.size() - 1)) + 4);
+  const int label = text_width("dp " + std::to_string(grid.dp() - 1)) + 2, room = columns - label;
+  const int most_tp = std::clamp((room - 1) / (cell + 1), 1, grid.tp());
+  std::vector<std::string> lines;  // of the panels that stand beside each other
+  std::string text;
+  const auto end_row = [&] {
+    int dp = 0;
+    for (std::string& line : lines) {
+      const bool of_ranks = line.find("│") != std::string::npos;
+      line = pad_right(of_ranks ? fmt::format("dp {}", dp++) : "", label) + line;
+      text += line.erase(line.find_last_not_of(' ') + 1) + "\n";
+    }
+    lines.clear();
+  };
+  for (int pp = 0; pp < grid.pp(); ++pp)
+    for (int tp = 0; tp < grid.tp(); tp += most_tp) {
+      const std::vector<std::string> panel = panel_lines(grid, {pp, tp, std::min(tp + most_tp, grid.tp())}, cell);
+      if (!lines.empty() && text_width(lines[0]) + kGap + most_tp * (cell + 1) + 1 > room) {
+        end_row();
+        text += "\n";
+      }
+      const bool first = lines.empty();
+      lines.resize(panel.size());
+      for (std::size_t i = 0; i < panel.size(); ++i) lines[i] += (first ? "" : std::string(kGap, ' ')) + panel[i];
+    }
+  end_row();
+  return text;
+}
 
 // "tp  4 groups of 2  {0 1} {2 3} …", broken between groups, or between ranks where a group is longer than a line.
 std::string groups_text(const Grid& grid, const std::string& name, int columns) {
@@ -139,7 +120,7 @@ std::string grid_map_text(const Grid& grid, int columns) {
   if (columns < kFewestColumns)
     throw std::invalid_argument("a map needs at least " + std::to_string(kFewestColumns) + " columns, not " +
                                 std::to_string(columns));
-  std::string text = TextGrid(grid, columns).text() + "\n";
+  std::string text = panels_text(grid, columns) + "\n";
   for (const char* name : {"tp", "dp", "pp"}) text += groups_text(grid, name, columns);
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 #include "src/train/published_models.hpp"
 
@@ -88,19 +89,20 @@ std::string owners_table(const std::vector<NamedLayout>& layouts) {
   for (const DistMeta* meta : metas[0]) largest = std::max(largest, work_of(*meta));
   const auto [unit, flops] = unit_of(largest);
 
-  std::vector<std::vector<std::string>> rows = {{"matrix", "shape", "TP cuts", "elements", unit}};
-  for (const auto& [name, layout] : layouts) rows[0].push_back(name);
+  Table table({{"matrix"}, {"shape"}, {"TP cuts"}, {"elements", number_text}, {unit, Digits{0}}});
+  for (const auto& [name, layout] : layouts) table.column({name, Side::right});
   for (std::size_t p = 0; p < metas[0].size(); ++p) {
     const DistMeta& meta = *metas[0][p];
-    rows.push_back({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
-                    split_name(meta.tp_split_dim), number_text(meta.shape.size()),
-                    fmt::format("{:.0f}", work_of(meta) / flops)});
+    std::vector<Cell> row = {visible_name(meta.name, kNameWidth),
+                             shape_text(meta.full_shape.rows, meta.full_shape.cols), split_name(meta.tp_split_dim),
+                             meta.shape.size(), work_of(meta) / flops};
     for (std::size_t l = 0; l < layouts.size(); ++l) {
       const std::vector<int> owners = layouts[l].second.owners(*metas[l][p]);
-      rows.back().push_back(range_text({owners.front(), owners.back() + 1}));
+      row.emplace_back(range_text({owners.front(), owners.back() + 1}));
     }
+    table.row(row);
   }
-  return joined_table(rows, 3);
+  return table.text();
 }
 
 std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered) {
@@ -108,13 +110,15 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
   const Layout& first = layouts[0].second;
   const int dp = first.grid.dp();
   const double element_bytes = gathered == Precision::bf16 ? 2 : 4;
-  std::vector<std::vector<std::string>> rows = {
-      {"", "cut", "gathers", "× the work", "most elements", "most work", "slowest"}};
+  Table table({{""}, {"cut", Side::right}, {"gathers", Side::right}});
+  for (const char* heading : {"× the work", "most elements", "most work", "slowest"})
+    table.column({heading, Digits{2}});
   Sharding last;
   const auto add = [&](const std::string& name, int cut, double elements, const std::vector<double>& factors) {
-    rows.push_back({name, fmt::format("{} of {}", number_text(cut), number_text(last.matrices)),
-                    size_text(elements * element_bytes)});
-    for (const double factor : factors) rows.back().push_back(factor > 0 ? fmt::format("{:.2f}", factor) : "–");
+    std::vector<Cell> row = {name, fmt::format("{} of {}", number_text(cut), number_text(last.matrices)),
+                             size_text(elements * element_bytes)};
+    for (const double factor : factors) row.push_back(factor > 0 ? Cell(factor) : Cell(std::nullopt));
+    table.row(row);
   };
 
   for (const auto& [name, layout] : layouts) {
@@ -134,23 +138,23 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
   return fmt::format("{} {} on {}: {} in TP slices, {:.1f} {} of Newton–Schulz\n", number_text(last.matrices),
                      last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), elements_text(all),
                      last.flops_once / flops, unit) +
-         joined_table(rows, 1);
+         table.text();
 }
 
 std::string slowest_table(const std::vector<std::string>& models, const Grid& grid,
                           const std::vector<OwnershipPolicy>& ways) {
-  std::vector<std::vector<std::string>> rows = {{"slowest on " + grid.text()}};
-  for (const OwnershipPolicy& way : ways) rows[0].push_back(way.name);
-  rows[0].emplace_back("whole, at best");
+  Table table({Column("slowest on " + grid.text())});
+  for (const OwnershipPolicy& way : ways) table.column({way.name, Digits{2}});
+  table.column({"whole, at best", Digits{2}});
   for (const std::string& model : models) {
-    rows.push_back({model});
+    std::vector<Cell> row = {model};
     const std::vector<Parameter> parameters = with_whole_experts(model);
     for (const OwnershipPolicy& way : ways)
-      rows.back().push_back(
-          fmt::format("{:.2f}", sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown()));
-    rows.back().push_back(fmt::format("{:.2f}", least_slowdown(plan_layout(parameters, grid))));
+      row.emplace_back(sharding_of(lay_out(parameters, grid, way, megatron_bucket(grid.dp()))).slowdown());
+    row.emplace_back(least_slowdown(plan_layout(parameters, grid)));
+    table.row(row);
   }
-  return joined_table(rows, 1);
+  return table.text();
 }
 
 std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int tp) {

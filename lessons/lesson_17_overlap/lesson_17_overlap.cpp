@@ -56,23 +56,23 @@ std::vector<Parameter> layers(int count) {
 const std::vector<Parameter> kMatrices = layers(4);
 constexpr Index kLayer = 2 * 256 * 128;
 
-struct OverlapWay {
+struct ScheduledStep {
   std::string name;
   Schedule schedule;  // when its gathers are posted and waited for
   Index bucket;       // full at this number of elements, before TP
 };
-const std::vector<OverlapWay> kWays = {{"in sequence", Schedule::in_sequence, kLayer},
-                                       {"all at once", Schedule::all_at_once, kLayer},
-                                       {"pipelined", Schedule::pipelined, kLayer},
-                                       {"tiny buckets", Schedule::pipelined, 1}};
-Layout layout_of(const RankInfo& rank, const OverlapWay& way) {
+const std::vector<ScheduledStep> kWays = {{"in sequence", Schedule::in_sequence, kLayer},
+                                          {"all at once", Schedule::all_at_once, kLayer},
+                                          {"pipelined", Schedule::pipelined, kLayer},
+                                          {"tiny buckets", Schedule::pipelined, 1}};
+Layout layout_of(const RankInfo& rank, const ScheduledStep& way) {
   LayoutOptions options;
   options.bucket_capacity = std::max<Index>(1, way.bucket / rank.grid.tp());
   return plan_layout(kMatrices, rank.grid, options);
 }
 MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.precision, rank.threads, rank.products); }
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
-bool asked_for(const OverlapWay& way) { return own_way.empty() || own_way == way.name; }
+bool asked_for(const ScheduledStep& way) { return own_way.empty() || own_way == way.name; }
 
 // What one rank holds.
 struct Local {
@@ -93,7 +93,7 @@ std::unique_ptr<Training> data;
 std::unique_ptr<ReferenceRun> reference;
 std::vector<NamedMatrix> new_weights(const RankInfo& rank) {
   std::vector<NamedMatrix> all;
-  for (const OverlapWay& way : kWays)
+  for (const ScheduledStep& way : kWays)
     if (asked_for(way)) append_of(way.name, reference->slices_after(1, rank.grid, rank.place), all);
   return all;
 }
@@ -112,7 +112,7 @@ void start(Rank& rank, Local& local) {
 // Every way begins alike: the reduce-scatter of all gradients, and the momentum of my shards. In training this follows
 // the backward pass, which has an overlap of its own: a bucket of gradients travels as soon as it is full.
 StepContext context_of(Rank& rank, const Local& local) { return {local.layout, rank.place, rank.dp(), rank.tp()}; }
-void begin_way(Rank& rank, Local& local, const OverlapWay& way) {
+void begin_way(Rank& rank, Local& local, const ScheduledStep& way) {
   rank.phase("gradients and momentum");
   local.layout = layout_of(rank, way);
   local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
@@ -167,7 +167,7 @@ void work(Rank& rank, Local& local, int k, const Flat& bucket) {
 }
 
 // Every way ends alike: the new weights go to everybody. Rank 0 says what it did.
-void end_way(Rank& rank, Local& local, const OverlapWay& way) {
+void end_way(Rank& rank, Local& local, const ScheduledStep& way) {
   rank.phase("all-gather of weights");
   for (const auto& [b, k] : local.layout.all_buckets())
     all_gather_weights(rank.dp(), local.state.weights[b][k], local.layout.dp_counts(b, k));
@@ -207,7 +207,7 @@ void all_at_once(Rank& rank, Local& local) {
 //
 // The planted bug `wrong_bucket` mixes up the two: it waits for the bucket that was just posted, and takes it for the
 // current one. Its size is right, so nothing fails.
-void pipeline(Rank& rank, Local& local, const OverlapWay& way) {
+void pipeline(Rank& rank, Local& local, const ScheduledStep& way) {
   begin_way(rank, local, way);
   PostedGather next = post(rank, local, 0);
   for (int k = 0; k < int(local.updates.size()); ++k) {
@@ -238,8 +238,8 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // The last table asks when overlap pays. On a fast link nothing has to be hidden, and on a slow one the little work
 // doesn't cover the long journey. It pays most where both take about as long. On a long link the latency decides: a
 // pipeline that is one bucket ahead pays it for each bucket, and starting all at once pays it once.
-std::vector<PlannedWay> planned;  // all ways, for all ranks
-PlayedMachine machine() {         // at 20 GFLOP/s for Newton–Schulz on one rank: a core that it shares with others
+std::vector<PlannedStep> planned;  // all ways, for all ranks
+PlayedMachine machine() {          // at 20 GFLOP/s for Newton–Schulz on one rank: a core that it shares with others
   return {parse_link_speed("--link", own_link.empty() ? "0.02,200" : own_link), 20};
 }
 
@@ -291,8 +291,8 @@ void prepare(const RankInfo& rank) {
                     as_typed(own_way)));
   machine();  // which refuses what is not a link
   planned.clear();
-  for (const OverlapWay& way : kWays)
-    planned.push_back(planned_way(way.name, layout_of(rank, way), settings_of(rank), way.schedule));
+  for (const ScheduledStep& way : kWays)
+    planned.push_back(planned_step(way.name, layout_of(rank, way), settings_of(rank), way.schedule));
   data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
   reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }
@@ -315,7 +315,7 @@ int main(int argc, char** argv) {
   // What the plans say, as tables and as a picture; and the steps, each a way.
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(prepare);
-  if (!own_link.empty()) lesson.over_link(machine().link);
+  if (!own_link.empty()) lesson.set_up().link = machine().link;
   lesson.trains(kMatrices);
   lesson.picture("schedules", schedules_svg(planned, machine()));
   lesson.say(overlap_tables(planned, machine()) + "\n");

@@ -16,7 +16,7 @@ constexpr double kNeutral = 0.02;
 std::string ms(std::int64_t ns) { return fixed_text(double(ns) / 1e6, 2); }
 
 // What rank 0 sends in the gathers of the buckets.
-Traffic gathered_by_rank_0(const PlannedWay& way) {
+Traffic gathered_by_rank_0(const PlannedStep& way) {
   Traffic traffic;
   for (const PlannedCall& each : calls_of(way.plans.at(0)))
     if (each.phase == phases::dp_gather && each.call.kind == CollectiveKind::send) traffic += each.traffic;
@@ -25,21 +25,22 @@ Traffic gathered_by_rank_0(const PlannedWay& way) {
 
 }  // namespace
 
-PlannedWay planned_way(const std::string& name, const Layout& layout, const MuonSettings& settings, Schedule schedule) {
-  PlannedWay way{name, layout, {}};
+PlannedStep planned_step(const std::string& name, const Layout& layout, const MuonSettings& settings,
+                         Schedule schedule) {
+  PlannedStep way{name, layout, {}};
   for (int rank = 0; rank < layout.grid.size(); ++rank)
     way.plans.push_back(overlapped_plan(layout, layout.grid.place(rank), settings, schedule));
   return way;
 }
 
-std::string ways_table(const std::vector<PlannedWay>& ways) {
+std::string ways_table(const std::vector<PlannedStep>& ways) {
   Table table({{"way"},
                {"buckets", number_text},
                {"messages", number_text},
                {"bytes sent", bytes_text},
                {"Newton–Schulz", Digits{1, "MFLOP"}},
                {"peak elements", number_text}});
-  for (const PlannedWay& way : ways) {
+  for (const PlannedStep& way : ways) {
     std::size_t buckets = 0;
     for (const Buffer& buffer : way.layout.buffers) buckets += buffer.buckets.size();
     const Traffic traffic = gathered_by_rank_0(way);
@@ -54,14 +55,14 @@ std::string ways_table(const std::vector<PlannedWay>& ways) {
   return table.text();
 }
 
-std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
+std::string machine_table(const std::vector<PlannedStep>& ways, const PlayedMachine& machine) {
   Table table({{link_speed_text(machine.link)},
                {"span", Digits{2, "ms"}},
                {"computing", ms},
                {"waiting", ms},
                {"under way, added up", ms},
                {"hidden", percent_text}});
-  for (const PlannedWay& way : ways) {
+  for (const PlannedStep& way : ways) {
     const PlayedPlan played = play_slowest(way.plans, way.layout, machine);
     table.row({way.name, double(played.span_ns) / 1e6, played.computing_ns, played.waiting_ns, played.under_way_ns(),
                played.hidden()});
@@ -69,15 +70,15 @@ std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachi
   return table.text();
 }
 
-std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<LinkSpeed>& links,
+std::string links_table(const std::vector<PlannedStep>& ways, const std::vector<LinkSpeed>& links,
                         double gigaflops_per_second) {
   if (ways.size() != 4) throw std::invalid_argument("links_table compares four ways");
   Table table({{"spans, ms"}});
-  for (const PlannedWay& way : ways) table.column({way.name, ms});
+  for (const PlannedStep& way : ways) table.column({way.name, ms});
   table.column({"overlap", Side::right});
   for (const LinkSpeed& link : links) {
     std::vector<std::int64_t> spans;
-    for (const PlannedWay& way : ways)
+    for (const PlannedStep& way : ways)
       spans.push_back(play_slowest(way.plans, way.layout, {link, gigaflops_per_second}).span_ns);
     table.row({link_speed_text(link), spans[0], spans[1], spans[2], spans[3],
                verdict_on(spans[2], std::min(spans[0], spans[1]))});
@@ -85,7 +86,7 @@ std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<L
   return table.text();
 }
 
-std::string overlap_tables(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
+std::string overlap_tables(const std::vector<PlannedStep>& ways, const PlayedMachine& machine) {
   static const std::vector<LinkSpeed> kLinks = {{100, 1},      {1, 20},     {0.1, 100}, {0.02, 200}, {0.002, 200},
                                                 {0.0002, 200}, {0.1, 8000}, {1, 8000},  {1, 40000}};
   return fmt::format("{}\n\nplayed at {:g} GFLOP/s\n{}\n\n{}", ways_table(ways), machine.gigaflops_per_second,

@@ -8,30 +8,31 @@
 
 namespace muonwalk::sim {
 
-/// A way to take the step, with its plan on every rank.
-struct PlannedWay {
+/// The step in one of the schedules that are compared, with its plan on every rank.
+struct PlannedStep {
   std::string name;         ///< "pipelined"
   Layout layout;            ///< who owns what
   std::vector<Plan> plans;  ///< [rank]
 };
-PlannedWay planned_way(const std::string& name, const Layout& layout, const MuonSettings& settings, Schedule schedule);
+PlannedStep planned_step(const std::string& name, const Layout& layout, const MuonSettings& settings,
+                         Schedule schedule);
 
 /// What the ways are made of, a line per way: buckets; of rank 0, messages and bytes that it sends to gather them; of
 /// the rank that has most, FLOPs of Newton–Schulz and the peak of elements.
-std::string ways_table(const std::vector<PlannedWay>& ways);
+std::string ways_table(const std::vector<PlannedStep>& ways);
 
 /// The ways on one machine (play_slowest), a line per way: the span, and of it computing and waiting; messages under
 /// way, added up; and the share of the time under way that was hidden behind computing.
-std::string machine_table(const std::vector<PlannedWay>& ways, const PlayedMachine& machine);
+std::string machine_table(const std::vector<PlannedStep>& ways, const PlayedMachine& machine);
 
 /// The spans of four ways (in sequence, all at once, pipelined, pipelined in tiny buckets) on several links, a line per
 /// link, and what overlap does there: the third against the better of the first two, which don't compute while they
 /// gather. It is neutral within 2 %.
-std::string links_table(const std::vector<PlannedWay>& ways, const std::vector<LinkSpeed>& links,
+std::string links_table(const std::vector<PlannedStep>& ways, const std::vector<LinkSpeed>& links,
                         double gigaflops_per_second);
 
 /// The three tables below each other, the last one for links from the inside of a host to the other side of an ocean.
-std::string overlap_tables(const std::vector<PlannedWay>& ways, const PlayedMachine& machine);
+std::string overlap_tables(const std::vector<PlannedStep>& ways, const PlayedMachine& machine);
 
 /// Played plans, by name, below each other as an SVG picture, all on one scale of time: for each a lane for the link
 /// and one for the processor, and in them a bar per bucket, in the bucket's colour. Where the processor's lane is
@@ -39,7 +40,7 @@ std::string overlap_tables(const std::vector<PlannedWay>& ways, const PlayedMach
 std::string schedules_svg(const std::vector<std::pair<std::string, PlayedPlan>>& ways, const std::string& machine);
 
 /// The picture of the slowest rank of each way.
-std::string schedules_svg(const std::vector<PlannedWay>& ways, const PlayedMachine& machine);
+std::string schedules_svg(const std::vector<PlannedStep>& ways, const PlayedMachine& machine);
 
 /// "pays, −37 %", "neutral", "loses, +12 %": how much longer or shorter `span` is than `without`.
 std::string verdict_on(std::int64_t span_ns, std::int64_t without_ns);

@@ -59,9 +59,9 @@ std::string schedules_svg(const std::vector<std::pair<std::string, PlayedPlan>>&
   return picture.svg(y - 14);
 }
 
-std::string schedules_svg(const std::vector<PlannedWay>& ways, const PlayedMachine& machine) {
+std::string schedules_svg(const std::vector<PlannedStep>& ways, const PlayedMachine& machine) {
   std::vector<std::pair<std::string, PlayedPlan>> played;
-  for (const PlannedWay& way : ways) played.emplace_back(way.name, play_slowest(way.plans, way.layout, machine));
+  for (const PlannedStep& way : ways) played.emplace_back(way.name, play_slowest(way.plans, way.layout, machine));
   return schedules_svg(played, link_speed_text(machine.link));
 }
 

@@ -11,11 +11,11 @@ namespace muonwalk::sim {
 
 /// What is said of one of several runs that are compared.
 struct ComparedRun {
-  std::string optimizer;            ///< the name of the one that it trained with
+  std::string optimizer;            ///< The optimizer that it trained with, by its name.
   Grid grid;                        ///< The grid of its ranks.
   RunTotals totals;                 ///< What its trace comes to.
   std::int64_t state_elements = 0;  ///< Optimizer state on all ranks together.
-  std::string measured;             ///< two_readings of its trace; differs from run to run
+  std::string measured;             ///< The two_readings of its trace, which differ from run to run.
 };
 
 /// `file` is the trace of the run, and `summary` what was read out of it.

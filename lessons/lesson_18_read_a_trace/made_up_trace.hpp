@@ -14,8 +14,8 @@ struct MadeUpEvent {
   std::string category;  ///< PyTorch's profiler has these: "kernel", "cpu_op", … (TraceDialect).
   std::string name;      ///< The name that the profiler would give it.
   int stream = 0;        ///< A stream of the device; 0 stands for the host.
-  int begin = 0;         ///< milliseconds since the trace began
-  int duration = 0;      ///< milliseconds
+  int begin = 0;         ///< Milliseconds since the trace began.
+  int duration = 0;      ///< How many milliseconds it takes.
 
   /// Milliseconds since the trace began.
   int end() const { return begin + duration; }

@@ -13,11 +13,11 @@ extern const std::vector<std::string> kPublishedFiles;
 
 /// Where the right-hand side of the table of claims comes from.
 struct ReadAgain {
-  std::vector<PublishedClaim> claims;  ///< the figures, corrected
+  std::vector<PublishedClaim> claims;  ///< The figures, corrected.
   /// 16 hex digits that tell the four files that they were read from: the 64-bit XXH3 of their bytes, one after the
   /// other.
   std::string digest;
-  std::string folder;  ///< where those lie; empty: we read them, and wrote down what they say
+  std::string folder;  ///< Where those lie; empty: we read them, and wrote down what they say.
 };
 /// What we have read in the published traces: the figures that the table of claims needs. A test reads them again where
 /// the traces are.
@@ -28,9 +28,9 @@ ReadAgain read_in(const std::string& folder);
 
 /// What runs of our own say about the published claims; nothing where they were not made.
 struct OwnRuns {
-  std::optional<double> bytes_ratio;       ///< sent by all ranks: Muon on dp 2 × tp 2 / AdamW on dp 4
+  std::optional<double> bytes_ratio;       ///< Bytes sent by all ranks: Muon on dp 2 × tp 2 / AdamW on dp 4.
   std::optional<double> equal_grid_ratio;  ///< Bytes sent by all ranks, both on dp 4: Muon / AdamW.
-  std::optional<double> state_ratio;       ///< elements of state per weight: Muon / AdamW
+  std::optional<double> state_ratio;       ///< Elements of state per weight: Muon / AdamW.
 };
 
 /// Which of the claims of "Distributed Muon: Field Notes & Reproducibility Artifacts" (Jen Wei, 2025) hold, as a table:

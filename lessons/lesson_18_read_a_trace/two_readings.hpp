@@ -34,8 +34,8 @@ void take_names_for_calls(const std::vector<TraceFile>& files, Summary& summary)
 /// What the communication of a run comes to, on all ranks that were traced.
 struct RunTotals {
   std::int64_t calls = 0;           ///< Calls of collectives, each once.
-  std::int64_t events_by_name = 0;  ///< tally_by_name
-  std::int64_t sent_bytes = 0;      ///< where the trace says them
+  std::int64_t events_by_name = 0;  ///< The events that tally_by_name finds.
+  std::int64_t sent_bytes = 0;      ///< The bytes that were sent, where the trace says them.
 };
 /// The totals of a trace and of its summary.
 RunTotals totals_of(const TraceFile& file, const Summary& summary);

@@ -62,7 +62,7 @@ struct Local {
 // theirs, and validates every few steps. That is done once, as all weights are compared: the ranks would get the same.
 class SerialRun {
  public:
-  SerialRun(const Pretraining& run, const TrainingWay& way)
+  SerialRun(const Pretraining& run, const ComparedTraining& way)
       : run_(run), way_(way), trainer_(way.training), curve_{way.name, {}, {}}, progress_(way.name, run.steps) {}
 
   // What a step told, counted from 1.
@@ -114,7 +114,7 @@ class SerialRun {
   }
 
   const Pretraining& run_;
-  const TrainingWay& way_;
+  const ComparedTraining& way_;
   SerialGptTrainer trainer_;
   std::vector<StepReport> reports_;
   std::optional<PartTensors> before_later_;  // the model, when the step that comes later was taken
@@ -156,7 +156,7 @@ void begin(Rank& rank, Local& local) {
   const int number = local.way + 1;  // after the way that I was in
   local = Local();                   // nothing is left of it
   local.way = number;
-  const TrainingWay& way = run->ways[number];
+  const ComparedTraining& way = run->ways[number];
   const GptTraining& training = training_behind(*run, way, way.done);
   local.trainer = std::make_unique<GptTrainer>(training, rank.grid, rank.place);  // with the first weights
   if (way.resume_from.empty()) return;                                            // which are the right ones
@@ -266,7 +266,7 @@ void step_much_later(Rank& rank, Local& local) {
 // model, which rates. A run that differs in one of them is refused when it wants to go on from there.
 void save_to_file(Rank& rank, Local& local) {
   if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
-  const TrainingWay& way = run->ways[local.way];
+  const ComparedTraining& way = run->ways[local.way];
   local.checkpoint->notes = run->notes(way);  // what decides bits
   const std::string path = checkpoint_path(run->folder_of(way), local.checkpoint->steps);
   write_or_fail([&] { write_checkpoint(path, std::move(*local.checkpoint)); });  // a full disk ends the run
@@ -279,7 +279,7 @@ void save_to_file(Rank& rank, Local& local) {
 // to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
 // group of all ranks are the norms, and the checkpoints (`gather_checkpoint_plan`, in resharding.hpp beside this file):
 // to rank 0, and back.
-Ledger checkpoints_ledger(const TrainingWay& way, const RankInfo& rank) {
+Ledger checkpoints_ledger(const ComparedTraining& way, const RankInfo& rank) {
   Ledger all;
   const auto gather = [&](const GptTraining& training) {
     all.add(ledger_of(gather_training_plan(training, rank.grid, rank.place)), 1);
@@ -298,7 +298,7 @@ Ledger checkpoints_ledger(const TrainingWay& way, const RankInfo& rank) {
 }
 Prediction predict(const RankInfo& rank) {
   Prediction prediction;
-  for (const TrainingWay& way : run->ways) {
+  for (const ComparedTraining& way : run->ways) {
     const int before = std::max(0, run->pause - way.done);  // steps before the pause
     const int after = run->steps - way.done - before + 1;   // and after it, with the one much later
     const auto of = [&](const GptTraining& training) { return training_plan(training, rank.grid, rank.place); };
@@ -313,9 +313,9 @@ Prediction predict(const RankInfo& rank) {
 void prepare(const RankInfo& rank) {
   run.emplace(requested_pretraining(request, rank));  // refuses with a sentence
   references.clear();                                 // of the grid before this one, with --grids
-  for (const TrainingWay& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
+  for (const ComparedTraining& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
   if (run->save.empty()) return;
-  for (const TrainingWay& way : run->ways) {
+  for (const ComparedTraining& way : run->ways) {
     make_folder("--save", run->folder_of(way));
     require_writable(checkpoint_path(run->folder_of(way), run->steps));
   }
@@ -351,7 +351,7 @@ void train(Lesson<Local>& lesson, int way) {
     return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
   });
 }
-const TrainingWay& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
+const ComparedTraining& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
   int way = 0;
   for (train(lesson, way); way + 1 < int(run->ways.size()) && !lesson.stops(); train(lesson, way)) ++way;
   return run->ways[way];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -67,39 +68,40 @@ std::vector<float> loss_levels(const std::vector<LossCurve>& curves) {
 }
 
 std::string loss_table(const std::vector<LossCurve>& curves) {
-  std::vector<std::vector<std::string>> rows(2, {"loss"});
-  rows[1][0] = "after step";
+  Table table({{"loss"}});
+  std::vector<Cell> heading = {"after step"};
   for (const LossCurve& curve : curves) {
-    rows[0].insert(rows[0].end(), {"", curve.name, ""});
-    rows[1].insert(rows[1].end(), {"training", "held out", "other text"});
+    for (const std::string& above : {std::string(), curve.name, std::string()}) table.column({above, Digits{4}});
+    heading.insert(heading.end(), {"training", "held out", "other text"});
   }
+  table.row(heading);
   const std::size_t last = curves[0].validations.size() - 1;
   const std::size_t stride = std::max<std::size_t>(1, last / kTableRows);
   for (std::size_t i = 0; i <= last; i = i < last ? std::min(i + stride, last) : last + 1) {
     const int step = curves[0].validations[i].step;
-    std::vector<std::string> row = {std::to_string(step)};
+    std::vector<Cell> row = {std::to_string(step)};
     for (const LossCurve& curve : curves) {
-      row.push_back(step == 0 ? "" : fmt::format("{:.4f}", smoothed(curve, step)));
-      row.push_back(fmt::format("{:.4f}", curve.validations[i].held_out));
-      row.push_back(fmt::format("{:.4f}", curve.validations[i].other));
+      row.push_back(step == 0 ? Cell("") : Cell(smoothed(curve, step)));
+      row.insert(row.end(), {curve.validations[i].held_out, curve.validations[i].other});
     }
-    rows.push_back(std::move(row));
+    table.row(row);
   }
-  return joined_table(rows, 1);
+  return table.text();
 }
 
 std::string lead_table(const LossCurve& first, const LossCurve& second) {
-  std::vector<std::vector<std::string>> rows = {
-      {"steps to", "", "training", "", "", "held out", ""},
-      {"a loss of", first.name, second.name, "lead", first.name, second.name, "lead"}};
+  Table table({{"steps to"}});
+  for (const char* above : {"", "training", "", "", "held out", ""}) table.column({above, Side::right});
+  table.row({"a loss of", first.name, second.name, "lead", first.name, second.name, "lead"});
   for (const float level : loss_levels({first, second})) {
-    rows.push_back({fmt::format("{:.2f}", level)});
+    std::vector<Cell> row = {fmt::format("{:.2f}", level)};
     for (const auto reached : {reached_in_training, reached_held_out}) {
       const std::optional<double> one = reached(first, level), other = reached(second, level);
-      rows.back().insert(rows.back().end(), {step_text(one), step_text(other), ratio_text(one, other)});
+      for (const std::string& text : {step_text(one), step_text(other), ratio_text(one, other)}) row.emplace_back(text);
     }
+    table.row(row);
   }
-  return joined_table(rows, 1);
+  return table.text();
 }
 
 std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal) {

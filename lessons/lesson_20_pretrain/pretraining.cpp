@@ -35,8 +35,8 @@ Corpus corpus_of(const char* option, const std::string& path, const char* name, 
   return Corpus(name, {shipped.begin(), shipped.end()}, options);
 }
 
-TrainingWay way_of(const PretrainingRequest& request, const RankInfo& rank, bool alone) {
-  TrainingWay way;
+ComparedTraining way_of(const PretrainingRequest& request, const RankInfo& rank, bool alone) {
+  ComparedTraining way;
   way.name = alone ? "AdamW" : "Muon + AdamW";
   way.word = alone ? "adamw" : "muon";
   GptTraining& training = way.training;
@@ -56,7 +56,7 @@ TrainingWay way_of(const PretrainingRequest& request, const RankInfo& rank, bool
   return way;
 }
 
-void take_up(TrainingWay& way, const Pretraining& run, const RankInfo& rank) {
+void take_up(ComparedTraining& way, const Pretraining& run, const RankInfo& rank) {
   const Checkpoint checkpoint = read_checkpoint(way.resume_from);
   require_notes(checkpoint, run.notes(way));
   require_resumable(checkpoint, way.training, rank.grid);
@@ -131,7 +131,7 @@ std::vector<MicroBatch> Pretraining::batch(const GptTraining& training, int step
   return all;
 }
 
-std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) const {
+std::map<std::string, std::string> Pretraining::notes(const ComparedTraining& way) const {
   const GptTraining& training = way.training;
   const GptConfig& model = training.config;
   const MuonSettings& muon = training.muon;
@@ -148,7 +148,7 @@ std::map<std::string, std::string> Pretraining::notes(const TrainingWay& way) co
                                         products_name(muon.newton_schulz.products))}};
 }
 
-const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps) {
+const GptTraining& training_behind(const Pretraining& run, const ComparedTraining& way, int steps) {
   return steps < run.pause ? way.training : way.rearranged;
 }
 
@@ -216,7 +216,7 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
   require_sensible(run.rates);
   for (const bool alone : {true, false})
     if (request.optimizer != (alone ? "muon" : "adamw")) {
-      TrainingWay way = way_of(request, rank, alone);
+      ComparedTraining way = way_of(request, rank, alone);
       require_sensible(way.training.muon);
       require_sensible(way.training.adamw);
       require_trainable(way.training, rank.grid);
@@ -242,7 +242,7 @@ std::vector<Grid> grids_of(const std::string& text) {
   return grids;
 }
 
-std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds) {
+std::string pace_text(const Pretraining& run, const ComparedTraining& way, double seconds) {
   const double tokens =
       static_cast<double>(run.steps - way.done) * way.training.micro_batches * static_cast<double>(way.training.rows());
   return fmt::format("{}: {} tokens per second with the reference beside it, {:.1f} s in all", way.name,
@@ -271,7 +271,7 @@ std::string pretraining_text(const Pretraining& run, const RankInfo& rank) {
                             number_text(static_cast<long long>(run.steps) * training.micro_batches * training.rows()),
                             training.max_norm));
   std::string rates;
-  for (const TrainingWay& way : run.ways)
+  for (const ComparedTraining& way : run.ways)
     rates += way.training.adamw_alone
                  ? fmt::format("AdamW {}; ", way.training.adamw.lr)
                  : fmt::format("Muon {}, AdamW beside it {}; ", way.training.muon.lr, way.training.adamw.lr);

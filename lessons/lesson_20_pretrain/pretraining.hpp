@@ -38,8 +38,8 @@ struct PretrainingRequest {
   std::vector<LessonOption> options();
 };
 
-/// One of the two ways to train that are compared.
-struct TrainingWay {
+/// One of the two trainings that are compared: the same model, each with its own optimizer.
+struct ComparedTraining {
   std::string name;         ///< "AdamW"
   std::string word;         ///< "adamw": for options and folders
   GptTraining training;     ///< the model, the same in both
@@ -50,15 +50,15 @@ struct TrainingWay {
 
 /// What lesson 20 trains, and on what: the same on every rank and in the reference.
 struct Pretraining {
-  Corpus corpus;                  ///< The text to train on; its end is held out.
-  Corpus other;                   ///< another text, of which the part that is "held out" is validated on
-  WarmupCosine rates;             ///< Learning rates are multiplied by this.
-  int steps = 0;                  ///< Steps of each way.
-  int every = 0;                  ///< steps from one validation to the next; the last step has one in any case
-  int pause = 0;                  ///< the run is interrupted behind this step
-  std::vector<TrainingWay> ways;  ///< one or both, AdamW first
-  std::string save;               ///< a folder for checkpoints, with one in it for each way; empty: none
-  int save_every = 0;             ///< steps from one to the next; the last step has one in any case
+  Corpus corpus;                       ///< The text to train on; its end is held out.
+  Corpus other;                        ///< another text, of which the part that is "held out" is validated on
+  WarmupCosine rates;                  ///< Learning rates are multiplied by this.
+  int steps = 0;                       ///< Steps of each way.
+  int every = 0;                       ///< steps from one validation to the next; the last step has one in any case
+  int pause = 0;                       ///< the run is interrupted behind this step
+  std::vector<ComparedTraining> ways;  ///< one or both, AdamW first
+  std::string save;                    ///< a folder for checkpoints, with one in it for each way; empty: none
+  int save_every = 0;                  ///< steps from one to the next; the last step has one in any case
 
   /// Micro-batch `number` of a step, counted from 1: windows of the training text.
   MicroBatch micro_batch(const GptTraining& training, int step, Index number) const;
@@ -69,10 +69,10 @@ struct Pretraining {
   /// Whether a checkpoint becomes a file behind a step.
   bool saves(int step) const { return !save.empty() && (step == steps || (save_every > 0 && step % save_every == 0)); }
   /// Where --save puts a way's checkpoints.
-  std::string folder_of(const TrainingWay& way) const { return save + "/" + way.word; }
+  std::string folder_of(const ComparedTraining& way) const { return save + "/" + way.word; }
   /// What a checkpoint of this run says of it, and must say for a run that goes on from it: the text, the model, and
   /// all that decides bits. The grid, its buckets and the schedule of the pipeline are not among them.
-  std::map<std::string, std::string> notes(const TrainingWay& way) const;
+  std::map<std::string, std::string> notes(const ComparedTraining& way) const;
 };
 
 /// The mean loss of up to kValidationWindows of the held-out windows of a text, evenly chosen. The model is whole.
@@ -81,7 +81,7 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
 constexpr int kValidationWindows = 24;
 
 /// The training of a way in the step behind so many: before the interruption, or after it in other buckets.
-const GptTraining& training_behind(const Pretraining& run, const TrainingWay& way, int steps);
+const GptTraining& training_behind(const Pretraining& run, const ComparedTraining& way, int steps);
 
 /// The checkpoint that `--resume path` means for the optimizer of this word ("muon"): the file itself, or the latest
 /// one of the folder, or of the optimizer's own folder in it; empty for an empty path. With `both` optimizers, a file
@@ -98,7 +98,7 @@ std::vector<Grid> grids_of(const std::string& text);
 
 /// How fast a way was trained, for standard error: tokens per second in a run that took this long, with the reference
 /// beside it.
-std::string pace_text(const Pretraining& run, const TrainingWay& way, double seconds);
+std::string pace_text(const Pretraining& run, const ComparedTraining& way, double seconds);
 
 /// What is trained and how, in a few lines for the reader; the last one says how many buckets the rank at a rank has
 /// before the interruption and after it.

@@ -314,7 +314,7 @@ int main(int argc, char** argv) {
   // Where the ranks live is the only line that lesson 09 does not have.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
-  lesson.on_hosts(hosts_of(lesson.rank_info().grid));
+  lesson.set_up().host_of_rank = hosts_of(lesson.rank_info().grid);
   lesson.trains(data->parameters());
   lesson.quiet_step("lay out the parameters", start);
   lesson.step("who lives where", say_host);

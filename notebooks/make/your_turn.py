@@ -6,7 +6,7 @@ from notebook_cells import (begins, declaration_in_main, first_value, for_defini
                             with_outcome)
 
 _STEP = re.compile(r'^\s*lesson\.(?:quiet_)?step\("(?:[^"\\]|\\.)*",\s*(\w+)\);', re.MULTILINE)
-_SETS_UP = re.compile(r"^\s*(?:lesson\.(?:require|on_hosts|trains)\(|\w+ = lesson\.)", re.MULTILINE)
+_SETS_UP = re.compile(r"^\s*(?:lesson\.(?:require|set_up|trains)\(|\w+ = lesson\.)", re.MULTILINE)
 _CHECKS = re.compile(r"^\s*lesson\.check\(", re.MULTILINE)
 
 

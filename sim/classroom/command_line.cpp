@@ -167,11 +167,12 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   app.add_option("--world", options.world, "processes (default) or threads")
       ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"threads", WorldKind::threads}}))
       ->type_name("TEXT");
-  app.add_option("--transport", options.transport,
-                 "gloo (default), memory, which needs --world threads, or nccl,\nwhich needs a GPU per rank")
-      ->transform(one_of<TransportKind>(
-          {{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}, {"nccl", TransportKind::nccl}}))
-      ->type_name("TEXT");
+  const auto* transport =
+      app.add_option("--transport", options.transport,
+                     "gloo (default), or nccl, which needs a GPU per rank; memory is what\nthreads talk through")
+          ->transform(one_of<TransportKind>(
+              {{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}, {"nccl", TransportKind::nccl}}))
+          ->type_name("TEXT");
   const auto* network =
       app.add_option("--network", options.network,
                      "private (default): processes get a network that nobody else can\n"
@@ -251,6 +252,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(
         "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);
+  if (options.world == WorldKind::threads && transport->count() == 0) options.transport = TransportKind::memory;
   options.arguments.assign(argv, argv + argc);
   if (!plans_only(info)) options.launch = launch_of_this_process(launch);
   if (options.launch && network->count() > 0 && options.network == NetworkKind::own)

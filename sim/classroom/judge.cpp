@@ -11,6 +11,7 @@
 #include "sim/classroom/exercise.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
+#include "src/text/table.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk::sim {
@@ -112,13 +113,6 @@ const char* advice(Outcome outcome) {
   }
 }
 
-std::vector<std::string> wrapped(const std::string& text, int indent) {
-  std::vector<std::string> lines;
-  for (const std::string& line : wrap_text(text, 0, output_columns() - indent))
-    lines.push_back(std::string(static_cast<std::size_t>(indent), ' ') + line);
-  return lines;
-}
-
 // The words of a lesson's own sentence that mean nothing here are left out: its step is the reader's function, and
 // there is no option to be tried.
 std::string for_reader(std::string sentence, const std::string& function) {
@@ -132,26 +126,26 @@ std::string for_reader(std::string sentence, const std::string& function) {
 
 Verdict broken(const std::string& function, const std::string& sentence) {
   Verdict verdict{outcome_of(sentence), {}};
-  append(verdict.lines, wrapped(for_reader(sentence, function), 2));
-  append(verdict.lines, wrapped(advice(verdict.outcome), 2));
+  append(verdict.lines, paragraph(for_reader(sentence, function), 2, 2));
+  append(verdict.lines, paragraph(advice(verdict.outcome), 2, 2));
   return verdict;
 }
 
 // A call and the plan's, one beside the other.
 std::vector<std::string> calls_side_by_side(const std::vector<Call>& planned, const std::vector<Call>& made) {
-  std::vector<std::vector<std::string>> rows = {{"  call", "planned", "made"}};
+  Table table({{"  call"}, {"planned"}, {"made"}});
   const std::size_t count = std::max(planned.size(), made.size());
   for (std::size_t i = 0; i < count; ++i) {
     const bool equal = i < planned.size() && i < made.size() && planned[i] == made[i];
-    rows.push_back({fmt::format("  {}", i + 1), i < planned.size() ? text(planned[i]) : "–",
-                    equal ? "the same" : (i < made.size() ? text(made[i]) : "–")});
+    table.row({fmt::format("  {}", i + 1), i < planned.size() ? text(planned[i]) : "–",
+               equal ? "the same" : (i < made.size() ? text(made[i]) : "–")});
     if (i == 11 && count > 13) {
-      rows.push_back({"  …", count_text(static_cast<Index>(planned.size()), "call") + " in all",
-                      count_text(static_cast<Index>(made.size()), "call") + " in all"});
+      table.row({"  …", count_text(static_cast<Index>(planned.size()), "call") + " in all",
+                 count_text(static_cast<Index>(made.size()), "call") + " in all"});
       break;
     }
   }
-  return table_lines(rows, 3);
+  return table.lines();
 }
 
 // A distance in ULP says something of values that are close; of others it is a large number that nobody needs.
@@ -198,7 +192,7 @@ class Comparing {
       verdict.lines.push_back(fmt::format("  {} of the {} elements of this rank differ",
                                           number_text(comparison.different), number_text(comparison.elements)));
     const std::string words = what_it_looks_like(r);
-    if (!words.empty()) append(verdict.lines, wrapped("what it looks like: " + words, 2));
+    if (!words.empty()) append(verdict.lines, paragraph("what it looks like: " + words, 2, 2));
     return verdict;
   }
 

@@ -20,7 +20,6 @@
 #include "sim/classroom/step_lines.hpp"
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
-#include "sim/ranks/openmp_environment.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
@@ -165,13 +164,12 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
     if (program.has_written_files)
       options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     require_transport(info_, options_);
-    require_openmp_environment(options_.threads_per_rank());
     let_idle_threads_sleep(options_, argv);
     show_progress(options_.verbose > 0);
     handle_interrupts(info_.name);
     if (is_agent() && !options_.launch->by_hand) end_without_a_word();
-    options_.traced = info_.traced;
-    options_.groups = info_.groups;
+    options_.set_up.traced = info_.traced;
+    options_.set_up.groups = info_.groups;
   });
   if (!is_agent()) state_->files = RunFiles(info_, options_);  // the parent records and traces
 }
@@ -180,13 +178,13 @@ LessonCore::LessonCore(LessonInfo info, const Options& options)
     : info_(std::move(info)), options_(options), program_(false), state_(std::make_unique<State>(*this)) {
   require_valid(info_, options_);
   require_transport(info_, options_);
-  options_.traced = options_.traced || info_.traced;
-  options_.groups = info_.groups;
+  options_.set_up.traced = options_.set_up.traced || info_.traced;
+  options_.set_up.groups = info_.groups;
   state_->files = RunFiles(info_, options_);
 }
 
 LessonCore::~LessonCore() {
-  if (options_.stops) take_no_requests(options_.stops->asked());
+  if (options_.set_up.stops) take_no_requests(options_.set_up.stops->asked());
 }
 
 bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
@@ -217,6 +215,9 @@ void LessonCore::start() {
   if (state_->world != nullptr) return;
   LaunchedRun* run = nullptr;
   guarded([&] {
+    if (options_.set_up.link && options_.transport == TransportKind::nccl)
+      throw UsageError("a slower link can't be made of NCCL, which moves bytes by itself; leave --transport nccl out");
+    if (options_.transport != TransportKind::gloo) options_.set_up.host_of_rank.clear();
     run = meet_launched(options_, info_.name);
     if (is_agent()) return;
     try {
@@ -298,7 +299,7 @@ void LessonCore::run_quiet_step(const std::string& title, const std::function<vo
   if (!recorded || !is_parent()) return;
   for (PhaseRecords& phase : phases_of(title, std::move(reports))) {
     if (state_->files.recording != nullptr) state_->files.recording->step(phase.title, phase.reports);
-    if (options_.recorded) state_->phases_told += phase_text(options_.grid, std::move(phase));
+    if (options_.set_up.recorded) state_->phases_told += phase_text(options_.grid, std::move(phase));
   }
 }
 
@@ -318,18 +319,6 @@ void LessonCore::trains(const std::vector<Parameter>& parameters) {
   state_->files.tracer->trains(matrices);
 }
 
-void LessonCore::on_hosts(std::vector<int> host_of_rank) {
-  if (!options_.launch && options_.transport == TransportKind::gloo) options_.host_of_rank = std::move(host_of_rank);
-}
-
-void LessonCore::over_link(const LinkSpeed& link) {
-  guarded([&] {
-    if (options_.transport == TransportKind::nccl)
-      throw UsageError("a slower link can't be made of NCCL, which moves bytes by itself; leave --transport nccl out");
-    options_.link = link;
-  });
-}
-
 void LessonCore::in_parent(const std::function<void()>& work) {
   if (is_parent()) guarded(work);
 }
@@ -337,14 +326,15 @@ void LessonCore::in_parent(const std::function<void()>& work) {
 void LessonCore::stop_when_asked() {
   if (state_->world != nullptr)
     throw std::logic_error("a lesson stops when asked from before its first step, or not at all");
-  if (options_.launch || options_.stops) return;
-  guarded([&] { options_.stops = std::make_shared<StopRequest>(); });
+  if (options_.launch || options_.set_up.stops) return;
+  guarded([&] { options_.set_up.stops = std::make_shared<StopRequest>(); });
   if (program_)  // a notebook has signals of its own
-    take_requests(options_.stops->asked(), info_.name + ": stopping after this step; Ctrl-C again ends at once");
+    take_requests(options_.set_up.stops->asked(), info_.name + ": stopping after this step; Ctrl-C again ends at once");
 }
 
 bool LessonCore::stops() const {
-  return options_.stops && state_->world != nullptr && options_.stops->stops_after(state_->world->steps());
+  return options_.set_up.stops && state_->world != nullptr &&
+         options_.set_up.stops->stops_after(state_->world->steps());
 }
 
 int LessonCore::interrupted(const std::string& text) {

@@ -75,15 +75,9 @@ class LessonCore {
   /// LessonInfo::traced switches it on.
   const RunTrace& trace() const;
 
-  /// Gives the ranks two hosts to live on, `host_of_rank` says which: each with a network of its own, and a cable
-  /// between them (host_link.hpp). Where the system does not let them have that, two addresses of the loopback stand in
-  /// for them, and a line on standard error says so. Before any rank is started. Ranks that a launcher started, and
-  /// those that are threads, live where they are.
-  void on_hosts(std::vector<int> host_of_rank);
-
-  /// Makes every rank's link to the others as slow as this (slow_link.hpp), over Gloo or memory. Before any rank is
-  /// started. Throws UsageError with NCCL, whose own collectives can't be slowed.
-  void over_link(const LinkSpeed& link);
+  /// What the ranks' world has besides what was asked for: hosts, a slower link. To be changed before any rank is
+  /// started.
+  WorldSetUp& set_up() { return options_.set_up; }
 
   /// Says which matrices the run trains, for its trace.
   void trains(const std::vector<Parameter>& parameters);

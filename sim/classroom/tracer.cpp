@@ -40,10 +40,11 @@ Tracer::Tracer(const LessonInfo& info, const Options& options)
   run_.grid = options.grid;
   run_.precision = precision_name(options.precision);
   run_.backend = transport_name(options.transport);
+  const RunGroups groups(options);
   for (int rank = 0; rank < options.grid.size(); ++rank) {
     run_.ranks.emplace_back();
     run_.ranks.back().label = trace_label(options.grid, rank);
-    run_.ranks.back().groups = groups_of_rank(options, rank);
+    run_.ranks.back().groups = groups.of_rank(rank);
   }
 }
 

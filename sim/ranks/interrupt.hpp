@@ -9,13 +9,8 @@
 namespace muonwalk::sim {
 
 /// From here on Ctrl-C (and SIGTERM, SIGHUP and SIGQUIT) kills every registered rank, waits for their end, says so on
-/// standard error in the name of `program`, and exits with 3 (end_on_signals). An exception that a library throws in a
-/// thread of its own, where nobody can catch it, ends the program in the same way, with what it says. To be called by
-/// the main thread.
+/// standard error in the name of `program`, and exits with 3 (end_on_signals). To be called by the main thread.
 void handle_interrupts(const std::string& program);
-
-/// Ends the program as an interrupt does, with `sentence` in its place; from any thread.
-[[noreturn]] void end_program(const std::string& sentence);
 
 /// Adds or removes the process of a rank that has to end with the program.
 /// @{

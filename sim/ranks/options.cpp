@@ -43,12 +43,6 @@ void require_bearable(const LessonInfo& info, const Options& options) {
         "--dp {} --tp {} --pp {} asks for {} ranks, more than one machine should bear; at most {} "
         "work, for example --dp {} --tp {} --pp 1",
         grid.dp(), grid.tp(), grid.pp(), ranks, kMostRanks, std::min(grid.dp(), 8), std::min(grid.tp(), 8)));
-  const bool threads_over_gloo = options.world == WorldKind::threads && options.transport != TransportKind::memory;
-  if (threads_over_gloo && ranks > 16)
-    throw UsageError(
-        fmt::format("--world threads --transport {} with {} ranks would need more sockets than one process "
-                    "may open; try --transport memory, or --world processes",
-                    transport_name(options.transport), ranks));
   if (options.fault.kind != Fault::Kind::none && (options.fault.rank < 0 || options.fault.rank >= ranks))
     throw UsageError(
         fmt::format("--fault names rank {}, but the ranks of this run are 0 to {}", options.fault.rank, ranks - 1));
@@ -166,6 +160,11 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
     throw UsageError(
         "--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
+  if (options.transport != TransportKind::memory && options.world == WorldKind::threads)
+    throw UsageError(
+        fmt::format("--world threads keeps all ranks in one process, where they talk through memory; leave --transport "
+                    "{} out",
+                    transport_name(options.transport)));
   if (!options.bug.empty()) require_known_bug(info, options.bug);
   const std::string& svg = options.svg_path;
   const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;

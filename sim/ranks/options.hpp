@@ -64,6 +64,22 @@ void have_fault(const Fault& fault, int rank, int step);
 /// honest work, which a rank that waits or sleeps is not.
 constexpr int kComputeTimeouts = 10;
 
+/// What a lesson, or a notebook in which it runs, adds to what was asked for, before any rank is started.
+struct WorldSetUp {
+  std::vector<Group> groups;  ///< Groups besides dp, tp and pp (LessonInfo::groups).
+  /// The host of each rank, 0 or 1: each has a network of its own, and there is a cable between them (host_link.hpp).
+  /// Where the system does not let ranks have that, two addresses of the loopback stand in for the hosts, and a line on
+  /// standard error says so. Empty: all are on this host, as are ranks that a launcher started, or that are threads.
+  std::vector<int> host_of_rank;
+  /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as fast as
+  /// it is.
+  std::optional<LinkSpeed> link;
+  /// Where ranks read whether to stop (LessonCore::stop_when_asked); null: a signal ends the run.
+  std::shared_ptr<StopRequest> stops;
+  bool traced = false;    ///< Keeps a trace in memory, for a lesson that reads its own.
+  bool recorded = false;  ///< Keeps what quiet steps do, phase by phase, for a notebook (LessonCore::take_phases).
+};
+
 /// Everything that the options of a lesson say; `--help` prints what each is for.
 struct Options {
   Grid grid;                                      ///< --dp, --tp, --pp
@@ -86,24 +102,15 @@ struct Options {
   std::optional<Launch> launch;  ///< what a launcher says of this process; nothing where it forks all ranks
   std::vector<std::string> arguments;  ///< the command line
   int trace_events = kTraceEvents;     ///< the most events that are kept of a rank
-  bool traced = false;                 ///< keeps a trace in memory, for a lesson that reads its own
-  std::vector<Group> groups;           ///< besides dp, tp and pp (LessonInfo::groups)
-  /// On which of two hosts each rank lives, where a lesson makes hosts of its own (LessonCore::on_hosts); empty: all on
-  /// this one.
-  std::vector<int> host_of_rank;
-  /// How slow each rank's link is made to be (LessonCore::over_link); nothing: as fast as it is.
-  std::optional<LinkSpeed> link;
-  /// Where ranks read whether to stop (LessonCore::stop_when_asked); null: a signal ends the run.
-  std::shared_ptr<StopRequest> stops;
-  bool recorded = false;  ///< keeps what quiet steps do, phase by phase, for a notebook (LessonCore::take_phases)
+  WorldSetUp set_up;                   ///< what the lesson adds; no option says it
 
   /// True when ranks tell what a recording needs.
-  bool recording() const { return recorded || !record_file.empty(); }
+  bool recording() const { return set_up.recorded || !record_file.empty(); }
   /// The most events that a rank keeps: at least the default where a lesson reads its own trace, whatever is written of
   /// it.
-  int kept_trace_events() const { return traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
+  int kept_trace_events() const { return set_up.traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
-  bool tracing() const { return traced || !trace_file.empty() || !trace_folder.empty(); }
+  bool tracing() const { return set_up.traced || !trace_file.empty() || !trace_folder.empty(); }
   /// What one rank knows of itself.
   RankInfo rank_info(int rank) const;
   /// How many ranks share the cores of this host.

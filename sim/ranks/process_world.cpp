@@ -27,7 +27,7 @@ class ProcessWorld : public World {
       require_no_other_threads();
       if (options.network == NetworkKind::own) make_network(options);
       for (int rank = 0; rank < options.grid.size() && !in_rank_; ++rank) start(options, rank);
-      if (!options.host_of_rank.empty() && hosts_ == 1 && !in_rank_)
+      if (!options.set_up.host_of_rank.empty() && hosts_ == 1 && !in_rank_)
         print_error_line(
             "the two hosts of this run are two addresses of one loopback, because its ranks have no two networks with "
             "a cable between them");
@@ -66,7 +66,7 @@ class ProcessWorld : public World {
  private:
   // Two hosts, where the lesson asks for them and the system has them; else one network.
   void make_network(const Options& options) {
-    if (!options.host_of_rank.empty()) {
+    if (!options.set_up.host_of_rank.empty()) {
       hosts_ = PrivateNetwork::kMostHosts;
       network_.emplace(hosts_);
       if (network_->exists()) return;
@@ -77,7 +77,7 @@ class ProcessWorld : public World {
 
   void start(const Options& options, int rank) {
     int reports = -1;
-    const int host = hosts_ > 1 ? options.host_of_rank[static_cast<std::size_t>(rank)] : 0;
+    const int host = hosts_ > 1 ? options.set_up.host_of_rank[static_cast<std::size_t>(rank)] : 0;
     const auto enter_network = [this, host] { return !network_ || !network_->exists() || network_->enter(host); };
     if (auto process = fork_rank(rank, reports, enter_network)) {
       watch_.add(std::move(process));

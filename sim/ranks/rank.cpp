@@ -91,7 +91,7 @@ void Rank::phase(const std::string& name) {
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress)
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.rank_info(rank), *groups_) {
   rank_.state_->progress = &progress.slot(rank);
-  rank_.state_->stops = options_.stops.get();
+  rank_.state_->stops = options_.set_up.stops.get();
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
     groups_->trace =

@@ -19,29 +19,14 @@ const char* const kUsualGroups[] = {"dp", "tp", "pp"};
 // late, because the machine is busy, it still comes first.
 constexpr int kNcclTimeouts = 4;
 
-// Every group of this name, be it one that grids have or one that the lesson has listed.
-std::vector<Group> groups_named(const Options& options, const std::string& name) {
-  std::vector<Group> listed;
-  for (const Group& group : options.groups)
-    if (group.name == name && group.size() > 0) listed.push_back(group);
-  return listed.empty() ? options.grid.groups(name) : listed;
-}
-
-std::vector<std::string> group_names(const Options& options) {
-  std::vector<std::string> names(std::begin(kUsualGroups), std::end(kUsualGroups));
-  for (const Group& group : options.groups)
-    if (std::count(names.begin(), names.end(), group.name) == 0) names.push_back(group.name);
-  return names;
-}
-
 void require_possible(const Options& options) {
-  for (const Group& group : options.groups) {
+  for (const Group& group : options.set_up.groups) {
     if (group.size() > 0 && std::count(std::begin(kUsualGroups), std::end(kUsualGroups), group.name) > 0)
       throw UsageError(fmt::format(
           "the lesson lists ranks of a group \"{0}\", but {0} is what the grid makes of it; give it another name",
           group.name));
     std::vector<int> seen;
-    for (const Group& other : options.groups)
+    for (const Group& other : options.set_up.groups)
       if (other.name == group.name) seen.insert(seen.end(), other.ranks.begin(), other.ranks.end());
     for (const int rank : group.ranks) {
       if (rank < 0 || rank >= options.grid.size())
@@ -55,24 +40,11 @@ void require_possible(const Options& options) {
   }
 }
 
-Group group_with(const std::vector<Group>& groups, const std::string& name, int rank) {
-  for (const Group& group : groups)
-    if (group.number_of(rank) >= 0) return group;
-  return {name, {}};
-}
-
-// "dp 1": the second of the groups named dp.
-std::string own_name(const Options& options, const Group& group) {
-  const std::vector<Group> all = groups_named(options, group.name);
-  const auto same = [&](const Group& other) { return other.ranks == group.ranks; };
-  return fmt::format("{} {}", group.name, std::find_if(all.begin(), all.end(), same) - all.begin());
-}
-
 // The address at which this rank's ports are opened.
 std::string gloo_address(const Options& options, int rank) {
   if (options.launch) return options.launch->address;
-  if (options.host_of_rank.empty()) return "127.0.0.1";
-  const int host = options.host_of_rank[static_cast<std::size_t>(rank)];
+  if (options.set_up.host_of_rank.empty()) return "127.0.0.1";
+  const int host = options.set_up.host_of_rank[static_cast<std::size_t>(rank)];
   if (link_bytes()) return host_address(host);
 #if defined(__linux__)
   return "127.0.0." + std::to_string(host + 2);  // two addresses of one loopback stand in for two hosts
@@ -83,12 +55,31 @@ std::string gloo_address(const Options& options, int rank) {
 
 }  // namespace
 
-std::vector<Group> groups_of_rank(const Options& options, int rank) {
+RunGroups::RunGroups(const Options& options) {
   require_possible(options);
+  for (const char* name : kUsualGroups) names_.push_back({name, {}});
+  for (const Group& group : options.set_up.groups) {
+    auto known = std::find_if(names_.begin(), names_.end(), [&](const auto& each) { return each.name == group.name; });
+    if (known == names_.end()) known = names_.insert(names_.end(), {group.name, {}});
+    if (group.size() > 0) known->groups.push_back(group);
+  }
+  for (Named& each : names_)
+    if (each.groups.empty()) each.groups = options.grid.groups(each.name);
+}
+
+std::vector<Group> RunGroups::of_rank(int rank) const {
   std::vector<Group> groups;
-  for (const std::string& name : group_names(options))
-    groups.push_back(group_with(groups_named(options, name), name, rank));
+  for (const Named& each : names_) {
+    const int number = each.number_of(rank);
+    groups.push_back(number < 0 ? Group{each.name, {}} : each.groups[static_cast<std::size_t>(number)]);
+  }
   return groups;
+}
+
+int RunGroups::Named::number_of(int rank) const {
+  const auto has = [rank](const Group& group) { return group.number_of(rank) >= 0; };
+  const auto found = std::find_if(groups.begin(), groups.end(), has);
+  return found == groups.end() ? -1 : static_cast<int>(found - groups.begin());
 }
 
 // One rank in one group. It observes the communicator: marks whom the rank waits for, and tells whoever traces or
@@ -140,13 +131,16 @@ class RankGroups::Member : public CallObserver {
   std::ptrdiff_t entry_ = SpanBuffer::kNoRoom;
 };
 
-RankGroups::RankGroups(const Options& options, int rank, ProgressSlot& slot, const MakeBackend& backend) : rank_(rank) {
-  const auto link = options.link ? std::make_shared<RankLink>(*options.link) : nullptr;
-  for (Group& group : groups_of_rank(options, rank)) {
-    const std::size_t index = members_.size();
-    auto moves = group.size() == 0 ? nullptr : backend(own_name(options, group), group, group.number_of(rank));
+RankGroups::RankGroups(const RunGroups& all, const std::optional<LinkSpeed>& speed, int rank, ProgressSlot& slot,
+                       const MakeBackend& backend)
+    : rank_(rank) {
+  const auto link = speed ? std::make_shared<RankLink>(*speed) : nullptr;
+  for (const RunGroups::Named& each : all.names()) {
+    const int number = each.number_of(rank);
+    Group group = number < 0 ? Group{each.name, {}} : each.groups[static_cast<std::size_t>(number)];
+    auto moves = number < 0 ? nullptr : backend(each.own_name(number), group, group.number_of(rank));
     if (moves != nullptr && link != nullptr) moves = over_slow_link(std::move(moves), link);
-    members_.push_back(std::make_unique<Member>(*this, slot, index, std::move(group), std::move(moves)));
+    members_.push_back(std::make_unique<Member>(*this, slot, members_.size(), std::move(group), std::move(moves)));
   }
 }
 
@@ -188,17 +182,12 @@ std::int64_t RankGroups::header_bytes_sent() const {
   return sum;
 }
 
-void RankGroups::close(const std::string& reason) {
-  for (const auto& member : members_)
-    if (member->backend != nullptr) member->backend->close(reason);
-}
-
 std::unique_ptr<KeyStore> board_for(const Options& options) {
-  require_possible(options);
   std::size_t keys = 0;
   int largest = 1;
-  for (const std::string& name : group_names(options))
-    for (const Group& group : groups_named(options, name)) {
+  const RunGroups all(options);
+  for (const RunGroups::Named& each : all.names())
+    for (const Group& group : each.groups) {
       keys += GlooDevice::board_keys(group.size()) + NcclDevice::board_keys(group.size());
       largest = std::max(largest, group.size());
     }
@@ -207,39 +196,38 @@ std::unique_ptr<KeyStore> board_for(const Options& options) {
 
 std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
                                               std::chrono::milliseconds timeout) {
+  const RunGroups all(options);
   // The backends keep alive what they need of it.
   GlooDevice device(gloo_address(options, rank));
   const auto over_gloo = [&](const std::string& name, const Group& group, int number) {
     return device.connect(name, number, group.size(), store, timeout);
   };
   if (options.transport != TransportKind::nccl)
-    return std::make_unique<RankGroups>(options, rank, progress.slot(rank), over_gloo);
+    return std::make_unique<RankGroups>(all, options.set_up.link, rank, progress.slot(rank), over_gloo);
   NcclDevice gpu(options.launch ? options.launch->local_rank : rank, "");  // whoever hears of an error knows the rank
   const auto asked_for = std::chrono::milliseconds(static_cast<long>(options.timeout_seconds * 1000));
   const auto over_nccl = [&](const std::string& name, const Group& group, int number) {
     return gpu.connect(name, number, group.size(), store, over_gloo(name, group, number),
                        std::min(timeout, kNcclTimeouts * asked_for));
   };
-  auto groups = std::make_unique<RankGroups>(options, rank, progress.slot(rank), over_nccl);
+  auto groups = std::make_unique<RankGroups>(all, options.set_up.link, rank, progress.slot(rank), over_nccl);
   groups->chain_engine = gpu.chain_engine();
   groups->gpu = gpu.ordinal();
   return groups;
 }
 
-MemoryGroups::MemoryGroups(const Options& options, std::chrono::milliseconds timeout) : options_(options) {
-  require_possible(options);
-  for (const std::string& name : group_names(options))
-    for (const Group& group : groups_named(options, name))
-      groups_.emplace_back(own_name(options, group), std::make_unique<MemoryGroup>(group.size(), timeout, name));
+MemoryGroups::MemoryGroups(const Options& options, std::chrono::milliseconds timeout)
+    : all_(options), link_(options.set_up.link) {
+  for (const RunGroups::Named& each : all_.names())
+    for (std::size_t number = 0; number < each.groups.size(); ++number)
+      groups_[each.own_name(static_cast<int>(number))] =
+          std::make_unique<MemoryGroup>(each.groups[number].size(), timeout, each.name);
 }
 
 std::unique_ptr<RankGroups> MemoryGroups::join(int rank, Progress& progress) {
-  return std::make_unique<RankGroups>(options_, rank, progress.slot(rank),
-                                      [&](const std::string& name, const Group&, int number) {
-                                        const auto same = [&](const auto& known) { return known.first == name; };
-                                        const auto found = std::find_if(groups_.begin(), groups_.end(), same);
-                                        return found->second->backend(number);
-                                      });
+  return std::make_unique<RankGroups>(
+      all_, link_, rank, progress.slot(rank),
+      [&](const std::string& name, const Group&, int number) { return groups_.at(name)->backend(number); });
 }
 
 void MemoryGroups::abort(const std::string& reason) {

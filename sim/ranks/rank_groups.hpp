@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,10 +27,28 @@ struct SentMessage {
   std::int64_t bytes = 0;                         ///< the payload alone, without headers
 };
 
-/// The groups of a run, as rank `rank` sees them: dp, tp and pp, and after them those of Options::groups. Every rank
-/// has the same names in the same order; where the rank is not in a group, that group has no ranks. Throws UsageError,
-/// whatever the rank, when one of Options::groups can't be.
-std::vector<Group> groups_of_rank(const Options& options, int rank);
+/// All groups of a run, by their names: dp, tp and pp, and after them those of WorldSetUp::groups.
+class RunGroups {
+ public:
+  /// The groups of one name, which share no rank.
+  struct Named {
+    std::string name;           ///< "dp"
+    std::vector<Group> groups;  ///< In the order of their numbers.
+    /// The number of the group that the rank is in; −1 where it is in none.
+    int number_of(int rank) const;
+    /// "dp 1", which tells a group from all others of the run.
+    std::string own_name(int number) const { return name + ' ' + std::to_string(number); }
+  };
+  /// Throws UsageError when one of WorldSetUp::groups can't be.
+  explicit RunGroups(const Options& options);
+  /// The groups by their names, in the same order for everybody.
+  const std::vector<Named>& names() const { return names_; }
+  /// The groups that the rank is in, one of each name; one without ranks where it is in none.
+  std::vector<Group> of_rank(int rank) const;
+
+ private:
+  std::vector<Named> names_;
+};
 
 /// One rank's communicators, what they talk over, and what they count.
 class RankGroups {
@@ -38,7 +57,8 @@ class RankGroups {
   /// is the rank's number in it.
   using MakeBackend = std::function<std::unique_ptr<Backend>(const std::string& name, const Group& group, int number)>;
   /// Joins all groups of the rank.
-  RankGroups(const Options& options, int rank, ProgressSlot& slot, const MakeBackend& backend);
+  RankGroups(const RunGroups& all, const std::optional<LinkSpeed>& link, int rank, ProgressSlot& slot,
+             const MakeBackend& backend);
   ~RankGroups();
   RankGroups(const RankGroups&) = delete;
   RankGroups& operator=(const RankGroups&) = delete;
@@ -61,13 +81,11 @@ class RankGroups {
   KernelTraffic kernel_traffic() const;
   /// What all groups sent besides the payload.
   std::int64_t header_bytes_sent() const;
-  /// Leaves every group, so that the peers of a rank that failed notice at once.
-  void close(const std::string& reason);
 
  private:
   class Member;
   int rank_;
-  std::vector<std::unique_ptr<Member>> members_;  // in the order of groups_of_rank
+  std::vector<std::unique_ptr<Member>> members_;  // in the order of RunGroups::names
 };
 
 /// A key store with room for what the ranks of a run write while their groups connect.
@@ -90,8 +108,9 @@ class MemoryGroups {
   void abort(const std::string& reason);
 
  private:
-  Options options_;
-  std::vector<std::pair<std::string, std::unique_ptr<MemoryGroup>>> groups_;  // by the name that tells it from others
+  RunGroups all_;
+  std::optional<LinkSpeed> link_;
+  std::map<std::string, std::unique_ptr<MemoryGroup>> groups_;  // by RunGroups::Named::own_name
 };
 
 }  // namespace muonwalk::sim

@@ -30,17 +30,6 @@ std::string signal_text(int signal) {
   return name != nullptr ? fmt::format("{} (SIG{})", signal, name) : fmt::format("{}", signal);
 }
 
-RankProcess& RankProcess::operator=(RankProcess&& other) noexcept {
-  if (this == &other) return *this;
-  end();
-  WatchedRank::operator=(std::move(other));
-  other.ended_ = true;
-  pid_ = other.pid_;
-  pipe_ = std::exchange(other.pipe_, -1);
-  reader_ = std::move(other.reader_);
-  return *this;
-}
-
 void RankProcess::leave_to_parent() {
   ended_ = true;
   end();

@@ -18,11 +18,6 @@ class RankProcess : public WatchedRank {
   /// A process that was just forked, and registered to end with the program (interrupt.hpp); it is forgotten there in
   /// the moment in which it is waited for.
   RankProcess(pid_t pid, int pipe) : pid_(pid), pipe_(pipe) { ended_ = pid <= 0; }
-  /// Hands over both; what was moved from owns nothing.
-  /// @{
-  RankProcess(RankProcess&& other) noexcept { *this = std::move(other); }
-  RankProcess& operator=(RankProcess&& other) noexcept;
-  /// @}
   ~RankProcess() override { end(); }
 
   /// Its process id.

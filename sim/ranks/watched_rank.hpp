@@ -72,11 +72,8 @@ class WatchedRank {
 
  protected:
   WatchedRank() = default;
-  /// What derives from it can be handed on, but not copied.
-  /// @{
-  WatchedRank(WatchedRank&&) = default;
-  WatchedRank& operator=(WatchedRank&&) = default;
-  /// @}
+  WatchedRank(const WatchedRank&) = delete;
+  WatchedRank& operator=(const WatchedRank&) = delete;
 
   /// Sorts what the rank has told into finished steps and a failure.
   void sort_in(std::vector<Report> reports);

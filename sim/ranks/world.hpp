@@ -21,7 +21,7 @@ class World {
  public:
   virtual ~World() = default;
 
-  /// True in the parent and checks; false in a process that is a rank.
+  /// True in the parent, which prints and checks; false in a process that is a rank.
   virtual bool is_parent() const = 0;
 
   /// Runs a step on the ranks of this process. Where is_parent() holds, returns every rank's records in rank order.

@@ -40,11 +40,11 @@ constexpr Colour kRankColours[kColours] = {
     {"#025c93", "#54b3fd"},  // blue
 };
 
-constexpr Colour kPaper = {"#ffffff", "#14171c"};    ///< the page
-constexpr Colour kInk = {"#15181d", "#f3f5f8"};      ///< text, and the lines between ranks
-constexpr Colour kQuiet = {"#5a6472", "#a3adba"};    ///< text of the second rank
-constexpr Colour kPadding = {"#eef0f3", "#242930"};  ///< the ground of padding
-constexpr Colour kHatch = {"#b4bcc7", "#4e5865"};    ///< the lines of padding
+constexpr Colour kPaper = {"#ffffff", "#14171c"};    ///< The page.
+constexpr Colour kInk = {"#15181d", "#f3f5f8"};      ///< Text, and the lines between ranks.
+constexpr Colour kQuiet = {"#5a6472", "#a3adba"};    ///< Text that matters less.
+constexpr Colour kPadding = {"#eef0f3", "#242930"};  ///< The ground of padding.
+constexpr Colour kHatch = {"#b4bcc7", "#4e5865"};    ///< The lines of padding.
 
 /// The colour of a parameter by its index, of a rank by its number: after kColours they start again.
 /// @{

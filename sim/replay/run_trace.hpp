@@ -11,33 +11,33 @@ namespace muonwalk::sim {
 
 /// A matrix that a run trains, by its full shape.
 struct TrainedMatrix {
-  std::string name;  ///< the parameter's
-  Index rows = 0;    ///< before TP
-  Index cols = 0;    ///< before TP
+  std::string name;  ///< The parameter's name.
+  Index rows = 0;    ///< The rows before TP.
+  Index cols = 0;    ///< The columns before TP.
 };
 
 /// One rank of a traced run.
 struct RankTrace {
-  std::string label;               ///< "rank 3 (dp 1, tp 1)"
+  std::string label;               ///< The label: "rank 3 (dp 1, tp 1)".
   std::vector<Group> groups;       ///< The groups, by Span::group; the rank is in none of those without ranks.
   std::vector<std::string> names;  ///< The names of steps and phases.
   std::vector<Span> spans;         ///< What the rank did, in the order in which it began.
-  std::int64_t dropped = 0;        ///< entries that had no room
-  std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
-  Ledger ledger;                   ///< what the rank sent in all, as the transports counted it
+  std::int64_t dropped = 0;        ///< How many entries had no room.
+  std::int64_t full_since_ns = 0;  ///< When the first of them would have begun; 0: none was dropped.
+  Ledger ledger;                   ///< What the rank sent in all, as the transports counted it.
 };
 
 /// A traced run: what its ranks recorded, and what was asked for.
 struct RunTrace {
-  std::string name;                       ///< "lesson_09_full_step"
-  std::string title;                      ///< "The full step"
+  std::string name;                       ///< The lesson: "lesson_09_full_step".
+  std::string title;                      ///< Its title: "The full step".
   Grid grid;                              ///< The grid of its ranks.
-  std::string precision;                  ///< "fp32"
-  std::string backend;                    ///< "gloo", "memory"
+  std::string precision;                  ///< The precision: "fp32".
+  std::string backend;                    ///< The transport: "gloo", "memory".
   std::vector<TrainedMatrix> parameters;  ///< What it trains, as LessonCore::trains was told.
-  std::int64_t began_ns = 0;              ///< time 0 of the trace, on the clock of the spans
-  std::vector<RankTrace> ranks;           ///< [rank]
-  bool ok = true;                         ///< the run's checks held
+  std::int64_t began_ns = 0;              ///< The time 0 of the trace, on the clock of the spans.
+  std::vector<RankTrace> ranks;           ///< The ranks, by their numbers.
+  bool ok = true;                         ///< The run's checks held.
 };
 
 /// A slice of a rank's own thread.

@@ -16,9 +16,9 @@ constexpr int kTraceEvents = 1 << 16;
 /// What one rank did in some time, as its SpanBuffer hands it over.
 struct SpanBatch {
   std::vector<Span> spans;         ///< All have ended; they are in the order in which they began.
-  std::vector<std::string> names;  ///< all names so far
-  std::int64_t dropped = 0;        ///< entries so far that had no room
-  std::int64_t full_since_ns = 0;  ///< when the first of them would have begun; 0: none was dropped
+  std::vector<std::string> names;  ///< All names so far.
+  std::int64_t dropped = 0;        ///< How many entries so far had no room.
+  std::int64_t full_since_ns = 0;  ///< When the first of them would have begun; 0: none was dropped.
 };
 
 /// Records what one rank does, for a trace: steps, their phases, calls on communicators, and messages. It holds

@@ -25,21 +25,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_key_bytes = 118;
-constexpr std::size_t max_reason_bytes = 200;
 constexpr std::size_t bells = 256;  // a power of two
 
-// What has become of an entry.
-enum EntryState : std::uint32_t {
-  kUnwritten,  // it is empty, or its writer is not done
-  kWritten,    // there is a value
-  kRefused,    // somebody who waited for it has given up: it may not be written any more
-};
-
 // All of the key store starts as zeros, which is an empty entry. An entry is claimed by writing its hash (the one step
-// that two ranks may compete for), filled, and then given its state; from then on it never changes.
+// that two ranks may compete for), filled, and then marked as written; from then on it never changes.
 struct Entry {
   std::atomic<std::uint64_t> hash;
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> written;  // 0: it is empty, or its writer is not done
   std::uint32_t value_bytes;
   std::uint16_t key_bytes;
   char key[max_key_bytes];
@@ -82,8 +74,6 @@ struct KeyStore::Shared {
   std::size_t entries;
   std::size_t value_bytes;
   Secret secret;
-  std::atomic<std::uint32_t> given_up;  // 0: no, 1: the reason is being written, 2: it is there
-  char reason[max_reason_bytes + 1];
   // A waiting rank sleeps on the bell of its key's hash, so that a new key wakes only those who may want it.
   std::atomic<std::uint32_t> bell[bells];
 
@@ -93,11 +83,11 @@ struct KeyStore::Shared {
 
   bool holds(std::size_t i, std::uint64_t hash, const std::string& key) {
     Entry& candidate = *entry(i);
-    return candidate.hash.load() == hash && candidate.state.load(std::memory_order_acquire) != kUnwritten &&
+    return candidate.hash.load() == hash && candidate.written.load(std::memory_order_acquire) != 0 &&
            candidate.key_bytes == key.size() && std::memcmp(candidate.key, key.data(), key.size()) == 0;
   }
 
-  // The entry of a key that was written or refused; `entries` when there is none (yet).
+  // The entry of a key that was written; `entries` when there is none (yet).
   std::size_t find(std::uint64_t hash, const std::string& key) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
       const std::size_t i = (hash + probe) % entries;
@@ -107,14 +97,14 @@ struct KeyStore::Shared {
     return entries;
   }
 
-  // Claims the key's entry for the caller, who then writes or refuses it. None when somebody else has claimed it.
+  // Claims the key's entry for the caller, who then writes it. None when somebody else has claimed it.
   std::optional<std::size_t> claim(std::uint64_t hash, const std::string& key) {
     for (std::size_t probe = 0; probe < entries; ++probe) {
       const std::size_t i = (hash + probe) % entries;
       std::uint64_t found = 0;
       if (entry(i)->hash.compare_exchange_strong(found, hash)) return i;
-      // Equal hashes of different keys are possible but never seen; one without a state is taken for the same key.
-      if (found == hash && (entry(i)->state.load(std::memory_order_acquire) == kUnwritten || holds(i, hash, key)))
+      // Equal hashes of different keys are possible but never seen; one not yet written is taken for the same key.
+      if (found == hash && (entry(i)->written.load(std::memory_order_acquire) == 0 || holds(i, hash, key)))
         return std::nullopt;
     }
     throw RunError("the key \"" + key + "\" does not fit on the board, which has room for " + std::to_string(entries) +
@@ -122,11 +112,11 @@ struct KeyStore::Shared {
   }
 
   // Fills a claimed entry.
-  void finish(std::size_t i, std::uint64_t hash, const std::string& key, EntryState state) {
+  void finish(std::size_t i, std::uint64_t hash, const std::string& key) {
     Entry& mine = *entry(i);
     mine.key_bytes = static_cast<std::uint16_t>(key.size());
     std::memcpy(mine.key, key.data(), key.size());
-    mine.state.store(state, std::memory_order_release);
+    mine.written.store(1, std::memory_order_release);
     ring(bell_of(hash));
   }
 };
@@ -156,13 +146,11 @@ void KeyStore::set(const std::string& key, const std::vector<char>& value) {
                    " and values of " + std::to_string(shared_->value_bytes) + " bytes");
   const std::uint64_t hash = hash_of(key);
   const std::optional<std::size_t> mine = shared_->claim(hash, key);
-  if (!mine) {
-    if (shared_->given_up.load(std::memory_order_acquire) == 2) throw PeerLostError(shared_->reason);
+  if (!mine)
     throw RunError("the key \"" + key + "\" was to be written to the board a second time; every key is written once");
-  }
   shared_->entry(*mine)->value_bytes = static_cast<std::uint32_t>(value.size());
   if (!value.empty()) std::memcpy(shared_->value(*mine), value.data(), value.size());
-  shared_->finish(*mine, hash, key, kWritten);
+  shared_->finish(*mine, hash, key);
   if (told_) told_(key, value);
 }
 
@@ -176,17 +164,8 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
     const std::uint32_t seen = bell.load();
     const std::size_t i = shared_->find(hash, key);
     if (i < shared_->entries) {
-      if (shared_->entry(i)->state.load(std::memory_order_acquire) == kRefused) throw PeerLostError(shared_->reason);
       const char* value = shared_->value(i);
       return std::vector<char>(value, value + shared_->entry(i)->value_bytes);
-    }
-    // Who gives up refuses the key for all: otherwise it could come a moment later, and others would go on to meet a
-    // rank that has left.
-    if (shared_->given_up.load(std::memory_order_acquire) == 2 && key.size() <= max_key_bytes) {
-      if (const std::optional<std::size_t> refused = shared_->claim(hash, key)) {
-        shared_->finish(*refused, hash, key, kRefused);
-        throw PeerLostError(shared_->reason);
-      }
     }
     if (Clock::now() >= deadline)
       throw TimeoutError("the key \"" + key + "\" did not appear on the board within " +
@@ -194,14 +173,6 @@ std::vector<char> KeyStore::get(const std::string& key, std::chrono::millisecond
                          " ms; the rank that writes it has died, hangs, or was never started");
     sleep_on(bell, seen, deadline);
   }
-}
-
-void KeyStore::give_up(const std::string& reason) {
-  std::uint32_t not_yet = 0;
-  if (!shared_->given_up.compare_exchange_strong(not_yet, 1)) return;
-  std::strncpy(shared_->reason, reason.c_str(), max_reason_bytes);
-  shared_->given_up.store(2, std::memory_order_release);
-  for (auto& bell : shared_->bell) ring(bell);
 }
 
 const Secret& KeyStore::secret() const { return shared_->secret; }

@@ -23,18 +23,11 @@ class KeyStore {
   KeyStore(const KeyStore&) = delete;
   KeyStore& operator=(const KeyStore&) = delete;
 
-  /// Writes a value. Throws RunError when the key is known, the key store is full, or the key or value too long, and
-  /// PeerLostError when somebody who waited for the key has given up.
+  /// Writes a value. Throws RunError when the key is known, the key store is full, or the key or value too long.
   void set(const std::string& key, const std::vector<char>& value);
 
-  /// Waits for the key. Throws TimeoutError, naming the key, when it has not come after `timeout`, and PeerLostError
-  /// when the run was given up before it came. The key can't be written any more then, so that all who wait for it end
-  /// alike: nobody goes on to meet a rank that has left.
+  /// Waits for the key. Throws TimeoutError, naming the key, when it has not come after `timeout`.
   std::vector<char> get(const std::string& key, std::chrono::milliseconds timeout);
-
-  /// Wakes everybody who waits for a key that is not there: a rank has failed, and `reason` (cut at 200 bytes) is what
-  /// they throw. Only the first reason counts.
-  void give_up(const std::string& reason);
 
   /// The secret of the run, made with the key store.
   const Secret& secret() const;

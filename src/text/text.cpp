@@ -148,33 +148,4 @@ std::string numbers_text(const float* numbers, std::size_t count, int width) {
   return shortened;
 }
 
-std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
-  std::vector<int> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], text_width(row[i]));
-  }
-  std::vector<std::string> lines;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += (i == 0 ? "" : "  ") + (i < left ? pad_right(row[i], widths[i]) : pad_left(row[i], widths[i]));
-    line.erase(line.find_last_not_of(' ') + 1);
-    lines.push_back(line);
-  }
-  return lines;
-}
-
-std::string joined_table(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
-  std::string text;
-  for (const std::string& line : table_lines(rows, left)) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
-std::string text_table(const std::vector<std::vector<std::string>>& rows) {
-  std::string text;
-  for (const std::string& line : table_lines(rows, SIZE_MAX)) text += line + "\n";
-  return text;
-}
-
 }  // namespace muonwalk

@@ -73,15 +73,4 @@ std::string numbers_text(const Numbers& numbers, int width) {
 }
 /// @}
 
-/// Rows of cells as lines (in new code, take Table from table.hpp instead): every column as wide as its widest cell,
-/// two spaces between columns, no spaces at the end of a line. The first `left` columns begin at the left, the others,
-/// numbers, end at the right. Every row may have as many cells as it likes.
-std::vector<std::string> table_lines(const std::vector<std::vector<std::string>>& rows, std::size_t left);
-
-/// The same as one text, without a line end behind the last line.
-std::string joined_table(const std::vector<std::vector<std::string>>& rows, std::size_t left);
-
-/// Rows as lines of one text, all columns at the left, with a line end behind each.
-std::string text_table(const std::vector<std::vector<std::string>>& rows);
-
 }  // namespace muonwalk

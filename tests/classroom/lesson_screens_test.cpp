@@ -160,10 +160,10 @@ TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of
 TEST_CASE("Lesson: an interrupted run says where it stops and answers nothing; without an answer it goes on") {
   const std::string interrupted = screen_of([] {
     Options options = in_memory(Grid().dp(2), 0);
-    options.stops = std::make_shared<StopRequest>();
+    options.set_up.stops = std::make_shared<StopRequest>();
     Lesson<Held> lesson(screen_info(), options);
     lesson.stop_when_asked();
-    options.stops->asked() = 1;
+    options.set_up.stops->asked() = 1;
     lesson.quiet_step("start", [](Rank& rank, Held&) { rank.decide_whether_to_stop(); });
     if (lesson.stops()) all_lines += "exit code " + std::to_string(lesson.interrupted("it stops here")) + "\n";
   });

@@ -367,7 +367,7 @@ TEST_CASE("Lesson: asked within a step, it stops after the first step that decid
   for (const int asked_in : {1, 2, 5}) {
     printed([&] {
       Options options = threads(Grid().dp(4));
-      options.stops = std::make_shared<muonwalk::sim::StopRequest>();
+      options.set_up.stops = std::make_shared<muonwalk::sim::StopRequest>();
       Lesson<Local> lesson(test_info(), options);
       lesson.stop_when_asked();
       CHECK_FALSE(lesson.stops());
@@ -377,7 +377,7 @@ TEST_CASE("Lesson: asked within a step, it stops after the first step that decid
         lesson.quiet_step("train", [&](Rank& rank, Local& local) {
           rank.decide_whether_to_stop();
           sum_over_dp(rank, local);
-          if (steps == asked_in && rank.rank() == 2) options.stops->asked() = 1;
+          if (steps == asked_in && rank.rank() == 2) options.set_up.stops->asked() = 1;
         });
         lesson.quiet_step("save", sum_over_dp);  // has a number too, and decides nothing
       }

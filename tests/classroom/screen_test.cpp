@@ -74,20 +74,6 @@ TEST_CASE("step_lines: with values, every number is apart from its neighbour and
   }
 }
 
-TEST_CASE("step_lines: a flat array shows its first values in order; what is left out is counted") {
-  std::vector<float> values;
-  for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
-  Shown run = shown("run", 1, 20, values);
-  run.block.flat = true;
-  const std::string text = joined(step_lines(Grid(), by_rank(told(std::move(run))), true));
-  CAPTURE(text);
-  std::size_t at = text.find("digest");
-  for (int i = 0; i < 20 && at != std::string::npos; ++i) at = text.find(" " + std::to_string(i), at + 1);
-  CHECK(at != std::string::npos);
-  const StepReports wide = by_rank(told(shown("wide", 1, 40, std::vector<float>(40, 1.0f))));
-  CHECK(joined(step_lines(Grid(), wide, true)).find(" more") != std::string::npos);
-}
-
 TEST_CASE("step_lines: of any matrix or flat run, what is shown and what is said to be left out add up to all of it") {
   // The number before "more" in a line, and 0 where there is none; the word is cut off with it.
   const auto left_out = [](std::string& line) {

@@ -170,14 +170,6 @@ TEST_CASE("connect: whoever has not come is named, and not one of those that hav
   }
 }
 
-TEST_CASE("connect: when the run is given up, the ranks that wait for another hear why at once") {
-  sim::KeyStore store = board_of(3);
-  store.on_set([&](const std::string& key, const std::vector<char>&) {
-    if (key == "trio/1/address/1") store.give_up("rank 5 failed");
-  });
-  for (const std::string& error : errors_of_connecting({1, 2}, 3, store, patient)) CHECK(error == "rank 5 failed");
-}
-
 namespace {
 
 // Connects to the port that one rank of a group of `size` has opened for another, as soon as both have said where

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -65,72 +64,6 @@ TEST_CASE("key store: a second value for a key, a long value or key and a full b
   CHECK_THROWS_AS(told.set("a", bytes("two")), RunError);
   told.set("b", {});
   CHECK(heard == "a=one;b=;");
-}
-
-TEST_CASE("key store: where the run is given up, whoever waits hears why; what was written stays") {
-  sim::KeyStore store(4, 8);
-  store.set("a", bytes("first"));
-  std::string heard;
-  std::thread waiting([&] {
-    try {
-      store.get("never", milliseconds(60000));
-    } catch (const PeerLostError& error) {
-      heard = error.what();
-    }
-  });
-  std::this_thread::sleep_for(milliseconds(20));
-  const auto before = std::chrono::steady_clock::now();
-  store.give_up("rank 3 failed");
-  store.give_up("rank 4 failed too");
-  waiting.join();
-  CHECK(heard == "rank 3 failed");
-  CHECK(std::chrono::steady_clock::now() - before < milliseconds(30000));  // not when the wait was over anyway
-  CHECK(store.get("a", milliseconds(0)) == bytes("first"));
-  CHECK_THROWS_WITH_AS(store.get("b", milliseconds(20000)), "rank 3 failed", PeerLostError);
-}
-
-TEST_CASE("key store: who gives up at any moment, all ranks that wait for each other go on or none does") {
-  const int ranks = 4;
-  const int rounds = 3000;
-  int went_on = 0, stayed = 0;
-  for (int round = 0; round < rounds; ++round) {
-    sim::KeyStore store(16, 8);
-    std::atomic<int> passed{0};
-    std::atomic<int> begun{0};
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank)
-      threads.emplace_back([&, rank] {
-        ++begun;
-        while (begun.load() < ranks + 1) std::this_thread::yield();
-        try {
-          store.set("ready " + std::to_string(rank), {});
-          for (int other = 0; other < ranks; ++other) store.get("ready " + std::to_string(other), milliseconds(20000));
-          ++passed;
-        } catch (const PeerLostError&) {
-        }
-      });
-    ++begun;
-    while (begun.load() < ranks + 1) std::this_thread::yield();
-    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
-    store.give_up("rank 9 failed");
-    for (std::thread& thread : threads) thread.join();
-    (passed == ranks ? went_on : stayed) += 1;
-    CAPTURE(round);
-    const bool all_or_none = passed == ranks || passed == 0;
-    REQUIRE(all_or_none);
-  }
-  CHECK(went_on + stayed == rounds);
-  CHECK(stayed > 0);
-}
-
-TEST_CASE("key store: a key that somebody has given up waiting for can't be written any more") {
-  sim::KeyStore store(4, 8);
-  store.give_up("rank 3 failed");
-  CHECK_THROWS_WITH_AS(store.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
-  CHECK_THROWS_WITH_AS(store.set("late", {}), "rank 3 failed", PeerLostError);
-  CHECK_THROWS_WITH_AS(store.get("late", milliseconds(20000)), "rank 3 failed", PeerLostError);
-  store.set("other", bytes("value"));  // nobody has waited for this one
-  CHECK(store.get("other", milliseconds(0)) == bytes("value"));
 }
 
 TEST_CASE("key store: many processes write and read at once, and each sees the values of all") {

@@ -6,8 +6,8 @@
     anatomy    its source has the sections of every lesson
     expected   it prints EXPECTED, byte by byte
     bugs       every planted bug is caught, and changes on the screen what NAME.bugs.expected says
-    threads    ranks as threads, through memory, print the same
-    worlds     ranks as threads over Gloo print the same
+    threads    ranks as threads, through memory, print what is expected
+    worlds     ranks as threads print what processes print; for a size of which nothing is kept
     nccl       over NCCL it prints the same as well, or its NAME.nccl.expected where it has one, with the same checks
     otherwise  it runs or refuses in other sizes, precisions and details, and what it records and traces is what it printed
 
@@ -297,7 +297,7 @@ def expect_same_in_world(lesson, here, *world):
 def check_threads(lesson):
     """The one check that makes sense under ThreadSanitizer, which sees neither into other processes nor into the system's Gloo. So what
     a lesson prints in a smaller size, which would take processes, is compared by check_worlds."""
-    world = ("--world", "threads", "--transport", "memory")
+    world = ("--world", "threads")
     if lesson.arguments:
         works_or_is_refused(lesson, lesson.run(*world))
     elif expect(lesson.expected.exists(), f"{lesson.expected} does not exist; the test {lesson.name}.expected says how to write it"):
@@ -307,7 +307,7 @@ def check_threads(lesson):
 def check_worlds(lesson):
     here = lesson.run()
     if here.ended(0):
-        expect_same_in_world(lesson, here.out, "--world", "threads", "--transport", "gloo")
+        expect_same_in_world(lesson, here.out, "--world", "threads")
 
 
 def check_nccl(lesson):

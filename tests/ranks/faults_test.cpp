@@ -112,8 +112,7 @@ TEST_CASE(
                                                 "--dp",   ring.dp,      "--elements", elements};
       const std::vector<std::string> words = {"in step 'trouble'", ring.sentence, "isend"};
       cases.push_back({joined(options, {"--timeout", "60"}), 3, words});  // it does not take the timeout to know
-      cases.push_back({joined(options, {"--world", "threads", "--transport", "memory"}), 3, words});
-      cases.push_back({joined(options, {"--world", "threads", "--transport", "gloo"}), 3, words});
+      cases.push_back({joined(options, {"--world", "threads"}), 3, words});
     }
   run_cases(cases);
 }
@@ -123,15 +122,6 @@ TEST_CASE("a rank that computes for longer than the timeout is left in peace") {
              {{"--mode", "compute", "--culprit", "0", "--seconds", "4", "--dp", "1", "--tp", "2"}, 0, {}}});
   // Longer than the limit of processor time too, but it says in which phase it is.
   run_cases({{{"--mode", "compute_in_phases", "--culprit", "2", "--seconds", "4", "--timeout", "0.2"}, 0, {}}});
-}
-
-TEST_CASE("threads over Gloo: who fails while they connect is told at once, not when the timeout is over") {
-  std::vector<FaultCase> cases;
-  for (const char* rank : {"0", "3", "7"})
-    cases.push_back({{"--world", "threads", "--timeout", "1000", "--fault", std::string("throw:") + rank + ":0"},
-                     3,
-                     {std::string("rank ") + rank + " failed in step 'rendezvous'", "asked for it"}});
-  run_cases(cases);
 }
 
 TEST_CASE("a rank that computes forever is named, in the rendezvous, at the start of a step and within one; exit 3") {
@@ -158,21 +148,18 @@ TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {
 }
 
 TEST_CASE("ranks as threads: what a rank throws is named, and the others end with it") {
-  for (const char* transport : {"memory", "gloo"}) {
-    CAPTURE(transport);
-    const std::vector<std::string> world = {"--world", "threads", "--transport", transport};
-    run_cases(
-        {{joined(world, {"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
-         {joined(world, {"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
-         {joined(world, {"--mode", "throw", "--culprit", "5"}),
-          3,
-          {"rank 5 failed in step 'trouble'", "the culprit threw"}},
-         {joined(world, {"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
-         {joined(world, {"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
-         {joined(world, {"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
-         {joined(world, {"--mode", "wrong_call", "--culprit", "5"}),
-          3,
-          {"in step 'trouble'", "do not make the same calls"}},
-         {joined(world, {"--mode", "mismatch", "--culprit", "5"}), 3, {"in step 'trouble'", "12 bytes", "8 bytes"}}});
-  }
+  const std::vector<std::string> world = {"--world", "threads"};
+  run_cases(
+      {{joined(world, {"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
+       {joined(world, {"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
+       {joined(world, {"--mode", "throw", "--culprit", "5"}),
+        3,
+        {"rank 5 failed in step 'trouble'", "the culprit threw"}},
+       {joined(world, {"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
+       {joined(world, {"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
+       {joined(world, {"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
+       {joined(world, {"--mode", "wrong_call", "--culprit", "5"}),
+        3,
+        {"in step 'trouble'", "do not make the same calls"}},
+       {joined(world, {"--mode", "mismatch", "--culprit", "5"}), 3, {"in step 'trouble'", "12 bytes", "8 bytes"}}});
 }

@@ -40,7 +40,7 @@ struct TellingBackend : Backend {
 TEST_CASE("the kernel's counters of a rank are the sums over its groups, and known only where every group's are") {
   Options options;
   options.grid = Grid().dp(2).tp(3).pp(2);
-  options.groups = {{"pair", {0, 7}}, {"nobody here", {1, 2}}};
+  options.set_up.groups = {{"pair", {0, 7}}, {"nobody here", {1, 2}}};
   const std::vector<std::string> joined = {"dp", "tp", "pp", "pair"};  // rank 7 is in all of them
   Progress store(options.grid.size());
   for (unsigned subset = 0; subset < 1u << joined.size(); ++subset) {
@@ -57,7 +57,7 @@ TEST_CASE("the kernel's counters of a rank are the sums over its groups, and kno
       sum.bytes_received += 3 * digit;
       headers += 5 * digit;
     }
-    const RankGroups groups(options, 7, store.slot(7),
+    const RankGroups groups(RunGroups(options), options.set_up.link, 7, store.slot(7),
                             [&](const std::string&, const Group& group, int) -> std::unique_ptr<Backend> {
                               return std::make_unique<TellingBackend>(accounts.at(group.name));
                             });
@@ -99,14 +99,15 @@ TEST_CASE(
     "while a rank waits, its slot says for which rank of the run and in what; then for nobody, with a sign more") {
   Options options;
   options.grid = Grid().dp(3).tp(2);
-  options.groups = {{"odd", {5, 1, 3}}};
+  options.set_up.groups = {{"odd", {5, 1, 3}}};
   Progress store(options.grid.size());
   ProgressSlot& slot = store.slot(3);
   std::vector<std::tuple<CollectiveKind, int>> seen;
   const std::function<void()> look = [&] { seen.emplace_back(slot.waits_in.load(), slot.waits_for.load()); };
-  RankGroups groups(options, 3, slot, [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
-    return std::make_unique<ArrivingBackend>(look);
-  });
+  RankGroups groups(RunGroups(options), options.set_up.link, 3, slot,
+                    [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
+                      return std::make_unique<ArrivingBackend>(look);
+                    });
   std::vector<std::string> sent;
   groups.on_sent = [&](const SentMessage& message) {
     sent.push_back(std::to_string(message.from) + " to " + std::to_string(message.to) + " in " + message.group + ": " +
@@ -139,12 +140,13 @@ TEST_CASE(
 TEST_CASE("all groups of a rank share its slow link, one way in and one way out") {
   Options options;
   options.grid = Grid().dp(2).tp(2);
-  options.link = LinkSpeed{1e-4, 0};  // 10,000 bytes take 100 ms
+  options.set_up.link = LinkSpeed{1e-4, 0};  // 10,000 bytes take 100 ms
   Progress store(options.grid.size());
   const std::function<void()> look = [] {};
-  RankGroups groups(options, 0, store.slot(0), [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
-    return std::make_unique<ArrivingBackend>(look);
-  });
+  RankGroups groups(RunGroups(options), options.set_up.link, 0, store.slot(0),
+                    [&](const std::string&, const Group&, int) -> std::unique_ptr<Backend> {
+                      return std::make_unique<ArrivingBackend>(look);
+                    });
   const std::vector<float> out(2500);
   std::vector<float> in(2500);
   const auto began = std::chrono::steady_clock::now();

@@ -89,25 +89,24 @@ TEST_CASE(
     return;
   }
   long connections = 0;
-  for (const char* world : {"processes", "threads"})
-    for (const char* way : {"silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay"}) {
-      // On a busy machine a stranger may not get its turn before a run is over, so there are more runs then.
-      constexpr long kEnough = 75;
-      Counts counts;
-      long of_way = 0;
-      for (int round = 0; of_way < kEnough && round < 30; ++round) {
-        Stranger at_work(way);
-        for (int run = 0; run < 3; ++run) run_once({"--network", "shared", "--world", world}, counts);
-        at_work.end();
-        CHECK(at_work.received == 0);
-        of_way += at_work.connections;
-      }
-      CHECK(of_way >= kEnough);
-      connections += of_way;
-      MESSAGE(std::string(world) << ", " << std::string(way) << ": " << of_way << " connections, " << counts.well
-                                 << " runs went on, " << counts.turned_away << " ended with a sentence");
+  for (const char* way : {"silent", "garbage", "opcodes", "megabyte", "half", "drop", "replay"}) {
+    // On a busy machine a stranger may not get its turn before a run is over, so there are more runs then.
+    constexpr long kEnough = 75;
+    Counts counts;
+    long of_way = 0;
+    for (int round = 0; of_way < kEnough && round < 30; ++round) {
+      Stranger at_work(way);
+      for (int run = 0; run < 3; ++run) run_once({"--network", "shared"}, counts);
+      at_work.end();
+      CHECK(at_work.received == 0);
+      of_way += at_work.connections;
     }
-  CHECK(connections >= 1000);
+    CHECK(of_way >= kEnough);
+    connections += of_way;
+    MESSAGE(std::string(way) << ": " << of_way << " connections, " << counts.well << " runs went on, "
+                             << counts.turned_away << " ended with a sentence");
+  }
+  CHECK(connections >= 500);
 }
 
 TEST_CASE("ranks that are processes have a network of their own: a stranger sees no port, and every run goes on") {

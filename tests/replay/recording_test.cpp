@@ -42,7 +42,7 @@ LessonInfo info() {
 
 Options threads(const Grid& grid, bool recorded) {
   Options options = muonwalk::testing::in_memory(grid);
-  options.recorded = recorded;
+  options.set_up.recorded = recorded;
   return options;
 }
 

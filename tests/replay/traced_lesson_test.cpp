@@ -28,7 +28,6 @@ struct Local {
 
 // Processes come first: they are forked from this program, which may have no threads then.
 const std::vector<std::pair<WorldKind, TransportKind>> kWorlds = {{WorldKind::processes, TransportKind::gloo},
-                                                                  {WorldKind::threads, TransportKind::gloo},
                                                                   {WorldKind::threads, TransportKind::memory}};
 
 Options options_for(const Grid& grid, std::pair<WorldKind, TransportKind> world = kWorlds[0]) {
@@ -200,7 +199,7 @@ TEST_CASE("a small buffer keeps the first events; what does not fit is counted, 
 
 TEST_CASE(
     "of what had no room a trace knows the beginning, so that it claims no computation from there on, and all before") {
-  for (const auto& world : {kWorlds[0], kWorlds[2]})
+  for (const auto& world : {kWorlds[0], kWorlds[1]})
     for (const bool keeps_more : {false, true}) {  // a lesson that reads its own trace keeps more than it writes
       CAPTURE(keeps_more);
       constexpr std::size_t kRoom = 23;
@@ -208,7 +207,7 @@ TEST_CASE(
       Options options = options_for(Grid().dp(2), world);
       options.trace_file = folder.file("some.json");
       options.trace_events = int{kRoom};
-      options.traced = keeps_more;
+      options.set_up.traced = keeps_more;
       printed([&] {
         LessonInfo info;
         info.name = "lesson_78_no_room";
@@ -245,7 +244,7 @@ TEST_CASE("a trace that can't be written is refused before any rank starts") {
   write_text(folder.file("file"), "");
   write_text(folder.file("rank_2.json"), "of another run");
   const auto refusal = [&](const std::function<void(Options&)>& ask) {
-    Options options = options_for(Grid().dp(2), kWorlds[2]);
+    Options options = options_for(Grid().dp(2), kWorlds[1]);
     ask(options);
     std::string sentence;
     try {
@@ -275,7 +274,7 @@ TEST_CASE("a trace that can't be written is refused before any rank starts") {
 
 TEST_CASE("a run that fails leaves no trace; one whose check fails leaves all of it") {
   const TemporaryFolder folder;
-  for (const auto& world : {kWorlds[0], kWorlds[2]}) {
+  for (const auto& world : {kWorlds[0], kWorlds[1]}) {
     Options options = options_for(Grid().dp(2), world);
     options.trace_file = folder.file("all.json");
     options.trace_folder = folder.path();

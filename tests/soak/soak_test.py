@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import attempt  # noqa: E402
 import soak  # noqa: E402
-from attacks import KINDS, Stage, is_whole_safetensors, safetensors  # noqa: E402
+from attacks import KINDS, Stage  # noqa: E402
 
 PROGRAMS = None
 attempt.SECONDS_TO_VANISH = 0.5
@@ -162,40 +162,6 @@ class Soak(unittest.TestCase):
         whole.add("full disks", 0, "ended well", [])
         with redirect_stdout(io.StringIO()):
             self.assertEqual(0, soak.report(whole, 17, "./walk test soak"))
-
-    def test_counts_go_into_a_page(self):
-        counts = soak.Counts()
-        counts.add("full disks", 5, "one sentence", ["an output is torn: y"])
-        with tempfile.TemporaryDirectory() as scratch:
-            page = Path(scratch) / "page.md"
-            page.write_text(f"before\n{soak.PAGE_BEGIN}old\n{soak.PAGE_END}\nafter\n")
-            for _ in range(2):
-                soak.write_page(page, counts, 17, 600)
-            lines = page.read_text().splitlines()
-            self.assertEqual(("before", "after"), (lines[0], lines[-1]))
-            self.assertNotIn("old", lines)
-            self.assertEqual(1, lines.count("| full disks | 1 | 0 | 0 | 1 | 0 | 0 | 1 |"))
-            self.assertIn("- 1 × full disks: an output is torn: y", lines)
-            self.assertTrue(any("· 10 minutes, seed 17 ·" in line for line in lines))
-            page.write_text("no place\n")
-            self.assertRaises(ValueError, soak.write_page, page, counts, 17, 600)
-
-    def test_a_whole_safetensors_file(self):
-        import random
-        whole = safetensors(random.Random(1), {"a": [2, 3], "b": [4]})
-        self.assertTrue(is_whole_safetensors(whole))
-        for torn in (whole[:-1], whole + b"x", whole[:20], b""):
-            self.assertFalse(is_whole_safetensors(torn))
-
-    def test_bad_options_are_refused_in_one_sentence(self):
-        for options in (["--minutes", "0"], ["--minutes", "x"], ["--only", "full disks"], ["--kind", "rain"],
-                        ["--programs", "/nowhere"]):
-            with self.subTest(options=options):
-                done = subprocess.run([sys.executable, str(HERE / "soak.py"), "--programs", str(PROGRAMS), *options],
-                                      capture_output=True, text=True)
-                self.assertEqual(2, done.returncode, done.stderr)
-                self.assertEqual("", done.stdout)
-                self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
     def test_a_short_soak_comes_to_its_table(self):
         done = subprocess.run([sys.executable, str(HERE / "soak.py"), "--programs", str(PROGRAMS), "--minutes", "0.05"],

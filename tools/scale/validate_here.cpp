@@ -116,7 +116,7 @@ void measure(StepHere& step, const Kind& kind, const HereSettings& settings) {
   options.world = settings.world;
   options.transport = settings.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
   options.threads = 1;
-  options.groups = {{kAllRanks, {}}};
+  options.set_up.groups = {{kAllRanks, {}}};
   const auto said = said_by_ranks(options, step.what, [&](Rank& rank) { take_steps(rank, kind, settings); });
   std::vector<std::vector<double>> times;
   for (std::size_t rank = 0; rank < said.size(); ++rank) {

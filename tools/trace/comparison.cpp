@@ -214,19 +214,18 @@ std::vector<Figure> figures_of(const RankSummary& summary, std::size_t ranks) {
         {fmt::format("optimizer, {}", where), "ms", if_known(known, static_cast<double>(share->time_ns) / 1e6 / n)});
     figures.push_back({fmt::format("optimizer, share of the {}", of), "%", if_known(known, 100 * share->share())});
   }
-  if (summary.waiting.matched_calls > 0) {
-    figures.push_back({"transfer", "ms", ms(summary.waiting.transfer_ns)});
-    figures.push_back({"waiting", "ms", ms(summary.waiting.waiting_ns)});
-  }
+  const bool matched = summary.waiting.matched_calls > 0;
+  figures.push_back({"transfer", "ms", matched ? ms(summary.waiting.transfer_ns) : std::nullopt, false});
+  figures.push_back({"waiting", "ms", matched ? ms(summary.waiting.waiting_ns) : std::nullopt, false});
   for (int c = 0; c <= static_cast<int>(Collective::other); ++c) {
     const CollectiveLine sum = sum_of(summary, static_cast<Collective>(c));
-    if (sum.calls == 0) continue;
+    const bool called = sum.calls > 0;
     const std::string name = collective_text(static_cast<Collective>(c));
-    figures.push_back({name + ", calls", "", static_cast<double>(sum.calls) / n});
-    figures.push_back({name + ", sum", "ms", ms(sum.time_ns)});
-    figures.push_back(
-        {name + ", messages", "bytes",
-         if_known(sum.message_bytes.has_value(), static_cast<double>(sum.message_bytes.value_or(0)) / n)});
+    figures.push_back({name + ", calls", "", if_known(called, static_cast<double>(sum.calls) / n), false});
+    figures.push_back({name + ", sum", "ms", called ? ms(sum.time_ns) : std::nullopt, false});
+    figures.push_back({name + ", messages", "bytes",
+                       if_known(called && sum.message_bytes, static_cast<double>(sum.message_bytes.value_or(0)) / n),
+                       false});
   }
   return figures;
 }
@@ -238,16 +237,11 @@ std::optional<double> ComparedFigure::ratio() const {
 
 TraceComparison compare(Summary a, Summary b) {
   TraceComparison comparison;
-  for (Figure& figure : figures_of(a.together, a.ranks.size()))
-    comparison.figures.push_back({std::move(figure.name), std::move(figure.unit), figure.value, std::nullopt});
-  for (Figure& figure : figures_of(b.together, b.ranks.size())) {
-    const auto same = std::find_if(comparison.figures.begin(), comparison.figures.end(),
-                                   [&](const ComparedFigure& each) { return each.name == figure.name; });
-    if (same == comparison.figures.end())
-      comparison.figures.push_back({std::move(figure.name), std::move(figure.unit), std::nullopt, figure.value});
-    else
-      same->b = figure.value;
-  }
+  const std::vector<Figure> of_a = figures_of(a.together, a.ranks.size()),
+                            of_b = figures_of(b.together, b.ranks.size());
+  for (std::size_t i = 0; i < of_a.size(); ++i)
+    if (of_a[i].always || of_a[i].value || of_b[i].value)
+      comparison.figures.push_back({of_a[i].name, of_a[i].unit, of_a[i].value, of_b[i].value});
   comparison.warnings = Warner(a, b).all();
   comparison.a = std::move(a);
   comparison.b = std::move(b);

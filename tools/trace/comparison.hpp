@@ -13,9 +13,11 @@ struct Figure {
   std::string name;             ///< "communication", "all_gather, calls".
   std::string unit;             ///< "ms", "%", "bytes", "GB/s", "" for a count.
   std::optional<double> value;  ///< Nothing where it is not known.
+  bool always = true;           ///< It stands in comparisons also where neither run knows it.
 };
 
-/// The figures of a rank, or of sums over `ranks` ranks divided by their number; always in the same order.
+/// The figures of a rank, or of sums over `ranks` ranks divided by their number; always the same ones in the same
+/// order.
 std::vector<Figure> figures_of(const RankSummary& summary, std::size_t ranks);
 
 /// A figure of two runs.

@@ -69,9 +69,9 @@ struct TraceEvent {
 struct CollectiveCall {
   Collective collective = Collective::other;
   std::int32_t group_size = 0;
-  std::int32_t type = -1;           ///< "float32"
+  std::int32_t type = -1;           ///< The element type: "float32".
   std::int32_t group = -1;          ///< "[0, 2]", or the group's name where its ranks are not said.
-  std::int32_t group_name = -1;     ///< "1", "dp"
+  std::int32_t group_name = -1;     ///< The group's name: "1", "dp".
   std::int64_t message_bytes = -1;  ///< The size of the message, as nccl-tests count it.
   std::int64_t sent_bytes = -1;     ///< What the rank handed to the transport; only lessons record it.
 };
@@ -79,7 +79,7 @@ struct CollectiveCall {
 /// A rank that the trace has events of.
 struct TraceRank {
   int rank = 0;        ///< Its number; 0 where the trace does not say it.
-  std::string label;   ///< "rank 3 (dp 1, tp 1)"
+  std::string label;   ///< The label: "rank 3 (dp 1, tp 1)".
   int world_size = 0;  ///< 0 where the trace does not say it.
 };
 

@@ -13,7 +13,7 @@ namespace muonwalk::sim {
 /// they stand for.
 struct NameMatch {
   NameTally all;                                  ///< The events of every class together.
-  std::array<NameTally, kEventClasses> of_class;  ///< [EventClass]
+  std::array<NameTally, kEventClasses> of_class;  ///< The events of each class, by its number.
 
   const NameTally& of(EventClass event_class) const { return of_class[static_cast<std::size_t>(event_class)]; }
 };
@@ -40,7 +40,7 @@ enum class FigureId {
 
 /// A figure that was published, the same way of counting done again, and what should have been counted.
 struct PublishedFigure {
-  std::string what;                 ///< "Muon, time"
+  std::string what;                 ///< The name: "Muon, time".
   std::string unit;                 ///< "ms", "%", "" for a count or a ratio.
   std::optional<double> published;  ///< Nothing where only what it should be compared with was published.
   std::optional<double> recounted;  ///< From the files, counted as it was published.

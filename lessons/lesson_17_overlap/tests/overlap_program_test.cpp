@@ -28,26 +28,20 @@ std::string without_transport(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("--link: the same bits, bytes and tables on processes and threads, over Gloo and memory") {
+TEST_CASE("--link: the same bits, bytes and tables on processes over Gloo and threads through memory") {
   const Outcome processes = lesson({"--link", "0.5,300"});
   CHECK(processes.exit_code == 0);
   CHECK(processes.out.find("0.5 GB/s, 300 µs") != std::string::npos);
-  for (const std::vector<std::string>& world :
-       {std::vector<std::string>{"--world", "threads"}, {"--world", "threads", "--transport", "memory"}}) {
-    std::vector<std::string> options = {"--link", "0.5,300"};
-    options.insert(options.end(), world.begin(), world.end());
-    const Outcome threads = lesson(options);
-    CHECK(threads.exit_code == 0);
-    CHECK(without_transport(threads.out) == without_transport(processes.out));
-  }
+  const Outcome threads = lesson({"--link", "0.5,300", "--world", "threads"});
+  CHECK(threads.exit_code == 0);
+  CHECK(without_transport(threads.out) == without_transport(processes.out));
   const Outcome plain = lesson({});
   CHECK(plain.exit_code == 0);
   CHECK(plain.err.find("measured here") != std::string::npos);
 }
 
 TEST_CASE("--link: it takes its time on every transport: four buckets in sequence have four latencies") {
-  for (const std::vector<std::string>& world :
-       {std::vector<std::string>{}, {"--world", "threads"}, {"--world", "threads", "--transport", "memory"}}) {
+  for (const std::vector<std::string>& world : {std::vector<std::string>{}, {"--world", "threads"}}) {
     std::vector<std::string> options = {"--way", "in sequence", "--link", "1,20000"};
     options.insert(options.end(), world.begin(), world.end());
     const std::string err = lesson(options).err;
@@ -62,7 +56,7 @@ TEST_CASE("--link: every planted bug is caught over a slow link, too") {
   for (const char* bug : {"reused_buffer", "no_wait", "wrong_bucket"}) {
     CAPTURE(bug);
     CHECK(lesson({"--link", "0.5,100", "--bug", bug}).exit_code == 1);
-    CHECK(lesson({"--world", "threads", "--transport", "memory", "--bug", bug}).exit_code == 1);
+    CHECK(lesson({"--world", "threads", "--bug", bug}).exit_code == 1);
     CHECK(lesson({"--precision", "bf16", "--bug", bug}).exit_code == 1);
   }
 }

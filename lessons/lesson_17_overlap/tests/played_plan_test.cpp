@@ -188,7 +188,7 @@ TEST_CASE("play_slowest: the rank that is done last; what can't be played is ref
       plan_layout({{"a", {8, 8}}, {"b", {24, 24}}}, Grid().dp(2));  // one bucket; rank 1 owns more of b
   const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
   const PlayedMachine machine{{1, 1}, 1};
-  const PlannedWay way = planned_way("x", layout, settings, Schedule::in_sequence);
+  const PlannedStep way = planned_step("x", layout, settings, Schedule::in_sequence);
   REQUIRE(way.plans.size() == 2);
   const PlayedPlan one = play(way.plans[0], layout, machine), two = play(way.plans[1], layout, machine);
   CHECK(one.span_ns != two.span_ns);
@@ -212,12 +212,12 @@ TEST_CASE("tables: a line per way or link, the figures of the plans, and what ov
   CHECK(verdict_on(0, 0) == "neutral");
   const Layout layout = two_buckets();
   const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
-  std::vector<PlannedWay> ways;
+  std::vector<PlannedStep> ways;
   const char* names[] = {"in sequence", "all at once", "pipelined"};
   for (const Schedule schedule : kSchedules)
-    ways.push_back(planned_way(names[static_cast<int>(schedule)], layout, settings, schedule));
+    ways.push_back(planned_step(names[static_cast<int>(schedule)], layout, settings, schedule));
   CHECK_THROWS_WITH_AS(links_table(ways, {{1, 1}}, 1), "links_table compares four ways", std::invalid_argument);
-  ways.push_back(planned_way("tiny buckets", layout, settings, Schedule::pipelined));
+  ways.push_back(planned_step("tiny buckets", layout, settings, Schedule::pipelined));
   const std::string plans = ways_table(ways);
   CHECK(plans.find("in sequence         2         2       256 B") != std::string::npos);
   const std::string machine = machine_table(ways, {{0.001, 1}, 1});
@@ -236,7 +236,7 @@ TEST_CASE("ways_table: the work and the peak of the rank that has most, whicheve
   int differ = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     INFO("RandomLayout(" << seed << ")");
-    PlannedWay way = planned_way("x", RandomLayout(seed).plan(), settings, kSchedules[seed % 3]);
+    PlannedStep way = planned_step("x", RandomLayout(seed).plan(), settings, kSchedules[seed % 3]);
     Index most = 0, least = peak_elements(way.plans[0]);
     double work = 0;
     for (const Plan& plan : way.plans) {

@@ -59,7 +59,7 @@ TEST_CASE("a run as it is asked for: steps, validations, the pause, rates, and a
   for (const std::string optimizer : {"both", "muon", "adamw"}) {
     request.optimizer = optimizer;
     std::string words;
-    for (const TrainingWay& way : requested_pretraining(request, info_of(1)).ways) words += way.word + " ";
+    for (const ComparedTraining& way : requested_pretraining(request, info_of(1)).ways) words += way.word + " ";
     CHECK(words == (optimizer == "both" ? "adamw muon " : optimizer + " "));
   }
   request = small();
@@ -85,7 +85,7 @@ TEST_CASE("what decides the bits of a run is in its notes, and the two ways diff
   rank.precision = Precision::bf16;
   const Pretraining run = requested_pretraining(request, rank);
   REQUIRE(run.ways.size() == 2);
-  const TrainingWay &adamw = run.ways[0], &muon = run.ways[1];
+  const ComparedTraining &adamw = run.ways[0], &muon = run.ways[1];
   std::map<std::string, std::string> expected = {
       {"seed", "17"},
       {"text", run.corpus.digest()},
@@ -110,7 +110,7 @@ TEST_CASE("what decides the bits of a run is in its notes, and the two ways diff
     CHECK(&training_behind(run, muon, steps) == (steps < 3 ? &muon.training : &muon.rearranged));
   CHECK(muon.training.bucket_capacity == 0);
   CHECK(muon.rearranged.bucket_capacity == 500);
-  TrainingWay resumed = muon;
+  ComparedTraining resumed = muon;
   resumed.done = 4;
   const auto tokens = [&](int steps) { return std::to_string(steps * 4 * muon.training.rows() / 2); };
   CHECK(pace_text(run, muon, 2) ==

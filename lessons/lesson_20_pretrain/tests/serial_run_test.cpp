@@ -55,7 +55,7 @@ TEST_CASE("the reference takes each step once, and says so where weights are gon
 
 TEST_CASE("the number of steps matters to the step after them, and leaves the model of the run as it was") {
   const Pretraining asked = small_run(3);
-  for (const TrainingWay& way : asked.ways) {
+  for (const ComparedTraining& way : asked.ways) {
     SerialRun right(asked, way), stopped(asked, way);
     right.report(3);
     const PartTensors before = right.model();
