@@ -18,13 +18,13 @@
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/optim/recipes.hpp"
 #include "src/optim/rms_monitor.hpp"
-#include "src/optim/serial_recipe.hpp"
+#include "src/optim/serial_muon.hpp"
 #include "src/optim/steps.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;

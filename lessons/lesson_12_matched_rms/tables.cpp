@@ -8,7 +8,7 @@
 
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/serial_recipe.hpp"
+#include "src/optim/serial_muon.hpp"
 #include "src/optim/steps.hpp"
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"

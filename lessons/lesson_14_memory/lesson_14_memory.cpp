@@ -13,11 +13,11 @@
 #include "lessons/lesson_14_memory/memory_tables.hpp"
 #include "lessons/lesson_14_memory/model_memory.hpp"
 #include "sim/classroom/lesson.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;

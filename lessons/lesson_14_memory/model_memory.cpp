@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/text/table.hpp"
 
 namespace muonwalk::sim {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "lessons/lesson_17_overlap/measured_steps.hpp"
+#include "lessons/lesson_17_overlap/overlap.hpp"
 #include "lessons/lesson_17_overlap/overlap_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
@@ -116,14 +117,16 @@ void begin_way(Rank& rank, Local& local, const ScheduledStep& way) {
   local.layout = layout_of(rank, way);
   local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
   local.packed = pack_slices(local.layout, local.gradients);
-  local.updates = updates_of_all(context_of(rank, local), settings_of(rank), local.packed, local.state);
+  local.updates.clear();  // of the way before
+  for (const BucketNumber bucket : local.layout.all_buckets())
+    local.updates.push_back(own_update(context_of(rank, local), settings_of(rank), local.packed, local.state, bucket));
 }
 
 // ### Three moves
 //
 // *Post*: room for the bucket, my shard in its place, and messages to and from each other rank. It returns while they
-// are under way (\ref PostedGather). What is sent must stay as it is until the wait, because nobody knows when the
-// transport comes to read it.
+// are under way (`PostedGather`, in overlap.hpp beside this file). What is sent must stay as it is until the wait,
+// because nobody knows when the transport comes to read it.
 //
 // The planted bug `reused_buffer` needs that memory for something else at once. A message may be fast, and then nobody
 // would notice; so with the bug all ranks meet before they get ready to receive. A long message is read when its
@@ -156,14 +159,18 @@ Flat wait(Rank& rank, Local& local, int k, PostedGather& gather) {
 // *Work*: each matrix of which I own an element, from the bucket to my part of the new weights, as in lesson 09.
 void work(Rank& rank, Local& local, int k, const Flat& bucket) {
   rank.phase("work on a bucket");
-  work_on_bucket(context_of(rank, local), settings_of(rank), k, bucket, local.state);
+  const Index begin = local.layout.bucket({0, k}).range.begin;
+  for (const int index : local.layout.bucket({0, k}).parameters)
+    matrix_step(context_of(rank, local), settings_of(rank), local.layout.buffers[0].parameters[index], bucket, begin,
+                local.state);
   local.moves += fmt::format("■{} ", k);
 }
 
 // Every way ends alike: the new weights go to everybody. Rank 0 says what it did.
 void end_way(Rank& rank, Local& local, const ScheduledStep& way) {
   rank.phase("all-gather of weights");
-  gather_all_weights(context_of(rank, local), local.state);
+  for (const auto& [b, k] : local.layout.all_buckets())
+    all_gather_weights(rank.dp(), local.state.weights[b][k], local.layout.dp_counts(b, k));
   local.packed.clear();  // what follows is for the checks
   append_of(way.name, unpack_buckets(local.layout, local.state.weights, rank.place.tp), local.new_weights);
   local.state = {};
@@ -220,7 +227,7 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // ## What a plan takes
 //
 // How long is that? A clock would say something else in every run, so the tables come from the plans. `play` (in
-// lessons/lesson_17_overlap) walks through the plan of a rank (\ref overlapped_plan) with two things that can be busy:
+// lessons/lesson_17_overlap) walks through the plan of a rank (`overlapped_plan`) with two things that can be busy:
 // its processor, to which FLOPs take time, and its link, to which bytes take time, one message after the other, plus
 // the latency. A wait ends when its message has come. The slowest rank is shown; the picture shows the same as bars.
 //

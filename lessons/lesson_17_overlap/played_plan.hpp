@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "lessons/lesson_17_overlap/overlap.hpp"
 #include "sim/transport/slow_link.hpp"
 #include "src/numerics/interval_set.hpp"
-#include "src/optim/overlapped_step.hpp"
 
 namespace muonwalk::sim {
 

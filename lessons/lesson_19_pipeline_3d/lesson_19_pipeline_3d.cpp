@@ -13,16 +13,18 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
-#include "lessons/lesson_19_pipeline_3d/toy_model.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/named_slice.hpp"
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
+#include "src/train/gpt_training.hpp"
 #include "src/train/pipeline/outbox.hpp"
 #include "src/train/pipeline/tp_sharers.hpp"
 
@@ -46,12 +48,47 @@ using namespace muonwalk::sim;
 //
 // What has gone forward and not yet backward has left *activations* behind, which the backward pass needs again.
 
-// The model is a toy with one of everything (toy_training in lessons/lesson_19_pipeline_3d): grouped-query heads, and
-// an output layer that is the embedding once more (*tied*). A micro-batch is one short sequence of letters.
+// The model is a toy with one of everything: grouped-query heads, and an output layer that is the embedding once more
+// (*tied*). Gradients are clipped to a norm that is shorter than theirs.
 GptTraining training;               // the model, and how it is trained
 std::string own_schedule = "1f1b";  // of the optimizer steps
 int in_a_batch = 8;                 // micro-batches, over all DP ranks
 constexpr int kSteps = 2;           // of the optimizer
+GptTraining toy_training(const RankInfo& rank) {
+  GptTraining toy;
+  toy.config.vocabulary = 128;  // letters
+  toy.config.width = 16;
+  toy.config.layers = 4;
+  toy.config.heads = 4;
+  toy.config.kv_heads = 2;
+  toy.config.hidden = 32;
+  toy.config.tokens = 8;
+  toy.config.tied = true;
+  toy.max_norm = 0.25f;
+  toy.seed = rank.seed;
+  toy.muon = muon_settings(rank.precision, rank.threads, rank.products);
+  return toy;
+}
+
+// A micro-batch is one short sequence of letters. Each has a number in its step, and a rank has those with its own.
+constexpr std::string_view kText =
+    "A stage works on one part of the batch while its neighbour works on another, and nobody sees the whole. "
+    "What comes out at the end is the same as if one of them had done everything alone, only sooner. ";
+MicroBatch micro_batch(int step, Index number) {
+  MicroBatch batch;
+  for (Index s = 0; s < training.sequences; ++s) {
+    const Index window = (Index{step} * training.micro_batches + number) * training.sequences + s;
+    for (Index t = 0; t < training.config.tokens; ++t) {
+      const auto at = std::size_t(window * training.config.tokens + t);
+      batch.inputs.push_back(kText[at % kText.size()]);
+      batch.targets.push_back(kText[(at + 1) % kText.size()]);
+    }
+  }
+  return batch;
+}
+MicroBatch own_tokens(const RankInfo& rank, int step, int number) {  // number `number` of this rank's own
+  return micro_batch(step, own_micro_batches(training.micro_batches, rank.grid.dp(), rank.place.dp).begin + number);
+}
 
 // What one rank holds.
 struct Local {
@@ -83,7 +120,9 @@ void train_on_one_process() {
   SerialGptTrainer trainer(training);
   weights_after = {trainer.weights()};
   for (int step = 0; step < kSteps; ++step) {
-    trainer.step(toy_batch(training, step), 1);  // at the whole learning rate
+    std::vector<MicroBatch> batch;
+    for (int number = 0; number < training.micro_batches; ++number) batch.push_back(micro_batch(step, number));
+    trainer.step(batch, 1);  // at the whole learning rate
     weights_after.push_back(trainer.weights());
   }
 }
@@ -96,7 +135,7 @@ std::vector<NamedMatrix> expected_gradients(const RankInfo& rank) {
   const PartTensors model = untrained.tensors();
   RunningTreeSum sum;
   for (int i = 0; i < training.micro_batches / rank.grid.dp(); ++i)
-    sum.add(i, serial_leaf(training.config, model, own_tokens(training, rank, 0, i), training.scale()).gradients);
+    sum.add(i, serial_leaf(training.config, model, own_tokens(rank, 0, i), training.scale()).gradients);
   std::vector<Matrix> whole = sum.take();
   std::vector<NamedMatrix> named, both;
   for (std::size_t p = 0; p < whole.size(); ++p) named.push_back({untrained.weights()[p].name, std::move(whole[p])});
@@ -135,8 +174,7 @@ void forward(Rank& rank, Local& local, int number, Outbox& to_next) {
   rank.phase(move_name({PipelineMove::Kind::forward, number}));
   PartSaved& saved = local.activations[std::size_t(number)];
   const Index before = rank.memory().live() - x.size();
-  x = part_forward(worker_of(local), local.tensors, own_tokens(training, rank, local.step, number), std::move(x),
-                   saved);
+  x = part_forward(worker_of(local), local.tensors, own_tokens(rank, local.step, number), std::move(x), saved);
   local.held += rank.memory().live() - x.size() - before;  // what is kept until backward
   local.most_held = std::max(local.most_held, local.held);
   local.moves += fmt::format("→{} ", number);
@@ -157,6 +195,25 @@ void forward(Rank& rank, Local& local, int number, Outbox& to_next) {
 // Two planted bugs. `arrival_order` adds each micro-batch to what is there already, as `loss.backward()` in PyTorch
 // does to `.grad`: right on any one grid, and other bits on the next. `later_weights` lets a stage step as soon as it
 // has a gradient, as an asynchronous pipeline does: what comes next sees weights from after the step.
+std::vector<Matrix> taken_apart(PartTensors tensors) {  // in the order of the stage's parameters
+  std::vector<Matrix> all;
+  for_each_tensor(tensors, [&](Matrix& tensor) { all.push_back(std::move(tensor)); });
+  return all;
+}
+void add_each(std::vector<Matrix>& sums, std::vector<Matrix> more) {  // for a planted bug
+  for (std::size_t i = 0; i < sums.size(); ++i) add_onto(sums[i], more[i]);
+  if (sums.empty()) sums = std::move(more);
+}
+void step_at_once(PartTensors& tensors, const PartTensors& gradients) {  // for a planted bug
+  std::vector<const Matrix*> found;
+  for_each_tensor(gradients, [&](const Matrix& gradient) { found.push_back(&gradient); });
+  std::size_t next = 0;
+  for_each_tensor(tensors, [&](Matrix& tensor) {
+    if (next == found.size()) return;  // a tied copy, whose gradient is on its way
+    const Matrix& gradient = *found[next++];
+    for (Index k = 0; k < tensor.size(); ++k) tensor.data()[k] -= 0.1f * gradient.data()[k];
+  });
+}
 void backward(Rank& rank, Local& local, int number, Outbox& to_previous, std::optional<Outbox>& to_other_end) {
   PartTensors leaf = zeros_like(local.tensors);
   rank.phase("wait for gradients");
@@ -167,7 +224,7 @@ void backward(Rank& rank, Local& local, int number, Outbox& to_previous, std::op
 
   rank.phase(move_name({PipelineMove::Kind::backward, number}));
   const Index before = rank.memory().live() - d.size();
-  d = part_backward(worker_of(local), local.tensors, own_tokens(training, rank, local.step, number), training.scale(),
+  d = part_backward(worker_of(local), local.tensors, own_tokens(rank, local.step, number), training.scale(),
                     std::move(d), local.activations[std::size_t(number)], leaf);
   local.held += rank.memory().live() - d.size() - before;  // activations are given up
   local.moves += fmt::format("←{} ", number);
@@ -221,6 +278,18 @@ void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
 //
 // The planted bug `split_tie` takes the copy on the last stage for one more matrix, and gives it to Muon; the first
 // stage gives its own to AdamW. Two optimizers then step one parameter. Megatron-LM had that (its issue 4641).
+std::string stage_text(const RankInfo& rank) {
+  const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
+  Index here = 0, all = 0;
+  for (const Parameter& each : part_parameters(training.config, part, rank.grid.tp()))
+    here += tp_shape(each, rank.grid.tp()).size();
+  for (const Parameter& each : gpt_parameters(training.config)) all += each.shape.size();
+  std::vector<std::string> what;
+  if (part.first) what.push_back("embedding");
+  what.push_back("layers " + range_text(part.layers));
+  if (part.last) what.push_back(training.config.tied ? "norm, the embedding as output" : "norm, output");
+  return fmt::format("{}: {} of {} parameters", fmt::join(what, ", "), number_text(here), number_text(all));
+}
 void take_my_stage(Rank& rank, Local& local) {
   local.part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
   local.sharers = std::make_unique<TpSharers>(rank.tp(), rank.threads);
@@ -231,14 +300,19 @@ void take_my_stage(Rank& rank, Local& local) {
   local.layout = plan_layout(parameters, rank.grid);
   local.optimizer = started_optimizer(training, parameters, local.layout, rank.place);
   local.tensors = stage_tensors(training, local.layout, rank.place, *local.optimizer);
-  rank.say(stage_text(training, rank));
+  rank.say(stage_text(rank));
 }
 
 // Forward and backward, in either schedule, without a step of the optimizer. One rank of each stage prints its moves:
 // → is a forward, ← a backward. Look at the numbers: the order differs, and so does what a stage has to remember.
 void passes(Rank& rank, Local& local, PipelineSchedule schedule) {
   batch(rank, local, schedule);
-  append_named(pipeline_schedule_name(schedule), training, rank, std::exchange(local.gradients, {}), local.both);
+  const std::vector<Parameter> parameters = part_parameters(training.config, local.part, rank.grid.tp());
+  std::vector<NamedMatrix> named;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    named.push_back({parameters[i].name, std::move(local.gradients[i])});
+  local.gradients.clear();
+  append_of(pipeline_schedule_name(schedule), std::move(named), local.both);
   local.most_in_both.push_back(float(local.most_held));
   if (rank.place.dp == 0 && rank.place.tp == 0)
     rank.say(fmt::format("{}at most {} elements held", local.moves.size() < 100 ? local.moves : "",

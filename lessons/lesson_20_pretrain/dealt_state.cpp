@@ -1,8 +1,7 @@
 #include "lessons/lesson_20_pretrain/dealt_state.hpp"
 
-#include "src/train/checkpoint_pieces.hpp"
-#include "src/train/gather_checkpoint.hpp"
-#include "src/train/resume_checkpoint.hpp"
+#include "lessons/lesson_20_pretrain/resharding.hpp"
+#include "lessons/lesson_20_pretrain/state_form.hpp"
 
 namespace muonwalk::sim {
 namespace {

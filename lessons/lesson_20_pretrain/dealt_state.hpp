@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "src/comm/communicator.hpp"
-#include "src/train/checkpoint.hpp"
 #include "src/train/gpt_training.hpp"
 
 namespace muonwalk::sim {

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "lessons/lesson_20_pretrain/dealt_state.hpp"
 #include "lessons/lesson_20_pretrain/loss_curves.hpp"
 #include "lessons/lesson_20_pretrain/pretraining.hpp"
@@ -25,9 +25,8 @@
 #include "sim/terminal/terminal.hpp"
 #include "sim/terminal/write_or_fail.hpp"
 #include "src/errors.hpp"
-#include "src/io/file_beside.hpp"
+#include "src/io/destination.hpp"
 #include "src/numerics/newton_schulz.hpp"
-#include "src/train/checkpoint_file.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -208,7 +207,7 @@ void training_step(Rank& rank, Local& local) {
 //
 // Four planted bugs. `zero_second_moments` saves zeros for them, as the proof of concept's checkpoints do.
 // `dropped_moments` goes on without what does not fit the new layout, and says nothing. With `some_ranks_keys` one rank
-// saves less than the others. Where rank 0 looks into its own state alone, that goes unnoticed; \ref gather_checkpoint
+// saves less than the others. Where rank 0 looks into its own state alone, that goes unnoticed; `gather_checkpoint`
 // lets all ranks compare first, and refuses. This run then begins again. The fourth is further down.
 void clear_state(Checkpoint& checkpoint, const std::string& kind) {
   for (SavedParameter& parameter : checkpoint.parameters)
@@ -269,7 +268,8 @@ void save_to_file(Rank& rank, Local& local) {
   if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
   const ComparedTraining& way = run->ways[local.way];
   local.checkpoint->notes = run->notes(way);  // what decides bits
-  write_to_folder(run->folder_of(way), std::move(*local.checkpoint));
+  const std::string path = checkpoint_path(run->folder_of(way), local.checkpoint->steps);
+  write_or_fail([&] { write_checkpoint(path, std::move(*local.checkpoint)); });  // a full disk ends the run
   local.checkpoint.reset();
 }
 
@@ -277,7 +277,8 @@ void save_to_file(Rank& rank, Local& local) {
 //
 // Sums over plans. A step over and over has the same plan each time, so a run of any length costs what its steps cost,
 // to the byte: activations over pp, the sums within layers over tp, gradients and weights over dp. What goes over the
-// group of all ranks are the norms, and the checkpoints (\ref gather_checkpoint_plan): to rank 0, and back.
+// group of all ranks are the norms, and the checkpoints (`gather_checkpoint_plan`, in resharding.hpp beside this file):
+// to rank 0, and back.
 Ledger checkpoints_ledger(const ComparedTraining& way, const RankInfo& rank) {
   Ledger all;
   const auto gather = [&](const GptTraining& training) {
@@ -314,7 +315,10 @@ void prepare(const RankInfo& rank) {
   references.clear();                                 // of the grid before this one, with --grids
   for (const ComparedTraining& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
   if (run->save.empty()) return;
-  for (const ComparedTraining& way : run->ways) make_checkpoint_folder(run->folder_of(way), run->steps);
+  for (const ComparedTraining& way : run->ways) {
+    make_folder("--save", run->folder_of(way));
+    require_writable(checkpoint_path(run->folder_of(way), run->steps));
+  }
 }
 
 // One way, from its beginning to its end: begin, then step after step, and between two of them the interruption. The
@@ -404,7 +408,6 @@ void print_results(Lesson<Local>& lesson) {
       lesson.say(fmt::format("{:13} {}{}…", each->curve().name, beginning,
                              greedy_text(each->config(), each->model(), beginning, 70)));
     lesson.picture("losses", curves_svg("Losses of AdamW and of Muon", curves));
-    if (!request.csv.empty()) write_or_fail([&] { write_text_file(request.csv, curves_csv(curves)); });
   });
 }
 

@@ -23,17 +23,11 @@ float smoothed(const LossCurve& curve, int step) {
 
 std::string step_text(const std::optional<double>& step) { return step ? fmt::format("{:.1f}", *step) : "never"; }
 
-std::string ratio_text(const Lead& lead) {
-  if (const auto ratio = lead.ratio()) return fmt::format("{:.2f}", *ratio);
-  return "-";
+std::string ratio_text(const std::optional<double>& first, const std::optional<double>& second) {
+  return first && second && *second > 0 ? fmt::format("{:.2f}", *first / *second) : "-";
 }
 
 }  // namespace
-
-std::optional<double> Lead::ratio() const {
-  if (!first || !second || *second <= 0) return std::nullopt;
-  return *first / *second;
-}
 
 std::optional<double> reached_in_training(const LossCurve& curve, float loss) {
   for (int step = kSmoothedSteps; step <= static_cast<int>(curve.training.size()); ++step)
@@ -53,13 +47,6 @@ std::optional<double> reached_held_out(const LossCurve& curve, float loss) {
     before = &each;
   }
   return std::nullopt;
-}
-
-std::vector<Lead> leads(const LossCurve& first, const LossCurve& second, const std::vector<float>& losses,
-                        std::optional<double> (*reached)(const LossCurve&, float)) {
-  std::vector<Lead> all;
-  for (const float loss : losses) all.push_back({loss, reached(first, loss), reached(second, loss)});
-  return all;
 }
 
 std::vector<float> loss_levels(const std::vector<LossCurve>& curves) {
@@ -103,16 +90,17 @@ std::string loss_table(const std::vector<LossCurve>& curves) {
 }
 
 std::string lead_table(const LossCurve& first, const LossCurve& second) {
-  const std::vector<float> levels = loss_levels({first, second});
-  const std::vector<Lead> in_training = leads(first, second, levels, reached_in_training);
-  const std::vector<Lead> held_out = leads(first, second, levels, reached_held_out);
   Table table({{"steps to"}});
   for (const char* above : {"", "training", "", "", "held out", ""}) table.column({above, Side::right});
   table.row({"a loss of", first.name, second.name, "lead", first.name, second.name, "lead"});
-  for (std::size_t i = 0; i < levels.size(); ++i)
-    table.row({fmt::format("{:.2f}", levels[i]), step_text(in_training[i].first), step_text(in_training[i].second),
-               ratio_text(in_training[i]), step_text(held_out[i].first), step_text(held_out[i].second),
-               ratio_text(held_out[i])});
+  for (const float level : loss_levels({first, second})) {
+    std::vector<Cell> row = {fmt::format("{:.2f}", level)};
+    for (const auto reached : {reached_in_training, reached_held_out}) {
+      const std::optional<double> one = reached(first, level), other = reached(second, level);
+      for (const std::string& text : {step_text(one), step_text(other), ratio_text(one, other)}) row.emplace_back(text);
+    }
+    table.row(row);
+  }
   return table.text();
 }
 
@@ -123,25 +111,6 @@ std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bo
                           curve.validations.back().held_out);
   return left_and_right(fmt::format("{} · {}", grid.text(), losses) + (equal ? "all bits" : "other bits"),
                         equal ? "✔" : "✘");
-}
-
-std::string curves_csv(const std::vector<LossCurve>& curves) {
-  std::string text = "run,step,training,held_out,other\n";
-  for (const LossCurve& curve : curves) {
-    std::size_t next = 0;
-    for (int step = 0; step <= static_cast<int>(curve.training.size()); ++step) {
-      const bool validated = next < curve.validations.size() && curve.validations[next].step == step;
-      if (step == 0 && !validated) continue;
-      text += fmt::format("{},{},", curve.name, step);
-      if (step > 0) text += fmt::format("{:.9g}", curve.training[static_cast<std::size_t>(step - 1)]);
-      if (validated)
-        text += fmt::format(",{:.9g},{:.9g}\n", curve.validations[next].held_out, curve.validations[next].other);
-      else
-        text += ",,\n";
-      if (validated) ++next;
-    }
-  }
-  return text;
 }
 
 }  // namespace muonwalk::sim

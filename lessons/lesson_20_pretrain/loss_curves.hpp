@@ -22,16 +22,6 @@ struct LossCurve {
   std::vector<Validation> validations;  ///< They stand in the order of their steps.
 };
 
-/// A loss that two runs come to, and when.
-struct Lead {
-  float loss = 0;                ///< the level
-  std::optional<double> first;   ///< the step at which the first run reaches it; nothing: never
-  std::optional<double> second;  ///< the step at which the second run does
-
-  /// How many steps of the first run one of the second is worth; nothing where one of them never gets there.
-  std::optional<double> ratio() const;
-};
-
 /// What a curve is smoothed by before anybody asks when it reaches a loss: the mean of this many steps' losses, its own
 /// and those before it, because batches differ.
 constexpr int kSmoothedSteps = 10;
@@ -44,10 +34,6 @@ std::optional<double> reached_in_training(const LossCurve& curve, float loss);
 /// straight line.
 std::optional<double> reached_held_out(const LossCurve& curve, float loss);
 
-/// When two runs reach each of some losses. `reached` is one of the functions above.
-std::vector<Lead> leads(const LossCurve& first, const LossCurve& second, const std::vector<float>& losses,
-                        std::optional<double> (*reached)(const LossCurve&, float));
-
 /// The losses on held-out text that are worth comparing, multiples of 0.05, largest first: the lowest that all runs
 /// come to, 0.1, 0.2, 0.4 and 0.8 above it, and, where it is another, the lowest that any run comes to.
 std::vector<float> loss_levels(const std::vector<LossCurve>& curves);
@@ -56,15 +42,12 @@ std::vector<float> loss_levels(const std::vector<LossCurve>& curves);
 /// training loss (smoothed over as many steps as there are, up to kSmoothedSteps), held-out and other.
 std::string loss_table(const std::vector<LossCurve>& curves);
 
-/// Leads in words: a row per loss, for the training text and the held-out one.
+/// When two runs reach each of some losses, a row per loss, for the training text and the held-out one, and the lead:
+/// how many steps of the first run one of the second is worth.
 std::string lead_table(const LossCurve& first, const LossCurve& second);
 
 /// A line of --grids: the last losses of each run on a grid, and whether all of its bits are those of the reference.
 std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal);
-
-/// All losses as comma-separated values: run, step, training, held out, other; empty fields where there is no
-/// validation. Nine digits, which give each float32 back.
-std::string curves_csv(const std::vector<LossCurve>& curves);
 
 /// The losses of both runs over their steps as an SVG picture, in colours for light and dark pages.
 std::string curves_svg(const std::string& title, const std::vector<LossCurve>& curves);

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <initializer_list>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
-#include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "lessons/lesson_20_pretrain/dealt_state.hpp"
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
-#include "src/train/checkpoint_file.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -74,14 +75,14 @@ void require_together(const PretrainingRequest& request) {
       if (given)
         throw UsageError(fmt::format("{} {}, so it does not go with {}; leave one of them out.", option, what, other));
   };
-  const std::pair<const char*, bool> csv = {"--csv", !request.csv.empty()}, save = {"--save", !request.save.empty()},
+  const std::pair<const char*, bool> save = {"--save", !request.save.empty()},
                                      resume = {"--resume", !request.resume.empty()};
   if (request.sweep)
     refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
-                {{"--grids", !request.grids.empty()}, csv, save, resume});
+                {{"--grids", !request.grids.empty()}, save, resume});
   if (!request.grids.empty())
     refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
-                {csv, save, resume});
+                {save, resume});
 }
 
 int steps_of(const PretrainingRequest& request) {
@@ -108,7 +109,6 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--decay", "which parameters decay: matrices, or all", &decay},
           {"--sweep", "try learning rates, on one process, and print a table", &sweep},
           {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
-          {"--csv", "write all losses to this file", &csv, PathUse::writes},
           {"--save", "a folder for checkpoints, which is made if need be", &save, PathUse::writes_into},
           {"--save-every", "steps from one checkpoint to the next; 0 for one at the end", &save_every},
           {"--resume", "a checkpoint, or a folder of them, of a run on any grid, to go on from", &resume}};
@@ -162,6 +162,30 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
   return sum / static_cast<float>(windows);
 }
 
+std::string resumed_file(const std::string& path, const std::string& word, bool both) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return "";
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw UsageError(fmt::format(
+        "--resume {} can't be read: {}; name a checkpoint, or a folder that --save has written to.", in_quotes(path),
+        status.type() == fs::file_type::not_found ? "there is no such file or folder" : error.message()));
+  if (!fs::is_directory(status)) {
+    if (both)
+      throw UsageError(
+          fmt::format("--resume {} is one checkpoint; say which optimizer is to go on from it: --optimizer muon or "
+                      "--optimizer adamw.",
+                      in_quotes(path)));
+    return path;
+  }
+  const std::string folder = path + "/" + word;
+  const std::optional<std::string> latest = latest_checkpoint(fs::is_directory(folder, error) ? folder : path);
+  if (!latest)
+    throw UsageError(fmt::format("--resume {} has no checkpoint in it; --save FOLDER writes some.", in_quotes(path)));
+  return *latest;
+}
+
 Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank) {
   if (request.optimizer != "both" && request.optimizer != "muon" && request.optimizer != "adamw")
     throw UsageError(fmt::format("--optimizer takes muon, adamw or both, and not {}.", in_quotes(request.optimizer)));
@@ -177,7 +201,6 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
     if (!request.grids.empty()) require_trainable(way_of(request, rank, true).training, grid);
   if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
-  if (!request.csv.empty()) require_writable(request.csv);
   const Index tokens = model_of(request.small).tokens;
   Pretraining run{
       corpus_of("--text", request.text, "prose of these lessons", shipped_text(), {tokens, 0.1}),

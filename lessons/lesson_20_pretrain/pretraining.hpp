@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "lessons/lesson_20_pretrain/corpus.hpp"
+#include "lessons/lesson_20_pretrain/learning_rate.hpp"
 #include "sim/ranks/options.hpp"
-#include "src/train/corpus.hpp"
 #include "src/train/gpt_training.hpp"
-#include "src/train/learning_rate.hpp"
 
 namespace muonwalk::sim {
 
@@ -30,7 +30,6 @@ struct PretrainingRequest {
   std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
   bool sweep = false;              ///< --sweep: tries learning rates
   std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
-  std::string csv;                 ///< --csv: a file for all losses
   std::string save;                ///< --save: a folder for checkpoints
   int save_every = 0;              ///< --save-every: steps from one to the next; 0: at the end
   std::string resume;              ///< --resume: a checkpoint, or a folder with some, to go on from
@@ -83,6 +82,11 @@ constexpr int kValidationWindows = 24;
 
 /// The training of a way in the step behind so many: before the interruption, or after it in other buckets.
 const GptTraining& training_behind(const Pretraining& run, const ComparedTraining& way, int steps);
+
+/// The checkpoint that `--resume path` means for the optimizer of this word ("muon"): the file itself, or the latest
+/// one of the folder, or of the optimizer's own folder in it; empty for an empty path. With `both` optimizers, a file
+/// is not enough. Throws UsageError, one sentence, where there is none.
+std::string resumed_file(const std::string& path, const std::string& word, bool both);
 
 /// The request for ranks like this one. A checkpoint to go on from is read, and looked at. Throws UsageError, one
 /// sentence that names the option, for what makes no sense, and for what Corpus, WarmupCosine, require_trainable,

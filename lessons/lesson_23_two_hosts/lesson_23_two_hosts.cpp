@@ -24,7 +24,6 @@
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
-#include "src/train/requested_training.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -294,10 +293,7 @@ std::string strategies_on_links(const RankInfo& rank, const std::vector<Link>& l
 void prepare(const RankInfo& rank) {
   hosts_of(rank.grid);
   if (!own_link.empty()) parse_link(own_link);
-  TrainingRequest small;
-  small.small = true;
-  small.steps = kSteps;
-  data = requested_training(small, rank.grid.tp(), rank.seed);
+  data = std::make_unique<RandomTraining>(small_parameters(), kSteps, rank.seed);
   layout_of(rank);
   reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
 }

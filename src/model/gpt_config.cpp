@@ -39,21 +39,9 @@ void append_layer(const GptConfig& c, Index number, int tp, std::vector<Paramete
   all.push_back(matrix_parameter(attention + "v_proj.weight", kv_width, c.width, kv_cut));
   all.push_back(matrix_parameter(attention + "o_proj.weight", c.width, c.width, SplitDim::columns));
   all.push_back(vector_parameter(layer + "post_attention_layernorm.weight", c.width));
-  const auto mlp = [&](const std::string& gate, const std::string& up, const std::string& down) {
-    all.push_back(matrix_parameter(gate, c.hidden, c.width, SplitDim::rows));
-    all.push_back(matrix_parameter(up, c.hidden, c.width, SplitDim::rows));
-    all.push_back(matrix_parameter(down, c.width, c.hidden, SplitDim::columns));
-  };
-  if (c.experts == 0) {
-    mlp(layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight", layer + "mlp.down_proj.weight");
-    return;
-  }
-  const std::string moe = layer + "block_sparse_moe.";
-  all.push_back(matrix_parameter(moe + "gate.weight", c.experts, c.width, SplitDim::none));
-  for (Index e = 0; e < c.experts; ++e) {
-    const std::string expert = fmt::format("{}experts.{}.", moe, e);
-    mlp(expert + "w1.weight", expert + "w3.weight", expert + "w2.weight");
-  }
+  all.push_back(matrix_parameter(layer + "mlp.gate_proj.weight", c.hidden, c.width, SplitDim::rows));
+  all.push_back(matrix_parameter(layer + "mlp.up_proj.weight", c.hidden, c.width, SplitDim::rows));
+  all.push_back(matrix_parameter(layer + "mlp.down_proj.weight", c.width, c.hidden, SplitDim::columns));
 }
 
 // The number of a tensor in the whole model: its random numbers are its own, whoever asks for them.
@@ -94,8 +82,6 @@ void require_sensible(const GptConfig& c, int tp) {
   if (c.kv_heads % c.pieces != 0 && c.pieces % c.kv_heads != 0)
     refuse(fmt::format("{} heads of keys and values don't go with sums of {} pieces; one has to divide the other",
                        c.kv_heads, c.pieces));
-  if (c.experts != 0 && (c.experts < c.chosen || c.chosen < 1))
-    refuse(fmt::format("a router can't choose {} of {} experts", c.chosen, c.experts));
   if (!shared_by(c, tp)) {
     std::string fitting;
     for (Index good = 1; good <= c.pieces; ++good)
@@ -130,8 +116,8 @@ Matrix first_weights(const GptConfig& config, const Parameter& parameter, std::u
     for (float& gain : slice.flat()) gain = 1;
     return slice;
   }
-  const bool into_residual = ends_with(parameter.name, "o_proj.weight") ||
-                             ends_with(parameter.name, "down_proj.weight") || ends_with(parameter.name, "w2.weight");
+  const bool into_residual =
+      ends_with(parameter.name, "o_proj.weight") || ends_with(parameter.name, "down_proj.weight");
   const auto deviation =
       static_cast<float>(into_residual ? 0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)) : 0.02);
   const RandomTensor numbers = {seed, tensor_number(config, parameter.name)};

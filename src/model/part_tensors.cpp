@@ -23,41 +23,29 @@ PartTensors part_tensors(const GptConfig& config, const ModelPart& part, int tp,
   }
   PartTensors tensors;
   auto next = matrices.begin();
-  const auto take = [&next](Matrix& into) { into = std::move(*next++); };
-  if (part.first) take(tensors.embedding);
+  if (part.first) tensors.embedding = std::move(*next++);
   for (Index i = part.layers.begin; i < part.layers.end; ++i) {
     LayerTensors& layer = tensors.layers.emplace_back();
-    for (Matrix* tensor :
-         {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output, &layer.mlp_norm})
-      take(*tensor);
-    if (config.experts > 0) take(layer.router);
-    layer.mlps.resize(static_cast<std::size_t>(config.experts > 0 ? config.experts : 1));
-    for (MlpTensors& mlp : layer.mlps)
-      for (Matrix* tensor : {&mlp.gate, &mlp.up, &mlp.down}) take(*tensor);
+    for (Matrix* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output,
+                           &layer.mlp_norm, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
+      *tensor = std::move(*next++);
   }
-  if (part.last) take(tensors.norm);
-  if (part.last && !(config.tied && part.first)) take(tensors.output);
+  if (part.last) tensors.norm = std::move(*next++);
+  if (part.last && !(config.tied && part.first)) tensors.output = std::move(*next++);
   return tensors;
 }
 
 PartTensors zeros_like(const PartTensors& tensors) {
   const auto zeros = [](const Matrix& tensor) { return Matrix(tensor.rows(), tensor.cols()); };
-  PartTensors all;
-  all.embedding = zeros(tensors.embedding);
-  for (const LayerTensors& of : tensors.layers) {
+  PartTensors all{zeros(tensors.embedding), {}, zeros(tensors.norm), zeros(tensors.output)};
+  for (const LayerTensors& of : tensors.layers)
     all.layers.push_back({zeros(of.attention_norm),
                           zeros(of.query),
                           zeros(of.key),
                           zeros(of.value),
                           zeros(of.output),
                           zeros(of.mlp_norm),
-                          zeros(of.router),
-                          {}});
-    for (const MlpTensors& mlp : of.mlps)
-      all.layers.back().mlps.push_back({zeros(mlp.gate), zeros(mlp.up), zeros(mlp.down)});
-  }
-  all.norm = zeros(tensors.norm);
-  all.output = zeros(tensors.output);
+                          {zeros(of.mlp.gate), zeros(of.mlp.up), zeros(of.mlp.down)}});
   return all;
 }
 

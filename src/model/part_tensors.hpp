@@ -6,7 +6,7 @@
 
 namespace muonwalk {
 
-/// The feed-forward half of a layer, or one of the experts in it. hidden/tp stands for what TP leaves of it.
+/// The feed-forward half of a layer. hidden/tp stands for what TP leaves of it.
 struct MlpTensors {
   Matrix gate;  ///< hidden/tp × width
   Matrix up;    ///< hidden/tp × width
@@ -15,14 +15,13 @@ struct MlpTensors {
 
 /// The tensors of a layer, or their gradients, as one rank holds them.
 struct LayerTensors {
-  Matrix attention_norm;         ///< 1 × width
-  Matrix query;                  ///< width/tp × width, head by head
-  Matrix key;                    ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
-  Matrix value;                  ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
-  Matrix output;                 ///< width × width/tp
-  Matrix mlp_norm;               ///< 1 × width
-  Matrix router;                 ///< experts × width; empty without experts
-  std::vector<MlpTensors> mlps;  ///< one, or the experts
+  Matrix attention_norm;  ///< 1 × width
+  Matrix query;           ///< width/tp × width, head by head
+  Matrix key;             ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
+  Matrix value;           ///< kv_heads/tp · head_width × width; all heads where tp is larger than kv_heads
+  Matrix output;          ///< width × width/tp
+  Matrix mlp_norm;        ///< 1 × width
+  MlpTensors mlp;         ///< The feed-forward half.
 };
 
 /// The tensors of a part of a model, or their gradients, as one rank holds them.
@@ -37,13 +36,10 @@ struct PartTensors {
 template <class Part, class Work>
 void for_each_tensor(Part& part, const Work& work) {
   if (!part.embedding.empty()) work(part.embedding);
-  for (auto& layer : part.layers) {
-    for (auto* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output, &layer.mlp_norm})
+  for (auto& layer : part.layers)
+    for (auto* tensor : {&layer.attention_norm, &layer.query, &layer.key, &layer.value, &layer.output, &layer.mlp_norm,
+                         &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
       work(*tensor);
-    if (!layer.router.empty()) work(layer.router);
-    for (auto& mlp : layer.mlps)
-      for (auto* tensor : {&mlp.gate, &mlp.up, &mlp.down}) work(*tensor);
-  }
   if (!part.norm.empty()) work(part.norm);
   if (!part.output.empty()) work(part.output);
 }

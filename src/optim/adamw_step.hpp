@@ -50,4 +50,41 @@ class AdamW : public Optimizer {
   float unscaled_lr_;  // as it was given
 };
 
+/// AdamW whose moments are sharded over the DP ranks (ZeRO-1; Megatron-LM's distributed optimizer): bucket by bucket, a
+/// reduce-scatter of gradients, AdamW on the elements that this rank owns, and an all-gather of weights. It has the
+/// bits of AdamW that shards nothing, and keeps as many moments as it owns elements.
+class Zero1AdamW : public AdamW {
+ public:
+  /// Takes nothing yet.
+  explicit Zero1AdamW(const AdamWSettings& settings) : AdamW(settings) {}
+
+  std::string name() const override { return "ZeRO-1 AdamW"; }
+  void start(const Layout& layout, const Place& place, Buckets weights) override;
+  void step(const StepContext& context, const BucketsView& gradients) override;
+  Plan plan(const Layout& layout, const Place& place) const override;
+
+ protected:
+  /// The same moments, but shards of them.
+  StateTensors state_tensors() override;
+};
+
+/// The reference: AdamW on one process, full matrices, plain loops over parameters.
+class SerialAdamW : public SerialOptimizer {
+ public:
+  /// Starts from these weights with moments of zero.
+  SerialAdamW(std::vector<NamedMatrix> parameters, AdamWSettings settings);
+
+  void step(const std::vector<std::vector<Matrix>>& gradients) override;
+  void scale_learning_rates(float factor) override { settings_.lr = scaled_rate(unscaled_lr_, factor); }
+  void skip_steps(int steps) override { steps_ += steps; }
+  const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
+
+ private:
+  std::vector<NamedMatrix> parameters_;
+  std::vector<Matrix> first_moments_, second_moments_;
+  AdamWSettings settings_;  // of the next step
+  float unscaled_lr_;       // as it was given
+  int steps_ = 0;
+};
+
 }  // namespace muonwalk

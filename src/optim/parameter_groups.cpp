@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "src/errors.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {

@@ -7,7 +7,7 @@
 
 namespace muonwalk {
 
-/// A Muon that is in use: the choices of one implementation, as data. The serial reference (serial_recipe.hpp) and the
+/// A Muon that is in use: the choices of one implementation, as data. The serial reference (recipe_step) and the
 /// distributed step read the same settings, and have one loop each.
 struct Recipe {
   std::string name;       ///< The word that --recipe takes.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,19 @@
 namespace muonwalk {
 
 /// One step of Muon for one matrix, in one process and in plain loops, as the proof of concept takes it: it reads no
-/// setting that is another recipe's. Changes the weights `w` and the momentum `m`,
-/// with the gradient `g`; all three are rows × cols. Throws UsageError, naming the parameter `name`, when the update
-/// holds a NaN or an infinity.
+/// setting that is another recipe's. Changes the weights `w` and the momentum `m`, with the gradient `g`; all three are
+/// rows × cols. Throws UsageError, naming the parameter `name`, when the update holds a NaN or an infinity.
 void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name);
+
+/// What makes the matrix `x` of the parameter `name` orthogonal, as newton_schulz does.
+using Orthogonalize =
+    std::function<Matrix(const Matrix& x, const NewtonSchulzSettings& settings, const std::string& name)>;
+
+/// muon_step for every recipe: one step for one matrix, in one process and in plain loops, with the
+/// choices that the settings hold, and piece by piece where `name` is a fused matrix. With the defaults its bits are
+/// those of muon_step, which is easier to read. Without `orthogonalize` it takes newton_schulz.
+void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name,
+                 const Orthogonalize& orthogonalize = nullptr);
 
 /// The reference: a step for every matrix of a model, in one process: that of muon_step, or of another recipe
 /// (recipe_step). It knows nothing of ranks or layouts.

@@ -1,7 +1,7 @@
 #include "src/train/contenders.hpp"
 
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk::sim {

@@ -6,7 +6,7 @@
 #include "src/layout/slicing.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
-#include "src/optim/zero1_adamw.hpp"
+#include "src/optim/adamw_step.hpp"
 
 namespace muonwalk {
 namespace {

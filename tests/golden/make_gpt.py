@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the golden files gpt_*.txt: the loss and the gradients that PyTorch's autograd finds for two small models.
+"""Makes the golden files gpt_dense.txt: the loss and the gradients that PyTorch's autograd finds for a small model.
 
 Run it with Debian's python3-torch (made with 1.13): /usr/bin/python3 tests/golden/make_gpt.py
 The tests read the files and need neither Python nor PyTorch.
 
-The model is what Hugging Face's Llama and Mixtral compute, written with torch's own functions. Weights and tokens come from
+The model is what Hugging Face's Llama computes, written with torch's own functions. Weights and tokens come from
 a formula that the test has too (see `fraction`), so a file holds results alone. PyTorch computes in double precision; every
 number is the eight hexadecimal digits of the float32 next to it. The first line is the mean loss, the following lines the
 gradients of the tensors, in the order of src/model's gpt_parameters.
@@ -16,10 +16,8 @@ import torch
 from torch.nn import functional
 
 CASES = {
-    "dense": dict(vocabulary=12, width=16, layers=2, heads=4, kv_heads=2, hidden=12, tokens=10, tied=False, experts=0,
-                  chosen=0, sequences=2),
-    "experts": dict(vocabulary=10, width=8, layers=2, heads=2, kv_heads=1, hidden=6, tokens=7, tied=True, experts=4,
-                    chosen=2, sequences=3),
+    "dense": dict(vocabulary=12, width=16, layers=2, heads=4, kv_heads=2, hidden=12, tokens=10, tied=False,
+                  sequences=2),
 }
 
 
@@ -42,12 +40,9 @@ def shapes(c):
         yield "%d.v" % layer, (kv_width, width)
         yield "%d.o" % layer, (width, width)
         yield "%d.norm2" % layer, (width,)
-        if c["experts"]:
-            yield "%d.router" % layer, (c["experts"], width)
-        for expert in range(max(1, c["experts"])):
-            yield "%d.%d.gate" % (layer, expert), (c["hidden"], width)
-            yield "%d.%d.up" % (layer, expert), (c["hidden"], width)
-            yield "%d.%d.down" % (layer, expert), (width, c["hidden"])
+        yield "%d.gate" % layer, (c["hidden"], width)
+        yield "%d.up" % layer, (c["hidden"], width)
+        yield "%d.down" % layer, (width, c["hidden"])
     yield "norm", (width,)
     if not c["tied"]:
         yield "output", (c["vocabulary"], width)
@@ -93,18 +88,9 @@ def attention(c, w, layer, x):
     return mixed.transpose(1, 2).reshape(sequences, tokens, width) @ w["%d.o" % layer].T
 
 
-def feed_forward(w, layer, expert, x):
-    gate, up, down = [w["%d.%d.%s" % (layer, expert, name)] for name in ("gate", "up", "down")]
+def feed_forward(w, layer, x):
+    gate, up, down = [w["%d.%s" % (layer, name)] for name in ("gate", "up", "down")]
     return (functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
-
-
-def half(c, w, layer, x):
-    if not c["experts"]:
-        return feed_forward(w, layer, 0, x)
-    scores = x @ w["%d.router" % layer].T
-    best, which = torch.topk(scores, c["chosen"], -1)
-    shares = torch.zeros_like(scores).scatter(-1, which, torch.softmax(best, -1))
-    return sum(shares[..., e, None] * feed_forward(w, layer, e, x) for e in range(c["experts"]))
 
 
 def loss(c, w):
@@ -114,7 +100,7 @@ def loss(c, w):
     x = w["embedding"][inputs].reshape(c["sequences"], c["tokens"], c["width"])
     for layer in range(c["layers"]):
         x = x + attention(c, w, layer, norm(x, w["%d.norm1" % layer]))
-        x = x + half(c, w, layer, norm(x, w["%d.norm2" % layer]))
+        x = x + feed_forward(w, layer, norm(x, w["%d.norm2" % layer]))
     logits = norm(x, w["norm"]) @ w["embedding" if c["tied"] else "output"].T
     return functional.cross_entropy(logits.reshape(rows, -1), targets)
 

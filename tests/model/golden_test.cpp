@@ -80,17 +80,4 @@ TEST_CASE("model: loss and gradients are those of PyTorch's autograd") {
   dense.hidden = 12;
   dense.tokens = 10;
   expect_as_in_torch("dense", dense, 2);
-
-  GptConfig experts;
-  experts.vocabulary = 10;
-  experts.width = 8;
-  experts.heads = 2;
-  experts.kv_heads = 1;
-  experts.hidden = 6;
-  experts.tokens = 7;
-  experts.tied = true;
-  experts.experts = 4;
-  experts.chosen = 2;
-  experts.pieces = 2;
-  expect_as_in_torch("experts", experts, 3);
 }

@@ -58,16 +58,6 @@ TEST_CASE("gpt_config: sizes that make no model are refused by name") {
   config.kv_heads = 6;
   CHECK(usage_error([&] { require_sensible(config); }) ==
         "6 heads of keys and values don't go with sums of 4 pieces; one has to divide the other");
-  for (const Index chosen : {0, 4, -1}) {
-    config = GptConfig();
-    config.experts = 3;
-    config.chosen = chosen;
-    CHECK(usage_error([&] { require_sensible(config); }) ==
-          "a router can't choose " + std::to_string(chosen) + " of 3 experts");
-  }
-  CHECK(refused(&GptConfig::experts, -1) == "a router can't choose 2 of -1 experts");
-  config.chosen = 3;
-  require_sensible(config);
 }
 
 TEST_CASE("gpt_config: numbers of ranks that can't share a model are refused, with those that can") {
@@ -106,19 +96,6 @@ TEST_CASE("gpt_config: tensors have the names of Hugging Face's Llama") {
                                  "model.layers.0.post_attention_layernorm.weight",
                                  "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
                                  "model.layers.0.mlp.down_proj.weight", "model.norm.weight", "lm_head.weight"});
-  config.tied = true;
-  config.experts = 2;
-  CHECK(
-      parameter_names(gpt_parameters(config)) ==
-      std::vector<std::string>{
-          "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
-          "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
-          "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.o_proj.weight",
-          "model.layers.0.post_attention_layernorm.weight", "model.layers.0.block_sparse_moe.gate.weight",
-          "model.layers.0.block_sparse_moe.experts.0.w1.weight", "model.layers.0.block_sparse_moe.experts.0.w3.weight",
-          "model.layers.0.block_sparse_moe.experts.0.w2.weight", "model.layers.0.block_sparse_moe.experts.1.w1.weight",
-          "model.layers.0.block_sparse_moe.experts.1.w3.weight", "model.layers.0.block_sparse_moe.experts.1.w2.weight",
-          "model.norm.weight"});
 }
 
 TEST_CASE("gpt_config: parts have the tensors of their layers, and the last one what it needs for the loss") {
@@ -147,10 +124,9 @@ TEST_CASE("gpt_config: keys and values are whole where there are fewer of their 
 }
 
 TEST_CASE("gpt_config: the first weights of a rank are its slices of the whole tensors") {
-  for (const Index experts : {0, 3}) {
+  for (const bool tied : {false, true}) {
     GptConfig config;
-    config.experts = experts;
-    config.tied = experts > 0;
+    config.tied = tied;
     const std::vector<Parameter> whole = gpt_parameters(config);
     for (const int tp : {2, 4}) {
       const std::vector<Parameter> cut = gpt_parameters(config, tp);
@@ -168,8 +144,6 @@ TEST_CASE("gpt_config: the first weights of a rank are its slices of the whole t
 TEST_CASE("gpt_config: first weights have the deviations of GPT-2, and every tensor and seed its own numbers") {
   GptConfig config;
   config.layers = 8;
-  config.experts = 1;
-  config.chosen = 1;
   const std::vector<Parameter> parameters = gpt_parameters(config);
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     INFO(parameters[p].name);
@@ -185,7 +159,7 @@ TEST_CASE("gpt_config: first weights have the deviations of GPT-2, and every ten
     }
     const auto count = static_cast<double>(tensor.size());
     const std::string& name = parameters[p].name;
-    const bool into_residual = name.find("o_proj") != std::string::npos || name.find("w2") != std::string::npos;
+    const bool into_residual = name.find("o_proj") != std::string::npos || name.find("down_proj") != std::string::npos;
     const double deviation = into_residual ? 0.02 / 4 : 0.02;
     CHECK(std::abs(sum / count) < 5 * deviation / std::sqrt(count));
     CHECK(std::abs(std::sqrt(squares / count) / deviation - 1) < 5 / std::sqrt(count));
@@ -197,13 +171,6 @@ TEST_CASE("gpt_config: first weights have the deviations of GPT-2, and every ten
         CHECK_FALSE(same_bits(tensor, theirs));
       }
   }
-  // The same at the end of a model that is not made of experts.
-  config.experts = 0;
-  for (const Parameter& p : gpt_parameters(config))
-    if (p.name.find("down_proj") != std::string::npos) {
-      const Matrix tensor = first_weights(config, p, 1);
-      for (const float value : tensor.flat()) CHECK(std::abs(value) < 3.5f * 0.02f / 4);
-    }
   Parameter stranger = parameters[0];
   stranger.name = "nobody";
   CHECK_THROWS_WITH_AS(first_weights(config, stranger, 1), "the model has no tensor \"nobody\"", std::invalid_argument);

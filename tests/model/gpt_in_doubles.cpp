@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace muonwalk::test {
@@ -39,8 +38,7 @@ void turn_to(std::size_t position, std::size_t head_width, double base, std::vec
 
 }  // namespace
 
-GptInDoubles::GptInDoubles(GptConfig config, MicroBatch batch)
-    : config_(config), batch_(std::move(batch)), closest_choice_(std::numeric_limits<double>::infinity()) {}
+GptInDoubles::GptInDoubles(GptConfig config, MicroBatch batch) : config_(config), batch_(std::move(batch)) {}
 
 GptInDoubles::Rows GptInDoubles::normed(const std::vector<double>& gain, const Rows& x) const {
   Rows out = x;
@@ -84,45 +82,14 @@ GptInDoubles::Rows GptInDoubles::attend(const Tensors& tensors, const std::strin
 }
 
 std::vector<double> GptInDoubles::feed_forward(const Tensors& tensors, const std::string& names,
-                                               const std::string (&ends)[3], const std::vector<double>& x) const {
-  std::vector<double> gate = times(tensors.at(names + ends[0]), x);
-  const std::vector<double> up = times(tensors.at(names + ends[1]), x);
+                                               const std::vector<double>& x) const {
+  std::vector<double> gate = times(tensors.at(names + "gate_proj.weight"), x);
+  const std::vector<double> up = times(tensors.at(names + "up_proj.weight"), x);
   for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-  return times(tensors.at(names + ends[2]), gate);
+  return times(tensors.at(names + "down_proj.weight"), gate);
 }
 
-GptInDoubles::Rows GptInDoubles::route(const Tensors& tensors, const std::string& layer, const Rows& x,
-                                       std::size_t number) {
-  const std::string names = layer + "block_sparse_moe.";
-  if (choices_.size() <= number) choices_.resize(number + 1);
-  std::vector<std::vector<std::size_t>>& choices = choices_[number];
-  Rows out;
-  for (std::size_t t = 0; t < x.size(); ++t) {
-    const std::vector<double> scores = times(tensors.at(names + "gate.weight"), x[t]);
-    if (choices.size() <= t) {
-      std::vector<std::size_t> order(scores.size());
-      for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
-      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-      const auto chosen = static_cast<std::size_t>(config_.chosen);
-      if (chosen < order.size())
-        closest_choice_ = std::min(closest_choice_, scores[order[chosen - 1]] - scores[order[chosen]]);
-      order.resize(chosen);
-      choices.push_back(order);
-    }
-    std::vector<double> chosen_scores;
-    for (const std::size_t e : choices[t]) chosen_scores.push_back(scores[e]);
-    const std::vector<double> shares = softmax(chosen_scores);
-    out.emplace_back(x[t].size(), 0.0);
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      const std::string expert = names + "experts." + std::to_string(choices[t][i]) + ".";
-      const std::vector<double> said = feed_forward(tensors, expert, {"w1.weight", "w3.weight", "w2.weight"}, x[t]);
-      for (std::size_t c = 0; c < said.size(); ++c) out.back()[c] += shares[i] * said[c];
-    }
-  }
-  return out;
-}
-
-double GptInDoubles::loss(const Tensors& tensors) {
+double GptInDoubles::loss(const Tensors& tensors) const {
   const auto width = static_cast<std::size_t>(config_.width);
   const auto add = [](Rows& sum, const Rows& more) {
     for (std::size_t t = 0; t < sum.size(); ++t)
@@ -138,14 +105,8 @@ double GptInDoubles::loss(const Tensors& tensors) {
     const std::string layer = "model.layers." + std::to_string(number) + ".";
     add(x, attend(tensors, layer, normed(tensors.at(layer + "input_layernorm.weight"), x)));
     const Rows middle = normed(tensors.at(layer + "post_attention_layernorm.weight"), x);
-    if (config_.experts > 0) {
-      add(x, route(tensors, layer, middle, number));
-      continue;
-    }
     Rows said;
-    for (const std::vector<double>& row : middle)
-      said.push_back(
-          feed_forward(tensors, layer + "mlp.", {"gate_proj.weight", "up_proj.weight", "down_proj.weight"}, row));
+    for (const std::vector<double>& row : middle) said.push_back(feed_forward(tensors, layer + "mlp.", row));
     add(x, said);
   }
   x = normed(tensors.at("model.norm.weight"), x);

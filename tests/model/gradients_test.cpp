@@ -47,7 +47,6 @@ void check_gradients(const ModelCase& c) {
   GptInDoubles model(c.config, c.batch());
   GptInDoubles::Tensors tensors = in_doubles(c.config, weights);
   const double loss = model.loss(tensors);
-  REQUIRE(model.closest_choice() > 1e-5);
   CHECK(std::abs(static_cast<double>(leaf.loss) * c.scale() - loss) < 1e-5 * loss);
   CHECK(std::abs(serial_loss(c.config, part_tensors(c.config, whole_model(c.config), 1, weights), c.batch()) - loss) <
         1e-5 * loss);
@@ -108,15 +107,6 @@ TEST_CASE("model: loss and gradients are those of a plain GPT in double precisio
     c.config.tied = true;
     c.sequences = 3;
     check_gradients(c);
-  }
-  for (const Index chosen : {1, 2, 4}) {
-    SUBCASE("four experts") {
-      ModelCase c = sized(8, 4, 2, 2, 10);
-      c.config.experts = 4;
-      c.config.chosen = chosen;
-      c.config.tied = chosen == 2;
-      check_gradients(c);
-    }
   }
 }
 

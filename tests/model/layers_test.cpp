@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/model/attention.hpp"
-#include "src/model/experts.hpp"
 #include "src/model/mlp.hpp"
 #include "src/model/rms_norm.hpp"
 #include "src/model/rotary.hpp"
@@ -24,16 +23,6 @@ Matrix numbers(std::uint64_t tensor, Index rows, Index cols, float size = 1) {
   Matrix x = random_matrix({77, tensor}, rows, cols);
   for (float& value : x.flat()) value *= size;
   return x;
-}
-
-std::vector<MlpTensors> some_experts(Index experts, Index width, Index hidden) {
-  std::vector<MlpTensors> all;
-  for (Index e = 0; e < experts; ++e) {
-    const auto tensor = static_cast<std::uint64_t>(50 + 3 * e);
-    all.push_back(
-        {numbers(tensor, hidden, width), numbers(tensor + 1, hidden, width), numbers(tensor + 2, width, hidden)});
-  }
-  return all;
 }
 
 }  // namespace
@@ -182,80 +171,6 @@ TEST_CASE("mlp: SwiGLU of gates that are very large either way, or no numbers") 
   CHECK(d(0, 2) == 1.5f);
   CHECK(d_up(0, 0) == 1000.0f);
   CHECK(d_up(0, 1) == 0.0f);
-}
-
-TEST_CASE("experts: of equal scores the first are chosen, and share equally") {
-  LayerTensors tensors;
-  tensors.router = Matrix(4, 2);  // all scores are 0
-  tensors.mlps = some_experts(4, 2, 4);
-  ExpertsSaved saved;
-  mixture_of_experts(2, 2, tensors, Sharers(), numbers(20, 3, 2), saved);
-  const std::vector<Index> all = {0, 1, 2};
-  CHECK(saved.rows == std::vector<std::vector<Index>>{all, all, {}, {}});
-  for (Index t = 0; t < 3; ++t)
-    for (Index e = 0; e < 4; ++e) CHECK(saved.shares(t, e) == (e < 2 ? 0.5f : 0.0f));
-  // Rows that like the second and the fourth equally, most of all, and the others less.
-  tensors.router = Matrix(4, 2, {1, 0, 2, 0, -1, 0, 2, 0});
-  mixture_of_experts(2, 1, tensors, Sharers(), Matrix(2, 2, {1, 0, -1, 5}), saved);
-  CHECK(saved.rows == std::vector<std::vector<Index>>{{}, {0}, {1}, {}});
-}
-
-TEST_CASE("experts: one expert for all rows is a feed-forward network, bit for bit") {
-  LayerTensors tensors, gradients;
-  tensors.router = numbers(21, 1, 6);
-  tensors.mlps = some_experts(1, 6, 8);
-  gradients.router = Matrix(1, 6);
-  gradients.mlps = {{Matrix(8, 6), Matrix(8, 6), Matrix(6, 8)}};
-  MlpTensors dense_gradients = gradients.mlps[0];
-  const Matrix x = numbers(22, 5, 6), d = numbers(23, 5, 6);
-  ExpertsSaved saved;
-  MlpSaved dense;
-  CHECK(
-      same_bits(mixture_of_experts(4, 1, tensors, Sharers(), x, saved), mlp(4, tensors.mlps[0], Sharers(), x, dense)));
-  CHECK(same_bits(mixture_of_experts_backward(4, tensors, Sharers(), x, saved, d, gradients),
-                  mlp_backward(4, tensors.mlps[0], Sharers(), x, dense, d, dense_gradients)));
-  CHECK(same_bits(gradients.mlps[0].gate, dense_gradients.gate));
-  CHECK(same_bits(gradients.mlps[0].up, dense_gradients.up));
-  CHECK(same_bits(gradients.mlps[0].down, dense_gradients.down));
-  for (const float value : gradients.router.flat()) CHECK(value == 0.0f);
-}
-
-TEST_CASE(
-    "experts: rows get the outputs of their experts in shares that add up to 1; who is not chosen learns nothing") {
-  const Index experts = 3, width = 4, hidden = 6, rows = 5;
-  LayerTensors tensors, gradients;
-  // The last expert's score is the opposite of the first one's and of no use here: rows are positive.
-  tensors.router = Matrix(experts, width, {1, 1, 1, 1, 0, 1, 0, 1, -1, -1, -1, -1});
-  tensors.mlps = some_experts(experts, width, hidden);
-  Matrix x = numbers(24, rows, width);
-  for (float& value : x.flat()) value = std::abs(value) + 0.1f;
-  ExpertsSaved saved;
-  const Matrix out = mixture_of_experts(2, 2, tensors, Sharers(), x, saved);
-  CHECK(saved.rows[2].empty());
-  Matrix expected(rows, width);
-  for (Index e = 0; e < 2; ++e) {
-    MlpSaved unused;
-    const Matrix said = mlp(2, tensors.mlps[static_cast<std::size_t>(e)], Sharers(), x, unused);
-    for (Index t = 0; t < rows; ++t)
-      for (Index c = 0; c < width; ++c) expected(t, c) += saved.shares(t, e) * said(t, c);
-  }
-  for (Index i = 0; i < out.size(); ++i) CHECK(out.data()[i] == doctest::Approx(expected.data()[i]).epsilon(1e-5));
-  for (Index t = 0; t < rows; ++t) {
-    CHECK(saved.shares(t, 0) + saved.shares(t, 1) == doctest::Approx(1).epsilon(1e-6));
-    const double apart = static_cast<double>(x(t, 0)) + x(t, 2);
-    CHECK(saved.shares(t, 0) == doctest::Approx(1 / (1 + std::exp(-apart))).epsilon(1e-6));
-  }
-  gradients.router = Matrix(experts, width);
-  for (Index e = 0; e < experts; ++e)
-    gradients.mlps.push_back({Matrix(hidden, width), Matrix(hidden, width), Matrix(width, hidden)});
-  mixture_of_experts_backward(2, tensors, Sharers(), x, saved, numbers(25, rows, width), gradients);
-  for (const Matrix* unused : {&gradients.mlps[2].gate, &gradients.mlps[2].up, &gradients.mlps[2].down})
-    for (const float value : unused->flat()) CHECK(value == 0.0f);
-  // What one of two experts gains, the other loses.
-  for (Index c = 0; c < width; ++c) {
-    CHECK(gradients.router(2, c) == 0.0f);
-    CHECK(gradients.router(0, c) == doctest::Approx(-gradients.router(1, c)).epsilon(1e-4));
-  }
 }
 
 TEST_CASE("tokens: rows of the embedding keep their bits, those of −0 too, however many share it") {

@@ -110,9 +110,9 @@ TEST_CASE("sharers: however many share a random model, its bits are the same") {
 TEST_CASE("sharers: eight of them, and from one head of keys and values to eight") {
   for (const Index kv_heads : {1, 2, 4, 8})
     for (const Index pieces : {8, 16})
-      for (const Index experts : {0, 4}) {
+      for (const bool tied : {false, true}) {
         ModelCase c;
-        c.seed = static_cast<std::uint64_t>(kv_heads * 100 + pieces + experts);
+        c.seed = static_cast<std::uint64_t>(kv_heads * 100 + pieces + tied);
         c.config.vocabulary = 32;
         c.config.width = 32;
         c.config.heads = 16;
@@ -120,8 +120,7 @@ TEST_CASE("sharers: eight of them, and from one head of keys and values to eight
         c.config.hidden = 16;
         c.config.tokens = 9;
         c.config.pieces = pieces;
-        c.config.experts = experts;
-        c.config.tied = experts > 0;
+        c.config.tied = tied;
         for (const int tp : {2, 4, 8}) check_shared(c, tp, {}, 1);
       }
 }
@@ -153,10 +152,9 @@ TEST_CASE("sharers: a model in parts, shared or not, has the bits of the whole")
 }
 
 TEST_CASE("sharers: gradients grow, and go on from what they are") {
-  for (const bool experts : {false, true}) {
+  for (const bool tied : {false, true}) {
     ModelCase c = random_model(400, 2);
-    c.config.experts = experts ? 3 : 0;
-    c.config.chosen = 2;
+    c.config.tied = tied;
     const ModelPart part = whole_model(c.config);
     const PartTensors tensors = part_tensors(c.config, part, 1, c.weights());
     const RotaryAngles angles = rotary_angles(c.config);

@@ -6,7 +6,7 @@
 
 #include "src/optim/adamw.hpp"
 #include "src/optim/recipes.hpp"
-#include "src/optim/serial_recipe.hpp"
+#include "src/optim/serial_muon.hpp"
 #include "src/optim/steps.hpp"
 
 using namespace muonwalk;

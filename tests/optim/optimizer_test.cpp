@@ -14,9 +14,7 @@
 #include "src/layout/sharding.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/overlapped_step.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
@@ -26,6 +24,13 @@ using namespace muonwalk;
 using namespace muonwalk::test;
 
 namespace {
+
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer does not know libgomp's barriers, so under it the products stay on their rank's own thread.
+constexpr bool kOneThread = true;
+#else
+constexpr bool kOneThread = false;
+#endif
 
 // Those that can be handed gradients that are summed already, or sum them.
 std::vector<MakeOptimizer> optimizers_of_sums(const Case& c, bool summed) {
@@ -55,7 +60,6 @@ std::vector<MakeOptimizer> optimizers_that_sum(const Case& c) {
           cut_only,
           adamw,
           zero1,
-          [c] { return std::make_unique<OverlappedMuon>(c.settings, static_cast<Schedule>(c.seed % 3)); },
           [] { return std::make_unique<momentum_sgd::Distributed>(); },
           [c, groups] { return std::make_unique<GroupedOptimizer>(groups, c.parameters); }};
 }
@@ -155,7 +159,7 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
       c.options.ownership = ownership;
       if (seed % 3 == 1) c.options.owners = round_robin_owners(c.parameters, c.grid.dp());
       if (seed % 3 == 2) c.options.owners = balanced_owners(c.parameters, c.grid.dp(), Load::elements);
-      c.settings.newton_schulz.threads = 1;
+      c.settings.newton_schulz.threads = kOneThread ? 1 : 1 + static_cast<int>(seed % 2);
       INFO(c.text());
       const Layout layout = c.layout();
       REQUIRE(first_difference(layout, c.settings) == "");
@@ -300,9 +304,7 @@ TEST_CASE("summed gradients: what sums them itself refuses, and so does a step t
       "take full_step and Zero1AdamW.";
   const Place place = c.grid.place(1);
   CHECK(sentence_of([&] { AdamW(adamw_settings).plan(layout, place); }) == "the plan of AdamW" + own);
-  CHECK(sentence_of([&] { OverlappedMuon(c.settings, Schedule::pipelined).plan(layout, place); }) ==
-        "overlapped_plan" + own);
-  std::vector<std::string> sentences(4);
+  std::vector<std::string> sentences(3);
   run_ranks(Grid(), [&](TestRank& rank) {
     const Layout alone = plan_layout(c.parameters, Grid());
     const auto refusal = [&](Optimizer&& optimizer, const Layout& of, const Buckets& gradients) {
@@ -310,14 +312,12 @@ TEST_CASE("summed gradients: what sums them itself refuses, and so does a step t
       return sentence_of([&] { optimizer.step({of, rank.place, rank.dp, rank.tp}, gradients); });
     };
     sentences[0] = refusal(AdamW(adamw_settings), alone, zero_buckets(alone));
-    sentences[1] = refusal(OverlappedMuon(c.settings, Schedule::pipelined), alone, zero_buckets(alone));
-    sentences[2] = refusal(Muon(c.settings), alone, {{Flat(3)}});
-    sentences[3] = refusal(Zero1AdamW(adamw_settings), alone, {{Flat(3)}});
+    sentences[1] = refusal(Muon(c.settings), alone, {{Flat(3)}});
+    sentences[2] = refusal(Zero1AdamW(adamw_settings), alone, {{Flat(3)}});
   });
   CHECK(sentences[0] == "AdamW" + own);
-  CHECK(sentences[1] == "overlapped_step" + own);
-  CHECK(sentences[2].rfind("full_step was given gradients of 3 elements", 0) == 0);
-  CHECK(sentences[3].rfind("Zero1AdamW was given gradients of 3 elements", 0) == 0);
+  CHECK(sentences[1].rfind("full_step was given gradients of 3 elements", 0) == 0);
+  CHECK(sentences[2].rfind("Zero1AdamW was given gradients of 3 elements", 0) == 0);
 
   // On two DP ranks whole buckets are too large, for each optimizer and for several.
   int refused = 0;

@@ -11,7 +11,6 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
 

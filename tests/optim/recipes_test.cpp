@@ -10,7 +10,6 @@
 #include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
-#include "src/optim/serial_recipe.hpp"
 #include "tests/optim/rank_threads.hpp"
 #include "tests/optim/recorded_step.hpp"
 

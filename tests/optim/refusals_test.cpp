@@ -9,9 +9,7 @@
 
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/overlapped_step.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
@@ -45,10 +43,8 @@ const std::string kOwn = "; hand it what this rank owns of each bucket.";
 using Step = std::function<void(const StepContext&, const Buckets& gradients, MuonState&)>;
 
 std::vector<std::pair<std::string, Step>> muon_steps() {
-  return {{"full_step", [](const StepContext& context, const Buckets& gradients,
-                           MuonState& state) { full_step(context, MuonSettings(), gradients, state); }},
-          {"overlapped_step", [](const StepContext& context, const Buckets& gradients, MuonState& state) {
-             overlapped_step(context, MuonSettings(), gradients, state, Schedule::pipelined);
+  return {{"full_step", [](const StepContext& context, const Buckets& gradients, MuonState& state) {
+             full_step(context, MuonSettings(), gradients, state);
            }}};
 }
 
@@ -58,11 +54,9 @@ std::vector<MakeOptimizer> one_of_each() {
   const std::vector<ParameterGroup> groups = {{"a", {}, [] { return std::make_unique<Muon>(MuonSettings()); }},
                                               {"b", {}, [] { return std::make_unique<Zero1AdamW>(AdamWSettings()); }},
                                               {"c", {}, [] { return std::make_unique<AdamW>(AdamWSettings()); }}};
-  return {[] { return std::make_unique<Muon>(MuonSettings()); },
-          [handed] { return std::make_unique<Muon>(handed); },
+  return {[] { return std::make_unique<Muon>(MuonSettings()); }, [handed] { return std::make_unique<Muon>(handed); },
           [] { return std::make_unique<AdamW>(AdamWSettings()); },
           [] { return std::make_unique<Zero1AdamW>(AdamWSettings()); },
-          [] { return std::make_unique<OverlappedMuon>(MuonSettings(), Schedule::pipelined); },
           [groups] {
             return std::make_unique<GroupedOptimizer>(
                 groups, std::vector<Parameter>{{"a", {6, 4}}, {"b", {4, 2}, SplitDim::none, 1}, {"c", {3, 5}}});
@@ -140,15 +134,6 @@ TEST_CASE("AdamW: what was started with another layout, or is handed shards, is 
     CHECK(said[0] == std::string("AdamW was given ") + (wrong_weights ? "weights" : "gradients") +
                          " of 24 elements for bucket 0 of buffer 0, but the layout says 32" + kPack);
   }
-  MuonSettings summed;
-  summed.summed_gradients = true;
-  const auto said = said_by_ranks(Grid(), [&](TestRank& rank) {
-    MuonState state{zero_buckets(layout), zero_shards(layout, 0)};
-    updates_of_all({layout, rank.place, rank.dp, rank.tp}, summed, zero_buckets(layout), state);
-  });
-  CHECK(said[0] ==
-        "updates_of_all was told that gradients are summed before it begins, but it sums them itself; leave "
-        "summed_gradients off, or take full_step and Zero1AdamW.");
 }
 
 TEST_CASE("ZeRO-1 AdamW and groups: what was started as another rank, or with another layout, is refused") {

@@ -20,7 +20,6 @@ ModelCase random_model(std::uint32_t seed) {
   c.config.layers = 3;
   c.config.tokens = one_of({1, 5, 9});
   c.config.tied = random() % 2 == 0;
-  if (random() % 4 == 0) c.config.experts = 4, c.config.chosen = one_of({1, 2});
   c.micro_batches = dp * one_of({1, 2, 4});
   c.sequences = one_of({1, 2});
   c.schedule = random() % 2 == 0 ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b;

@@ -136,15 +136,12 @@ bool told_in_order(const ModelCase& c, int stage, const std::vector<PipelineMove
   return true;
 }
 
-// Operations of all matrices that a token goes through in a forward pass of the layers: two per element, and a share
-// of the experts; and the same of the output layer.
+// Operations of all matrices that a token goes through in a forward pass of the layers: two per element; and the same
+// of the output layer.
 double weight_flops(const GptConfig& config, const ModelPart& part) {
   double sum = 0;
   for (const Parameter& parameter : part_parameters(config, {part.layers, false, false})) {
-    if (parameter.dims == 1) continue;
-    const bool of_expert = parameter.name.find(".experts.") != std::string::npos;
-    const double share = of_expert ? static_cast<double>(config.chosen) / static_cast<double>(config.experts) : 1.0;
-    sum += share * 2 * static_cast<double>(parameter.shape.size());
+    if (parameter.dims == 2) sum += 2 * static_cast<double>(parameter.shape.size());
   }
   return sum + (part.last ? 2 * static_cast<double>(config.vocabulary * config.width) : 0);
 }
@@ -185,18 +182,17 @@ TEST_CASE("stage_plan: the operations of each move are those of its matrices and
       CHECK(backwards == forwards);
       CHECK(tied == (c.config.tied && c.grid.pp() > 1 && (part.first || part.last) ? c.grid.tp() : 0));
       CHECK(backward == doctest::Approx(2 * forward));
-      // What is not shared, every TP rank does: keys and values of fewer heads than ranks, and the router.
+      // What is not shared, every TP rank does: keys and values of fewer heads than ranks.
       const double tp = c.grid.tp(), width = static_cast<double>(c.config.width),
                    layers = static_cast<double>(part.layers.size());
       const double kv_heads = static_cast<double>(c.config.kv_heads), head = static_cast<double>(c.config.head_width());
-      const double again = rows * layers * width * 2 *
-                           (2 * std::max(0.0, tp - kv_heads) * head + (tp - 1) * static_cast<double>(c.config.experts));
+      const double again = rows * layers * width * 2 * 2 * std::max(0.0, tp - kv_heads) * head;
       CHECK(forward / micro_batches == doctest::Approx(all + again));
     }
   }
 }
 
-TEST_CASE("activation_elements: by hand, of one layer on one rank and on two; experts are refused") {
+TEST_CASE("activation_elements: by hand, of one layer on one rank and on two") {
   GptConfig config;
   config.vocabulary = 24;
   config.width = 16;
@@ -211,10 +207,6 @@ TEST_CASE("activation_elements: by hand, of one layer on one rank and on two; ex
   CHECK(activation_elements(config, {{1, 4}, false, false}, 2, 7) == 7 * 3 * (64 + 2 + 16 + 8 + 14 + 66));
   // The end: what came in, what the output layer saw, a root, logits, most and sum, and the loss.
   CHECK(activation_elements(config, {{4, 4}, false, true}, 2, 7) == 7 * (32 + 1 + 12 + 3));
-  config.experts = 4;
-  CHECK_THROWS_WITH_AS(activation_elements(config, whole_model(config), 1, 7),
-                       "how many rows an expert sees depends on the router, so its activations can't be counted",
-                       std::invalid_argument);
 }
 
 TEST_CASE("stage: a tied embedding on two stages needs the group of both") {
@@ -272,11 +264,10 @@ TEST_CASE("stage: any grid, model and schedule: the gradients and losses of one 
       REQUIRE(told_in_order(c, c.grid.place(rank).pp, results[static_cast<std::size_t>(rank)].told));
     if (c.config.tied && c.grid.pp() > 1) seen.insert("tied over stages");
     if (c.config.kv_heads < c.grid.tp()) seen.insert("fewer kv heads than tp");
-    if (c.config.experts > 0 && c.grid.tp() > 1) seen.insert("experts over tp");
     if (c.grid.pp() > 1 && c.schedule == PipelineSchedule::one_f_one_b) seen.insert("1f1b");
     if (c.grid.dp() == 3) seen.insert("dp 3");
   }
 #ifndef __SANITIZE_THREAD__
-  CHECK(seen.size() == 5);
+  CHECK(seen.size() == 4);
 #endif
 }

@@ -8,9 +8,9 @@
 #include <string>
 #include <typeinfo>
 
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/optim/strategies/all_to_all.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "tests/strategies/strategy_case.hpp"
 
 using namespace muonwalk;

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "src/comm/predicted_traffic.hpp"
-#include "src/optim/overlapped_step.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "src/optim/strategies/all_to_all.hpp"
 #include "src/optim/strategies/block_wise.hpp"
@@ -132,9 +131,6 @@ TEST_CASE(
                        return each.optimizer(layout, settings, step);
                      }});
   }
-  all.push_back({"overlaps", c, [](const MuonSettings& settings) {
-                   return std::make_unique<OverlappedMuon>(settings, Schedule::all_at_once);
-                 }});
   Case grouped = c;
   grouped.parameters[1].group = grouped.parameters[4].group = 1;
   all.push_back({"groups", grouped, [grouped](const MuonSettings& settings) {

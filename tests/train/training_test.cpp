@@ -4,14 +4,11 @@
 
 #include <stdexcept>
 
-#include "src/layout/small_layer.hpp"
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/named_slice.hpp"
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
-#include "src/train/requested_training.hpp"
-#include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/rank_threads.hpp"
 
@@ -132,52 +129,6 @@ TEST_CASE("ReferenceRun: keeps as much after 60 steps as after 3, and has the sa
       CHECK(same_bits(few.after(step, 2)[p].matrix, expected));
       CHECK(same_bits(none.after(step, 2)[p].matrix, expected));
     }
-}
-
-TEST_CASE("requested_training: what can't be done is refused in a sentence, at both ends of what can") {
-  const auto refusal = [](const std::function<void(TrainingRequest&)>& ask) {
-    TrainingRequest request;
-    ask(request);
-    return usage_error([&] { requested_training(request, 1, 1); });
-  };
-  const std::string none = "(no UsageError)";
-  for (const int steps : {1, 1000}) CHECK(refusal([=](TrainingRequest& r) { r.steps = steps; }) == none);
-  for (const int steps : {-1, 0, 1001})
-    CHECK(refusal([=](TrainingRequest& r) { r.steps = steps; }) ==
-          "--steps " + std::to_string(steps) + " makes no sense; it takes a whole number from 1 to 1000");
-  using Ask = std::function<void(TrainingRequest&)>;
-  // Files without --params, and two options that each bring matrices of their own; the sentence names them.
-  for (const Ask& ask :
-       {Ask([](TrainingRequest& r) { r.files.grads = {"G"}; }), Ask([](TrainingRequest& r) { r.files.out = "O"; }),
-        Ask([](TrainingRequest& r) { r.tp_dims = {"w0=rows"}; }),
-        Ask([](TrainingRequest& r) { r.files.frozen = {"w0"}; })})
-    CHECK(refusal(ask).rfind("--grads, --out, --frozen and --tp-dim go with --params", 0) == 0);
-  const Ask model = [](TrainingRequest& r) { r.model = "llama-3-70b", r.plan = true; };
-  const Ask toy = [](TrainingRequest& r) { r.toy = true; };
-  CHECK(refusal(model) == none);
-  CHECK(refusal(toy) == none);
-  CHECK(refusal([&](TrainingRequest& r) { model(r), r.plan = false; }).find("add --plan") != std::string::npos);
-  CHECK(refusal([&](TrainingRequest& r) { model(r), toy(r); }) ==
-        "--model llama-3-70b has matrices of its own; leave out --toy");
-  const std::vector<std::pair<std::string, Ask>> others = {
-      {"--small", [](TrainingRequest& r) { r.small = true; }},
-      {"--params", [](TrainingRequest& r) { r.files.params = "P"; }}};
-  for (const auto& [option, other] : others)
-    for (const Ask& one : {model, toy})
-      CHECK(refusal([&, &also = other](TrainingRequest& r) {
-              one(r), also(r);
-            }).find("has matrices of its own; leave out " + option) != std::string::npos);
-  TrainingRequest of_layer;
-  of_layer.toy = true;
-  REQUIRE(requested_training(of_layer, 1, 1)->parameters().size() == small_layer().size());
-  for (std::size_t p = 0; p < small_layer().size(); ++p)
-    CHECK(requested_training(of_layer, 1, 1)->parameters()[p].shape == small_layer()[p].shape);
-  TrainingRequest small;
-  small.small = true;
-  small.steps = 7;
-  CHECK(requested_training(small, 1, 1)->steps() == 7);
-  CHECK(requested_training(small, 1, 1)->parameters()[3].shape == small_parameters()[3].shape);
-  CHECK(requested_training({}, 1, 1)->parameters()[3].shape == proof_of_concept_parameters()[3].shape);
 }
 
 TEST_CASE("stage_parameters: every parameter belongs to one stage, and stages differ by at most one parameter") {

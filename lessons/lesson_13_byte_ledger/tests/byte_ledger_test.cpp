@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lessons/lesson_13_byte_ledger/ledger_tables.hpp"
+#include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
-#include "src/optim/zero1_adamw.hpp"
 #include "src/text/units.hpp"
 #include "src/train/models.hpp"
 #include "src/train/sent_bytes.hpp"

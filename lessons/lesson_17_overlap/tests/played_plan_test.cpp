@@ -213,8 +213,9 @@ TEST_CASE("tables: a line per way or link, the figures of the plans, and what ov
   const Layout layout = two_buckets();
   const MuonSettings settings = muon_settings(Precision::fp32, 1, Products::eigen);
   std::vector<PlannedStep> ways;
+  const char* names[] = {"in sequence", "all at once", "pipelined"};
   for (const Schedule schedule : kSchedules)
-    ways.push_back(planned_step(schedule_name(schedule), layout, settings, schedule));
+    ways.push_back(planned_step(names[static_cast<int>(schedule)], layout, settings, schedule));
   CHECK_THROWS_WITH_AS(links_table(ways, {{1, 1}}, 1), "links_table compares four ways", std::invalid_argument);
   ways.push_back(planned_step("tiny buckets", layout, settings, Schedule::pipelined));
   const std::string plans = ways_table(ways);

@@ -15,7 +15,7 @@
 
 #include <functional>
 
-#include "src/optim/overlapped_step.hpp"
+#include "lessons/lesson_17_overlap/overlap.hpp"
 
 namespace muonwalk {
 

@@ -9,10 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "lessons/lesson_20_pretrain/checkpoint_folder.hpp"
+#include "lessons/lesson_20_pretrain/checkpoint.hpp"
 #include "lessons/lesson_20_pretrain/pretraining.hpp"
 #include "src/errors.hpp"
-#include "src/train/checkpoint_file.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 
@@ -142,9 +141,7 @@ TEST_CASE("a run that can't be is refused in a sentence, at both ends of what ca
   const std::string grids =
       "--grids trains on one grid after the other from the first weights, and writes no file, so it does not go with ";
   const std::vector<std::pair<std::string, std::string PretrainingRequest::*>> files = {
-      {"--csv", &PretrainingRequest::csv},
-      {"--save", &PretrainingRequest::save},
-      {"--resume", &PretrainingRequest::resume}};
+      {"--save", &PretrainingRequest::save}, {"--resume", &PretrainingRequest::resume}};
   for (const auto& [option, value] : files) {
     const auto given = value;
     CHECK(with([=](PretrainingRequest& r) { r.sweep = true, r.*given = "x"; }) ==

@@ -9,7 +9,6 @@
 
 #include "src/errors.hpp"
 #include "src/optim/serial_muon.hpp"
-#include "src/optim/serial_recipe.hpp"
 
 namespace muonwalk {
 namespace {

@@ -11,7 +11,6 @@
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/serial_muon.hpp"
-#include "src/optim/serial_recipe.hpp"
 #include "src/optim/strategies/strategy.hpp"
 
 namespace muonwalk {

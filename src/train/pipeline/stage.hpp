@@ -68,8 +68,7 @@ Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, P
                 int micro_batches, Index rows);
 
 /// The elements that a stage keeps of a micro-batch of `rows` tokens from its forward to its backward pass: its
-/// activations, on one of `tp` ranks. Only of models without experts, whose rows go where a router sends them: for
-/// others it throws std::invalid_argument.
+/// activations, on one of `tp` ranks.
 Index activation_elements(const GptConfig& config, const ModelPart& part, int tp, Index rows);
 
 }  // namespace muonwalk

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "src/train/pipeline/stage.hpp"
 
@@ -38,8 +37,7 @@ class StagePlanner {
       plan_.operations.push_back(Call{kEnds, CollectiveKind::recv, ElementType::float32, 0, embedding_elements(), 1});
     if (part_.last) all_reduce(rows_ * config_.width);  // enter the output layer
     for (Index layer = 0; layer < part_.layers.size(); ++layer) {
-      if (config_.experts > 0) all_reduce(rows_ * config_.experts);  // the shares of experts
-      all_reduce(rows_ * config_.width);                             // enter the feed-forward half
+      all_reduce(rows_ * config_.width);  // enter the feed-forward half
       if (cut_.replicated) {
         all_gather(cut_.width * config_.width);  // the key's gradient
         all_gather(cut_.width * config_.width);  // the value's
@@ -75,11 +73,9 @@ class StagePlanner {
     const auto rows = static_cast<double>(rows_), width = static_cast<double>(config_.width);
     const double kv = static_cast<double>(cut_.kv_heads * cut_.width), q = static_cast<double>(cut_.heads * cut_.width);
     const double hidden = static_cast<double>(config_.hidden / tp_);
-    const double networks = static_cast<double>(config_.experts > 0 ? config_.chosen : 1);
     // A token sees (tokens + 1) / 2 on average, of each head; once for the scores and once for the values.
     const double seen = (static_cast<double>(config_.tokens) + 1) / 2;
-    const double layer = 2 * rows * width * (2 * q + 2 * kv + 3 * hidden * networks) + 4 * rows * seen * q +
-                         2 * rows * width * static_cast<double>(config_.experts);
+    const double layer = 2 * rows * width * (2 * q + 2 * kv + 3 * hidden) + 4 * rows * seen * q;
     const double output = part_.last ? 2 * rows * width * static_cast<double>(config_.vocabulary / tp_) : 0;
     return static_cast<double>(part_.layers.size()) * layer + output;
   }
@@ -125,9 +121,6 @@ Plan stage_plan(const GptConfig& config, const Grid& grid, const Place& place, P
 }
 
 Index activation_elements(const GptConfig& config, const ModelPart& part, int tp, Index rows) {
-  if (config.experts > 0)
-    throw std::invalid_argument(
-        "how many rows an expert sees depends on the router, so its activations can't be counted");
   const HeadCut cut = head_cut(config, tp, 0);
   const Index hidden = config.hidden / tp;
   // x, normed, middle, middle_normed; two roots; query, mixed, key, value; probabilities; gate, up, hidden.

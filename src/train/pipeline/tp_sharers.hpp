@@ -16,7 +16,11 @@ class TpSharers : public Sharers {
   int threads() const override { return threads_; }
   void enter_backward(Matrix& gradient) const override { tp_.all_reduce(gradient.data(), gradient.size()); }
   void leave_forward(Matrix& partial) const override { tp_.all_reduce(partial.data(), partial.size()); }
-  Matrix all_gather_rows(Matrix mine) const override;
+  Matrix all_gather_rows(Matrix mine) const override {
+    Matrix all(mine.rows() * tp_.size(), mine.cols());
+    tp_.all_gather(mine.data(), mine.size(), all.data());
+    return all;
+  }
 
  private:
   Communicator& tp_;

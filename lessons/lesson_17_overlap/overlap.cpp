@@ -1,0 +1,177 @@
+#include "lessons/lesson_17_overlap/overlap.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "src/numerics/bf16_rounding.hpp"
+
+namespace muonwalk {
+namespace {
+
+// The operations of muon_plan that are about one bucket. Those of its gather are left out.
+struct BucketParts {
+  std::vector<Operation> before;  // the reduce-scatter and the momentum
+  std::vector<Operation> work;    // on its matrices
+  std::vector<Operation> behind;  // the all-gather of weights
+};
+
+// Cuts a plan of muon_plan into its buckets; what comes before the first is what the step is handed.
+std::vector<BucketParts> parts_of(const Plan& plan, std::vector<Operation>& handed) {
+  std::vector<BucketParts> parts;
+  std::vector<Operation> gather;  // not looked at
+  std::vector<Operation>* into = &handed;
+  for (const Operation& operation : plan.operations) {
+    if (const Work* work = std::get_if<Work>(&operation)) {
+      if (work->phase == phases::reduce_gradients) parts.emplace_back();
+      BucketParts& part = parts.back();
+      if (work->phase == phases::reduce_gradients || work->phase == phases::momentum)
+        into = &part.before;
+      else if (work->phase == phases::gather_weights)
+        into = &part.behind;
+      else
+        into = work->phase == phases::dp_gather ? &gather : &part.work;
+    }
+    // Behind the all-gather of weights, the bucket is given back; here that is earlier.
+    if (!parts.empty() && into == &parts.back().behind && std::holds_alternative<Memory>(operation)) continue;
+    into->push_back(operation);
+  }
+  return parts;
+}
+
+// The calls of PostedGather on the plan's rank, in its order.
+void plan_posted_gather(Plan& plan, const std::vector<Index>& counts, ElementType type, bool posts) {
+  const int size = plan.grid.dp(), rank = plan.place.dp;
+  const auto add = [&](CollectiveKind kind, Index in, Index out, int peer) {
+    plan.operations.push_back(Call{"dp", kind, type, in, out, peer});
+  };
+  const auto right = [&](int step) { return (rank + step) % size; };
+  const auto left = [&](int step) { return (rank + size - step) % size; };
+  const auto owned = [&](int peer) { return counts[static_cast<std::size_t>(peer)]; };
+  for (int step = 1; posts && step < size; ++step) add(CollectiveKind::send, owned(rank), 0, right(step));
+  for (int step = 1; posts && step < size; ++step) add(CollectiveKind::recv, 0, owned(left(step)), left(step));
+  for (int step = 1; !posts && step < size; ++step) add(CollectiveKind::wait, 0, 0, left(step));
+  for (int step = 1; !posts && step < size; ++step) add(CollectiveKind::wait, 0, 0, right(step));
+}
+
+void append_operations(Plan& plan, const std::vector<Operation>& operations) {
+  plan.operations.insert(plan.operations.end(), operations.begin(), operations.end());
+}
+
+}  // namespace
+
+PostedGather::PostedGather(Communicator& dp, std::vector<Index> counts, Precision precision)
+    : dp_(&dp), begins_(1, 0), precision_(precision) {
+  for (const Index count : counts) begins_.push_back(begins_.back() + count);
+  if (precision == Precision::bf16)
+    travelling_ = FlatOf<bfloat16>(static_cast<std::size_t>(begins_.back()));
+  else
+    bucket_ = Flat(static_cast<std::size_t>(begins_.back()));
+}
+
+void PostedGather::fill(const Flat& shard) {
+  const auto own = static_cast<std::size_t>(dp_->rank());
+  const Index begin = begins_[own];
+  if (static_cast<Index>(shard.size()) != begins_[own + 1] - begin)
+    throw std::invalid_argument("a gather was to be filled with a shard of " + std::to_string(shard.size()) +
+                                " elements, but this rank owns " + std::to_string(begins_[own + 1] - begin) +
+                                " of the bucket; give it what dp_slice says.");
+  if (precision_ == Precision::bf16)
+    to_bf16(shard.data(), static_cast<Index>(shard.size()), travelling_.data() + begin);
+  else
+    std::copy(shard.begin(), shard.end(), bucket_.begin() + begin);
+}
+
+// Each rank begins with its right-hand neighbour, so that not everybody talks to rank 0 first.
+template <class T>
+void PostedGather::send_from(const FlatOf<T>& bucket) {
+  const auto own = static_cast<std::size_t>(dp_->rank());
+  for (int step = 1; step < dp_->size(); ++step)
+    sending_.push_back(
+        dp_->isend(bucket.data() + begins_[own], begins_[own + 1] - begins_[own], (dp_->rank() + step) % dp_->size()));
+}
+
+template <class T>
+void PostedGather::receive_into(FlatOf<T>& bucket) {
+  for (int step = 1; step < dp_->size(); ++step) {
+    const int peer = (dp_->rank() + dp_->size() - step) % dp_->size();
+    const auto theirs = static_cast<std::size_t>(peer);
+    receiving_.push_back(dp_->irecv(bucket.data() + begins_[theirs], begins_[theirs + 1] - begins_[theirs], peer));
+  }
+}
+
+void PostedGather::send() { precision_ == Precision::bf16 ? send_from(travelling_) : send_from(bucket_); }
+
+void PostedGather::receive() { precision_ == Precision::bf16 ? receive_into(travelling_) : receive_into(bucket_); }
+
+Flat PostedGather::wait() {
+  for (Transfer& each : receiving_) each.wait();
+  for (Transfer& each : sending_) each.wait();
+  receiving_.clear();
+  sending_.clear();
+  if (precision_ == Precision::fp32) return std::move(bucket_);
+  Flat bucket(travelling_.size());
+  from_bf16(travelling_.data(), static_cast<Index>(travelling_.size()), bucket.data());
+  travelling_ = FlatOf<bfloat16>();
+  return bucket;
+}
+
+PostedGather start_dp_gather(Communicator& dp, const Flat& shard, const std::vector<Index>& counts,
+                             Precision precision) {
+  PostedGather gather(dp, counts, precision);
+  gather.fill(shard);
+  gather.send();
+  gather.receive();
+  return gather;
+}
+
+Plan overlapped_plan(const Layout& layout, const Place& place, const MuonSettings& settings, Schedule schedule) {
+  require_own_gradients("overlapped_plan", settings.summed_gradients);
+  Plan plan{layout.grid, place, {}};
+  const std::vector<BucketParts> parts = parts_of(muon_plan(layout, place, settings), plan.operations);
+  const std::vector<BucketNumber> buckets = layout.all_buckets();
+  for (const BucketParts& part : parts) append_operations(plan, part.before);
+
+  const bool gathers = gathers_buckets(layout, settings);
+  const bool bf16 = settings.gathered() == Precision::bf16;
+  const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
+  const auto whole = [&](std::size_t k) { return layout.bucket(buckets[k]).range.size(); };
+  const auto counts = [&](std::size_t k) { return layout.dp_counts(buckets[k].buffer, buckets[k].bucket); };
+  const auto own = [&](std::size_t k) { return counts(k)[static_cast<std::size_t>(place.dp)]; };
+  const auto post = [&](std::size_t k) {
+    if (!gathers) return;
+    plan.work(phases::dp_gather, {1, whole(k)});
+    plan.take(whole(k), bf16 ? "2-byte elements" : "bucket", type);
+    plan_posted_gather(plan, counts(k), type, true);
+    plan.give_back(own(k), "update");
+  };
+  const auto wait = [&](std::size_t k) {
+    if (!gathers) return;
+    plan.work(phases::await_gather, {1, whole(k)});
+    plan_posted_gather(plan, counts(k), type, false);
+    if (bf16) plan.take(whole(k), "bucket");
+    if (bf16) plan.give_back(whole(k), "2-byte elements", type);
+  };
+  const auto work = [&](std::size_t k) {
+    append_operations(plan, parts[k].work);
+    gathers ? plan.give_back(whole(k), "bucket") : plan.give_back(own(k), "update");
+  };
+  if (schedule == Schedule::all_at_once) {
+    for (std::size_t k = 0; k < parts.size(); ++k) post(k);
+    for (std::size_t k = 0; k < parts.size(); ++k) wait(k);
+    for (std::size_t k = 0; k < parts.size(); ++k) work(k);
+  } else {
+    const bool ahead = schedule == Schedule::pipelined;
+    if (ahead && !parts.empty()) post(0);
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      if (!ahead) post(k);
+      if (ahead && k + 1 < parts.size()) post(k + 1);
+      wait(k);
+      work(k);
+    }
+  }
+  for (const BucketParts& part : parts) append_operations(plan, part.behind);
+  return plan;
+}
+
+}  // namespace muonwalk
