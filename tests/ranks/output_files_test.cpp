@@ -124,20 +124,3 @@ TEST_CASE("outputs: memory that is not there is a sentence that says how much wa
     CHECK(outcome.err.find("bad_alloc") == std::string::npos);
   }
 }
-
-TEST_CASE("outputs: what OpenMP would say by itself is said before, or after it, in a sentence") {
-  for (const Words& bad : std::vector<Words>{{"OMP_STACKSIZE", "900000000G", "stacks that the system does not give"},
-                                             {"OMP_NUM_THREADS", "x\ny", "\"x\\ny\" is nothing"},
-                                             {"GOMP_SPINCOUNT", "z", "infinity"}}) {
-    CAPTURE(bad[0]);
-    const Outcome outcome = run_program({fault_program(), "--threads", "2"}, kFaultLimitSeconds,
-                                        [&] { setenv(bad[0].c_str(), bad[1].c_str(), 1); });
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(outcome.out.empty());
-    const Words lines = lines_of(outcome.err);
-    REQUIRE_FALSE(lines.empty());
-    CHECK(lines.back().find("fault_program: " + bad[0] + "=") == 0);
-    CHECK(lines.back().find(bad[2]) != std::string::npos);
-  }
-}
