@@ -48,6 +48,13 @@ def said(done):
     return "\n".join(lines)
 
 
+def lesson_library(exercise, build):
+    """What an exercise gives the reader to call may be the lesson's own; its library was built for the judge."""
+    if f'#include "lessons/{exercise.lesson}/' not in exercise.read("contract.hpp"):
+        return []
+    return [str(file) for file in (build / "lib").glob(f"libmuonwalk_{exercise.lesson[:len('lesson_NN')]}.*")]
+
+
 def build_library(exercise, path, build, into):
     """Makes a library of the reader's file. Returns a Result where that can't be, or else what the compiler warned of."""
     compile_words, link_words = compiler_words(build, "compile.txt"), compiler_words(build, "link.txt")
@@ -69,7 +76,8 @@ def build_library(exercise, path, build, into):
             return Result("it does not compile", f"{shown} does not compile; the compiler's own words:\n{said(alone)}")
         return Result("no such function", f"{shown} has no function of this type, which its contract asks for:\n"
                                           f"  {exercise.signature}")
-    linked = run_compiler([*compile_words, "-shared", str(object_file), *link_words, "-o", str(into)])
+    linked = run_compiler([*compile_words, "-shared", str(object_file), *lesson_library(exercise, build), *link_words, "-o",
+                           str(into)])
     if linked.returncode != 0:
         return Result("it does not link",
                       f"{shown} uses something that is defined nowhere; the linker's own words:\n{said(linked)}")
