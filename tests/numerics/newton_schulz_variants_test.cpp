@@ -158,15 +158,6 @@ NewtonSchulzSettings by_chains() {
   return settings;
 }
 
-std::string refused(const Matrix& x, const NewtonSchulzSettings& settings = {}) {
-  try {
-    newton_schulz(x, settings);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
-}
-
 }  // namespace
 
 TEST_CASE("newton_schulz: in fp32 every way, tall, square and wide, by either engine: the formula in doubles") {
