@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "src/errors.hpp"
 #include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
