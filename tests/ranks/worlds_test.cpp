@@ -1,5 +1,5 @@
-// Ranks as processes over Gloo and as threads through memory: who is in a group, and what can't be. That their calls have
-// the same bits, those of the serial oracle, is tested in tests/comm.
+// Ranks as processes over Gloo and as threads through memory: who is in a group, and what can't be. That their calls
+// have the same bits, those of the serial oracle, is tested in tests/comm.
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -399,9 +399,9 @@ TEST_CASE("lesson 09 on files: --params alone, --grads alone and --out alone are
                              {{"--params", p, "--grads", g}, "--out"},
                              {{"--params", p, "--out", o}, "--grads"},
                              {{"--frozen", "q"}, "--frozen"},
-                             {{"--adamw-lr", "0.5"}, "--adamw-lr"},
-                             {{"--adamw-for", "q"}, "--adamw-for"},
-                             {{"--small", "--adamw-decay", "0"}, "--adamw-decay"}});
+                             {{"--adamw-lr", "0.5"}, "--adamw go with --params"},
+                             {{"--adamw-for", "q"}, "--adamw go with --params"},
+                             {{"--small", "--adamw-decay", "0"}, "--adamw go with --params"}});
 }
 
 TEST_CASE("lesson 09 on files: a full disk, a dead rank or a difference leaves an old output as it was") {
