@@ -349,20 +349,6 @@ TEST_CASE("Lesson: options that can't work are refused before any rank exists") 
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
 }
 
-TEST_CASE("Lesson: ranks that wait for each other end with a sentence after the timeout") {
-  printed([&] {
-    Options options = threads(Grid().dp(2));
-    options.timeout_seconds = 0.3;
-    Lesson<Local> lesson(test_info(), options);
-    CHECK_THROWS_AS(lesson.step("wait",
-                                [](Rank& rank, Local&) {
-                                  float nothing = 0;
-                                  rank.dp().recv(&nothing, 1, 1 - rank.dp().rank());
-                                }),
-                    RunError);
-  });
-}
-
 TEST_CASE("Lesson: asked within a step, it stops after the first step that decides later, and stays stopped") {
   for (const int asked_in : {1, 2, 5}) {
     printed([&] {

@@ -36,32 +36,6 @@ TEST_CASE("a process that has the addresses and not the secret is turned away, a
   }
 }
 
-TEST_CASE("a killed rank: its peers get an error that says so, long before the timeout") {
-  const int size = 4;
-  for (const Index count : {Index{10}, Index{300000}}) {
-    CAPTURE(count);
-    sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
-    const auto run = [&](int rank) {
-      return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
-        c.all_gather(values(count));
-        if (rank == 2) kill(getpid(), SIGKILL);
-        const std::string first = error_of([&] {
-          for (int i = 0; i < 1000; ++i) c.all_gather(values(count));
-        });
-        if (first.find("the rank has died or left") == std::string::npos) return "error: " + first;
-        return error_of([&] { c.barrier(); }).empty() ? "the group went on" : "";
-      });
-    };
-    // The children's timeout is 20 s; a child that waited for it would say so in its error.
-    const auto ends = on_processes(size, run);
-    for (int rank = 0; rank < size; ++rank) {
-      CAPTURE(rank);
-      CHECK(ends[std::size_t(rank)].complaint == "");
-      CHECK(ends[std::size_t(rank)].signal == (rank == 2 ? SIGKILL : 0));
-    }
-  }
-}
-
 TEST_CASE("a rank that is killed in the middle of a message: its peer is told long before the timeout") {
   const Index count = 20000000;
   const std::string delivered = "no error";  // the whole message had come by then, so it was not the middle

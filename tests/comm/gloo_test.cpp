@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -7,13 +6,8 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <set>
-#include <sstream>
 #include <thread>
 
-#include "sim/transport/gloo_headers.hpp"
 #include "sim/transport/secret.hpp"
 #include "sim/transport/tcp_sockets.hpp"
 #include "src/errors.hpp"
@@ -22,50 +16,7 @@
 
 using namespace muonwalk;
 using namespace muonwalk::testing;
-using sim::GlooHeaders;
 using std::chrono::milliseconds;
-
-namespace {
-
-// The inodes of this process's sockets.
-std::set<std::string> own_socket_inodes() {
-  std::set<std::string> inodes;
-  DIR* folder = opendir("/proc/self/fd");
-  while (const dirent* entry = readdir(folder)) {
-    char target[64] = {};
-    const std::string path = std::string("/proc/self/fd/") + entry->d_name;
-    if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) continue;
-    if (std::strncmp(target, "socket:[", 8) == 0) inodes.insert(std::string(target + 8, std::strlen(target) - 9));
-  }
-  closedir(folder);
-  return inodes;
-}
-
-// Of the process's own TCP sockets: the local addresses, in the kernel's hexadecimal.
-std::vector<std::string> local_addresses(const std::string& table) {
-  const std::set<std::string> own = own_socket_inodes();
-  std::vector<std::string> addresses;
-  std::ifstream file(table);
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    std::vector<std::string> field{std::istream_iterator<std::string>(fields), {}};
-    if (field.size() > 9 && own.count(field[9])) addresses.push_back(field[1].substr(0, field[1].find(':')));
-  }
-  return addresses;
-}
-
-std::string only_loopback() {
-  const std::vector<std::string> four = local_addresses("/proc/net/tcp");
-  if (four.empty()) return "no socket was found: the test looks in the wrong place";
-  for (const std::string& address : four) {
-    if (address != "0100007F") return "a socket is bound to " + address;
-  }
-  return local_addresses("/proc/net/tcp6").empty() ? "" : "a socket is bound to an IPv6 address";
-}
-
-}  // namespace
 
 TEST_CASE("address_text: an address of either kind with its port, and nothing of what is neither or cut") {
   sockaddr_in four = {};
@@ -246,7 +197,6 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
   const int size = 4;
   sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
   SharedCounter finished;
-  SharedCounter all_sent;
   const auto run = [&](int rank) {
     return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
       if (c.backend().kernel_traffic().bytes_sent != 0) return "something was sent before the first call";
@@ -295,59 +245,6 @@ TEST_CASE("the kernel's counters: sent = payload + headers to the byte, received
   CHECK(joined(on_processes(size, run)) == "");
 }
 
-TEST_CASE("the kernel's counters: what goes past the backend is in them, so that they can contradict it") {
-  const int size = 3;
-  sim::KeyStore store(64, sim::GlooDevice::board_value_bytes(size));
-  SharedCounter quiet, strayed, seen;
-  const auto run = [&](int rank) {
-    return as_gloo_rank(rank, size, store, [&](Communicator& c) -> std::string {
-      c.all_reduce(values(5000));
-      c.barrier();
-      const auto said = [&] { return c.ledger().total().bytes_sent + c.backend().header_bytes_sent(); };
-      if (c.backend().kernel_traffic().bytes_sent != said()) return "they differ before anything strayed";
-      quiet.add();
-      if (!quiet.wait_for(size)) return "the others did not finish";
-      if (rank == 0) {
-        // Less than a header of Gloo's, which goes on waiting for the rest.
-        const std::vector<sim::TcpSocket> sockets = sim::connected_tcp_sockets();
-        if (sockets.size() != 2) return "rank 0 has " + std::to_string(sockets.size()) + " connections";
-        if (send(sockets[1].descriptor, "stray", 5, MSG_NOSIGNAL) != 5) return "nothing could be sent";
-        strayed.add();
-      }
-      if (!strayed.wait_for(1)) return "nothing strayed";
-      const std::int64_t stray = c.backend().kernel_traffic().bytes_sent - said();
-      seen.add();
-      if (!seen.wait_for(size)) return "the others did not look";
-      c.backend().close("it has been closed");
-      const std::int64_t at_close = c.backend().kernel_traffic().bytes_sent - said();
-      if (stray != at_close) return "closing changed the counters";
-      return stray == (rank == 0 ? 5 : 0) ? "" : std::to_string(stray) + " bytes went past the backend";
-    });
-  };
-  CHECK(joined(on_processes(size, run)) == "");
-}
-
-TEST_CASE("headers: each message costs what the documentation says, so a send brings no message besides its own") {
-  const std::int64_t p = GlooHeaders::preamble;
-  const std::int64_t e = GlooHeaders::envelope;
-  const auto complaints = on_gloo_threads(2, [&](Communicator& c) -> std::string {
-    const int other = 1 - c.rank();
-    const auto cost = [&](Index count) {
-      const std::int64_t before = c.backend().header_bytes_sent();
-      if (c.rank() == 0) c.send(values(count).data(), count, other);
-      if (c.rank() == 1) c.recv(values(count).data(), count, other);
-      return c.backend().header_bytes_sent() - before;
-    };
-    const Index small = GlooHeaders::inline_limit / 4;
-    const std::int64_t in_envelope = cost(small);
-    const std::int64_t on_its_own = cost(small + 1);
-    if (in_envelope != (c.rank() == 0 ? 2 * p + e : p)) return "small: " + std::to_string(in_envelope);
-    if (on_its_own != (c.rank() == 0 ? 4 * p + e : 2 * p)) return "long: " + std::to_string(on_its_own);
-    return "";
-  });
-  CHECK(joined(complaints) == "");
-}
-
 TEST_CASE("a message of 2⁴⁰ bytes: is refused before anything is sent or read, and the group goes on") {
   const auto complaints = on_gloo_threads(2, [](Communicator& c) -> std::string {
     c.barrier();
@@ -373,26 +270,6 @@ TEST_CASE("a message of 2⁴⁰ bytes: is refused before anything is sent or rea
     return c.all_reduce(Flat{1}) == Flat{2} ? "" : "the group is broken";
   });
   CHECK(joined(complaints) == "");
-}
-
-TEST_CASE(
-    "sockets: while ranks are missing nothing listens on another address either, and the error names one of them") {
-  sim::KeyStore store(sim::GlooDevice::board_keys(3), sim::GlooDevice::board_value_bytes(3));
-  std::string listening;
-  std::thread watcher([&] {
-    std::this_thread::sleep_for(milliseconds(150));
-    listening = only_loopback();
-  });
-  const std::string error = error_of([&] {
-    as_gloo_rank(
-        0, 3, store, [](Communicator&) { return std::string(); }, milliseconds(400));
-  });
-  watcher.join();
-  CHECK(listening == "");
-  CHECK(error ==
-        "the group gloo can't be connected: its rank 1 did not come within 400 ms; it has died, hangs, or was never "
-        "started");
-  CHECK(own_socket_inodes().empty());
 }
 
 #if defined(__linux__)

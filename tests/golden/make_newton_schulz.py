@@ -5,8 +5,8 @@ Run it with Debian's python3-torch (made with 1.13): /usr/bin/python3 tests/gold
 The tests read the files and need neither Python nor PyTorch. The formula below is written from the paper's description;
 the results are therefore a second opinion, not a copy of the C++ code's.
 
-A file holds one case: "precision rows cols steps", then the input's and the result's elements, row by row, each as the
-eight hexadecimal digits of its float32.
+A file holds one case: "rows cols steps", then the elements of the input, of the result in float32 and of that in bfloat16, row by
+row, each as the eight hexadecimal digits of its float32.
 """
 import os
 import struct
@@ -50,14 +50,14 @@ def hex_lines(x):
         yield " ".join(struct.pack(">f", value).hex() for value in row)
 
 
-def write_case(folder, precision, rows, cols):
+def write_case(folder, rows, cols):
     generator = torch.Generator().manual_seed(1000 * rows + cols)
     x = torch.randn(rows, cols, generator=generator)
-    result = newton_schulz(x, STEPS, in_bf16 if precision == "bf16" else in_fp32)
-    assert result.dtype == torch.float32 and result.shape == x.shape
-    with open(os.path.join(folder, f"newton_schulz_{precision}_{rows}x{cols}.txt"), "w") as out:
-        print(precision, rows, cols, STEPS, file=out)
-        for matrix in (x, result):
+    results = [newton_schulz(x, STEPS, rounded) for rounded in (in_fp32, in_bf16)]
+    assert all(result.dtype == torch.float32 and result.shape == x.shape for result in results)
+    with open(os.path.join(folder, f"newton_schulz_{rows}x{cols}.txt"), "w") as out:
+        print(rows, cols, STEPS, file=out)
+        for matrix in (x, *results):
             for line in hex_lines(matrix):
                 print(line, file=out)
 
@@ -66,5 +66,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     here = os.path.dirname(os.path.abspath(__file__))
     for shape_rows, shape_cols in SHAPES:
-        for name in ("fp32", "bf16"):
-            write_case(here, name, shape_rows, shape_cols)
+        write_case(here, shape_rows, shape_cols)

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -39,6 +42,18 @@ class TemporaryFolder {
  private:
   std::string path_;
 };
+
+/// Whether a file in this folder can be without a name until it is whole.
+inline bool has_unnamed_files(const TemporaryFolder& folder) {
+#ifdef O_TMPFILE
+  const int file = open(folder.path().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  close(file);
+  return access("/proc/self/fd", F_OK) == 0;
+#else
+  return !folder.path().empty() && false;
+#endif
+}
 
 inline void write_text(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;

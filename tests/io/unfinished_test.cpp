@@ -31,17 +31,6 @@ struct NamedFiles {
   ~NamedFiles() { unsetenv("MUONWALK_UNNAMED_FILES"); }
 };
 
-bool has_unnamed_files(const TemporaryFolder& folder) {
-#ifdef O_TMPFILE
-  const int file = open(folder.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
-  if (file < 0) return false;
-  close(file);
-  return access("/proc/self/fd", F_OK) == 0;
-#else
-  return !folder.path().empty() && false;
-#endif
-}
-
 unsigned mode_of(const std::string& path) {
   struct stat status = {};
   REQUIRE(stat(path.c_str(), &status) == 0);

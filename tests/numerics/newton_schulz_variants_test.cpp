@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "src/errors.hpp"
 #include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
@@ -156,15 +155,6 @@ NewtonSchulzSettings by_chains() {
   NewtonSchulzSettings settings;
   settings.products = Products::chain;
   return settings;
-}
-
-std::string refused(const Matrix& x, const NewtonSchulzSettings& settings = {}) {
-  try {
-    newton_schulz(x, settings);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
 }
 
 }  // namespace

@@ -159,6 +159,11 @@ Outcome run_program(const std::vector<std::string>& command, double limit_second
   return Program(command, prepare).wait(limit_seconds);
 }
 
+Outcome run_lesson(const std::string& program, std::vector<std::string> options) {
+  options.insert(options.begin(), program);
+  return run_program(options, 240);
+}
+
 std::string end_text(const Outcome& outcome) {
   std::ostringstream text;
   if (outcome.timed_out)

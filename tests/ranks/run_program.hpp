@@ -59,6 +59,8 @@ class Program {
 /// Runs a program to its end.
 Outcome run_program(const std::vector<std::string>& command, double limit_seconds,
                     const std::function<void()>& prepare = nullptr);
+/// The same of a lesson with options, for as long as the longest one takes on a busy machine.
+Outcome run_lesson(const std::string& program, std::vector<std::string> options);
 
 /// "with code 3", "by signal 9", "not within 120 s": how it ended, for messages.
 std::string end_text(const Outcome& outcome);

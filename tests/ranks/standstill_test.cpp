@@ -64,38 +64,30 @@ TEST_CASE("AwakeClock: a process that is stopped for three seconds has been awak
   for (int file : ends) close(file);
 }
 
-TEST_CASE("RankProcess: owns its process and its pipe, and its end ends both") {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t pid = fork();
-  REQUIRE(pid >= 0);
-  if (pid == 0)
-    while (true) pause();
-  {
-    RankProcess rank(pid, ends[0]);
-    rank.observe();
-    CHECK_FALSE(rank.ended());
-    CHECK(kill(pid, 0) == 0);
-    CHECK(rank.file() == ends[0]);
+TEST_CASE("RankProcess: owns its process and its pipe; its end ends both, or the pipe alone if left to its parent") {
+  for (const bool left : {false, true}) {
+    CAPTURE(left);
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0)
+      while (true) pause();
+    {
+      RankProcess rank(pid, ends[0]);
+      rank.observe();
+      CHECK_FALSE(rank.ended());
+      CHECK(kill(pid, 0) == 0);
+      CHECK(rank.file() == ends[0]);
+      if (left) rank.leave_to_parent();
+    }
+    CHECK(waitpid(pid, nullptr, WNOHANG) == (left ? 0 : -1));  // -1: it has been waited for
+    CHECK(fcntl(ends[0], F_GETFD) == -1);
+    close(ends[1]);
+    if (!left) continue;
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, nullptr, 0) == pid);
   }
-  CHECK(waitpid(pid, nullptr, WNOHANG) == -1);  // it has been waited for
-  CHECK(fcntl(ends[0], F_GETFD) == -1);
-  close(ends[1]);
-}
-
-TEST_CASE("RankProcess: left to its parent, it closes the pipe and does not touch the process") {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t pid = fork();
-  REQUIRE(pid >= 0);
-  if (pid == 0)
-    while (true) pause();
-  { RankProcess(pid, ends[0]).leave_to_parent(); }
-  CHECK(fcntl(ends[0], F_GETFD) == -1);
-  CHECK(waitpid(pid, nullptr, WNOHANG) == 0);
-  kill(pid, SIGKILL);
-  CHECK(waitpid(pid, nullptr, 0) == pid);
-  close(ends[1]);
 }
 
 TEST_CASE("RankProcess: a process counts as stopped for as long as it is, however often it stops and goes on") {

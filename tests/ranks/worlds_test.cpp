@@ -1,11 +1,11 @@
-// The same steps on processes over Gloo and on threads through memory have to leave the same bits.
+// Ranks as processes over Gloo and as threads through memory: who is in a group, and what can't be. That their calls
+// have the same bits, those of the serial oracle, is tested in tests/comm.
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <mutex>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,111 +36,10 @@ struct WorldUnderTest {
 constexpr WorldUnderTest kWorlds[] = {{"processes over Gloo", WorldKind::processes, TransportKind::gloo},
                                       {"threads through memory", WorldKind::threads, TransportKind::memory}};
 
-template <class T>
-void keep(Local& local, const std::string& name, const FlatOf<T>& values) {
-  Flat floats(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) floats[i] = static_cast<float>(values[i]);
-  const Index count = static_cast<Index>(floats.size());
-  local.results.push_back({name, Matrix(1, count, std::move(floats)), 0, 0});
+void keep(Local& local, const std::string& name, Flat values) {
+  const Index count = static_cast<Index>(values.size());
+  local.results.push_back({name, Matrix(1, count, std::move(values)), 0, 0});
 }
-
-// Values of very different sizes, so that every order of a sum gives other bits; each rank has its own.
-template <class T>
-FlatOf<T> values_of(Rank& rank, Index count, unsigned salt) {
-  std::mt19937 random(static_cast<unsigned>(rank.seed) * 7919u + static_cast<unsigned>(rank.rank()) * 104729u + salt);
-  FlatOf<T> values;
-  for (Index i = 0; i < count; ++i) {
-    const float magnitude = std::ldexp(1.0f, static_cast<int>(random() % 40) - 20);
-    values.push_back(T(magnitude * (static_cast<float>(random() % 20001) / 10000.0f - 1.0f)));
-  }
-  return values;
-}
-
-template <class T>
-void every_collective(Rank& rank, Local& local, const std::string& type) {
-  for (const char* group_name : {"dp", "tp", "pp"}) {
-    Communicator& group = rank.group(group_name);
-    const std::string name = type + " " + group.group() + " ";
-    const int n = group.size();
-    const std::size_t size = static_cast<std::size_t>(n);
-    for (Index count : {1, 7, 3000}) {
-      group.barrier();
-      keep(local, name + "all_gather", group.all_gather(values_of<T>(rank, count, 1)));
-      keep(local, name + "reduce_scatter", group.reduce_scatter(values_of<T>(rank, count * n, 2)));
-      keep(local, name + "all_reduce", group.all_reduce(values_of<T>(rank, count, 3)));
-      FlatOf<T> told = values_of<T>(rank, count, 4);
-      group.broadcast(told.data(), count, n - 1);
-      keep(local, name + "broadcast", told);
-
-      std::vector<Index> shards(size), out_counts(size), in_counts(size);
-      Index all = 0, out_all = 0, in_all = 0;
-      for (int r = 0; r < n; ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        all += shards[at] = count + r;
-        out_all += out_counts[at] = count + group.rank() * 2 + r;  // what rank a sends to b is what b expects from a
-        in_all += in_counts[at] = count + r * 2 + group.rank();
-      }
-      FlatOf<T> gathered(static_cast<std::size_t>(all)), exchanged(static_cast<std::size_t>(in_all));
-      group.all_gather_v(values_of<T>(rank, count + group.rank(), 5).data(), shards, gathered.data());
-      keep(local, name + "all_gather_v", gathered);
-      group.all_to_all_v(values_of<T>(rank, out_all, 6).data(), out_counts, exchanged.data(), in_counts);
-      keep(local, name + "all_to_all_v", exchanged);
-
-      FlatOf<T> passed = values_of<T>(rank, count, 7);  // along the line of ranks
-      if (group.rank() > 0) group.recv(passed.data(), count, group.rank() - 1);
-      if (group.rank() + 1 < n) group.send(passed.data(), count, group.rank() + 1);
-      keep(local, name + "passed on", passed);
-    }
-  }
-}
-
-std::vector<std::vector<NamedMatrix>> results_in(const WorldUnderTest& world, const Grid& grid, std::uint64_t seed) {
-  LessonInfo info;
-  info.name = "lesson_77_worlds";
-  info.title = "Worlds";
-  Options options;
-  options.grid = grid;
-  options.world = world.kind;
-  options.transport = world.transport;
-  options.seed = seed;
-  options.verbose = 0;
-  Lesson<Local> lesson(info, options);
-  lesson.step("float32", [](Rank& rank, Local& local) { every_collective<float>(rank, local, "float32"); });
-  lesson.step("bfloat16", [](Rank& rank, Local& local) { every_collective<bfloat16>(rank, local, "bfloat16"); });
-  return lesson.collect(&Local::results);  // a rank that is a process ends here, with the lesson
-}
-
-}  // namespace
-
-TEST_CASE("processes over Gloo and threads through memory: every collective leaves the same bits on every rank") {
-  std::random_device device;
-  const std::uint64_t seed = device();
-  CAPTURE(seed);
-  const std::vector<Grid> grids = {Grid(),       Grid().dp(2),       Grid().tp(3),
-                                   Grid().dp(5), Grid().dp(4).tp(2), Grid().dp(2).tp(2).pp(2)};
-  std::vector<std::vector<std::vector<NamedMatrix>>> wanted;
-  testing::printed([&] {
-    for (const Grid& grid : grids) wanted.push_back(results_in(kWorlds[0], grid, seed));
-    for (std::size_t g = 0; g < grids.size(); ++g) {
-      CAPTURE(grids[g].text());
-      const auto found = results_in(kWorlds[1], grids[g], seed);
-      REQUIRE(static_cast<int>(wanted[g].size()) == grids[g].size());
-      REQUIRE(found.size() == wanted[g].size());
-      for (std::size_t rank = 0; rank < found.size(); ++rank) {
-        CAPTURE(rank);
-        REQUIRE(wanted[g][rank].size() == 126);  // 2 types × 3 groups × 3 sizes × 7 calls
-        REQUIRE(found[rank].size() == wanted[g][rank].size());
-        for (std::size_t i = 0; i < found[rank].size(); ++i) {
-          CAPTURE(found[rank][i].name);
-          CHECK(found[rank][i].name == wanted[g][rank][i].name);
-          CHECK(same_bits(found[rank][i].matrix, wanted[g][rank][i].matrix));
-        }
-      }
-    }
-  });
-}
-
-namespace {
 
 // Every group of this rank tells who is in it, and then what the others answer when it has none.
 void who_is_there(Rank& rank, Local& local) {

@@ -193,32 +193,6 @@ TEST_CASE("(e): each element travels to its worker and back, unless that owns it
   }
 }
 
-TEST_CASE("(e): in bf16 a rank receives 4 (D − 1)/D² · P bytes in the mean, D/2 times less than in (a)") {
-  MuonSettings settings;
-  settings.newton_schulz.precision = Precision::bf16;
-  for (const int dp : {1, 2, 3, 4, 6, 8, 16})
-    for (const int tp : {1, 2}) {
-      // Sizes that dp divides, and a bucket for each matrix: then every rank owns one dp-th of each, the worker too.
-      std::vector<Parameter> parameters;
-      for (int i = 0; i < 11; ++i)
-        parameters.push_back({"w" + std::to_string(i), {48 * (1 + i % 3), 6 * (1 + i % 4)}, SplitDim::rows});
-      const Grid grid = Grid().dp(dp).tp(tp);
-      CAPTURE(grid.text());
-      const Index all = padded_elements(all_to_all().lay_out(parameters, grid, 1));
-      const auto received = [&](const Strategy& strategy, std::initializer_list<Phase> phases) {
-        Index sum = 0;
-        for (const Plan& plan : plans_of(strategy, strategy.lay_out(parameters, grid, 1), settings))
-          for (const Phase phase : phases) sum += traffic_in(plan, phase).bytes_received;
-        return sum;  // of dp · tp ranks
-      };
-      const Index of_a = received(gather_everything(), {phases::dp_gather});
-      const Index of_e = received(all_to_all(), {phases::to_workers, phases::to_owners});
-      CHECK(of_a == dp * tp * 2 * (dp - 1) * all / dp);
-      CHECK(of_e * dp * dp == dp * tp * 4 * (dp - 1) * all);
-      CHECK(of_a * 2 == of_e * dp);
-    }
-}
-
 TEST_CASE("(c), (d): over dp nothing travels but the reduce-scatters and all-gathers of ZeRO-1") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
     for (const Strategy& strategy : {owner_in_turn(), owner_by_work()}) {

@@ -7,23 +7,19 @@
 #include "src/optim/full_step.hpp"
 #include "src/text/text.hpp"
 #include "src/train/models.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
+using muonwalk::testing::expect_refused;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
-using muonwalk::testing::run_program;
+using muonwalk::testing::run_lesson;
 
 namespace {
 
-Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON_09);
-  return run_program(options, 120);
-}
-
 Outcome planned(std::vector<std::string> options) {
   options.push_back("--plan");
-  return lesson(options);
+  return run_lesson(LESSON_09, options);
 }
 
 // The plan of the proof of concept's matrices as the library prints it.
@@ -76,14 +72,15 @@ TEST_CASE("--plan: starts no rank, so there may be more than a machine bears, wi
 }
 
 TEST_CASE("--verbose 2: the plan stands before the run that follows it") {
-  const Outcome outcome = lesson({"--small", "--steps", "1", "--dp", "2", "--tp", "1", "--verbose", "2"});
+  const Outcome outcome =
+      run_lesson(LESSON_09, {"--small", "--steps", "1", "--dp", "2", "--tp", "1", "--verbose", "2"});
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
   const std::size_t plan = outcome.out.find("reduce_scatter dp, float32");
   CHECK(plan != std::string::npos);
   CHECK(plan < outcome.out.find("check   weights after step 1"));
-  CHECK(lesson({"--small", "--steps", "1", "--dp", "2", "--tp", "1"}).out.find("reduce_scatter dp, float32") ==
-        std::string::npos);
+  CHECK(run_lesson(LESSON_09, {"--small", "--steps", "1", "--dp", "2", "--tp", "1"})
+            .out.find("reduce_scatter dp, float32") == std::string::npos);
 }
 
 TEST_CASE("--ownership: every policy passes its checks, over processes and threads, with padding, stages and bf16") {
@@ -95,7 +92,7 @@ TEST_CASE("--ownership: every policy passes its checks, over processes and threa
              {"--world", "threads", "--transport", "memory", "--dp", "8", "--tp", "1"}}) {
       std::vector<std::string> options = {"--small", "--steps", "2", "--ownership", ownership};
       options.insert(options.end(), more.begin(), more.end());
-      const Outcome outcome = lesson(options);
+      const Outcome outcome = run_lesson(LESSON_09, options);
       INFO(outcome.out, outcome.err);
       CHECK(outcome.exit_code == 0);
     }
@@ -106,31 +103,21 @@ TEST_CASE("--ownership: the planted bugs are caught under each policy") {
     for (const char* bug : {"dropped_gradient", "forgotten_momentum", "slice_shape", "stale_weights"}) {
       CAPTURE(ownership);
       CAPTURE(bug);
-      CHECK(lesson({"--small", "--steps", "2", "--ownership", ownership, "--bug", bug}).exit_code == 1);
+      CHECK(run_lesson(LESSON_09, {"--small", "--steps", "2", "--ownership", ownership, "--bug", bug}).exit_code == 1);
     }
 }
 
 TEST_CASE("--plan, --model and --ownership: what can't work is one sentence, and exit 2") {
-  struct Case {
-    std::vector<std::string> options;
-    const char* sentence;
-  };
-  for (const Case& c : std::vector<Case>{
-           {{"--model", "llama-3-70b"}, "--model llama-3-70b is too large to run here; add --plan"},
-           {{"--plan", "--model", "gpt-2"}, "--model gpt-2 is not known; it is gpt2, llama-7b"},
-           {{"--plan", "--model", "llama-3-70b", "--small"}, "leave out --small"},
-           {{"--plan", "--model", "llama-3-70b", "--tp", "3", "--dp", "1"}, "--tp 3 does not divide the 8192 rows"},
-           {{"--plan", "--model", "llama-3-70b", "--pp", "600", "--dp", "1", "--tp", "1"}, "--pp 600"},
-           {{"--plan", "--dp", "1000000", "--tp", "1"}, "--dp 1000000"},
-           {{"--plan", "--dp", "60000", "--tp", "2"}, "asks for 120000 ranks, but plans are made for at most 65536"},
-           {{"--dp", "512", "--tp", "8"}, "--dp 512"},
-           {{"--ownership", "rows"}, "--ownership rows is not known; it takes buckets"},
-           {{"--plan", "--lr", "-1"}, "--lr -1"}}) {
-    const Outcome outcome = lesson(c.options);
-    INFO(outcome.out, outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK(outcome.out.empty());
-    CHECK(outcome.err.find(c.sentence) != std::string::npos);
-  }
+  expect_refused(
+      {LESSON_09},
+      {{{"--model", "llama-3-70b"}, "--model llama-3-70b is too large to run here; add --plan"},
+       {{"--plan", "--model", "gpt-2"}, "--model gpt-2 is not known; it is gpt2, llama-7b"},
+       {{"--plan", "--model", "llama-3-70b", "--small"}, "leave out --small"},
+       {{"--plan", "--model", "llama-3-70b", "--tp", "3", "--dp", "1"}, "--tp 3 does not divide the 8192 rows"},
+       {{"--plan", "--model", "llama-3-70b", "--pp", "600", "--dp", "1", "--tp", "1"}, "--pp 600"},
+       {{"--plan", "--dp", "1000000", "--tp", "1"}, "--dp 1000000"},
+       {{"--plan", "--dp", "60000", "--tp", "2"}, "asks for 120000 ranks, but plans are made for at most 65536"},
+       {{"--dp", "512", "--tp", "8"}, "--dp 512"},
+       {{"--ownership", "rows"}, "--ownership rows is not known; it takes buckets"},
+       {{"--plan", "--lr", "-1"}, "--lr -1"}});
 }

@@ -8,10 +8,11 @@
 
 #include "lessons/lesson_10_bug_hunt/notebook_kernel.hpp"
 #include "src/text/text.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using muonwalk::text_width;
 using muonwalk::sim::loss_text;
+using muonwalk::testing::expect_refused;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
 using muonwalk::testing::run_program;
@@ -127,32 +128,26 @@ TEST_CASE("the hunt: a reveal, little with --verbose 0, and the same on processe
 }
 
 TEST_CASE("the hunt: what can't work is one sentence and exit 2") {
-  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
-      {{"--mystery", "9"}, "--mystery 9 is not known; the mysteries have the numbers 1 to 8"},
-      {{"--mystery", "0"}, "--mystery 0 is not known"},
-      {{"--mystery", "-1"}, "--mystery -1 is not known"},
-      {{"--mystery", "four"}, "--mystery four is not known"},
-      {{"--mystery", "1 "}, "is not known"},
-      {{"--mystery", ""}, "--mystery"},
-      {{"--mystery", "4", "--suspect", "gremlins"},
-       "--suspect gremlins is not a bug of this lesson; --list-bugs names the 8"},
-      {{"--mystery", "4", "--suspect", "a\nb"}, "--suspect \"a\\nb\" is not a bug"},
-      {{"--mystery", "4", "--evidence", "smell"}, "it is bits, bytes, resume or newton-schulz-calls"},
-      {{"--suspect", "flat_matrix"}, "--suspect flat_matrix goes with --mystery, which was not given; add --mystery 1"},
-      {{"--evidence", "bits"}, "--evidence bits goes with --mystery"},
-      {{"--reveal"}, "--reveal goes with --mystery"},
-      {{"--mystery", "4", "--bug", "flat_matrix"}, "leave out one of them"},
-      {{"--mystery", "4", "--dp", "4"}, "--mystery 4 happened on dp 2 × tp 2; leave out --dp, --tp and --pp"},
-      {{"--mystery", "4", "--record", "/tmp/never_written.json"}, "--mystery 4 is not recorded"},
-      {{"--mystery", "4", "--trace", "/tmp/never_written.json"}, "--mystery 4 is not recorded"}};
-  for (const auto& [options, sentence] : cases) {
-    const Outcome outcome = lesson(options);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(outcome.out.empty());
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK(contains(outcome.err, sentence));
-  }
+  expect_refused(
+      {LESSON, "--world", "threads", "--transport", "memory"},
+      {{{"--mystery", "9"}, "--mystery 9 is not known; the mysteries have the numbers 1 to 8"},
+       {{"--mystery", "0"}, "--mystery 0 is not known"},
+       {{"--mystery", "-1"}, "--mystery -1 is not known"},
+       {{"--mystery", "four"}, "--mystery four is not known"},
+       {{"--mystery", "1 "}, "is not known"},
+       {{"--mystery", ""}, "--mystery"},
+       {{"--mystery", "4", "--suspect", "gremlins"},
+        "--suspect gremlins is not a bug of this lesson; --list-bugs names the 8"},
+       {{"--mystery", "4", "--suspect", "a\nb"}, "--suspect \"a\\nb\" is not a bug"},
+       {{"--mystery", "4", "--evidence", "smell"}, "it is bits, bytes, resume or newton-schulz-calls"},
+       {{"--suspect", "flat_matrix"},
+        "--suspect flat_matrix goes with --mystery, which was not given; add --mystery 1"},
+       {{"--evidence", "bits"}, "--evidence bits goes with --mystery"},
+       {{"--reveal"}, "--reveal goes with --mystery"},
+       {{"--mystery", "4", "--bug", "flat_matrix"}, "leave out one of them"},
+       {{"--mystery", "4", "--dp", "4"}, "--mystery 4 happened on dp 2 × tp 2; leave out --dp, --tp and --pp"},
+       {{"--mystery", "4", "--record", "/tmp/never_written.json"}, "--mystery 4 is not recorded"},
+       {{"--mystery", "4", "--trace", "/tmp/never_written.json"}, "--mystery 4 is not recorded"}});
 }
 
 TEST_CASE("the text of a loss says that it falls only where it falls in every step") {

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
+using muonwalk::testing::expect_refused;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
 using muonwalk::testing::run_program;
@@ -67,25 +68,15 @@ TEST_CASE("lesson 12: a bug that a layout gives no room to is not caught there")
 }
 
 TEST_CASE("lesson 12: what can't work is one sentence and exit 2") {
-  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
-      {{"--recipe", "nadam"},
-       "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging or dion"},
-      {{"--recipe", ""}, "--recipe '' is empty"},
-      {{"--scale", "huge"}, "--scale \"huge\" is not known"},
-      {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},
-      {{"--split-qkv", "two"}, "--split-qkv \"two\" is not known"},
-      {{"--steps", "0"}, "--steps 0 is too few or too many; it takes 1 to 100"},
-      {{"--steps", "101"}, "--steps 101 is too few or too many"},
-      {{"--pp", "2"}, "--pp 2 has no second stage here"},
-      {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}};
-  for (const auto& [options, sentence] : cases) {
-    std::vector<std::string> command = {LESSON};
-    command.insert(command.end(), options.begin(), options.end());
-    const Outcome outcome = run_program(command, 120);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(outcome.out.empty());
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK(says(outcome.err, sentence));
-  }
+  expect_refused({LESSON},
+                 {{{"--recipe", "nadam"},
+                   "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging or dion"},
+                  {{"--recipe", ""}, "--recipe '' is empty"},
+                  {{"--scale", "huge"}, "--scale \"huge\" is not known"},
+                  {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},
+                  {{"--split-qkv", "two"}, "--split-qkv \"two\" is not known"},
+                  {{"--steps", "0"}, "--steps 0 is too few or too many; it takes 1 to 100"},
+                  {{"--steps", "101"}, "--steps 101 is too few or too many"},
+                  {{"--pp", "2"}, "--pp 2 has no second stage here"},
+                  {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}});
 }

@@ -3,22 +3,14 @@
 #include <doctest/doctest.h>
 
 #include "src/text/text.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
 using muonwalk::testing::end_text;
+using muonwalk::testing::expect_refused;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
-using muonwalk::testing::run_program;
-
-namespace {
-
-Outcome lesson_14(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON);
-  return run_program(options, 120);
-}
-
-}  // namespace
+using muonwalk::testing::run_lesson;
 
 TEST_CASE(
     "lesson 14: any grid, bucket size, precision and engine: the bits of the reference, and the bytes of the plan") {
@@ -36,7 +28,7 @@ TEST_CASE(
     CAPTURE(said);
     std::vector<std::string> with_world = options;
     with_world.insert(with_world.end(), {"--world", "threads", "--transport", "memory"});
-    const Outcome outcome = lesson_14(with_world);
+    const Outcome outcome = run_lesson(LESSON, with_world);
     CAPTURE(outcome.out);
     CAPTURE(outcome.err);
     CHECK_MESSAGE(outcome.exit_code == 0, end_text(outcome));
@@ -46,7 +38,7 @@ TEST_CASE(
 }
 
 TEST_CASE("lesson 14 --model: plans for thousands of ranks, and starts none") {
-  const Outcome outcome = lesson_14({"--model", "kimi-k2", "--dp", "512", "--tp", "8"});
+  const Outcome outcome = run_lesson(LESSON, {"--model", "kimi-k2", "--dp", "512", "--tp", "8"});
   CAPTURE(outcome.out);
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.err.empty());
@@ -56,12 +48,8 @@ TEST_CASE("lesson 14 --model: plans for thousands of ranks, and starts none") {
 }
 
 TEST_CASE("lesson 14 --model: a name or a grid that can't be is refused, and so are as many ranks without a model") {
-  const Outcome unknown = lesson_14({"--model", "gpt5"});
-  CHECK(unknown.exit_code == 2);
-  CHECK(unknown.err.find("--model gpt5 is not known; it is gpt2, ") != std::string::npos);
-  const Outcome cut = lesson_14({"--model", "gpt2", "--tp", "8"});
-  CHECK(cut.exit_code == 2);
-  CHECK(cut.err.find("--tp 8 does not divide the 50257 rows") != std::string::npos);
-  CHECK(lesson_14({"--dp", "512", "--tp", "8"}).exit_code == 2);
-  CHECK(lesson_14({"--bucket-capacity", "-1"}).exit_code == 2);
+  expect_refused({LESSON}, {{{"--model", "gpt5"}, "--model gpt5 is not known; it is gpt2, "},
+                            {{"--model", "gpt2", "--tp", "8"}, "--tp 8 does not divide the 50257 rows"},
+                            {{"--dp", "512", "--tp", "8"}, "--dp 512"},
+                            {{"--bucket-capacity", "-1"}, "a bucket capacity of -1 elements"}});
 }

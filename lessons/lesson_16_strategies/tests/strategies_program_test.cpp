@@ -4,26 +4,18 @@
 #include "src/optim/strategies/strategy.hpp"
 #include "src/text/text.hpp"
 #include "src/train/published_models.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
+using muonwalk::testing::expect_refused;
 using muonwalk::testing::lines_of;
 using muonwalk::testing::Outcome;
-using muonwalk::testing::run_program;
-
-namespace {
-
-Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), LESSON);
-  return run_program(options, 240);
-}
-
-}  // namespace
+using muonwalk::testing::run_lesson;
 
 TEST_CASE("--model: the table of every model, a line for each strategy, and who is the cheapest") {
   for (const std::string& model : model_names()) {
     CAPTURE(model);
-    const Outcome outcome = lesson({"--model", model, "--dp", "64", "--tp", "8"});
+    const Outcome outcome = run_lesson(LESSON, {"--model", model, "--dp", "64", "--tp", "8"});
     CHECK(outcome.exit_code == 0);
     const std::vector<std::string> lines = lines_of(outcome.out);
     const std::size_t last = 1 + strategies().size();  // who is the cheapest
@@ -36,8 +28,8 @@ TEST_CASE("--model: the table of every model, a line for each strategy, and who 
 }
 
 TEST_CASE("--price changes the last column and the last line alone, and who is the cheapest with them") {
-  const Outcome dear = lesson({"--model", "gpt2", "--dp", "8", "--tp", "2", "--price", "0.001,0,400"});
-  const Outcome cheap = lesson({"--model", "gpt2", "--dp", "8", "--tp", "2", "--price", "1e6,0,0.001"});
+  const Outcome dear = run_lesson(LESSON, {"--model", "gpt2", "--dp", "8", "--tp", "2", "--price", "0.001,0,400"});
+  const Outcome cheap = run_lesson(LESSON, {"--model", "gpt2", "--dp", "8", "--tp", "2", "--price", "1e6,0,0.001"});
   const std::vector<std::string> one = lines_of(dear.out), other = lines_of(cheap.out);
   const std::size_t last = 1 + strategies().size();
   REQUIRE(one.size() > last);
@@ -52,21 +44,13 @@ TEST_CASE("--price changes the last column and the last line alone, and who is t
 }
 
 TEST_CASE("what can't be planned is refused in one sentence") {
-  for (const auto& [options, words] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--model", "gpt9"}, "gpt9"},
-           {{"--model", ""}, "--model"},
-           {{"--model", "gpt2", "--tp", "7"}, "--tp 7 does not divide"},
-           {{"--model", "gpt2", "--pp", "2"}, "--pp 2"},
-           {{"--price", "50"}, "--price \"50\""},
-           {{"--price", ""}, "--price"},
-           {{"--pp", "2"}, "--pp 2"},
-           {{"--tp", "3"}, "--tp 3 does not divide"},
-           {{"--tp", "4"}, "--tp 4 does not divide the 6 rows"}}) {
-    const Outcome outcome = lesson(options);
-    CAPTURE(words);
-    CHECK(outcome.exit_code == 2);
-    CHECK(outcome.out.empty());
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK(outcome.err.find(words) != std::string::npos);
-  }
+  expect_refused({LESSON}, {{{"--model", "gpt9"}, "gpt9"},
+                            {{"--model", ""}, "--model"},
+                            {{"--model", "gpt2", "--tp", "7"}, "--tp 7 does not divide"},
+                            {{"--model", "gpt2", "--pp", "2"}, "--pp 2"},
+                            {{"--price", "50"}, "--price \"50\""},
+                            {{"--price", ""}, "--price"},
+                            {{"--pp", "2"}, "--pp 2"},
+                            {{"--tp", "3"}, "--tp 3 does not divide"},
+                            {{"--tp", "4"}, "--tp 4 does not divide the 6 rows"}});
 }

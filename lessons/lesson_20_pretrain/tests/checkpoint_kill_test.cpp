@@ -1,6 +1,5 @@
 // A process that saves is killed at any moment: the folder holds whole checkpoints, and nothing else.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,18 +18,6 @@ using namespace muonwalk;
 using namespace muonwalk::test;
 
 namespace {
-
-// Whether a file in that folder can be without a name until it is whole.
-bool unnamed_files_in(const std::string& folder) {
-#ifdef O_TMPFILE
-  const int file = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
-  if (file < 0) return false;
-  close(file);
-  return access("/proc/self/fd", F_OK) == 0;
-#else
-  return false;
-#endif
-}
 
 // Runs `save(n)` for n = 2, 3, … in a child, and kills it `microseconds` after it has begun, or after it has said that
 // the first one is saved. Returns the last n that it had said.
@@ -81,7 +68,7 @@ TEST_CASE(
     const int last =
         killed_while_saving([&](int n) { write_checkpoint(checkpoint_path(folder.path(), n), small_checkpoint(n)); },
                             trial % 2 == 0, choose.between(0, kLongestWait));
-    const bool unnamed = unnamed_files_in(folder.path());
+    const bool unnamed = has_unnamed_files(folder);
     const auto latest = latest_checkpoint(folder.path());
     REQUIRE(latest);
     const int most = read_checkpoint(*latest).steps;

@@ -10,7 +10,7 @@
 #include "lessons/lesson_22_nccl/tables.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -106,8 +106,5 @@ TEST_CASE("work is a line per phase, with both directions of the bytes and every
 }
 
 TEST_CASE("lesson 22 refuses pipeline stages before any rank starts") {
-  const Outcome stages = run_program({LESSON, "--pp", "2"}, 60);
-  CHECK(stages.exit_code == 2);
-  CHECK(stages.out == "");
-  CHECK(stages.err.find("--pp 2 has no place in this lesson") != std::string::npos);
+  muonwalk::testing::expect_refused({LESSON}, {{{"--pp", "2"}, "--pp 2 has no place in this lesson"}});
 }

@@ -10,7 +10,7 @@
 #include "sim/ranks/private_network.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/train/models.hpp"
-#include "tests/ranks/run_program.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::testing;
@@ -134,18 +134,11 @@ TEST_CASE("ranks are shared out by halves, in rank order or by tp, and what has 
     CHECK(with({"--placement", placement}).out.find(std::string("rank 1  dp 0 tp 1   on host ") + host_of_rank_1) !=
           std::string::npos);
   const std::string halves = ", and two hosts can't have one half each; try --dp 2 --tp 2";
-  const std::pair<std::vector<std::string>, std::string> refused[] = {
-      {{"--dp", "3", "--tp", "1"}, "dp 3 × tp 1 has 3 ranks with --placement tp-inside" + halves},
-      {{"--dp", "2", "--tp", "1", "--placement", "tp-across"},
-       "dp 2 × tp 1 has 1 in each TP group with --placement tp-across" + halves},
-      {{"--placement", "x"}, "--placement x is not known; it takes tp-inside or tp-across"},
-      {{"--pp", "2"}, "--pp 2 has no place on two hosts"},
-      {{"--link", "fast"}, "--link fast is not a link"}};
-  for (const auto& [options, words] : refused) {
-    const Outcome outcome = with(options);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == 2);
-    CHECK(outcome.out.empty());
-    CHECK(has(outcome, words));
-  }
+  expect_refused({lesson()},
+                 {{{"--dp", "3", "--tp", "1"}, "dp 3 × tp 1 has 3 ranks with --placement tp-inside" + halves},
+                  {{"--dp", "2", "--tp", "1", "--placement", "tp-across"},
+                   "dp 2 × tp 1 has 1 in each TP group with --placement tp-across" + halves},
+                  {{"--placement", "x"}, "--placement x is not known; it takes tp-inside or tp-across"},
+                  {{"--pp", "2"}, "--pp 2 has no place on two hosts"},
+                  {{"--link", "fast"}, "--link fast is not a link"}});
 }
