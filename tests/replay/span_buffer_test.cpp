@@ -164,9 +164,9 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
   Message sent;
   sent.sent = true;
   sent.bytes = 16;
-  sent.began_ns = 1;
   const auto message = [&](std::int64_t number) {
     sent.number = number;
+    sent.began_ns = 1 + number;
     buffer.message(1, all_reduce, sent, 3);
   };
   const auto first = buffer.open_call(1, all_reduce);
@@ -182,7 +182,7 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
   const SpanBatch batch = buffer.take();
   REQUIRE(batch.spans.size() == 5);
   CHECK(batch.dropped == 3);
-  CHECK(batch.full_since_ns == 1);  // when the exchange of the first message without room began
+  CHECK(batch.full_since_ns == 3);  // when the exchange of the first message without room began
   CHECK(batch.spans[2].bytes == 48);
   CHECK(batch.spans[2].messages == 3);
   CHECK(batch.spans[4].number == 1);
@@ -198,7 +198,7 @@ TEST_CASE("a SpanBuffer keeps what it has room for in the whole run, and counts 
   const SpanBatch later = buffer.take();
   CHECK(later.spans.empty());
   CHECK(later.dropped == 6);
-  CHECK(later.full_since_ns == 1);  // still the first of all
+  CHECK(later.full_since_ns == 3);  // still the first of all
   CHECK(later.names.size() == 2);
 }
 
