@@ -165,6 +165,10 @@ class Figures:
             first[strip] = [number for number, _ in numbers]
             self.same(f"the first row of {strip}", first[strip][:columns], printed[0].split())
             self.same(f"who sent what of {strip}", "".join(rank for _, rank in numbers), printed[1].replace("|", ""))
+        places = self.browser.execute_script("""
+          return [...document.querySelectorAll("[data-strip=copied] [data-value]")].map((cell) =>
+            [cell.dataset.at, cell.dataset.row, cell.dataset.column].map(Number))""")
+        self.same("row and column of every element", places, [[i, i // columns, i % columns] for i in range(len(places))])
         # By keyboard: the first element, then one to the right, one line down, and back.
         self.browser.execute_script("document.querySelector('[data-strip=arrived] [tabindex=\"0\"]').focus()")
         for keys, where in (("", 0), (RIGHT, 1), (DOWN, 1 + columns), (LEFT, columns), (UP, 0), (LEFT, 0)):
