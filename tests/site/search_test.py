@@ -22,6 +22,7 @@ QUERIES = [("virtual buffer", ["lesson_03_virtual_buffer"], 1),
            ("colectives", ["lesson_02_collectives"], 1),   # with a letter missing
            ("pipel", ["lesson_19_pipeline_3d"], 1),        # while it is being typed
            ("five laws", ["md_docs_design"], 1),
+           ("newton schulz qqqzzz", ["lesson_06_newton_schulz"], 3),  # no section has all words
            ("full_step", ["function_full_step"], 1)]
 SLOWEST_MS = 2000
 
