@@ -3,7 +3,6 @@
 // the way has another exit code; and on a terminal it says how far it is.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/io/temporary_folder.hpp"
 #include "tests/pseudo_terminal.hpp"
 #include "tests/ranks/run_program.hpp"
 
@@ -26,19 +26,6 @@ namespace {
 
 const std::vector<std::vector<int>> kGrids = {{1, 1, 1}, {2, 2, 2}, {4, 2, 1}, {1, 4, 2}, {8, 1, 1}};  // dp, tp, pp
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "lesson_20_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
 Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& more,
                const std::function<void()>& prepare = nullptr) {
   // With one thread per rank, which wait for nobody: the parent has work as well.
@@ -47,13 +34,6 @@ Outcome lesson(const std::vector<int>& grid, const std::vector<std::string>& mor
   for (std::size_t i = 0; i < 3; ++i) command.insert(command.end(), {names[i], std::to_string(grid[i])});
   command.insert(command.end(), more.begin(), more.end());
   return run_program(command, 120, prepare);
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 std::string name_of(const std::vector<int>& grid) {
@@ -73,26 +53,26 @@ void expect_refusal(const std::vector<std::string>& options, const std::string& 
 TEST_CASE("from any grid to any grid, nothing is lost") {
   const TemporaryFolder folder;
   for (const auto& from : kGrids) {
-    const Outcome saved = lesson(from, {"--steps", "4", "--save", folder / name_of(from), "--save-every", "1"});
+    const Outcome saved = lesson(from, {"--steps", "4", "--save", folder.file(name_of(from)), "--save-every", "1"});
     INFO("saved on ", name_of(from), ": ", saved.out, saved.err);
     REQUIRE(saved.exit_code == 0);
   }
   // Rows are grids that a run was saved on, columns grids that it went on on.
   for (const std::string way : {"adamw", "muon"}) {
-    const std::string uninterrupted = bytes_of(folder / ("1x1x1/" + way + "/step-000004.safetensors"));
+    const std::string uninterrupted = read_text(folder.file("1x1x1/" + way + "/step-000004.safetensors"));
     REQUIRE(!uninterrupted.empty());
     std::string table = way + ", from the row's grid to the column's\n        ";
     for (const auto& to : kGrids) table += "  " + name_of(to);
     for (std::size_t f = 0; f < kGrids.size(); ++f) {
-      const std::string saved = folder / (name_of(kGrids[f]) + "/" + way);
-      CHECK(bytes_of(saved + "/step-000004.safetensors") == uninterrupted);
+      const std::string saved = folder.file(name_of(kGrids[f]) + "/" + way);
+      CHECK(read_text(saved + "/step-000004.safetensors") == uninterrupted);
       table += "\n  " + name_of(kGrids[f]) + " ";
       for (std::size_t t = 0; t < kGrids.size(); ++t) {
         if (way == "adamw" && t != (f + 1) % kGrids.size()) {  // all pairs of one way are enough
           table += "      -";
           continue;
         }
-        const std::string resumed = folder / ("resumed-" + name_of(kGrids[f]) + "-" + name_of(kGrids[t]));
+        const std::string resumed = folder.file("resumed-" + name_of(kGrids[f]) + "-" + name_of(kGrids[t]));
         // Before the pause and behind it, in turn.
         const std::string step = (f + t) % 2 == 0 ? "1" : "3";
         std::vector<std::string> options = {"--steps", "4", "--optimizer", way, "--save", resumed};
@@ -103,7 +83,7 @@ TEST_CASE("from any grid to any grid, nothing is lost") {
         const Outcome outcome = lesson(kGrids[t], options);
         INFO("from ", name_of(kGrids[f]), " to ", name_of(kGrids[t]), ": ", outcome.out, outcome.err);
         const bool equal =
-            outcome.exit_code == 0 && bytes_of(resumed + "/" + way + "/step-000004.safetensors") == uninterrupted;
+            outcome.exit_code == 0 && read_text(resumed + "/" + way + "/step-000004.safetensors") == uninterrupted;
         CHECK(equal);
         table += equal ? "  equal" : "  OTHER";
       }
@@ -114,9 +94,9 @@ TEST_CASE("from any grid to any grid, nothing is lost") {
 
 TEST_CASE("a checkpoint of another run is refused, and says which") {
   const TemporaryFolder folder;
-  const Outcome saved = lesson({2, 2, 2}, {"--save", folder / "run", "--save-every", "2"});
+  const Outcome saved = lesson({2, 2, 2}, {"--save", folder.file("run"), "--save-every", "2"});
   REQUIRE(saved.exit_code == 0);
-  const std::string file = folder / "run/muon/step-000002.safetensors";
+  const std::string file = folder.file("run/muon/step-000002.safetensors");
   const std::vector<std::string> go_on = {"--optimizer", "muon", "--resume", file};
   const auto with = [&go_on](std::vector<std::string> more) {
     more.insert(more.begin(), go_on.begin(), go_on.end());
@@ -130,13 +110,13 @@ TEST_CASE("a checkpoint of another run is refused, and says which") {
   expect_refusal(with({"--steps", "9"}), "its rates is");
   expect_refusal({"--optimizer", "adamw", "--resume", file}, "its optimizer is");
   expect_refusal({"--resume", file}, "say which optimizer");
-  expect_refusal({"--resume", folder / "run"}, "nothing is left to do");
+  expect_refusal({"--resume", folder.file("run")}, "nothing is left to do");
   for (const std::string optimizer : {"both", "muon"})
-    expect_refusal({"--optimizer", optimizer, "--resume", folder / "nowhere"}, "there is no such file or folder");
-  std::string torn = bytes_of(file);
+    expect_refusal({"--optimizer", optimizer, "--resume", folder.file("nowhere")}, "there is no such file or folder");
+  std::string torn = read_text(file);
   torn[torn.size() / 2] ^= 1;
-  std::ofstream(folder / "torn.safetensors", std::ios::binary) << torn;
-  expect_refusal({"--optimizer", "muon", "--resume", folder / "torn.safetensors"}, "torn.safetensors");
+  std::ofstream(folder.file("torn.safetensors"), std::ios::binary) << torn;
+  expect_refusal({"--optimizer", "muon", "--resume", folder.file("torn.safetensors")}, "torn.safetensors");
   CHECK(lesson({1, 1, 1}, with({"--schedule", "gpipe"})).exit_code == 0);
 }
 
@@ -169,17 +149,17 @@ TEST_CASE("a file that can't be written, and options of which one would be passe
   for (const std::string option : {"--record", "--svg", "--trace", "--trace-per-rank"})
     for (const auto& other : {grids, sweep}) {
       std::vector<std::string> options = other;
-      options.insert(options.end(), {option, folder / "file.svg"});
+      options.insert(options.end(), {option, folder.file("file.svg")});
       expect_refusal(options, option + " writes a file of the lesson's run, and " + other[0] + " does something else");
-      CHECK_FALSE(fs::exists(folder / "file.svg"));
+      CHECK_FALSE(fs::exists(folder.file("file.svg")));
     }
-  fs::create_directories(folder / "taken/muon/step-000006.safetensors");
-  expect_refusal({"--save", folder / "taken"}, "step-000006.safetensors\": it is a folder");
+  fs::create_directories(folder.file("taken/muon/step-000006.safetensors"));
+  expect_refusal({"--save", folder.file("taken")}, "step-000006.safetensors\": it is a folder");
 }
 
 TEST_CASE("a disk that gets full while the lesson trains ends it with exit code 3: it was asked for correctly") {
   const TemporaryFolder folder;
-  const std::string value = folder / "written", file = value + "/adamw/step-000006.safetensors";
+  const std::string value = folder.file("written"), file = value + "/adamw/step-000006.safetensors";
   const Outcome outcome = lesson({2, 1, 1}, {"--save", value}, [] {
     const rlimit limit = {400, 400};  // bytes: room for what is printed, and not for the file
     setrlimit(RLIMIT_FSIZE, &limit);
