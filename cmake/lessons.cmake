@@ -33,6 +33,7 @@ namespace @namespace@ {
   set(libraries muonwalk ${LESSON_LIBRARIES})
   if(sources)
     add_library(${library} SHARED ${sources})
+    compile_together(${library})
     target_link_libraries(${library} PUBLIC ${libraries})
     set(libraries ${library})
     set_property(GLOBAL APPEND PROPERTY MUONWALK_NOTEBOOK_LIBRARIES ${library})

@@ -5,8 +5,8 @@
 # a window of its own, a folder in which links show the headers of that one room (not of a room within it), and is given its own
 # window and those of the rooms that it uses (and of those that they use). An include against the arrows finds no file, so it does not build.
 #
-# With MUONWALK_UNITY the files of a room are compiled together, which takes a fraction of the time; not those of a room that
-# is APART, because they have helpers of the same names, or flags of their own.
+# With MUONWALK_UNITY the files of a room are compiled together; not those of a room that is APART, because they have helpers of
+# the same names.
 function(add_room name)
   cmake_parse_arguments(ROOM "APART" "" "SOURCES;USES;LINKS" ${ARGN})
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -24,8 +24,8 @@ function(add_room name)
   set(target muonwalk_${name})
   add_library(${target} OBJECT ${ROOM_SOURCES})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(MUONWALK_UNITY AND NOT ROOM_APART)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  if(NOT ROOM_APART)
+    compile_together(${target})
   endif()
   target_include_directories(${target} PUBLIC ${window})
   list(TRANSFORM ROOM_USES PREPEND muonwalk_)

@@ -24,7 +24,7 @@ constexpr const char* kCantTell = "can't tell";
 using Id = FigureId;
 
 // A row is made of figures of the claims; the verdict is on the first of them.
-struct Row {
+struct ClaimRow {
   const char* words;
   const char* published;  // as it was published
   Id first, second;       // as they were read again; perhaps there is only the first
@@ -34,8 +34,8 @@ struct Row {
   bool of_bytes = false;  // our own runs say the same of bytes
 };
 
-const std::vector<Row>& rows_of_claims() {
-  static const std::vector<Row> rows = {
+const std::vector<ClaimRow>& rows_of_claims() {
+  static const std::vector<ClaimRow> rows = {
       {"communication time, Muon / AdamW", "0.57", Id::communication_ratio, Id::unnamed, 0.57, 0.005,
        "kernels of rank 0, each once", true},
       {"calls of collectives, Muon and AdamW", "40 and 110", Id::muon_calls, Id::adamw_calls, 40, 0.5,
@@ -58,7 +58,7 @@ const PublishedFigure& figure_of(const std::vector<PublishedClaim>& claims, Id i
   throw std::logic_error("a figure that the table of claims needs is in no claim");
 }
 
-std::vector<Cell> cells_of(const Row& row, const std::vector<PublishedClaim>& claims) {
+std::vector<Cell> cells_of(const ClaimRow& row, const std::vector<PublishedClaim>& claims) {
   std::string again;
   for (const Id id : {row.first, row.second}) {
     if (id == Id::unnamed) continue;
@@ -154,7 +154,7 @@ std::vector<std::string> published_claims_table(const ReadAgain& read, const Own
     table.row(cells);
     rules.push_back("    " + rule);
   };
-  for (const Row& row : rows_of_claims()) {
+  for (const ClaimRow& row : rows_of_claims()) {
     std::string rule = row.rule;
     if (row.of_bytes && own.bytes_ratio && own.equal_grid_ratio)
       rule += fmt::format("; in bytes, our own runs: {:.3f} × on these grids, {:.3f} × on dp 4", *own.bytes_ratio,
