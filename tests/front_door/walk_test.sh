@@ -429,7 +429,7 @@ test_presets() {
   # shellcheck disable=SC2016
   stub ctest 'for word in "$@"; do case $word in *.xml) echo "<testsuite" >"$word" && echo "	tests=\"0\"" >>"$word" ;; esac; done; exit 5'
   local jobs words call folder
-  jobs=$(getconf _NPROCESSORS_ONLN)
+  jobs=$(($(getconf _NPROCESSORS_ONLN) + 2))
   while IFS='|' read -r words folder call; do
     # shellcheck disable=SC2086
     walk test $words
