@@ -94,8 +94,8 @@ RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankG
   rank_.state_->stops = options_.set_up.stops.get();
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
-    groups_->trace =
-        std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
+    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()),
+                                                  groups_->memory, options.clock());
 }
 
 RankSession::~RankSession() = default;

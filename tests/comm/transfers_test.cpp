@@ -29,7 +29,7 @@ struct Place {
 };
 
 std::vector<Place> places() {
-  const auto memory = [](int size, const RankFunction& f, milliseconds t) { return on_memory_threads(size, f, t); };
+  const auto memory = [](int size, const RankFunction& f, milliseconds) { return on_fibers(size, f); };
   return {{"memory", memory}, {"Gloo on threads", on_gloo_threads}};
 }
 
@@ -47,7 +47,6 @@ std::string transfers_of(Communicator& c, std::uint64_t seed) {
 
 }  // namespace
 
-#if !defined(__SANITIZE_THREAD__)  // which does not follow a fork
 TEST_CASE("transfers on processes over Gloo: any number under way, mixed with collectives, equals the serial oracle") {
   for (const int size : {1, 2, 3, 5}) {
     sim::KeyStore store(sim::GlooDevice::board_keys(size), sim::GlooDevice::board_value_bytes(size));
@@ -65,7 +64,6 @@ TEST_CASE("transfers on processes over Gloo: any number under way, mixed with co
     CHECK(joined(on_processes(size, run)) == "");
   }
 }
-#endif
 
 TEST_CASE("transfers on threads: any number under way, mixed with collectives, equals the serial oracle") {
   for (const Place& place : places())
@@ -169,7 +167,7 @@ TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neit
     for (const bool sends : {false, true}) {
       CAPTURE(collective);
       CAPTURE(sends);
-      sim::MemoryGroup group(3, milliseconds(50), "memory");
+      sim::MemoryGroup group(3, "memory");
       const auto zero = group.backend(0), one = group.backend(1);
       std::vector<char> gone(bytes, 'g'), left(bytes, 'l'), elsewhere(bytes, 'e');
       Envelope envelope;
@@ -187,28 +185,8 @@ TEST_CASE("memory: an offer whose rank has gone is withdrawn: its memory is neit
       CHECK(gone == std::vector<char>(bytes, 'g'));
       CHECK(left == std::vector<char>(bytes, 'l'));
       CHECK(elsewhere == std::vector<char>(bytes, 'e'));
-      CHECK_THROWS_AS(message->wait(nobody_cares), TimeoutError);
+      CHECK_THROWS_AS(message->wait(nobody_cares), std::logic_error);  // it would wait, and here nobody can
     }
-}
-
-TEST_CASE("memory: a message whose other end has gone before it was copied is not copied any more") {
-  const std::int64_t bytes = 50000;  // copied by whoever waits for it first
-  for (const bool sends : {false, true}) {
-    CAPTURE(sends);
-    sim::MemoryGroup group(2, milliseconds(50), "memory");
-    const auto zero = group.backend(0), one = group.backend(1);
-    std::vector<char> gone(bytes, 'g'), left(bytes, 'l');
-    Envelope send, recv;
-    send.kind = CollectiveKind::send;
-    recv.kind = CollectiveKind::recv;
-    auto first = sends ? zero->post_send(send, 1, gone.data(), bytes) : zero->post_receive(recv, 1, gone.data(), bytes);
-    const auto second =
-        sends ? one->post_receive(recv, 0, left.data(), bytes) : one->post_send(send, 0, left.data(), bytes);
-    first.reset();
-    CHECK_THROWS_AS(second->wait([](int) {}), TimeoutError);
-    CHECK(gone == std::vector<char>(bytes, 'g'));
-    CHECK(left == std::vector<char>(bytes, 'l'));
-  }
 }
 
 TEST_CASE("messages of another size or type: both ranks get an error, and it says what differs") {
