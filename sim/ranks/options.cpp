@@ -124,7 +124,7 @@ RankInfo Options::rank_info(int rank) const {
   return RankInfo{grid.place(rank), grid, threads_per_rank(), seed, precision, products, bug};
 }
 
-ClockNs Options::clock() const { return world == WorldKind::fibers && set_up.link ? fiber::clock_ns : steady_clock_ns; }
+ClockNs Options::clock() const { return virtual_time() ? fiber::clock_ns : steady_clock_ns; }
 
 int Options::threads_per_rank() const {
   if (threads > 0) return threads;

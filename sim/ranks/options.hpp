@@ -114,7 +114,9 @@ struct Options {
   bool tracing() const { return set_up.traced || !trace_file.empty() || !trace_folder.empty(); }
   /// What its ranks talk over: memory where they are fibers, and else what was asked for.
   TransportKind talks_over() const { return world == WorldKind::fibers ? TransportKind::memory : transport; }
-  /// The clock of traces: where fibers talk over slow links their virtual one.
+  /// True where time is virtual: fibers that talk over slow links.
+  bool virtual_time() const { return world == WorldKind::fibers && set_up.link; }
+  /// The clock of traces.
   ClockNs clock() const;
   /// What one rank knows of itself.
   RankInfo rank_info(int rank) const;

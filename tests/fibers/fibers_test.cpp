@@ -122,7 +122,7 @@ TEST_CASE("fibers: tokens that go around any ring, woken in any order, come back
 TEST_CASE("fibers: each has its own exceptions in flight, and its own meter of memory") {
   constexpr int kFibers = 8;
   int wrong = 0;
-  std::vector<Index> peaks(kFibers);
+  std::vector<std::int64_t> peaks(kFibers);
   run_fibers(
       kFibers,
       [&](int me) {
