@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <sstream>
+#include <utility>
 
 #include "tests/ranks/expect_refused.hpp"
 
@@ -24,28 +26,58 @@ std::string without_transport(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("--link: the same bits, bytes and tables on processes over Gloo and threads through memory") {
+TEST_CASE("--link: the same bits, bytes and tables on processes over Gloo and fibers through memory") {
   const Outcome processes = run_lesson(LESSON, {"--link", "0.5,300"});
   CHECK(processes.exit_code == 0);
   CHECK(processes.out.find("0.5 GB/s, 300 µs") != std::string::npos);
-  const Outcome threads = run_lesson(LESSON, {"--link", "0.5,300", "--world", "fibers"});
-  CHECK(threads.exit_code == 0);
-  CHECK(without_transport(threads.out) == without_transport(processes.out));
+  const Outcome fibers = run_lesson(LESSON, {"--link", "0.5,300", "--world", "fibers"});
+  CHECK(fibers.exit_code == 0);
+  CHECK(without_transport(fibers.out) == without_transport(processes.out));
   const Outcome plain = run_lesson(LESSON, {});
   CHECK(plain.exit_code == 0);
   CHECK(plain.err.find("measured here") != std::string::npos);
 }
 
-TEST_CASE("--link: it takes its time on every transport: four buckets in sequence have four latencies") {
-  for (const std::vector<std::string>& world : {std::vector<std::string>{}, {"--world", "fibers"}}) {
-    std::vector<std::string> options = {"--way", "in sequence", "--link", "1,20000"};
-    options.insert(options.end(), world.begin(), world.end());
-    const std::string err = run_lesson(LESSON, options).err;
-    const std::string title = "  optimizer step, in sequence";
-    const std::size_t row = err.find(title);
-    REQUIRE(row != std::string::npos);
-    CHECK(std::strtod(err.c_str() + row + title.size(), nullptr) >= 80);  // milliseconds
+TEST_CASE("--link: it takes its time between processes: four buckets in sequence have four latencies") {
+  const std::string err = run_lesson(LESSON, {"--way", "in sequence", "--link", "1,20000"}).err;
+  const std::string title = "  optimizer step, in sequence";
+  const std::size_t row = err.find(title);
+  REQUIRE(row != std::string::npos);
+  CHECK(std::strtod(err.c_str() + row + title.size(), nullptr) >= 80);  // milliseconds
+}
+
+namespace {
+
+// The figures behind `title` in the line of times that begins with it: "61.10 ms  20.98" is "61.10 20.98".
+std::string figures_after(const std::string& text, const std::string& title) {
+  std::string figures;
+  for (const std::string& line : lines_of(text)) {
+    if (line.rfind(title, 0) != 0 || line.find("MFLOP") != std::string::npos) continue;
+    std::istringstream words(line.substr(title.size()));
+    for (std::string word; words >> word;)
+      if (word.find_first_not_of("0123456789.") == std::string::npos) figures += word + " ";
   }
+  return figures;
+}
+
+}  // namespace
+
+TEST_CASE("--link with fibers: time is virtual, and what is measured is what the plan says, in every digit") {
+  for (const char* link : {"0.02,200", "1,8000", "100,1", "0.002,0"})
+    for (const char* dp : {"2", "4"}) {
+      CAPTURE(link);
+      CAPTURE(dp);
+      const Outcome outcome = run_lesson(LESSON, {"--world", "fibers", "--link", link, "--dp", dp});
+      CHECK(outcome.exit_code == 0);
+      for (const auto& [played, measured] : {std::pair("in sequence", "  optimizer step, in sequence"),
+                                             {"all at once", "  optimizer step, all at once"},
+                                             {"pipelined", "  optimizer step, pipelined"},
+                                             {"tiny buckets", "  optimizer step, in tiny buckets"}}) {
+        const std::string figures = figures_after(outcome.err, measured);
+        CHECK(figures.size() > 20);
+        CHECK(figures_after(outcome.out, played) == figures);
+      }
+    }
 }
 
 TEST_CASE("--link: every planted bug is caught over a slow link, too") {
