@@ -24,11 +24,11 @@ thread_local std::int64_t virtual_clock_ns = 0;
 // handling, and the meter that counts its memory.
 class OwnState {
  public:
-  // Exchanges what is kept here with what the thread has.
-  void swap() {
+  // Exchanges what is kept here with what the thread has; `thread` is where the C++ runtime keeps its part of that.
+  void swap(void* thread) {
     Exceptions now;
-    std::memcpy(&now, abi::__cxa_get_globals(), sizeof now);
-    std::memcpy(static_cast<void*>(abi::__cxa_get_globals()), &exceptions_, sizeof now);
+    std::memcpy(&now, thread, sizeof now);
+    std::memcpy(thread, &exceptions_, sizeof now);
     exceptions_ = now;
     meter_ = MemoryMeter::exchange(meter_);
   }
@@ -154,9 +154,9 @@ class Scheduler {
 
   void give_turn(int fiber) {
     running_ = fiber;
-    of(fiber).own.swap();
+    of(fiber).own.swap(exceptions_of_thread_);
     stacks_.enter(fiber);
-    of(fiber).own.swap();
+    of(fiber).own.swap(exceptions_of_thread_);
     running_ = -1;
   }
 
@@ -172,6 +172,7 @@ class Scheduler {
   }
 
   const Turns& turns_;
+  void* exceptions_of_thread_ = abi::__cxa_get_globals();
   std::vector<Fiber> fibers_;
   int living_;  // have not returned
   int running_ = -1;
