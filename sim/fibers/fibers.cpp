@@ -154,6 +154,7 @@ class Scheduler {
 
   void give_turn(int fiber) {
     running_ = fiber;
+    if (turns_.begins) turns_.begins(fiber);
     of(fiber).own.swap(exceptions_of_thread_);
     stacks_.enter(fiber);
     of(fiber).own.swap(exceptions_of_thread_);

@@ -12,6 +12,7 @@
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/interruptible_work.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -58,6 +59,11 @@ class FiberWorld : public World {
     turns.nobody_can_go_on = [&] {
       return deadlock = fmt::format("nothing can move in step '{}': {}", title, progress_.who_waits(has_left));
     };
+    std::vector<int> order;  // of the first turns
+    if (options_.turns && options_.verbose > 0)
+      turns.begins = [&order](int rank) {
+        if (order.size() < kShownTurns) order.push_back(rank);
+      };
     const LastWords full(program(),
                          fmt::format("has used up its stack of {} KiB in step '{}'; look for a function that "
                                      "calls itself, and keep large arrays in a Matrix or a std::vector",
@@ -81,10 +87,14 @@ class FiberWorld : public World {
         turns);
     interrupted_ = InterruptibleWork::asked_to_end();
     InterruptibleWork::end_if_asked();
+    if (!order.empty())
+      print_error_line(fmt::format("turns in step '{}': {}{}", title, fmt::join(order, " "),
+                                   order.size() == kShownTurns ? " …" : ""));
     if (!deadlock.empty()) throw RunError(deadlock);
     if (failure) raise(*failure, fmt::format("rank {}", of_rank), title);
   }
 
+  static constexpr std::size_t kShownTurns = 40;
   static constexpr const char* kInterrupted = "the run was interrupted; begin the lesson again";
 
   Options options_;
