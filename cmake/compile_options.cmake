@@ -12,6 +12,8 @@ target_compile_options(muonwalk_compile_options INTERFACE
 function(compile_together target)
   if(MUONWALK_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # GCC takes the files for headers, whose types should not be made of anonymous ones.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
