@@ -97,15 +97,12 @@ std::unique_ptr<KeyStore> board_for(const Options& options);
 std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
                                               std::chrono::milliseconds timeout);
 
-/// All groups of a run whose ranks are threads that talk through memory.
+/// All groups of a run whose ranks are fibers that talk through memory.
 class MemoryGroups {
  public:
-  /// A rank that waits for others longer than `timeout` gives up.
-  MemoryGroups(const Options& options, std::chrono::milliseconds timeout);
+  explicit MemoryGroups(const Options& options);
   /// The groups of one rank.
   std::unique_ptr<RankGroups> join(int rank, Progress& progress);
-  /// Breaks all groups: whoever waits in one of them gets a RunError that gives the reason.
-  void abort(const std::string& reason);
 
  private:
   RunGroups all_;
