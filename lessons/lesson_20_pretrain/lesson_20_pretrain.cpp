@@ -186,7 +186,10 @@ void take_step(Rank& rank, Local& local, int number) {
   local.told = told_in(rank, local.trainer->step(groups, batch, rate, rank.threads, observe));
   ++local.step;  // the next one sees other windows
 }
-void training_step(Rank& rank, Local& local) { take_step(rank, local, local.step + 1); }
+void training_step(Rank& rank, Local& local) {
+  rank.decide_whether_to_stop();  // after this step, because somebody has pressed Ctrl-C
+  take_step(rank, local, local.step + 1);
+}
 
 // ## Interruptions
 //
@@ -258,9 +261,9 @@ void step_much_later(Rank& rank, Local& local) {
 }
 
 // With `--save`, some checkpoints become files. Rank 0 writes each beside its place and renames it when it is whole, so
-// that a run that is interrupted or killed leaves the last good one, and can go on from there. With it goes all that
-// decides bits, as notes: which text, which model, which rates. A run that differs in one of them is refused when it
-// wants to go on from there.
+// that a run that is killed leaves the last good one. Ctrl-C asks for one more: the run ends after the step that it is
+// in, and can go on from there. With it goes all that decides bits, as notes: which text, which
+// model, which rates. A run that differs in one of them is refused when it wants to go on from there.
 void save_to_file(Rank& rank, Local& local) {
   if (!save(rank, local) || !local.checkpoint) return;  // rank 0 has it, and nobody else
   const ComparedTraining& way = run->ways[local.way];
@@ -309,7 +312,7 @@ Prediction predict(const RankInfo& rank) {
 // Before any rank is started: refuse what can't work, and make what all of them share.
 void prepare(const RankInfo& rank) {
   run.emplace(requested_pretraining(request, rank));  // refuses with a sentence
-  references.clear();
+  references.clear();                                 // of the grid before this one, with --grids
   for (const ComparedTraining& way : run->ways) references.push_back(std::make_unique<SerialRun>(*run, way));
   if (run->save.empty()) return;
   for (const ComparedTraining& way : run->ways) {
@@ -325,16 +328,18 @@ void train(Lesson<Local>& lesson, int way) {
   const std::string& name = run->ways[way].name;
   const auto from = std::chrono::steady_clock::now();  // for tokens per second
   lesson.quiet_step(fmt::format("{}: begin", name), begin);
-  for (int step = run->ways[way].done + 1; step <= run->steps; ++step) {
+  for (int step = run->ways[way].done + 1; step <= run->steps && !lesson.stops(); ++step) {
     lesson.quiet_step(fmt::format("{}: step {}", name, step), training_step);
     lesson.quiet_check(fmt::format("{}: norm, loss, step {}", name, step), told,
                        [=](const RankInfo& rank) { return told_in(rank, references[way]->report(step)); });
     if (run->validates(step))  // every few steps
       lesson.quiet_check(fmt::format("{}: weights, step {}", name, step), held_weights,
                          [=](const RankInfo& rank) { return expected_weights(rank, way, step); });
-    if (run->saves(step)) lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
-    if (step == run->pause) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
+    if (run->saves(step) || lesson.stops())
+      lesson.quiet_step(fmt::format("{}: save, step {}", name, step), save_to_file);
+    if (step == run->pause && !lesson.stops()) lesson.quiet_step(fmt::format("{}: interrupted", name), interrupt);
   }
+  if (lesson.stops()) return;
   lesson.sum_up_checks(fmt::format("{}, steps {}–{}", name, run->ways[way].done + 1, run->steps));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
   if (lesson.options().verbose > 0)  // times go to standard error
@@ -346,6 +351,11 @@ void train(Lesson<Local>& lesson, int way) {
     return stage_slices(run->ways[way].training, rank.grid, rank.place, references[way]->weights_later(kPutAhead));
   });
 }
+const ComparedTraining& train_all(Lesson<Local>& lesson) {  // AdamW alone first; returns the last that was trained
+  int way = 0;
+  for (train(lesson, way); way + 1 < int(run->ways.size()) && !lesson.stops(); train(lesson, way)) ++way;
+  return run->ways[way];
+}
 
 // ## Results
 //
@@ -353,9 +363,9 @@ void train(Lesson<Local>& lesson, int way) {
 // held-out text, and of a text of another kind, code. Then: after how many steps does either run come to a loss, and
 // how many steps of AdamW is one of Muon worth? That is the *lead*.
 //
-// Each has learning rates that were among the best of a few for it (what was tried lies beside this file, in
-// sweep.txt). That flatters Muon a little: it has two rates, so more pairs were tried for it. And they were chosen by
-// the held-out text, with one seed.
+// Each has learning rates that were among the best of a few for it (`--sweep`; what that printed lies beside this file,
+// in sweep.txt). That flatters Muon a little: it has two rates, so more pairs were tried for it. And they were chosen
+// by the held-out text, with one seed.
 //
 // Last, what the two have made of the same first weights: the singular values of one matrix, and what each model writes
 // if always the likeliest byte is taken (*greedy*).
@@ -401,6 +411,32 @@ void print_results(Lesson<Local>& lesson) {
   });
 }
 
+// With `--grids` all of this is done on one grid after the other, and prints a line for each: its losses, in which no
+// digit may change from line to line, and whether all bits are those of the reference. Nothing is printed of the rest
+// but the checks.
+int train_on_grids(const LessonInfo& info, const Options& options) {
+  bool all_equal = true;
+  for (const Grid& grid : grids_of(request.grids)) {
+    Options there = options;  // the same, but for two
+    there.grid = grid;
+    there.verbose = 0;  // checks alone are printed
+    Lesson<Local> lesson(info, there);
+    lesson.require(prepare);  // before any rank is started
+    train_all(lesson);
+    lesson.cost(predict);
+    lesson.in_parent([&] { all_equal = lesson.all_equal() && all_equal; });
+    lesson.in_parent([&] { print_line(grid_line(grid, curves_of_all(), lesson.all_equal())); });
+    lesson.answer("");  // its ranks end here
+  }
+  return all_equal ? 0 : 1;  // the exit code
+}
+
+// In place of the lesson: look for learning rates, or go through a list of grids.
+void do_instead(Lesson<Local>& lesson, const LessonInfo& info) {
+  if (request.sweep) lesson.instead("--sweep", [&] { return print_sweep(request, lesson.rank_info()); });
+  if (!request.grids.empty()) lesson.instead("--grids", [&] { return train_on_grids(info, lesson.options()); });
+}
+
 int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_20_pretrain";
@@ -414,15 +450,20 @@ int main(int argc, char** argv) {
                {"dropped_moments", "in another layout, momentum and moments begin at zero again"},
                {"bf16_steps", "the count of steps is kept in bf16, and stops at 256"},
                {"some_ranks_keys", "one rank saves less of its state than the others"}};
-  info.also_try = {"--text FILE --steps 500", "--small --dp 8 --tp 1 --pp 1"};
+  info.also_try = {"--text FILE --steps 500", "--grids 1x1x1,8x1x1 --small", "--sweep"};
   info.options = request.options();  // besides those of every lesson
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
   lesson.require(prepare);
+  do_instead(lesson, info);
+  if (!request.save.empty()) lesson.stop_when_asked();
 
   // What is trained, on what, and for how long; then both ways, and what came of them.
   lesson.trains(gpt_parameters(run->ways[0].training.config));
   lesson.say(pretraining_text(*run, lesson.rank_info()));
-  for (int way = 0; way < int(run->ways.size()); ++way) train(lesson, way);  // AdamW alone first
+  const std::string last = train_all(lesson).word;
+  if (lesson.stops())
+    return lesson.interrupted(
+        fmt::format("saved; --optimizer {} --resume {}/{} goes on with it", last, request.save, last));
   print_results(lesson);
   lesson.cost(predict);
   lesson.timings();  // on standard error

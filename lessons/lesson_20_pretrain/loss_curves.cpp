@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/text/table.hpp"
+#include "src/text/text.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -101,6 +102,15 @@ std::string lead_table(const LossCurve& first, const LossCurve& second) {
     table.row(row);
   }
   return table.text();
+}
+
+std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal) {
+  std::string losses;
+  for (const LossCurve& curve : curves)
+    losses += fmt::format("{} {:.4f}, held out {:.4f} · ", curve.name, curve.training.back(),
+                          curve.validations.back().held_out);
+  return left_and_right(fmt::format("{} · {}", grid.text(), losses) + (equal ? "all bits" : "other bits"),
+                        equal ? "✔" : "✘");
 }
 
 }  // namespace muonwalk::sim

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "src/layout/grid.hpp"
+
 namespace muonwalk::sim {
 
 /// What a model makes of text that it was not trained on, behind a step. Losses are means per token, in natural units.
@@ -43,6 +45,9 @@ std::string loss_table(const std::vector<LossCurve>& curves);
 /// When two runs reach each of some losses, a row per loss, for the training text and the held-out one, and the lead:
 /// how many steps of the first run one of the second is worth.
 std::string lead_table(const LossCurve& first, const LossCurve& second);
+
+/// A line of --grids: the last losses of each run on a grid, and whether all of its bits are those of the reference.
+std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal);
 
 /// The losses of both runs over their steps as an SVG picture, in colours for light and dark pages.
 std::string curves_svg(const std::string& title, const std::vector<LossCurve>& curves);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <initializer_list>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -64,6 +67,24 @@ void take_up(ComparedTraining& way, const Pretraining& run, const RankInfo& rank
   way.done = checkpoint.steps;
 }
 
+// Refuses options of which one would be passed over without a word.
+void require_together(const PretrainingRequest& request) {
+  const auto refuse_with = [](const char* option, const char* what,
+                              std::initializer_list<std::pair<const char*, bool>> others) {
+    for (const auto& [other, given] : others)
+      if (given)
+        throw UsageError(fmt::format("{} {}, so it does not go with {}; leave one of them out.", option, what, other));
+  };
+  const std::pair<const char*, bool> save = {"--save", !request.save.empty()},
+                                     resume = {"--resume", !request.resume.empty()};
+  if (request.sweep)
+    refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
+                {{"--grids", !request.grids.empty()}, save, resume});
+  if (!request.grids.empty())
+    refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
+                {save, resume});
+}
+
 int steps_of(const PretrainingRequest& request) {
   const int usual = request.small ? 6 : 120;
   const int steps = request.steps == kUsualSteps ? usual : request.steps;
@@ -86,6 +107,8 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--outer-lr", "AdamW's beside Muon: of embedding, output and vectors", &outer_lr},
           {"--adamw-lr", "AdamW's, alone", &adamw_lr},
           {"--decay", "which parameters decay: matrices, or all", &decay},
+          {"--sweep", "try learning rates, on one process, and print a table", &sweep},
+          {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
           {"--save", "a folder for checkpoints, which is made if need be", &save, PathUse::writes_into},
           {"--save-every", "steps from one checkpoint to the next; 0 for one at the end", &save_every},
           {"--resume", "a checkpoint, or a folder of them, of a run on any grid, to go on from", &resume}};
@@ -172,7 +195,10 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
     throw UsageError(
         fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for example 0.02",
                     request.outer_lr));
+  require_together(request);
   const int steps = steps_of(request);
+  for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
+    if (!request.grids.empty()) require_trainable(way_of(request, rank, true).training, grid);
   if (request.save_every < 0 || (request.save_every > 0 && request.save.empty()))
     throw UsageError(fmt::format("--save-every {} needs --save FOLDER, and a number of steps.", request.save_every));
   const Index tokens = model_of(request.small).tokens;
@@ -199,6 +225,21 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
       run.ways.push_back(std::move(way));
     }
   return run;
+}
+
+std::vector<Grid> grids_of(const std::string& text) {
+  std::vector<Grid> grids;
+  std::istringstream items(text + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    int dp = 0, tp = 0, pp = 0, end = 0;
+    const bool read = std::sscanf(item.c_str(), "%4dx%4dx%4d%n", &dp, &tp, &pp, &end) == 3;
+    if (!read || end != static_cast<int>(item.size()) || dp < 1 || tp < 1 || pp < 1 || dp * tp * pp > kMostRanks)
+      throw UsageError(fmt::format(
+          "--grids {} has {} in it, which is not a grid of 1 to {} ranks; try --grids 1x1x1,2x2x2 (dp x tp x pp)",
+          in_quotes(text), in_quotes(item), kMostRanks));
+    grids.push_back(Grid().dp(dp).tp(tp).pp(pp));
+  }
+  return grids;
 }
 
 std::string pace_text(const Pretraining& run, const ComparedTraining& way, double seconds) {

@@ -28,6 +28,8 @@ struct PretrainingRequest {
   float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
   float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
   std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
+  bool sweep = false;              ///< --sweep: tries learning rates
+  std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
   std::string save;                ///< --save: a folder for checkpoints
   int save_every = 0;              ///< --save-every: steps from one to the next; 0: at the end
   std::string resume;              ///< --resume: a checkpoint, or a folder with some, to go on from
@@ -91,6 +93,9 @@ std::string resumed_file(const std::string& path, const std::string& word, bool 
 /// read_checkpoint, require_notes and require_resumable refuse.
 Pretraining requested_pretraining(const PretrainingRequest& request, const RankInfo& rank);
 
+/// The grids of --grids, dp × tp × pp each. Throws UsageError, one sentence, for a text that is not a list of them.
+std::vector<Grid> grids_of(const std::string& text);
+
 /// How fast a way was trained, for standard error: tokens per second in a run that took this long, with the reference
 /// beside it.
 std::string pace_text(const Pretraining& run, const ComparedTraining& way, double seconds);
@@ -98,5 +103,9 @@ std::string pace_text(const Pretraining& run, const ComparedTraining& way, doubl
 /// What is trained and how, in a few lines for the reader; the last one says how many buckets the rank at a rank has
 /// before the interruption and after it.
 std::string pretraining_text(const Pretraining& run, const RankInfo& rank);
+
+/// Trains with each of some learning rates on one process, each way by itself, and says what loss on the held-out text
+/// each of them comes to, in a table on standard output. A minute or two. Returns 0, the exit code.
+int print_sweep(const PretrainingRequest& request, const RankInfo& rank);
 
 }  // namespace muonwalk::sim

@@ -21,6 +21,7 @@
 #include "sim/ranks/interrupt.hpp"
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/rank_groups.hpp"
+#include "sim/ranks/stop_request.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/end_on_signals.hpp"
 #include "sim/terminal/error_text.hpp"
@@ -120,13 +121,7 @@ void LessonCore::guarded(const Work& work) {
   }
   bool done = false;
   const int code = exit_code_of(info_.name, [&] {
-    try {
-      work();
-    } catch (const UsageError&) {  // of which all processes of a launch know, and one tells
-      if (tells_refusals()) throw;
-      let_refusal_be_told();
-      return 2;
-    }
+    work();
     done = true;
     return 0;
   });
@@ -134,6 +129,24 @@ void LessonCore::guarded(const Work& work) {
   end_launched(code);
   state_->world.reset();
   std::exit(code);
+}
+
+int exit_code_of(const std::string& name, const std::function<int()>& program) {
+  try {
+    return program();
+  } catch (const UsageError& error) {
+    if (tells_refusals())
+      print_error_line(fmt::format("{}: {}", name, error.what()));
+    else
+      let_refusal_be_told();
+    return 2;
+  } catch (const std::exception& error) {
+    print_error_line(fmt::format("{}: {}", name, error_text(error)));
+    return 3;
+  } catch (...) {
+    print_error_line(fmt::format("{}: {}", name, kUnknownError));
+    return 3;
+  }
 }
 
 LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
@@ -148,7 +161,8 @@ LessonCore::LessonCore(LessonInfo info, const Grid& grid, int argc, char** argv)
       finish_output();
       std::exit(0);
     }
-    if (program.has_written_files) options_.record_file = options_.svg_path = options_.trace_file = "";
+    if (program.has_written_files)
+      options_.record_file = options_.svg_path = options_.trace_file = options_.trace_folder = "";
     require_transport(info_, options_);
     let_idle_threads_sleep(options_, argv);
     show_progress(options_.verbose > 0);
@@ -169,7 +183,9 @@ LessonCore::LessonCore(LessonInfo info, const Options& options)
   state_->files = RunFiles(info_, options_);
 }
 
-LessonCore::~LessonCore() = default;
+LessonCore::~LessonCore() {
+  if (options_.set_up.stops) take_no_requests(options_.set_up.stops->asked());
+}
 
 bool LessonCore::is_agent() const { return options_.launch && options_.launch->rank != 0; }
 
@@ -305,6 +321,35 @@ void LessonCore::trains(const std::vector<Parameter>& parameters) {
 
 void LessonCore::in_parent(const std::function<void()>& work) {
   if (is_parent()) guarded(work);
+}
+
+void LessonCore::stop_when_asked() {
+  if (state_->world != nullptr)
+    throw std::logic_error("a lesson stops when asked from before its first step, or not at all");
+  if (options_.launch || options_.set_up.stops) return;
+  guarded([&] { options_.set_up.stops = std::make_shared<StopRequest>(); });
+  if (program_)  // a notebook has signals of its own
+    take_requests(options_.set_up.stops->asked(), info_.name + ": stopping after this step; Ctrl-C again ends at once");
+}
+
+bool LessonCore::stops() const {
+  return options_.set_up.stops && state_->world != nullptr &&
+         options_.set_up.stops->stops_after(state_->world->steps());
+}
+
+int LessonCore::interrupted(const std::string& text) {
+  start();
+  if (!is_parent()) {
+    state_->world.reset();
+    return 3;
+  }
+  guarded([&] {
+    state_->world->finish();
+    state_->world.reset();
+    finish_output();
+    print_error_line(fmt::format("{}: {}", info_.name, text));
+  });
+  return 3;
 }
 
 int LessonCore::answer(const std::string& text) {

@@ -97,6 +97,22 @@ class LessonCore {
   /// Prints how long the phases took (Rank::phase) and the peak memory of a rank, on standard error.
   void timings();
 
+  /// From here on a first Ctrl-C or SIGTERM asks the run to stop, and a sentence on standard error says that it was
+  /// heard; a second Ctrl-C ends the program at once, as it otherwise always does (end_on_signals). Before any rank is
+  /// started. Where a launcher has started the ranks, or they were started by hand, they share no memory in which they
+  /// could be asked: there it changes nothing, and stops() stays false.
+  void stop_when_asked();
+
+  /// True when a step has been the last one, because somebody asked and rank 0 decided so in it
+  /// (Rank::decide_whether_to_stop). The same in the parent and in every rank, so it may decide what comes
+  /// next. A request that comes after the last step with a decision changes nothing.
+  bool stops() const;
+
+  /// The end of a run that stops: it has no answer, and its recording and traces are not written. `text`, which says
+  /// after which step and how to go on, goes to standard error. Returns the exit code: 3. A rank that is a process ends
+  /// here.
+  int interrupted(const std::string& text);
+
   /// The end: prints what to try, the answer, and whether all checks held. Returns the exit code: 0, or 1 when one did
   /// not. With an empty text nothing is printed: the lesson goes on with another layout. A rank that is a process ends
   /// here.
@@ -212,5 +228,9 @@ class Lesson : public LessonCore {
  private:
   std::vector<Local> locals_;
 };
+
+/// Runs `program` and turns what it throws into a sentence and the exit code of the error's kind: how a lesson's main
+/// deals with errors outside of the lesson's own calls.
+int exit_code_of(const std::string& name, const std::function<int()>& program);
 
 }  // namespace muonwalk::sim

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "sim/classroom/exercise.hpp"
+#include "sim/classroom/lesson.hpp"
 #include "sim/ranks/interrupt.hpp"
-#include "sim/terminal/error_text.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 

@@ -38,12 +38,14 @@ void require_writable(const Options& options) {
   const bool folder = !svg.empty() && svg.back() == '/';
   if (folder) make_folder("--svg", svg);
   if (!svg.empty()) FileBeside(folder ? svg + "picture.svg" : svg);
-  if (!options.trace_file.empty()) FileBeside(options.trace_file);
+  require_trace_writable(options);
 }
 
 void require_no_files(const Options& options, const char* option) {
-  for (const auto& [file_option, path] :
-       {std::pair("--record", &options.record_file), {"--svg", &options.svg_path}, {"--trace", &options.trace_file}})
+  for (const auto& [file_option, path] : {std::pair("--record", &options.record_file),
+                                          {"--svg", &options.svg_path},
+                                          {"--trace", &options.trace_file},
+                                          {"--trace-per-rank", &options.trace_folder}})
     if (!path->empty())
       throw UsageError(fmt::format(
           "{} writes a file of the lesson's run, and {} does something else in its place; leave one of them out.",

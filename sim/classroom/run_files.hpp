@@ -25,8 +25,8 @@ struct RunFiles {
   void write(const Options& options, bool ok);
 };
 
-/// Throws UsageError when a file that was asked for can't be written where it should be; makes the folder of pictures
-/// if there is none. To be called before any rank is started.
+/// Throws UsageError when a file that was asked for can't be written where it should be; makes the folders of pictures
+/// and traces if there are none. To be called before any rank is started.
 void require_writable(const Options& options);
 
 /// Throws UsageError when a file of a run is asked for that does not come about, because `option` asks for something

@@ -3,14 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "sim/terminal/write_or_fail.hpp"
+#include "src/errors.hpp"
+#include "src/io/destination.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
+
+std::string rank_file(const std::string& folder, int rank) {
+  return (std::filesystem::path(folder) / fmt::format("rank_{}.json", rank)).string();
+}
 
 // "rank 3 (dp 1, tp 1)": all coordinates that tell ranks apart.
 std::string trace_label(const Grid& grid, int rank) {
@@ -25,7 +34,7 @@ std::string trace_label(const Grid& grid, int rank) {
 }  // namespace
 
 Tracer::Tracer(const LessonInfo& info, const Options& options)
-    : clock_(options.clock()), file_(options.trace_file), room_(options.trace_events) {
+    : clock_(options.clock()), file_(options.trace_file), folder_(options.trace_folder), room_(options.trace_events) {
   run_.name = info.name;
   run_.title = info.title;
   run_.grid = options.grid;
@@ -62,10 +71,17 @@ void Tracer::keep_what_was_asked_for() {
 }
 
 void Tracer::write(bool ok) {
-  if (file_.empty()) return;
+  if (file_.empty() && folder_.empty()) return;
   run_.ok = ok;
   keep_what_was_asked_for();
-  write_or_fail([this] { write_chrome_trace(file_, run_); });
+  write_or_fail([this] {
+    std::vector<std::unique_ptr<TraceFileWriter>> files;
+    if (!folder_.empty())
+      for (int rank = 0; rank < run_.grid.size(); ++rank)
+        files.push_back(write_pytorch_dialect(rank_file(folder_, rank), run_, rank));
+    if (!file_.empty()) write_chrome_trace(file_, run_);
+    for (const auto& file : files) file->commit();
+  });
   std::int64_t most = 0, sum = 0;
   for (const RankTrace& rank : run_.ranks) {
     most = std::max(most, rank.dropped);
@@ -75,6 +91,20 @@ void Tracer::write(bool ok) {
     print_error_line(fmt::format(
         "{}: the trace has the first {} events of a rank and lacks {} later ones; --trace-events {} has room for all",
         run_.name, room_, sum, room_ + most));
+}
+
+void require_trace_writable(const Options& options) {
+  if (!options.trace_file.empty()) FileBeside(options.trace_file);
+  if (options.trace_folder.empty()) return;
+  make_folder("--trace-per-rank", options.trace_folder);
+  for (int rank = 0; rank < options.grid.size(); ++rank) FileBeside(rank_file(options.trace_folder, rank));
+  const std::string left = rank_file(options.trace_folder, options.grid.size());
+  std::error_code ignored;
+  if (std::filesystem::exists(left, ignored))
+    throw UsageError(
+        fmt::format("{} is of another run, with more ranks than this one's {}, and tools would read both as one; "
+                    "remove it, or choose another folder for --trace-per-rank",
+                    in_quotes(left), options.grid.size()));
 }
 
 }  // namespace muonwalk::sim

@@ -9,7 +9,7 @@
 
 namespace muonwalk::sim {
 
-/// Gathers what the ranks of a traced run recorded, and writes the trace that was asked for.
+/// Gathers what the ranks of a traced run recorded, and writes the traces that were asked for.
 /// It lives in the parent.
 class Tracer {
  public:
@@ -23,7 +23,7 @@ class Tracer {
   /// What the run trains.
   void trains(const std::vector<TrainedMatrix>& parameters) { run_.parameters = parameters; }
 
-  /// Writes the file that was asked for, whole or not at all. Throws RunError with a sentence.
+  /// Writes the files that were asked for, all of them whole or none. Throws RunError with a sentence.
   void write(bool ok);
 
   /// What was gathered so far.
@@ -34,8 +34,13 @@ class Tracer {
 
   ClockNs clock_;
   std::string file_;
+  std::string folder_;
   int room_;
   RunTrace run_;
 };
+
+/// Throws UsageError when a trace can't be written where it should be; makes the folder of --trace-per-rank if there is
+/// none. To be called before any rank is started.
+void require_trace_writable(const Options& options);
 
 }  // namespace muonwalk::sim

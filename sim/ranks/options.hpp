@@ -17,6 +17,8 @@
 
 namespace muonwalk::sim {
 
+class StopRequest;
+
 /// What a rank knows without talking to anybody: its number and coordinates, the grid, and what was asked for on the
 /// command line. The serial reference of a lesson is handed it as well, to know which rank's result it should
 /// compute.
@@ -72,6 +74,8 @@ struct WorldSetUp {
   /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as fast as
   /// it is.
   std::optional<LinkSpeed> link;
+  /// Where ranks read whether to stop (LessonCore::stop_when_asked); null: a signal ends the run.
+  std::shared_ptr<StopRequest> stops;
   bool traced = false;    ///< Keeps a trace in memory, for a lesson that reads its own.
   bool recorded = false;  ///< Keeps what quiet steps do, phase by phase, for a notebook (LessonCore::take_phases).
 };
@@ -95,6 +99,7 @@ struct Options {
   std::string record_file;                        ///< the file that the run is recorded in; empty for none
   std::string svg_path;          ///< the lesson's own picture, or a folder for all, with a / at its end; empty for none
   std::string trace_file;        ///< the file for a trace of all ranks; empty for none
+  std::string trace_folder;      ///< a folder for a trace of each rank, in PyTorch's dialect; empty for none
   std::optional<Launch> launch;  ///< what a launcher says of this process; nothing where it forks all ranks
   std::vector<std::string> arguments;  ///< the command line
   int trace_events = kTraceEvents;     ///< the most events that are kept of a rank
@@ -106,7 +111,7 @@ struct Options {
   /// it.
   int kept_trace_events() const { return set_up.traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
-  bool tracing() const { return set_up.traced || !trace_file.empty(); }
+  bool tracing() const { return set_up.traced || !trace_file.empty() || !trace_folder.empty(); }
   /// What its ranks talk over: memory where they are fibers, and else what was asked for.
   TransportKind talks_over() const { return world == WorldKind::fibers ? TransportKind::memory : transport; }
   /// True where time is virtual: fibers that talk over slow links.

@@ -5,13 +5,18 @@
 
 #include "sim/fibers/fibers.hpp"
 #include "sim/ranks/rank_groups.hpp"
+#include "sim/ranks/stop_request.hpp"
+#include "src/errors.hpp"
 
 namespace muonwalk::sim {
 struct Rank::State {
   RankGroups* groups = nullptr;
   ProgressSlot* progress = nullptr;
-  std::deque<Report> reports;  // in which a Shown stays where it is while others are added
-  bool prints_values = false;  // --verbose 2
+  std::deque<Report> reports;    // in which a Shown stays where it is while others are added
+  bool prints_values = false;    // --verbose 2
+  StopRequest* stops = nullptr;  // null: nobody asks
+  int step = 0;                  // its number in the world
+  bool decides = false;          // in this step it is decided whether the run stops
   bool virtual_time = false;
   bool recorded = false;  // this step is recorded, with its values and messages
   std::string phase;
@@ -31,6 +36,18 @@ Communicator& Rank::tp() { return group("tp"); }
 Communicator& Rank::pp() { return group("pp"); }
 Communicator& Rank::group(const std::string& name) { return groups().communicator(name); }
 RankGroups& Rank::groups() { return *state_->groups; }
+void Rank::decide_whether_to_stop() {
+  state_->decides = state_->stops != nullptr;
+  if (state_->decides && rank() == 0) state_->stops->decide(state_->step);
+}
+
+// What a rank reads before rank 0 has written could differ from what the others read.
+void Rank::require_decision() const {
+  if (!state_->decides || state_->stops->has_decided(state_->step)) return;
+  throw RunError(
+      "it ended the step before rank 0 had decided whether the run stops after it; between decide_whether_to_stop and "
+      "the end, a step needs a call that no rank can leave before rank 0 has taken part");
+}
 
 void Rank::let_pass(std::int64_t ns) {
   if (state_->virtual_time) fiber::sleep_until(fiber::clock_ns() + ns);
@@ -80,6 +97,7 @@ void Rank::phase(const std::string& name) {
 RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankGroups> groups, Progress& progress)
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.rank_info(rank), *groups_) {
   rank_.state_->progress = &progress.slot(rank);
+  rank_.state_->stops = options_.set_up.stops.get();
   rank_.state_->virtual_time = options.virtual_time();
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
@@ -109,6 +127,8 @@ std::vector<Report> RankSession::run(int step, const std::string& title, const R
 
   MeterScope metered(groups_->memory);
   rank_.state_->reports.clear();
+  rank_.state_->step = step;
+  rank_.state_->decides = false;
   rank_.state_->recorded = false;  // until start_recording, which the body may begin with
   groups_->on_sent = nullptr;
   const Traffic before = groups_->ledger.total();
@@ -120,6 +140,7 @@ std::vector<Report> RankSession::run(int step, const std::string& title, const R
     body(rank_);
   }
   groups_->require_whole();
+  rank_.require_decision();
   rank_.phase("");
   if (trace != nullptr) trace->close(traced_step);
   const Traffic moved = groups_->ledger.total() - before;

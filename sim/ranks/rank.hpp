@@ -63,6 +63,12 @@ class Rank : public RankInfo {
   /// by itself. Everywhere else a clock has seen it pass, and nothing is done.
   void let_pass(std::int64_t ns);
 
+  /// At the beginning of a step, by every rank: rank 0 looks whether somebody has asked the run to stop, and decides
+  /// whether this step is the last one (LessonCore::stop_when_asked). After it the step needs a call that no rank can
+  /// leave before rank 0 has taken part, such as an all-reduce over all ranks; a rank that ends the step before rank 0
+  /// has decided fails. Sends nothing, and without a lesson that stops when asked it does nothing.
+  void decide_whether_to_stop();
+
   /// True while this step is recorded: what is shown only for a picture of a quiet step need not be made otherwise.
   bool recorded() const;
 
@@ -77,6 +83,7 @@ class Rank : public RankInfo {
   Report& add(Report report);
   RankGroups& groups();
   void start_recording();
+  void require_decision() const;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <initializer_list>
 
@@ -15,6 +16,8 @@ namespace {
 
 // A handler may touch little more than this: fixed memory, and what the system allows it to call.
 char last_words[256];
+char words_of_request[256];
+std::atomic<std::atomic<int>*> request{nullptr};
 pthread_t main_thread;
 std::atomic<pthread_t> ends_the_program{};
 void (*before_end)() = nullptr;
@@ -27,8 +30,21 @@ bool handed_to_main_thread(int number) {
   return true;
 }
 
+// The first of the signals that may ask, and every SIGTERM.
+bool is_a_request(int number) {
+  std::atomic<int>* asked = request;
+  if (asked == nullptr || (number != SIGINT && number != SIGTERM)) return false;
+  if (asked->exchange(1) != 0) return number == SIGTERM;
+  const int before = errno;  // of whatever was interrupted, and goes on
+  clear_progress_line();
+  const bool heard = write(STDERR_FILENO, words_of_request, std::strlen(words_of_request)) >= 0;
+  static_cast<void>(heard);  // the request counts all the same
+  errno = before;
+  return true;
+}
+
 void end_everything(int number) {
-  if (!handed_to_main_thread(number)) end_with(last_words);
+  if (!handed_to_main_thread(number) && !is_a_request(number)) end_with(last_words);
 }
 
 void die_of(int number) {
@@ -93,6 +109,17 @@ void end_on_signals(const std::string& sentence, void (*first)()) {
   sigaction(SIGPIPE, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGPIPE, &action, nullptr);
   signal(SIGXFSZ, SIG_IGN);
+}
+
+void take_requests(std::atomic<int>& asked, const std::string& sentence) {
+  const InterruptHold hold;
+  std::strncpy(words_of_request, (sentence + "\n").c_str(), sizeof words_of_request - 1);
+  request = &asked;
+}
+
+void take_no_requests(const std::atomic<int>& asked) {
+  const InterruptHold hold;
+  if (request == &asked) request = nullptr;
 }
 
 void end_without_a_word() { last_words[0] = '\0'; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "src/io/unfinished.hpp"
@@ -21,6 +22,15 @@ void reset_inherited_signals();
 /// removed, and the program dies of the signal without a word, as programs do in a pipe. A limit on the size of files
 /// (SIGXFSZ) becomes an error of the write, which has a sentence of its own. To be called by the main thread.
 void end_on_signals(const std::string& sentence, void (*first)() = nullptr);
+
+/// From here on the first Ctrl-C is a request: it sets `asked` to 1, `sentence` goes to standard error, and the program
+/// goes on. The next one ends it, as end_on_signals says, which has to be called before. SIGTERM is a request as well,
+/// and stays one however often it comes: programs that end others, such as `timeout`, may send it twice, and have
+/// SIGKILL for those that don't listen. SIGHUP and SIGQUIT end the program at once. To be called by the main thread.
+void take_requests(std::atomic<int>& asked, const std::string& sentence);
+
+/// Nobody looks at `asked` any more: if take_requests was last called for it, every signal ends the program again.
+void take_no_requests(const std::atomic<int>& asked);
 
 /// From here on the program ends without a sentence when it is interrupted: another process says it.
 void end_without_a_word();

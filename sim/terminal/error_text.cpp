@@ -7,8 +7,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "sim/terminal/terminal.hpp"
-#include "src/errors.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk::sim {
@@ -30,20 +28,6 @@ std::string error_text(const std::exception& error, const char* remedy) {
         "(memory, disk, ulimit -a) if it comes again",
         visible_name(error.what(), 300));
   return error.what();
-}
-
-int exit_code_of(const std::string& name, const std::function<int()>& program, const char* remedy) {
-  try {
-    return program();
-  } catch (const UsageError& error) {
-    print_error_line(fmt::format("{}: {}", name, error.what()));
-    return 2;
-  } catch (const std::exception& error) {
-    print_error_line(fmt::format("{}: {}", name, error_text(error, remedy)));
-  } catch (...) {
-    print_error_line(fmt::format("{}: {}", name, kUnknownError));
-  }
-  return 3;
 }
 
 }  // namespace muonwalk::sim

@@ -74,14 +74,19 @@ int run_reading_program(const std::string& name, const char* remedy, const std::
   reset_inherited_signals();
   open_standard_files();
   end_on_signals(fmt::format("{}: interrupted; nothing was left behind", name));
-  return exit_code_of(
-      name,
-      [&run] {
-        const int code = run();
-        finish_output();
-        return code;
-      },
-      remedy);
+  try {
+    const int code = run();
+    finish_output();
+    return code;
+  } catch (const UsageError& error) {
+    print_error_line(fmt::format("{}: {}", name, error.what()));
+    return 2;
+  } catch (const std::exception& error) {
+    print_error_line(fmt::format("{}: {}", name, error_text(error, remedy)));
+  } catch (...) {
+    print_error_line(fmt::format("{}: {}", name, kUnknownError));
+  }
+  return 3;
 }
 
 }  // namespace muonwalk::sim

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/classroom/lesson.hpp"
+#include "sim/ranks/stop_request.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "tests/ranks/in_memory.hpp"
@@ -343,6 +344,48 @@ TEST_CASE("Lesson: options that can't work are refused before any rank exists") 
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
   options = on_fibers(Grid().dp(65));
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
+}
+
+TEST_CASE("Lesson: asked within a step, it stops after the first step that decides later, and stays stopped") {
+  for (const int asked_in : {1, 2, 5}) {
+    printed([&] {
+      Options options = on_fibers(Grid().dp(4));
+      options.set_up.stops = std::make_shared<muonwalk::sim::StopRequest>();
+      Lesson<Local> lesson(test_info(), options);
+      lesson.stop_when_asked();
+      CHECK_FALSE(lesson.stops());
+      int steps = 0;
+      while (!lesson.stops()) {
+        ++steps;
+        lesson.quiet_step("train", [&](Rank& rank, Local& local) {
+          rank.decide_whether_to_stop();
+          sum_over_dp(rank, local);
+          if (steps == asked_in && rank.rank() == 2) options.set_up.stops->asked() = 1;
+        });
+        lesson.quiet_step("save", sum_over_dp);  // has a number too, and decides nothing
+      }
+      CHECK(steps == asked_in + 1);
+      lesson.step("sum", sum_over_dp);
+      CHECK(lesson.stops());
+      CHECK(lesson.interrupted("interrupted") == 3);
+    });
+  }
+}
+
+TEST_CASE("Lesson: without a request, or without a lesson that stops when asked, a decision changes nothing") {
+  for (const bool asks : {false, true})
+    printed([&] {
+      Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
+      if (asks) lesson.stop_when_asked();
+      for (int step = 1; step <= 3; ++step)
+        lesson.quiet_step("train", [&](Rank& rank, Local&) {
+          if (asks || rank.rank() == 1) rank.decide_whether_to_stop();
+          rank.dp().barrier();
+        });
+      CHECK_FALSE(lesson.stops());
+      CHECK_THROWS_AS(lesson.stop_when_asked(), std::logic_error);
+      CHECK(lesson.answer("it does.") == 0);
+    });
 }
 
 TEST_CASE("Lesson: two lessons side by side do not disturb each other") {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/classroom/lesson.hpp"
-#include "sim/terminal/error_text.hpp"
+#include "sim/ranks/stop_request.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
@@ -157,7 +157,17 @@ TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of
         "fp32\n\nwords\n");
 }
 
-TEST_CASE("Lesson: without an answer it prints nothing, and goes on") {
+TEST_CASE("Lesson: an interrupted run says where it stops and answers nothing; without an answer it goes on") {
+  const std::string interrupted = screen_of([] {
+    Options options = in_memory(Grid().dp(2), 0);
+    options.set_up.stops = std::make_shared<StopRequest>();
+    Lesson<Held> lesson(screen_info(), options);
+    lesson.stop_when_asked();
+    options.set_up.stops->asked() = 1;
+    lesson.quiet_step("start", [](Rank& rank, Held&) { rank.decide_whether_to_stop(); });
+    if (lesson.stops()) all_lines += "exit code " + std::to_string(lesson.interrupted("it stops here")) + "\n";
+  });
+  CHECK(interrupted == "! lesson_78_screen: it stops here\nexit code 3\n");
   CHECK(screen_of([] {
           Lesson<Held> lesson(screen_info(), in_memory(Grid().dp(2), 0));
           lesson.quiet_step("start", start);
@@ -176,6 +186,10 @@ TEST_CASE("Lesson: what is asked of it that it can't do is a sentence") {
   CHECK(said(usual, [](Lesson<Held>& lesson) { lesson.trace(); }) ==
         "thrown: there is no trace, because the run was not traced; set `traced` in the LessonInfo of the lesson to "
         "true\n");
+  CHECK(said(usual, [](Lesson<Held>& lesson) {
+          lesson.quiet_step("start", start);
+          lesson.stop_when_asked();
+        }) == "thrown: a lesson stops when asked from before its first step, or not at all\n");
   Options fault = usual;
   fault.fault = {Fault::Kind::raise, 0, 3};
   CHECK(said(fault, [](Lesson<Held>& lesson) {
@@ -191,7 +205,8 @@ TEST_CASE("Lesson: what is asked of it that it can't do is a sentence") {
   CHECK(said(usual, other) == "what --other does\n");
   for (const auto& [option, member] : {std::pair("--record", &Options::record_file),
                                        {"--svg", &Options::svg_path},
-                                       {"--trace", &Options::trace_file}}) {
+                                       {"--trace", &Options::trace_file},
+                                       {"--trace-per-rank", &Options::trace_folder}}) {
     Options options = usual;
     options.*member = "x.svg";
     CHECK(said(options, other) == std::string("thrown: ") + option +

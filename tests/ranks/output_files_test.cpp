@@ -34,7 +34,8 @@ void limit_file_size(rlim_t most) {
 Words with_outputs(const TemporaryFolder& folder, Words words) {
   words.insert(words.begin(), fault_program());
   words.insert(words.end(), {"--timeout", "5", "--dp", "2", "--tp", "1", "--record", folder.file("run.json"), "--trace",
-                             folder.file("trace.json"), "--svg", folder.file("pictures/of/it/")});
+                             folder.file("trace.json"), "--svg", folder.file("pictures/of/it/"), "--trace-per-rank",
+                             folder.file("ranks/of/it")});
   return words;
 }
 
@@ -75,7 +76,7 @@ TEST_CASE("outputs: a lesson that is interrupted leaves no file and no folder") 
     const TemporaryFolder folder;
     Program program(with_outputs(folder, {"--mode", "loop", "--seconds", "60"}), named_files);
     REQUIRE(program.wait_for_output("step 1", kFaultLimitSeconds));
-    CHECK(folder.names() == Words{"pictures"});
+    CHECK(folder.names() == Words{"pictures", "ranks"});
     kill(-program.pid(), number);
     const Outcome outcome = program.wait(kFaultLimitSeconds);
     CHECK(outcome.exit_code == 3);
@@ -93,7 +94,7 @@ TEST_CASE(
   CHECK(run_program(with_outputs(folder, {"--verbose", "2"}), kFaultLimitSeconds, no_reader).signal == SIGPIPE);
   CHECK(folder.names().empty());
   CHECK(run_program(with_outputs(folder, {}), kFaultLimitSeconds).exit_code == 0);
-  CHECK(folder.names() == Words{"pictures", "run.json", "trace.json"});
+  CHECK(folder.names() == Words{"pictures", "ranks", "run.json", "trace.json"});
 }
 
 TEST_CASE("outputs: where a file can't be written, OK is not printed, and a sentence says which") {

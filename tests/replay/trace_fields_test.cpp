@@ -1,13 +1,15 @@
-// What a trace says beside their slices, for runs of any grid, read back and compared with the run.
+// What both files of a trace say beside their slices, for runs of any grid, read back and compared with the run.
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <vector>
 
 #include "sim/replay/run_trace.hpp"
 #include "sim/replay/trace_writers.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -140,6 +142,57 @@ TEST_CASE("chrome trace: what it says of the run, its ledgers, and its counters 
       }
       CHECK(counters_of(trace, rank, "bytes sent", "bytes") == sent);
       CHECK(counters_of(trace, rank, "elements held", "elements") == held);
+    }
+  }
+}
+
+TEST_CASE("PyTorch's dialect: each rank's file says which rank it is of how many, its groups, and what it left out") {
+  const TemporaryFolder folder;
+  for (unsigned seed = 100; seed < 130; ++seed) {
+    CAPTURE(seed);
+    const RunTrace run = random_run(seed);
+    for (int rank = 0; rank < run.grid.size(); ++rank) {
+      CAPTURE(rank);
+      write_pytorch_dialect(folder.file("rank"), run, rank)->commit();
+      const Json trace = Json::parse(read_text(folder.file("rank")));
+      const RankTrace& of_rank = run.ranks[static_cast<std::size_t>(rank)];
+      CHECK(trace["recorded_by"] == Json{{"name", run.name}, {"dropped_events", of_rank.dropped}});
+      Json groups = Json::array();
+      for (const Group& group : of_rank.groups)
+        if (!group.ranks.empty())
+          groups.push_back({{"pg_name", group.name},
+                            {"pg_desc", group.name},
+                            {"backend_config", "cpu:gloo"},
+                            {"pg_size", group.size()},
+                            {"ranks", group.ranks}});
+      CHECK(trace["distributedInfo"] == Json{{"backend", "gloo"},
+                                             {"rank", rank},
+                                             {"world_size", run.grid.size()},
+                                             {"pg_count", groups.size()},
+                                             {"pg_config", groups}});
+
+      // Processes and threads have their names, on the host and on what stands in for a device.
+      std::map<std::string, int> names;
+      std::map<int, int> places;  // of processes: the host stands over what stands in for a device
+      for (const Json& event : trace["traceEvents"])
+        if (event["name"] == "process_sort_index") {
+          places[event["pid"]] = event["args"]["sort_index"];
+        } else if (event["ph"] == "M" && event["args"].contains("name")) {
+          const std::string name = event["args"]["name"];
+          ++names[event["name"].get<std::string>() + ": " + name];
+          if (name == "stream 7 computation") CHECK(event["tid"] == 7);
+          if (name == "stream 20 communication") CHECK(event["tid"] == 20);
+          if (name.find("as a device") != std::string::npos || name.find("stream") == 0) CHECK(event["pid"] == rank);
+          if (name.find("what the program does") != std::string::npos || name == "steps and phases")
+            CHECK(event["pid"] != rank);
+        }
+      REQUIRE(places.size() == 2);
+      for (const auto& [process, place] : places) CHECK(place == (process == rank ? 1 : 0));
+      CHECK(names == std::map<std::string, int>{{"process_name: " + of_rank.label + ", what the program does", 1},
+                                                {"process_name: " + of_rank.label + ", the processor as a device", 1},
+                                                {"thread_name: steps and phases", 1},
+                                                {"thread_name: stream 7 computation", 1},
+                                                {"thread_name: stream 20 communication", 1}});
     }
   }
 }

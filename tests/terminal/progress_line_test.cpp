@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -73,13 +74,15 @@ TEST_CASE("progress line: makes room for a sentence once, and is not there where
   CHECK(terminal.written().empty());
 }
 
-TEST_CASE("progress line: whatever is printed on its terminal has a line of its own, an end as well") {
+TEST_CASE("progress line: whatever is printed on its terminal has a line of its own, a request and an end as well") {
   const auto expect = [](const std::function<void()>& say, int exit_code) {
     const PseudoTerminal terminal;
     if (!terminal.open()) return;
     const Ended ended = in_child([&] {
       for (const int file : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(terminal.file(), file);
       end_on_signals("the sentence");
+      static std::atomic<int> asked{0};
+      take_requests(asked, "the sentence");
       ProgressLine line("Muon", 3);
       line.at(1);
       say();
@@ -97,7 +100,8 @@ TEST_CASE("progress line: whatever is printed on its terminal has a line of its 
         finish_output();
       },
       0);
-  expect([] { ::raise(SIGINT); }, 3);
+  expect([] { ::raise(SIGINT); }, 0);  // a request
+  expect([] { ::raise(SIGHUP); }, 3);  // the end
   expect([] { end_with("the sentence\n"); }, 3);
 }
 

@@ -175,6 +175,78 @@ TEST_CASE(
   CHECK(ignored.exit_code == 7);
 }
 
+TEST_CASE(
+    "take_requests: the first of two signals asks, and whatever it has interrupted goes on; another Ctrl-C ends the "
+    "program, and so do SIGHUP and SIGQUIT at any time") {
+  for (int number : kEndSignals)
+    for (int second : kEndSignals) {
+      CAPTURE(number);
+      CAPTURE(second);
+      const bool asks = number == SIGINT || number == SIGTERM;
+      const Ended ended = in_child([&] {
+        default_signals();
+        end_on_signals("the sentence", first);
+        static std::atomic<int> asked{0};
+        take_requests(asked, "heard");
+        errno = 77;
+        raise(number);  // the handler is done when it returns
+        if (errno != 77) return 1;
+        if (asked != 1) return 2;
+        say("goes on\n");
+        raise(second);
+        return asked == 1 ? 0 : 4;
+      });
+      CHECK(ended.exit_code == (asks && second == SIGTERM ? 0 : 3));
+      CHECK(ended.err ==
+            std::string(asks ? "heard\ngoes on\n" : "") + (asks && second == SIGTERM ? "" : "first\nthe sentence\n"));
+    }
+}
+
+TEST_CASE("take_requests: a request is the main thread's, comes when it lets go, and is heard by the last who asked") {
+  const Ended ended = in_child([] {
+    default_signals();
+    end_on_signals("the sentence");
+    static std::atomic<int> earlier{0}, asked{0};
+    take_requests(earlier, "too early");
+    take_requests(asked, "heard");
+    take_no_requests(earlier);  // which is nobody's any more
+    std::atomic<bool> signalled{false};
+    std::thread other;
+    {
+      const InterruptHold hold;
+      other = std::thread([&] {
+        sigset_t none;
+        sigemptyset(&none);
+        pthread_sigmask(SIG_SETMASK, &none, nullptr);
+        raise(SIGINT);  // to this thread
+        signalled = true;
+      });
+      while (!signalled) usleep(100);
+      if (asked != 0) return 1;
+    }
+    other.join();
+    if (asked != 1 || earlier != 0) return 2;
+    take_no_requests(asked);
+    raise(SIGTERM);
+    return 3;
+  });
+  CHECK(ended.exit_code == 3);
+  CHECK(ended.err == "heard\nthe sentence\n");
+}
+
+TEST_CASE("take_requests: where nobody can hear the sentence, the request counts all the same") {
+  const Ended closed = in_child([] {
+    default_signals();
+    end_on_signals("the sentence");
+    static std::atomic<int> asked{0};
+    take_requests(asked, "heard");
+    close(STDERR_FILENO);
+    raise(SIGINT);
+    return asked == 1 ? 7 : 1;
+  });
+  CHECK(closed.exit_code == 7);
+}
+
 TEST_CASE("InterruptHold: a signal that another thread gets is the main thread's, and waits until that one lets go") {
   for (int number : kEndSignals) {
     const Ended ended = in_child([&]() -> int {

@@ -136,6 +136,39 @@ TEST_CASE("a run that can't be is refused in a sentence, at both ends of what ca
           "--save-every " + std::to_string(every) + " needs --save FOLDER, and a number of steps.");
   CHECK(with([](PretrainingRequest& r) { r.save = "x", r.save_every = -1; }) ==
         "--save-every -1 needs --save FOLDER, and a number of steps.");
+  const std::string one_process =
+      "--sweep trains with one rate after the other on one process, and writes no file, so it does not go with ";
+  const std::string grids =
+      "--grids trains on one grid after the other from the first weights, and writes no file, so it does not go with ";
+  const std::vector<std::pair<std::string, std::string PretrainingRequest::*>> files = {
+      {"--save", &PretrainingRequest::save}, {"--resume", &PretrainingRequest::resume}};
+  for (const auto& [option, value] : files) {
+    const auto given = value;
+    CHECK(with([=](PretrainingRequest& r) { r.sweep = true, r.*given = "x"; }) ==
+          one_process + option + "; leave one of them out.");
+    CHECK(with([=](PretrainingRequest& r) { r.grids = "1x1x1", r.*given = "x"; }) ==
+          grids + option + "; leave one of them out.");
+  }
+  CHECK(with([](PretrainingRequest& r) { r.sweep = true, r.grids = "1x1x1"; }) ==
+        one_process + "--grids; leave one of them out.");
+  CHECK(with([](PretrainingRequest& r) {
+          r.grids = "1x1x1,3x1x1";
+        }).find("--micro-batches 8 can't be dealt out to 3") == 0);
+}
+
+TEST_CASE("grids as they are asked for: dp, tp and pp, of as many ranks as there can be") {
+  const std::vector<Grid> two = grids_of("1x2x3,2x1x1");
+  REQUIRE(two.size() == 2);
+  CHECK(two[0] == Grid().dp(1).tp(2).pp(3));
+  CHECK(two[1] == Grid().dp(2));
+  const std::string most = std::to_string(kMostRanks), more = std::to_string(kMostRanks + 1);
+  CHECK(grids_of(most + "x1x1")[0].size() == kMostRanks);
+  for (const std::string& wrong :
+       {std::string("1x2"), std::string("0x1x1"), std::string("1x0x1"), std::string("1x1x0"), std::string("ax1x1"),
+        std::string("1x1x1x"), std::string(""), more + "x1x1", "1x" + more + "x1", "1x1x" + more})
+    CHECK(usage_error([&] { grids_of("1x1x1," + wrong); }) == "--grids \"1x1x1," + wrong + "\" has \"" + wrong +
+                                                                  "\" in it, which is not a grid of 1 to " + most +
+                                                                  " ranks; try --grids 1x1x1,2x2x2 (dp x tp x pp)");
 }
 
 TEST_CASE("--resume: a file, a folder, or the way's own folder in it; each with the latest, or a sentence") {

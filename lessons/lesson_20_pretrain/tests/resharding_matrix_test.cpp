@@ -8,6 +8,8 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,11 +119,39 @@ TEST_CASE("a checkpoint of another run is refused, and says which") {
   CHECK(lesson({1, 1, 1}, with({"--schedule", "gpipe"})).exit_code == 0);
 }
 
-TEST_CASE("of what can't be asked for, one that each layer refuses: the rest is in pretraining_request_test.cpp") {
+TEST_CASE("--grids compares all of them, with the same losses on each") {
+  const Outcome outcome = lesson({1, 1, 1}, {"--steps", "3", "--grids", "1x1x1,4x2x1"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("dp 4 × tp 2") != std::string::npos);
+  // What stands behind the grid: a line for each, of which nothing differs.
+  std::set<std::string> said;
+  std::istringstream lines(outcome.out);
+  int of_grids = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t at = line.find("AdamW ");
+        at != std::string::npos && line.find("all bits") != std::string::npos) {
+      ++of_grids;
+      said.insert(line.substr(at, line.find("all bits") - at));
+    }
+  CHECK(of_grids == 2);
+  CHECK(said.size() == 1);
+  // Of what can't be asked for, one that each layer refuses: the rest is in pretraining_request_test.cpp.
   for (const std::vector<std::string>& options :
-       std::vector<std::vector<std::string>>{{"--steps", "1"}, {"--lr", "-1"}, {"--text", "/dev"}})
+       std::vector<std::vector<std::string>>{{"--grids", "1x2"}, {"--steps", "1"}, {"--lr", "-1"}, {"--text", "/dev"}})
     expect_refusal(options, options[0]);
+}
+
+TEST_CASE("a file that can't be written, and options of which one would be passed over, are refused before any work") {
   const TemporaryFolder folder;
+  const std::vector<std::string> grids = {"--grids", "1x1x1,2x1x1"}, sweep = {"--sweep"};
+  // Files of the lesson's own run, which does not come about.
+  for (const std::string option : {"--record", "--svg", "--trace", "--trace-per-rank"})
+    for (const auto& other : {grids, sweep}) {
+      std::vector<std::string> options = other;
+      options.insert(options.end(), {option, folder.file("file.svg")});
+      expect_refusal(options, option + " writes a file of the lesson's run, and " + other[0] + " does something else");
+      CHECK_FALSE(fs::exists(folder.file("file.svg")));
+    }
   fs::create_directories(folder.file("taken/muon/step-000006.safetensors"));
   expect_refusal({"--save", folder.file("taken")}, "step-000006.safetensors\": it is a folder");
 }
