@@ -28,10 +28,10 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
   if (!request.model.empty() && !request.plan)
     throw UsageError(fmt::format("--model {} is too large to run here; add --plan, to see what its ranks would do",
                                  as_typed(request.model)));
-  if (!files.params.empty()) return std::make_unique<FileTraining>(files, tp, parse_tp_dims(request.tp_dims));
-  if (!files.grads.empty() || !files.out.empty() || !files.frozen.empty() || !request.tp_dims.empty())
+  if (!files.params.empty()) return std::make_unique<FileTraining>(files, tp);
+  if (!files.grads.empty() || !files.out.empty() || !files.frozen.empty())
     throw UsageError(
-        "--grads, --out, --frozen and --tp-dim go with --params, which was not given; add --params FILE.safetensors");
+        "--grads, --out and --frozen go with --params, which was not given; add --params FILE.safetensors");
   return std::make_unique<RandomTraining>(!request.model.empty() ? model_parameters(request.model)
                                           : request.small        ? small_parameters()
                                           : request.toy          ? small_layer()
@@ -63,8 +63,7 @@ std::vector<LessonOption> FullStepRequest::options() {
           {"--params", "your weights, a safetensors file", &training.files.params, PathUse::reads},
           {"--grads", "your gradients, one safetensors file per step", &training.files.grads, PathUse::reads},
           {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
-          {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen},
-          {"--tp-dim", "NAME=rows, columns or none: how TP cuts a matrix of yours", &training.tp_dims}};
+          {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen}};
 }
 
 void FullStepRequest::settle(const RankInfo& rank) {

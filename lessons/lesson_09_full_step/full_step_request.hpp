@@ -14,13 +14,12 @@ namespace muonwalk::sim {
 
 /// What is to be trained, as the options of lesson 09 say it.
 struct TrainingRequest {
-  int steps = 10;                    ///< --steps: optimizer steps on random numbers
-  bool small = false;                ///< --small: matrices of an eighth of the size
-  bool toy = false;                  ///< --toy: matrices that can be read number by number
-  std::string model;                 ///< --model: matrices of a large model, to be planned and not run
-  bool plan = false;                 ///< --plan: nothing will run
-  TrainingFileNames files;           ///< --params, --grads, --out, --frozen: the reader's own
-  std::vector<std::string> tp_dims;  ///< --tp-dim: how TP cuts a matrix of theirs
+  int steps = 10;           ///< --steps: optimizer steps on random numbers
+  bool small = false;       ///< --small: matrices of an eighth of the size
+  bool toy = false;         ///< --toy: matrices that can be read number by number
+  std::string model;        ///< --model: matrices of a large model, to be planned and not run
+  bool plan = false;        ///< --plan: nothing will run
+  TrainingFileNames files;  ///< --params, --grads, --out, --frozen: the reader's own
 };
 
 /// The reader's files where they were given; else random numbers for the matrices of the model, or of the proof of

@@ -95,7 +95,7 @@ std::uint64_t digest_of(const std::vector<Matrix>& gradients) {
 
 }  // namespace
 
-FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims)
+FileTraining::FileTraining(const TrainingFileNames& names, int tp)
     : names_(names), file_(read_safetensors(names.params)) {
   if (names.grads.empty())
     throw UsageError(fmt::format("--params {} was given without --grads; give one file of gradients for each step",
@@ -115,33 +115,15 @@ FileTraining::FileTraining(const TrainingFileNames& names, int tp, const std::ma
     }
     weights_.push_back(tensor.matrix());
     const Shape shape = {weights_.back().rows(), weights_.back().cols()};
-    const auto given = tp_dims.find(tensor.name);
-    const SplitDim split = !tensor.is_matrix()      ? SplitDim::none
-                           : given != tp_dims.end() ? given->second
-                                                    : chosen_split(shape, tp);
+    const SplitDim split = tensor.is_matrix() ? chosen_split(shape, tp) : SplitDim::none;
     parameters_.push_back({tensor.name, shape, split, 0, tensor.is_matrix() ? 2 : 1});
     require_finite(weights_.back(), names.params, parameters_.back());
-    tp_shape(parameters_.back(), tp);  // refuses a dimension that tp does not divide
   }
   if (parameters_.empty())
     throw UsageError(fmt::format("{}: there is no tensor of type F32, BF16 or F16 in it that could be trained",
                                  in_quotes(names.params)));
-  for (const auto& [name, dim] : tp_dims) require_matrix(name, dim);
   for (const std::string& path : names.grads)
     digests_.push_back(digest_of(read_gradients(path, names.params, file_, parameters_)));
-}
-
-// That there is a matrix of this name.
-void FileTraining::require_matrix(const std::string& name, SplitDim dim) const {
-  const Parameter* first = nullptr;
-  for (const Parameter& parameter : parameters_) {
-    if (parameter.dims != 2) continue;
-    if (parameter.name == name) return;
-    if (first == nullptr) first = &parameter;
-  }
-  throw UsageError(fmt::format("--tp-dim {} names no matrix of {}; {}",
-                               as_typed(fmt::format("{}={}", name, split_name(dim))), in_quotes(names_.params),
-                               first == nullptr ? "it has none" : "its matrices begin with " + in_quotes(first->name)));
 }
 
 std::vector<Matrix> FileTraining::gradients(int step, int leaf, const std::vector<NamedMatrix>& held) const {
@@ -182,24 +164,6 @@ void FileTraining::write(const std::vector<Matrix>& weights) const {
   for (StoredTensor& tensor : file.tensors)
     if (p < parameters_.size() && tensor.name == parameters_[p].name) tensor.store(weights[p++]);
   write_safetensors(names_.out, file);
-}
-
-std::map<std::string, SplitDim> parse_tp_dims(const std::vector<std::string>& entries) {
-  std::map<std::string, SplitDim> dims;
-  for (const std::string& entry : entries) {
-    const std::size_t equals = entry.rfind('=');
-    if (equals == std::string::npos || equals == 0)
-      throw UsageError(
-          fmt::format("--tp-dim {} is not of the form NAME=DIM, with DIM rows, columns or none", as_typed(entry)));
-    const std::string word = entry.substr(equals + 1);
-    if (word != "rows" && word != "columns" && word != "none")
-      throw UsageError(fmt::format("--tp-dim {} asks for the dimension {}; it takes rows, columns or none",
-                                   as_typed(entry), in_quotes(word)));
-    if (!dims.emplace(entry.substr(0, equals), parse_split(word)).second)
-      throw UsageError(
-          fmt::format("--tp-dim names {} twice; give each matrix one dimension", in_quotes(entry.substr(0, equals))));
-  }
-  return dims;
 }
 
 }  // namespace muonwalk

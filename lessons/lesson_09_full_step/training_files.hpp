@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,13 +25,12 @@ struct TrainingFileNames {
 class FileTraining : public Training {
  public:
   /// Reads all files once, one after the other, so that whatever is wrong with them is found before any rank starts.
-  /// The dimension that TP cuts is the one of `tp_dims` for the matrices named there; for the others rows if `tp`
-  /// divides them, else columns, else none; vectors are not cut. Throws UsageError, one sentence that names the file,
-  /// for everything read_safetensors refuses; for names or shapes that differ between the files; a tensor of one of the
-  /// three types with more than two dimensions that is not frozen; a gradient that is missing or holds a NaN or an
-  /// infinity; a file in which nothing is trained; a tp_dims entry for a matrix that is not there or that tp can't cut
-  /// so; a frozen name that no tensor has; an output path that can't be written.
-  FileTraining(const TrainingFileNames& names, int tp, const std::map<std::string, SplitDim>& tp_dims);
+  /// TP cuts the rows of a matrix if `tp` divides them, else its columns, else nothing; vectors are not cut. Throws
+  /// UsageError, one sentence that names the file, for everything read_safetensors refuses; for names or shapes that
+  /// differ between the files; a tensor of one of the three types with more than two dimensions that is not frozen; a
+  /// gradient that is missing or holds a NaN or an infinity; a file in which nothing is trained; a frozen name that no
+  /// tensor has; an output path that can't be written.
+  FileTraining(const TrainingFileNames& names, int tp);
 
   const std::vector<Parameter>& parameters() const override { return parameters_; }
   int steps() const override { return static_cast<int>(names_.grads.size()); }
@@ -50,7 +48,6 @@ class FileTraining : public Training {
   void write(const std::vector<Matrix>& weights) const;
 
  private:
-  void require_matrix(const std::string& name, SplitDim dim) const;
   std::vector<Matrix> read_again(int step) const;
 
   TrainingFileNames names_;
@@ -60,9 +57,5 @@ class FileTraining : public Training {
   std::vector<Matrix> weights_;
   std::vector<std::uint64_t> digests_;  // of the gradients of each step, as they were at the start
 };
-
-/// Reads `name=rows`, `name=columns` or `name=none`, as --tp-dim takes them. Throws UsageError for anything else, and
-/// for a name that is given twice.
-std::map<std::string, SplitDim> parse_tp_dims(const std::vector<std::string>& entries);
 
 }  // namespace muonwalk

@@ -38,9 +38,9 @@ using namespace muonwalk::sim;
 // it to AdamW's size. Then one learning rate and one weight decay serve both (Liu et al., "Muon is Scalable for LLM
 // Training", 2025, section 2.2, who saw 0.2 to 0.4 in AdamW).
 //
-// The first table shows it for random gradients, and so does the picture. Read it down: a scale matches AdamW where its
-// column does not depend on the shape. (It stays below 0.2, because five steps of Newton–Schulz leave singular values
-// around 1, and most of them below.)
+// The first table shows it for random gradients. Read it down: a scale matches AdamW where its column does not depend
+// on the shape. (It stays below 0.2, because five steps of Newton–Schulz leave singular values around 1, and most of
+// them below.)
 //
 // Gradients are random numbers without a mean here (`noise`, in lessons/lesson_12_matched_rms). An update is what one
 // step takes from a matrix for a learning rate of 1, without decay: AdamW's, and Muon's orthogonal matrix, which the
@@ -151,7 +151,6 @@ struct Request {
   std::string scale, coefficients;  // in place of the recipe's; empty: the recipe's
   std::string split_qkv = "three";  // how the fused matrix of an attention is split
   int steps = 10;                   // optimizer steps of each recipe
-  bool more_tables = false;
 };
 Request request;
 std::vector<std::string> running;  // the recipes, in the order in which they run
@@ -390,36 +389,31 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_12_matched_rms";
   info.title = "Matched RMS";
-  info.draws = true;
   info.question = "how large is a step of Muon, and which line of which implementation decides that?";
   info.bugs = {{"local_rows", "q, k and v are told apart by the rows of the TP slice: one call in place of three"},
                {"missing_factor", "the update is scaled by √max(rows, cols) without 0.2"},
                {"other_rounding", "learning rate and scale are multiplied in another order"},
                {"gains_not_decayed", "the gains of the RMSNorm are left out of the weight decay"},
                {"partial_rms", "the squares are added up over dp, and not over tp"}};
-  info.also_try = {"--recipe torch", "--split-qkv heads --tp 4", "--more-tables"};
+  info.also_try = {"--recipe torch", "--split-qkv heads --tp 4"};
   info.groups = {{"world", {}}};
   info.options = {{"--recipe", "moonshot, kellerjordan, torch, emerging, dion or all (default)", &request.recipe},
                   {"--scale", "matched, largest, tall, ratio or none, in place of the recipe's", &request.scale},
                   {"--coefficients", "simple, quintic, polar_express, aol or deepseekv4, in place of\nthe recipe's",
                    &request.coefficients},
                   {"--split-qkv", "none, three (default) or heads: the pieces of qkv", &request.split_qkv},
-                  {"--steps", "optimizer steps of each recipe (default 10)", &request.steps},
-                  {"--more-tables", "how far recipes are apart, and what coefficients do", &request.more_tables}};
+                  {"--steps", "optimizer steps of each recipe (default 10)", &request.steps}};
 
   // One process: how large steps are, and which line, split or norm changes them.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.trains(kLayer);
-  const std::vector<UpdateRms> updates = update_rms_of_shapes(lesson.rank_info().seed);
-  lesson.picture("rms", update_rms_picture(updates));
-  lesson.say(update_rms_table(updates, adamw_rms_on_noise(double(AdamWSettings().beta1))));
+  lesson.say(update_rms_table(update_rms_of_shapes(lesson.rank_info().seed),
+                              adamw_rms_on_noise(double(AdamWSettings().beta1))));
   lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.rank_info()), lesson.rank_info().seed)));
   lesson.say(line_table(running[0], lesson.rank_info().seed));
   lesson.say(split_table({8, 2, 16}, 128, lesson.rank_info().seed));
   lesson.say(norm_table(lesson.rank_info().seed));
-  if (request.more_tables) lesson.say(recipe_distance_table(lesson.rank_info().seed));
-  if (request.more_tables) lesson.say(coefficient_table(lesson.rank_info().seed));
 
   // Ranks: every recipe against its own reference.
   lesson.step("TP cuts qkv, and not by heads", look_at_heads);

@@ -45,7 +45,6 @@ std::string short_number(double number) { return fmt::format("{:g}", number); }
 
 constexpr Shape kSquare{64, 64};
 constexpr double kNorms[] = {1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10};
-constexpr double kSigmas[] = {0.001, 0.01, 0.1, 0.5, 1};
 
 std::vector<muonwalk::Piece> pieces_of(const AttentionRows& attention, QkvSplit split) {
   if (split == QkvSplit::none) return {{"q, k and v", {{0, attention.rows()}}}};
@@ -175,18 +174,6 @@ std::string line_table(const std::string& name, std::uint64_t seed) {
   return labelled("lines", lines);
 }
 
-std::string recipe_distance_table(std::uint64_t seed) {
-  RecipeTrial trial;
-  trial.seed = seed;
-  Table table({{"distance from"}});
-  for (const Recipe& to : recipes()) table.column({to.name, Side::right});
-  for (const Recipe& from : recipes())
-    table.row(cells(from.name, recipes(), [&](const Recipe& to) {
-      return from.name == to.name ? "·" : relative_text(trial.relative_distance(from.settings, to.settings));
-    }));
-  return labelled("apart", table.lines());
-}
-
 Matrix split_update(const Matrix& u, const AttentionRows& attention, QkvSplit split) {
   MuonSettings settings = for_tables({});
   settings.lr = 1;
@@ -286,31 +273,6 @@ std::string norm_table(std::uint64_t seed) {
   }
   add(told.front() + ", a sixth step", recipes().front().settings.newton_schulz.normalization, steps + 1);
   return labelled("norms", table.lines());
-}
-
-double image_of(double sigma, const CoefficientSet& set) {
-  for (const Quintic& q : set.quintics) {
-    const double square = sigma * sigma;
-    sigma *= static_cast<double>(q.a) + square * (static_cast<double>(q.b) + square * static_cast<double>(q.c));
-  }
-  return sigma;
-}
-
-std::string coefficient_table(std::uint64_t seed) {
-  Table table({{"a singular value of"}, {"steps", number_text}});
-  for (const double sigma : kSigmas) table.column({short_number(sigma), Digits{3}});
-  table.column({"rms of an update", Digits{3}});
-  for (const CoefficientSet& set : coefficient_sets()) {
-    std::vector<Cell> row = {"becomes with " + set.name, set.quintics.size()};
-    for (const double sigma : kSigmas) row.emplace_back(image_of(sigma, set));
-    MuonSettings settings = for_tables({});
-    settings.lr = 1;
-    take_coefficients(settings, set.name);
-    const Matrix o = orthogonalize(noise(kSquare, seed, 0), settings, "table");
-    row.emplace_back(rms_of(o) * static_cast<double>(update_scale(kSquare, settings)));
-    table.row(row);
-  }
-  return labelled("sets", table.lines());
 }
 
 std::string monitor_table(const std::vector<std::vector<NamedMatrix>>& rows_of_ranks,

@@ -40,9 +40,6 @@ struct UpdateRms {
 /// A line for each shape, a column for each scale; below them what a formula says of AdamW's.
 std::string update_rms_table(const std::vector<UpdateRms>& all, double formula);
 
-/// A row for each shape, a dot for each scale on a logarithmic axis, and a line for AdamW (SVG).
-std::string update_rms_picture(const std::vector<UpdateRms>& all);
-
 /// The steps after which weights are looked at.
 constexpr int kRmsSteps[] = {0, 25, 50, 100, 200, 400};
 
@@ -83,9 +80,6 @@ std::vector<LineEffect> line_effects(const Recipe& recipe, const RecipeTrial& tr
 /// The effects on the recipe `name`, and below them a line with the distance of each whole recipe.
 std::string line_table(const std::string& name, std::uint64_t seed);
 
-/// Each recipe's distance from each other, relative to the way of the one in whose line it stands.
-std::string recipe_distance_table(std::uint64_t seed);
-
 /// The scaled update of an attention's fused matrix for the momentum `u`: each piece of `split` is orthogonalized by
 /// itself and multiplied by 0.2 · √max of its own shape.
 Matrix split_update(const Matrix& u, const AttentionRows& attention, QkvSplit split);
@@ -116,13 +110,6 @@ double output_norm(Shape shape, double input_norm, const Normalization& normaliz
 /// Does the result depend on how large the input was? A line for every way in which recipes divide by the norm, and one
 /// with a sixth step for the first; a column for each norm from 1 to 1e-10.
 std::string norm_table(std::uint64_t seed);
-
-/// What a set of coefficients makes of a singular value.
-double image_of(double sigma, const CoefficientSet& set);
-
-/// A line for every set: its steps, what it makes of singular values from 0.001 to 1, and the root mean square of an
-/// update of 64 × 64 with the scale "matched".
-std::string coefficient_table(std::uint64_t seed);
 
 /// What the monitor of the first rank has said, a line for each of its rows: of each matrix the root mean squares of
 /// its update and of its weights. Empty where no rank told anything.

@@ -331,15 +331,6 @@ int shown_rank(const Options& options) {
   return shown;
 }
 
-// The picture of a step with ZeRO-1, as it is planned for that rank.
-std::string planned_picture(const Options& options) {
-  const int rank = shown_rank(options);
-  const RankInfo info = options.rank_info(rank);
-  std::vector<std::pair<std::string, RankMemory>> ways;
-  for (const Way& way : {kWays[2], kWays[3]}) ways.emplace_back(way.name, planned(info, way));
-  return memory_picture(rank, ways, layout(info, kWays[3]));
-}
-
 // What all ranks have counted against the plan, number by number; and of what that one rank has counted, the table of
 // the four ways and the chart of a step in the last of them.
 std::vector<NamedMatrix> counted_memory(const RankInfo&, const Local& local) { return as_matrices(local.counted); }
@@ -394,7 +385,6 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_14_memory";
   info.title = "Memory";
-  info.draws = true;
   info.question = "how much memory does Muon save, and when does it need more than AdamW?";
   info.bugs = {{"second_moment", "a rank keeps a second moment for Muon's matrices too"},
                {"whole_state", "Muon's momentum is kept for whole buckets, not for the rank's shards"},
@@ -407,8 +397,7 @@ int main(int argc, char** argv) {
   // All of it is one run, unless only a model is asked for.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
   lesson.require(prepare);
-  if (!model.empty()) lesson.plan(text_of_model);               // and that is all
-  lesson.picture("memory", planned_picture(lesson.options()));  // the last two ways as bars
+  if (!model.empty()) lesson.plan(text_of_model);  // and that is all
   lesson.say(layout(lesson.rank_info(), kWays.back()).text());
   for (const Way& way : kWays) train(lesson, way);
   lesson.sum_up_checks("masters and weights, two steps of each of the four ways");

@@ -18,11 +18,9 @@
 
 #include "lessons/lesson_19_pipeline_3d/timelines.hpp"
 #include "sim/classroom/lesson.hpp"
-#include "sim/terminal/terminal.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/named_slice.hpp"
-#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 #include "src/train/gpt_training.hpp"
 #include "src/train/pipeline/outbox.hpp"
@@ -383,19 +381,8 @@ NamedTimelines played_schedules(const Grid& grid) {
   NamedTimelines all;
   for (const PipelineSchedule schedule : kBoth)
     all.emplace_back(pipeline_schedule_name(schedule),
-                     play_pipeline(schedule, training.micro_batches / grid.dp(), equal_times(grid.pp(), 1, 2)));
+                     play_pipeline(schedule, grid.pp(), training.micro_batches / grid.dp(), 1, 2));
   return all;
-}
-
-// When the moves were really made: on standard error, and as a picture. Where there are fewer cores than ranks, bubbles
-// are larger than the formula says, because ranks also wait for a core.
-void print_measured(Lesson<Local>& lesson) {
-  lesson.in_parent([&lesson] {
-    const NamedTimelines measured = measured_timelines(lesson.trace());
-    if (measured.empty()) return;
-    if (lesson.options().verbose > 0) print_error_line(measured_bubbles(measured));
-    lesson.picture("schedules_measured", pipelines_svg("The same, as measured in this run", measured));
-  });
 }
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
@@ -422,7 +409,6 @@ int main(int argc, char** argv) {
   info.also_try = {"--schedule gpipe", "--dp 1 --tp 1 --pp 4", "--dp 1 --tp 4"};
   info.options = {{"--schedule", "of the optimizer steps: gpipe or 1f1b", &own_schedule},
                   {"--micro-batches", "in a batch, over all DP ranks", &in_a_batch}};
-  info.traced = true;  // for what was measured
   Lesson<Local> lesson(info, Grid().dp(2).tp(2).pp(2), argc, argv);
   lesson.require(prepare);
   lesson.trains(gpt_parameters(training.config));
@@ -442,7 +428,6 @@ int main(int argc, char** argv) {
   take_steps(lesson);
   lesson.cost(predict);
   lesson.timings();
-  print_measured(lesson);
 
   // ## Exercises
   //

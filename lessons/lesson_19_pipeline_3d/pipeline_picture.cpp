@@ -22,10 +22,6 @@ constexpr double kMoveHeight = 26;
 constexpr double kHeldHeight = 18;  // of the bar for the most that any stage of the picture holds
 constexpr double kStagePitch = 54;
 
-std::string moment_text(const PipelineTimeline& timeline, std::int64_t time) {
-  return timeline.clock == PipelineClock::units ? count_text(time, "unit") : ms_text(time) + " ms";
-}
-
 // Where a timeline is drawn, and how large.
 struct Placed {
   const PipelineTimeline& timeline;
@@ -40,7 +36,7 @@ struct Placed {
 void draw_stage(SvgPicture& picture, const Placed& placed, int stage, double top) {
   const PipelineTimeline& timeline = placed.timeline;
   const auto between = [&](const Interval& time) {
-    return fmt::format("{} to {}", moment_text(timeline, time.begin), moment_text(timeline, time.end));
+    return fmt::format("{} to {}", count_text(time.begin, "unit"), count_text(time.end, "unit"));
   };
   const auto box = [&](const Interval& time, double y, double height, const char* classes, const std::string& tip,
                        const std::string& label) {
@@ -64,7 +60,7 @@ void draw_stage(SvgPicture& picture, const Placed& placed, int stage, double top
 
 std::string words_for(const std::string& name, const PipelineTimeline& timeline) {
   const Interval extent = timeline.extent();
-  return fmt::format("{} · {} · {}", visible_name(name), moment_text(timeline, extent.end - extent.begin),
+  return fmt::format("{} · {} · {}", visible_name(name), count_text(extent.end - extent.begin, "unit"),
                      bubble_text(timeline));
 }
 
@@ -80,13 +76,12 @@ std::string held_words(const PipelineTimeline& timeline) {
 
 std::string pipelines_svg(const std::string& title, const NamedTimelines& timelines) {
   if (timelines.empty()) throw std::invalid_argument("a picture of pipelines needs at least one of them");
-  std::int64_t longest[2] = {0, 0};  // [clock]
+  std::int64_t longest = 0;
   int most_held = 1;
   for (const auto& [name, timeline] : timelines) {
     const Interval extent = timeline.extent();
     if (extent.end == extent.begin) throw std::invalid_argument("a pipeline without moves can't be drawn");
-    std::int64_t& of_clock = longest[static_cast<std::size_t>(timeline.clock)];
-    of_clock = std::max(of_clock, extent.end - extent.begin);
+    longest = std::max(longest, extent.end - extent.begin);
     for (int stage = 0; stage < static_cast<int>(timeline.stages.size()); ++stage)
       most_held = std::max(most_held, timeline.most_held(stage));
   }
@@ -99,12 +94,12 @@ std::string pipelines_svg(const std::string& title, const NamedTimelines& timeli
                           {"mw-grey", "activations held"}});
   for (const auto& [name, timeline] : timelines) {
     const int stages = static_cast<int>(timeline.stages.size());
-    const double scale = kTimeWide / static_cast<double>(longest[static_cast<std::size_t>(timeline.clock)]);
     const std::string words = words_for(name, timeline);
     y += 20;
     picture.text(kPageMargin, y, "mw-prose mw-strong", words);
     for (int stage = 0; stage < stages; ++stage)
-      draw_stage(picture, {timeline, timeline.extent().begin, scale, most_held}, stage, y + 10 + kStagePitch * stage);
+      draw_stage(picture, {timeline, timeline.extent().begin, kTimeWide / static_cast<double>(longest), most_held},
+                 stage, y + 10 + kStagePitch * stage);
     picture.say(words + ". " + held_words(timeline));
     y += 10 + kStagePitch * stages + 6;
   }

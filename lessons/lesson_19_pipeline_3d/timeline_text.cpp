@@ -45,8 +45,7 @@ std::string columns_of(const Cells& line, std::size_t begin, std::size_t end) {
 
 std::string timeline_text(const PipelineTimeline& timeline) {
   const Interval extent = timeline.extent();
-  if (timeline.clock != PipelineClock::units || extent.end == extent.begin)
-    throw std::invalid_argument("only a timeline that was played can be drawn as text");
+  if (extent.end == extent.begin) throw std::invalid_argument("a timeline without moves can't be drawn as text");
   const std::size_t unit = columns_per_unit(timeline);
   const auto units = static_cast<std::size_t>(extent.end - extent.begin);
   const std::string last_name = fmt::format("stage {}  ", timeline.stages.size() - 1);
@@ -80,13 +79,8 @@ std::string timeline_text(const PipelineTimeline& timeline) {
 }
 
 std::string bubble_text(const PipelineTimeline& timeline) {
-  const int stages = static_cast<int>(timeline.stages.size());
-  std::vector<std::string> shares;
-  for (int stage = 0; stage < stages; ++stage) shares.push_back(percent_text(timeline.bubble(stage)));
-  const bool equal = std::all_of(shares.begin(), shares.end(), [&](const auto& share) { return share == shares[0]; });
-  const std::string formula = percent_text(bubble_formula(stages, timeline.micro_batches()));
-  return equal ? fmt::format("bubble {} on every stage, {} by the formula", shares.at(0), formula)
-               : fmt::format("bubble by stage {}; by the formula {}", fmt::join(shares, ", "), formula);
+  return fmt::format("bubble {} on every stage, {} by the formula", percent_text(timeline.bubble(0)),
+                     percent_text(bubble_formula(static_cast<int>(timeline.stages.size()), timeline.micro_batches())));
 }
 
 }  // namespace muonwalk::sim

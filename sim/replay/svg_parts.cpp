@@ -7,34 +7,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <string_view>
 
+#include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
 namespace muonwalk {
 namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
-
-// The length in bytes of the UTF-8 character at `at`, and its code point; length 0 where there is none. Overlong forms
-// and surrogates are not characters.
-std::size_t decode(const std::string& text, std::size_t at, std::uint32_t& code) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  if (first < 0x80) {
-    code = first;
-    return 1;
-  }
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return 0;
-  code = first & (0xFF >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-    code = code << 6 | (byte(at + i) & 0x3F);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return overlong || surrogate || code > 0x10FFFF ? 0 : length;
-}
 
 // The production Char of XML 1.0.
 bool allowed_in_xml(std::uint32_t code) {
@@ -105,18 +86,17 @@ std::string tip_of(const std::string& tip) { return tip.empty() ? "" : "<title>"
 
 std::string xml_text(const std::string& text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    std::uint32_t code = 0;
-    const std::size_t length = decode(text, at, code);
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character character = first_character(rest);
     const auto entity = std::find_if(std::begin(kEntities), std::end(kEntities),
-                                     [&](const auto& each) { return static_cast<unsigned char>(each.first) == code; });
-    if (length == 0 || !allowed_in_xml(code))
+                                     [&](const auto& each) { return each.first == rest[0]; });
+    if (!character.valid || !allowed_in_xml(character.code))
       out += kReplacement;
     else if (entity != std::end(kEntities))
       out += entity->second;
     else
-      out.append(text, at, length);
-    at += length == 0 ? 1 : length;
+      out += rest.substr(0, character.bytes);
+    rest.remove_prefix(character.bytes);
   }
   return out;
 }
@@ -146,11 +126,6 @@ void SvgPicture::box(double x, double y, double width, double height, const std:
 void SvgPicture::line(double x1, double y1, double x2, double y2, const std::string& classes) {
   body_ += fmt::format("<line x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
                        classes);
-}
-
-void SvgPicture::circle(double x, double y, double radius, const std::string& classes, const std::string& tip) {
-  body_ += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"{}\">{}</circle>\n", x, y, radius, classes,
-                       tip_of(tip));
 }
 
 void SvgPicture::path(const std::vector<std::pair<double, double>>& points, const std::string& classes,

@@ -37,7 +37,6 @@ class SvgPicture {
   void box(double x, double y, double width, double height, const std::string& classes, const std::string& tip = "",
            const std::string& label = "");
   void line(double x1, double y1, double x2, double y2, const std::string& classes);
-  void circle(double x, double y, double radius, const std::string& classes, const std::string& tip);
   /// Lines from point to point.
   void path(const std::vector<std::pair<double, double>>& points, const std::string& classes, const std::string& tip);
   /// Boxes of these classes with words beside them, in columns that are all as wide as the widest entry. Returns how

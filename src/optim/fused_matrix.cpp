@@ -65,21 +65,6 @@ std::vector<Piece> qkv_pieces(const AttentionRows& attention, QkvSplit split) {
 
 std::vector<Piece> gate_and_up(Index rows) { return {{"gate", {{0, rows / 2}}}, {"up", {{rows / 2, rows}}}}; }
 
-void require_pieces(const std::vector<Piece>& pieces, Index rows, const std::string& parameter) {
-  std::vector<int> times(static_cast<std::size_t>(rows), 0);
-  for (const Piece& piece : pieces)
-    for (const Range& range : piece.rows) {
-      if (range.begin < 0 || range.empty() || range.end > rows)
-        throw UsageError(fmt::format("the piece \"{}\" of parameter {} has rows {}, but the matrix has {} rows",
-                                     piece.name, in_quotes(parameter), range_text(range), rows));
-      for (Index row = range.begin; row < range.end; ++row) ++times[static_cast<std::size_t>(row)];
-    }
-  const auto wrong = std::find_if(times.begin(), times.end(), [](int count) { return count != 1; });
-  if (wrong != times.end())
-    throw UsageError(fmt::format("row {} of parameter {} is in {} pieces; every row has to be in one",
-                                 wrong - times.begin(), in_quotes(parameter), *wrong));
-}
-
 Matrix take_rows(const Matrix& whole, const Piece& piece) {
   Matrix rows(piece.count(), whole.cols());
   float* to = rows.data();

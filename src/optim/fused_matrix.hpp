@@ -53,9 +53,6 @@ std::vector<Piece> qkv_pieces(const AttentionRows& attention, QkvSplit split);
 /// even.
 std::vector<Piece> gate_and_up(Index rows);
 
-/// Throws UsageError, naming the parameter, unless every one of the `rows` rows is in one piece, once.
-void require_pieces(const std::vector<Piece>& pieces, Index rows, const std::string& parameter);
-
 /// The rows of a piece, one below the other: piece.count() × cols.
 Matrix take_rows(const Matrix& whole, const Piece& piece);
 /// The opposite: writes them back to where they were.

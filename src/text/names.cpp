@@ -3,41 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
-#include <string_view>
 #include <vector>
 
 namespace muonwalk {
 namespace {
 
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 1;
-  bool valid = false;
-};
-
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-// The character at the beginning of a text that is not empty. One byte that is not valid where it is not UTF-8: cut
-// off, longer than it need be, a surrogate, or beyond Unicode.
-Character first_character(std::string_view text) {
-  const unsigned char first = static_cast<unsigned char>(text[0]);
-  Character character;
-  character.code = first;
-  character.valid = first < 0x80;
-  if (character.valid || first < 0xC2 || first > 0xF4) return character;
-  const std::size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  if (text.size() < bytes) return character;
-  std::uint32_t code = first & (0xFFu >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if (!continues_character(text[i])) return character;
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kLeast[bytes] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return character;
-  return {code, bytes, true};
-}
 
 struct Range {
   std::uint32_t first, last;
@@ -117,6 +89,24 @@ bool is_plain(char c) {
 }
 
 }  // namespace
+
+Character first_character(std::string_view text) {
+  const unsigned char first = static_cast<unsigned char>(text[0]);
+  Character character;
+  character.code = first;
+  character.valid = first < 0x80;
+  if (character.valid || first < 0xC2 || first > 0xF4) return character;
+  const std::size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() < bytes) return character;
+  std::uint32_t code = first & (0xFFu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!continues_character(text[i])) return character;
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return character;
+  return {code, bytes, true};
+}
 
 std::string visible_name(const std::string& name) {
   const Shown shown = shown_name(name, kNameCharacters, false);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muonwalk {
@@ -9,6 +11,17 @@ namespace muonwalk {
 /// Names that come from outside: of files and tensors, of the events of a trace, values of options. Whoever wrote them
 /// may have put line ends, escape sequences, bytes that are not text, or a million characters into them. Whatever
 /// prints such a name, in a sentence, a table, a picture or a page, takes it from here.
+
+/// A character of a text in UTF-8.
+struct Character {
+  std::uint32_t code = 0;  ///< Its code point; of one that is not valid, the byte.
+  std::size_t bytes = 1;   ///< How many bytes it takes.
+  bool valid = false;      ///< Whether it is one.
+};
+
+/// The character at the beginning of a text that is not empty. One byte that is not valid where it is not UTF-8: cut
+/// off, longer than it need be, a surrogate, or beyond Unicode.
+Character first_character(std::string_view text);
 
 /// The most characters of a name that are shown.
 constexpr int kNameCharacters = 80;

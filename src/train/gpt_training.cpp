@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/layout/slicing.hpp"
 #include "src/numerics/running_tree_sum.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/optim/adamw_step.hpp"
+#include "src/optim/named_slice.hpp"
 
 namespace muonwalk {
 namespace {
@@ -64,10 +64,7 @@ std::vector<NamedMatrix> stage_slices(const GptTraining& training, const Grid& g
   for (const Parameter& parameter : part_parameters(training.config, part, grid.tp())) {
     const auto found =
         std::find_if(whole.begin(), whole.end(), [&](const NamedMatrix& each) { return each.name == parameter.name; });
-    NamedMatrix slice{parameter.name, tp_slice(found->matrix, parameter.tp_split_dim, grid.tp(), place.tp)};
-    if (parameter.tp_split_dim == SplitDim::rows) slice.first_row = place.tp * slice.matrix.rows();
-    if (parameter.tp_split_dim == SplitDim::columns) slice.first_col = place.tp * slice.matrix.cols();
-    slices.push_back(std::move(slice));
+    slices.push_back(named_slice(parameter, found->matrix, grid.tp(), place.tp));
   }
   return slices;
 }

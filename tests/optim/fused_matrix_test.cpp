@@ -59,25 +59,6 @@ TEST_CASE(
                       " heads of q; give a number that divides it");
 }
 
-TEST_CASE("require_pieces: rows before the first, behind the last and of nobody are refused, in any piece") {
-  const auto refusal = [](const std::vector<Piece>& pieces) {
-    return usage_error([&] { require_pieces(pieces, 6, "w"); });
-  };
-  CHECK(refusal({{"a", {{0, 2}, {4, 6}}}, {"b", {{2, 4}}}}) == "(no UsageError)");
-  for (const bool interleaved : {false, true})
-    for (const QkvSplit split : {QkvSplit::three, QkvSplit::heads})
-      CHECK_NOTHROW(require_pieces(qkv_pieces({4, 2, 3, interleaved}, split), 24, "qkv"));
-  CHECK(refusal({{"a", {{0, 2}}}, {"b", {{2, 4}, {-1, 1}}}}) ==
-        "the piece \"b\" of parameter \"w\" has rows -1–0, but the matrix has 6 rows");
-  CHECK(refusal({{"a", {{0, 6}}}, {"b", {{3, 3}}}}).find("the piece \"b\" of parameter \"w\" has rows ") == 0);
-  CHECK(refusal({{"a", {{0, 4}}}, {"b", {{4, 7}}}}) ==
-        "the piece \"b\" of parameter \"w\" has rows 4–6, but the matrix has 6 rows");
-  CHECK(refusal({{"a", {{0, 4}}}, {"b", {{3, 5}}}}) ==
-        "row 3 of parameter \"w\" is in 2 pieces; every row has to be in one");
-  CHECK(refusal({{"a", {{1, 6}}}}) == "row 0 of parameter \"w\" is in 0 pieces; every row has to be in one");
-  CHECK(refusal({}) == "row 0 of parameter \"w\" is in 0 pieces; every row has to be in one");
-}
-
 TEST_CASE("by_pieces: what a rank owns of a slice, cut where another piece begins, with the shape of the whole piece") {
   const Layout layout =
       plan_layout({{"other", {2, 5}}, {"w", {8, 6}, SplitDim::rows}, {"v", {4, 6}, SplitDim::columns}}, Grid().tp(2),

@@ -248,15 +248,9 @@ TEST_CASE("pipelines that can't be are refused") {
   CHECK_THROWS_WITH_AS(bubble_formula(1, 0), "a pipeline needs at least one micro-batch", std::invalid_argument);
 }
 
-TEST_CASE("names of moves, there and back; the published formula") {
+TEST_CASE("names of moves; the published formula") {
   CHECK(move_name({Kind::forward, 3}) == "forward of micro-batch 3");
   CHECK(move_name({Kind::backward, 12}) == "backward of micro-batch 12");
-  for (const Kind kind : {Kind::forward, Kind::backward})
-    for (const int i : {0, 7, 12, 2147483647}) CHECK(move_of_name(move_name({kind, i})) == PipelineMove{kind, i});
-  for (const char* other : {"", "3", " 3", "forward", "forward of micro-batch ", "forward of micro-batch 3 ",
-                            "forward of micro-batch 03", "forward of micro-batch 3x", "backward of micro-batch x",
-                            "Forward of micro-batch 3", "forward of micro-batch 99999999999"})
-    CHECK_MESSAGE(!move_of_name(other), other);
   CHECK(bubble_formula(2, 4) == 0.25);
   CHECK(bubble_formula(1, 9) == 0);
   CHECK(bubble_formula(4, 1) == 3);

@@ -88,13 +88,12 @@ TEST_CASE("hostile names: tensors of a file, on the screen and in all that a run
     more.insert(more.begin(), run.begin(), run.end());
     return lesson_09(more);
   };
-  const Outcome ran = with({"--verbose", "2", "--record", folder.file("r"), "--trace", folder.file("t"),
-                            "--trace-per-rank", folder.file("ranks")});
+  const Outcome ran = with({"--verbose", "2", "--record", folder.file("r"), "--trace", folder.file("t")});
   CAPTURE(ran.err);
   CHECK(ran.exit_code == 0);
   expect_harmless("the screen", ran.out);
   CHECK(ran.out.find(" characters)") != std::string::npos);
-  for (const char* file : {"r", "t", "ranks/rank_0.json"}) expect_harmless(file, read_text(folder.file(file)));
+  for (const char* file : {"r", "t"}) expect_harmless(file, read_text(folder.file(file)));
   expect_harmless("the plan", with({"--plan"}).out);
   const Outcome wrong = with({"--bug", "stale_weights", "--verbose", "2"});
   CHECK(wrong.exit_code == 1);
@@ -117,10 +116,6 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
   expect_one_sentence(lesson_09(files(params, odd)), 2);
   expect_one_sentence(lesson_09(files(odd, params)), 2);
   expect_one_sentence(lesson_09(files(params, odd + "x")), 2);
-  expect_one_sentence(lesson_09(plus(files(params, params), {"--tp", "3", "--tp-dim", kHostile + "=rows"})), 2);
-  expect_one_sentence(lesson_09(plus(files(params, params), {"--tp-dim", kLong + kHostile + "=rows"})), 2);
-  expect_one_sentence(lesson_09(plus(files(params, params), {"--tp-dim", kHostile + "=" + kHostile})), 2);
-  expect_one_sentence(lesson_09(plus(files(params, params), {"--tp-dim", kHostile})), 2);
   for (const char* option :
        {"--dp", "--lr", "--seed", "--precision", "--products", "--verbose", "--bug", "--timeout", "--world",
         "--transport", "--fault", "--trace-events", "--model", "--ownership", "--svg", "--plan", "--steps"})
@@ -128,7 +123,7 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
       CAPTURE(option);
       expect_one_sentence(lesson_09({std::string(option) + "=" + value}), 2);
     }
-  for (const char* option : {"--record", "--trace", "--trace-per-rank"}) {
+  for (const char* option : {"--record", "--trace"}) {
     CAPTURE(option);
     expect_one_sentence(lesson_09({"--small", "--steps", "1", option, params + "/" + kHostile + kLong + "/"}), 2);
   }

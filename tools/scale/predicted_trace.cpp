@@ -83,7 +83,7 @@ RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& pre
   const double slots = layout.accumulation + layout.pp - 1;
   const std::int64_t forward = std::max<std::int64_t>(1, nanoseconds(pipeline / slots / 3));
   const PipelineTimeline timeline =
-      play_pipeline(PipelineSchedule::one_f_one_b, layout.accumulation, equal_times(layout.pp, forward, 2 * forward));
+      play_pipeline(PipelineSchedule::one_f_one_b, layout.pp, layout.accumulation, forward, 2 * forward);
   // What was rounded in one slot is not to add up over thousands of them.
   const double stretch = pipeline * 1e9 / static_cast<double>(timeline.extent().end);
   const auto stretched = [stretch](Interval time) {

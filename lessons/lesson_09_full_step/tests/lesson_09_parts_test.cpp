@@ -246,9 +246,8 @@ TEST_CASE("requested_training: what can't be done is refused in a sentence, at b
   // Files without --params, and two options that each bring matrices of their own; the sentence names them.
   for (const Ask& ask :
        {Ask([](TrainingRequest& r) { r.files.grads = {"G"}; }), Ask([](TrainingRequest& r) { r.files.out = "O"; }),
-        Ask([](TrainingRequest& r) { r.tp_dims = {"w0=rows"}; }),
         Ask([](TrainingRequest& r) { r.files.frozen = {"w0"}; })})
-    CHECK(refusal(ask).rfind("--grads, --out, --frozen and --tp-dim go with --params", 0) == 0);
+    CHECK(refusal(ask).rfind("--grads, --out and --frozen go with --params", 0) == 0);
   const Ask model = [](TrainingRequest& r) { r.model = "llama-3-70b", r.plan = true; };
   const Ask toy = [](TrainingRequest& r) { r.toy = true; };
   CHECK(refusal(model) == none);

@@ -288,9 +288,9 @@ TEST_CASE("lesson 09, small: either engine, ranks as processes and as fibers, on
       }
 }
 
-TEST_CASE("lesson 09 on files: TP cuts rows if it can, else columns, else nothing, unless told") {
+TEST_CASE("lesson 09 on files: TP cuts rows if it can, else columns, else nothing") {
   const Files files;
-  Outcome outcome = files.run({"--dp", "1", "--tp", "4", "--tp-dim", "q=columns"});
+  Outcome outcome = files.run({"--dp", "1", "--tp", "4"});
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
   std::map<std::string, std::string> cuts;  // a line of the table: name, rows × cols, cut, …
@@ -300,7 +300,7 @@ TEST_CASE("lesson 09 on files: TP cuts rows if it can, else columns, else nothin
         for (const char* dim : {"rows", "columns", "none"})
           if (line.find(std::string(" ") + dim + " ") != std::string::npos) cuts[name] = dim;
   CHECK(cuts ==
-        std::map<std::string, std::string>{{"q", "columns"}, {"k", "columns"}, {"up", "columns"}, {"odd", "none"}});
+        std::map<std::string, std::string>{{"q", "rows"}, {"k", "columns"}, {"up", "columns"}, {"odd", "none"}});
   require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, MuonSettings()));
 }
 
@@ -328,7 +328,6 @@ TEST_CASE("lesson 09 on files: whatever is wrong is one sentence, exit 2, and no
       {"a negative learning rate of AdamW", nullptr, {"--adamw-lr", "-1"}, "--adamw-lr -1"},
       {"a beta of one", nullptr, {"--adamw-beta2", "1"}, "--adamw-beta2 1"},
       {"no epsilon", nullptr, {"--adamw-epsilon", "0"}, "--adamw-epsilon 0"},
-      {"a bad word for --tp-dim", nullptr, {"--tp-dim", "q=diagonal"}, "diagonal"},
       {"a negative learning rate", nullptr, {"--lr", "-1"}, "--lr -1"},
       {"a momentum of one", nullptr, {"--momentum", "1"}, "--momentum 1"},
       {"no number", nullptr, {"--lr", "fast"}, "--lr"},
@@ -372,10 +371,7 @@ TEST_CASE("lesson 09 on files: no output is an input or another output, whatever
                                              {"--out", path("link")},
                                              {"--out", path("hard")},
                                              {"--record", path("x"), "--trace", path("./x")},
-                                             {"--record", path("x.json"), "--trace", path("x.json")},
-                                             {"--trace", path("t/rank_5.json"), "--trace-per-rank", path("t")},
-                                             {"--out", path("t/rank_5.json"), "--trace-per-rank", path("t/")},
-                                             {"--record", path("t"), "--trace-per-rank", path("t")}}) {
+                                             {"--record", path("x.json"), "--trace", path("x.json")}}) {
     CAPTURE(more);
     std::vector<std::string> words = {"--dp", "2", "--tp", "1"};
     words.insert(words.end(), more.begin(), more.end());

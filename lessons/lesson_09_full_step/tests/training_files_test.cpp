@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -65,7 +64,7 @@ TEST_CASE("FileTraining: holds as much with 60 files of gradients as with 3, whe
     const Files files(steps);
     MemoryMeter meter;
     const MeterScope scope(meter);
-    const FileTraining training(files.names, 1, {});
+    const FileTraining training(files.names, 1);
     REQUIRE(training.steps() == steps);
     const auto weights = training.first_weights();
     for (int step = 0; step < steps; ++step) training.all_leaves(step, 2, weights);
@@ -76,7 +75,7 @@ TEST_CASE("FileTraining: holds as much with 60 files of gradients as with 3, whe
 
 TEST_CASE("FileTraining: each step has the gradients of its file, in the slices that the asker holds") {
   const Files files(3);
-  const FileTraining training(files.names, 1, {});
+  const FileTraining training(files.names, 1);
   for (const int step : {0, 2, 1, 1}) {
     const Matrix whole = random_matrix({1 + static_cast<std::uint64_t>(step), 2}, 30, 40);
     const auto part = training.gradients(step, 0, {{"b", Matrix(2, 3), 5, 7}});
@@ -100,16 +99,14 @@ TEST_CASE(
       values(3, 5) = value;
       file.tensors[1].store(values);
       write_safetensors(path, file);
-      CHECK(usage_error([&] { FileTraining(files.names, 1, {}); }) ==
+      CHECK(usage_error([&] { FileTraining(files.names, 1); }) ==
             "\"" + path + "\": tensor \"b\" holds " + word + " at row 3, column 5; a step needs finite numbers");
     }
 }
 
 TEST_CASE("FileTraining: what is missing, of another shape or type, or named and not there, each in a sentence") {
   using Change = std::function<void(Files&)>;
-  const auto refusal = [](const Files& files, const std::map<std::string, SplitDim>& tp_dims = {}) {
-    return usage_error([&] { FileTraining(files.names, 2, tp_dims); });
-  };
+  const auto refusal = [](const Files& files) { return usage_error([&] { FileTraining(files.names, 2); }); };
   const auto changed = [](const std::string& path, const std::function<void(SafetensorsFile&)>& change) {
     SafetensorsFile file = read_safetensors(path);
     change(file);
@@ -184,16 +181,6 @@ TEST_CASE("FileTraining: what is missing, of another shape or type, or named and
     CHECK(said == sentence);
   }
 
-  const std::string begins = " names no matrix of " + params + "; its matrices begin with \"a\"";
-  CHECK(refusal(right, {{"c", SplitDim::rows}}) == "--tp-dim c=rows" + begins);
-  CHECK(refusal(right, {{"a", SplitDim::rows}, {"d=e", SplitDim::none}}) == "--tp-dim d=e=none" + begins);
-  Files vectors(1);
-  for (const std::string& path : {vectors.names.params, vectors.names.grads[0]})
-    changed(path, [&](SafetensorsFile& file) {
-      for (StoredTensor& tensor : file.tensors) vector_of(tensor);
-    });
-  CHECK(refusal(vectors, {{"a", SplitDim::columns}}) ==
-        "--tp-dim a=columns names no matrix of \"" + vectors.names.params + "\"; it has none");
   Files nowhere(1);
   nowhere.names.out = nowhere.folder.file("none/O");
   CHECK(refusal(nowhere) ==
@@ -213,7 +200,7 @@ TEST_CASE("FileTraining: writes each tensor in its own type, and what is frozen 
   gradients.tensors.push_back(params.tensors[3]);
   write_safetensors(files.names.grads[0], gradients);
   files.names.frozen = {"ro*"};
-  const FileTraining training(files.names, 1, {});
+  const FileTraining training(files.names, 1);
   CHECK(training.unchanged() == std::vector<std::string>{"ids", "rope", "none"});
   REQUIRE(training.parameters().size() == 3);
   CHECK(training.parameters()[0].dims == 2);
@@ -243,36 +230,11 @@ TEST_CASE("FileTraining: writes each tensor in its own type, and what is frozen 
   CHECK(written.find("half")->matrix()(0, 1) == 3.0f);  // of 8 bits, to the even one
 }
 
-TEST_CASE("parse_tp_dims: a name may hold an equals sign; what has another form, or comes twice, is refused") {
-  using Dims = std::map<std::string, SplitDim>;
-  CHECK(parse_tp_dims({}).empty());
-  CHECK(parse_tp_dims({"a=rows", "b=columns", "c=d=none"}) ==
-        Dims{{"a", SplitDim::rows}, {"b", SplitDim::columns}, {"c=d", SplitDim::none}});
-  const auto refusal = [](const std::vector<std::string>& entries) {
-    return usage_error([&] { parse_tp_dims(entries); });
-  };
-  for (const std::string entry : {"a", "", "=rows"})
-    CHECK(refusal({entry}) == "--tp-dim " + (entry.empty() ? "''" : entry) +
-                                  " is not of the form NAME=DIM, with DIM rows, columns or none");
-  for (const std::string word : {"", "row", "Rows"})
-    CHECK(refusal({"a=" + word}) ==
-          "--tp-dim a=" + word + " asks for the dimension \"" + word + "\"; it takes rows, columns or none");
-  CHECK(refusal({"a=rows", "b=rows", "a=rows"}) == "--tp-dim names \"a\" twice; give each matrix one dimension");
-}
-
-TEST_CASE("FileTraining: a dimension that tp does not divide is refused before any rank starts") {
-  const Files files(1);
-  CHECK(usage_error([&] {
-          FileTraining(files.names, 4, {{"a", SplitDim::rows}});
-        }) == "--tp 4 does not divide the 30 rows of parameter \"a\"; try --tp 2, 3, 5 or 6");
-  CHECK(usage_error([&] { FileTraining(files.names, 4, {}); }) == "(no UsageError)");  // by its 40 columns
-}
-
-TEST_CASE("FileTraining: without --tp-dim, TP cuts the rows where it divides them, else the columns, else nothing") {
+TEST_CASE("FileTraining: TP cuts the rows where it divides them, else the columns, else nothing") {
   const Files files(1);
   const SafetensorsFile stored = read_safetensors(files.names.params);
   for (int tp = 1; tp <= 12; ++tp) {
-    const FileTraining training(files.names, tp, {});
+    const FileTraining training(files.names, tp);
     for (const Parameter& parameter : training.parameters()) {
       CAPTURE(tp);
       const std::vector<std::int64_t>& shape = stored.find(parameter.name)->shape;
@@ -286,7 +248,7 @@ TEST_CASE("FileTraining: without --tp-dim, TP cuts the rows where it divides the
 
 TEST_CASE("FileTraining: a file that vanishes, changes or is cut in the middle of a run is one sentence") {
   const Files files(2);
-  const FileTraining training(files.names, 1, {});
+  const FileTraining training(files.names, 1);
   const auto weights = training.first_weights();
   const auto sentence = [&] { return run_error([&] { training.gradients(1, 0, weights); }); };
   CHECK(sentence() == "");

@@ -50,14 +50,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("lesson 12: more tables are printed on top of the others, and no line is too wide") {
-  const Outcome usual = matched_rms({}), more = matched_rms({"--more-tables"});
-  CHECK(more.exit_code == 0);
-  CHECK(lines_of(more.out).size() == lines_of(usual.out).size() + 12);
-  CHECK(says(more.out, "distance from"));
-  CHECK(says(more.out, "becomes with polar_express"));
-}
-
 TEST_CASE("lesson 12: a bug that a layout gives no room to is not caught there") {
   // One TP rank has the whole matrix, so that a split decided on its rows is right.
   CHECK(matched_rms({"--bug", "local_rows", "--tp", "1"}).exit_code == 0);

@@ -1,4 +1,4 @@
-// What a rank holds, as it is planned and as it is collected from ranks; the table, the chart and the picture of it.
+// What a rank holds, as it is planned and as it is collected from ranks; the table and the chart of it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -167,14 +167,4 @@ TEST_CASE("phase_chart: any grid and bucket size: bars that fill what is most, a
         CHECK(text.find(number_text(memory.most())) != std::string::npos);
         if (way.muon) CHECK(text.find("Newton–Schulz") != std::string::npos);
       }
-}
-
-TEST_CASE("memory_picture: a bar for each kind and phase, and the most in words") {
-  const std::string svg = memory_picture(3, {{"ZeRO-1 AdamW", made_up(2)}, {"<Muon>", made_up(1)}}, Layout());
-  // The paper, and seven swatches; then five and four kinds and a moment, for two phases each.
-  CHECK(times(svg, "<rect ") == 1 + 2 * 7 + 2 * 6 + 2 * 5);
-  CHECK(svg.find("rank 3") != std::string::npos);
-  CHECK(svg.find("at most 200 B, in a") != std::string::npos);
-  CHECK(svg.find("&lt;Muon&gt;") != std::string::npos);
-  CHECK(svg.find("<Muon>") == std::string::npos);
 }

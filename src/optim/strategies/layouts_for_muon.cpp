@@ -10,20 +10,8 @@ Layout equal_parts(const std::vector<Parameter>& parameters, const Grid& grid, I
   return plan_layout(parameters, grid, {bucket, 1, 1, Ownership::buckets, {}});
 }
 
-std::unique_ptr<Optimizer> gathering_buckets(const Layout&, const MuonSettings& settings, int) {
-  MuonSettings chosen = settings;
-  chosen.gather = Gather::buckets;
-  return std::make_unique<Muon>(chosen);
-}
-
 Layout one_part_each(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket) {
   return plan_layout(parameters, grid, {bucket, 1, 1, Ownership::buffer, {}});
-}
-
-std::unique_ptr<Optimizer> gathering_cut_matrices(const Layout&, const MuonSettings& settings, int) {
-  MuonSettings chosen = settings;
-  chosen.gather = Gather::cut_matrices;
-  return std::make_unique<Muon>(chosen);
 }
 
 Layout dealt_in_turn(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket) {
@@ -34,14 +22,13 @@ Layout dealt_by_work(const std::vector<Parameter>& parameters, const Grid& grid,
   return plan_layout(parameters, grid, {bucket, 1, 1, Ownership::matrices, balanced_owners(parameters, grid.dp())});
 }
 
-std::unique_ptr<Optimizer> gathering_unrounded(const Layout&, const MuonSettings& settings, int) {
+// Muon itself, with this gather. Where ranks own whole matrices, it gathers nothing over dp.
+template <Gather gather = Gather::buckets, bool unrounded = false>
+std::unique_ptr<Optimizer> muon(const Layout&, const MuonSettings& settings, int) {
   MuonSettings chosen = settings;
-  chosen.gather_unrounded = true;
+  chosen.gather = gather;
+  chosen.gather_unrounded |= unrounded;
   return std::make_unique<Muon>(chosen);
-}
-
-std::unique_ptr<Optimizer> muon_as_asked(const Layout&, const MuonSettings& settings, int) {
-  return std::make_unique<Muon>(settings);
 }
 
 }  // namespace
@@ -50,26 +37,26 @@ std::unique_ptr<Optimizer> muon_as_asked(const Layout&, const MuonSettings& sett
 // bucket. Whoever owns an element of a matrix orthogonalizes all of it. So did the proof of concept for Megatron-LM
 // (pull request 1428).
 Strategy gather_everything() {
-  return {'a', "gather everything", "the proof of concept for Megatron-LM", equal_parts, gathering_buckets};
+  return {'a', "gather everything", "the proof of concept for Megatron-LM", equal_parts, muon<>};
 }
 
 // (b) The buffer as a whole is cut into equal parts, so at most dp − 1 matrices lie on a boundary. Only these travel,
 // each among its owners alone, and each owner orthogonalizes all of it. DeepSpeed's ZeRO-1 and 2 gather like this, and
 // Megatron-LM's former distributed optimizer was cut like this.
 Strategy boundary_matrices() {
-  return {'b', "boundary matrices", "DeepSpeed ZeRO-1 and 2", one_part_each, gathering_cut_matrices};
+  return {'b', "boundary matrices", "DeepSpeed ZeRO-1 and 2", one_part_each, muon<Gather::cut_matrices>};
 }
 
 // (c) Whole matrices, dealt out in turn (round robin). A gradient is reduced to its matrix's owner, and the owner sends
 // new weights to all, so no matrix is cut and nothing is gathered for Newton–Schulz. DeepSpeed deals like this in
 // ZeRO-3.
-Strategy owner_in_turn() { return {'c', "owner, in turn", "DeepSpeed ZeRO-3", dealt_in_turn, muon_as_asked}; }
+Strategy owner_in_turn() { return {'c', "owner, in turn", "DeepSpeed ZeRO-3", dealt_in_turn, muon<>}; }
 
 // (d) Whole matrices again, the one with the most work in Newton–Schulz first, each to the rank that has least so far.
 // Megatron-LM's layer-wise optimizer, torchtitan's Owned and Canzona deal like this, each with a formula of its own for
 // the work.
 Strategy owner_by_work() {
-  return {'d', "owner, by work", "Megatron-LM layer-wise, torchtitan", dealt_by_work, muon_as_asked};
+  return {'d', "owner, by work", "Megatron-LM layer-wise, torchtitan", dealt_by_work, muon<>};
 }
 
 // (f) Matrices are dealt out over dp as in (d), by work. The ranks of the owner's TP group gather its slices, and then
@@ -77,7 +64,7 @@ Strategy owner_by_work() {
 // where Newton–Schulz begins with rounding to bf16: Megatron-LM and NeMo-RL gather before they round. As rounding is
 // elementwise, that changes no bit, and doubles the bytes.
 Strategy tp_duplicated() {
-  return {'f', "TP duplicated", "Megatron-LM, NeMo-RL", owner_by_work().lay_out, gathering_unrounded};
+  return {'f', "TP duplicated", "Megatron-LM, NeMo-RL", owner_by_work().lay_out, muon<Gather::buckets, true>};
 }
 
 }  // namespace muonwalk

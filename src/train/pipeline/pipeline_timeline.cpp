@@ -44,9 +44,9 @@ int PipelineTimeline::micro_batches() const {
 }
 
 std::int64_t PipelineTimeline::busy(int stage) const {
-  std::vector<Interval> moves;
-  for (const PipelineSpan& span : spans_of(*this, stage)) moves.push_back(span.time);
-  return IntervalSet(std::move(moves)).length();
+  std::int64_t time = 0;
+  for (const PipelineSpan& span : spans_of(*this, stage)) time += span.time.end - span.time.begin;
+  return time;
 }
 
 std::int64_t PipelineTimeline::idle(int stage) const {
@@ -88,50 +88,39 @@ int PipelineTimeline::most_held(int stage) const {
   return most;
 }
 
-PipelineTimes equal_times(int stages, std::int64_t forward, std::int64_t backward, std::int64_t message) {
-  const auto count = static_cast<std::size_t>(std::max(stages, 0));
-  return {std::vector<std::int64_t>(count, forward), std::vector<std::int64_t>(count, backward), message};
-}
-
-PipelineTimeline play_pipeline(PipelineSchedule schedule, int micro_batches, const PipelineTimes& times) {
-  const std::size_t stages = times.forward.size();
-  if (stages == 0 || times.backward.size() != stages)
-    throw std::invalid_argument("a pipeline needs a forward and a backward time for each stage");
-  for (const auto* list : {&times.forward, &times.backward})
-    if (*std::min_element(list->begin(), list->end()) < 0)
-      throw std::invalid_argument("no move takes less than no time");
-  if (times.message < 0) throw std::invalid_argument("no message takes less than no time");
-
+PipelineTimeline play_pipeline(PipelineSchedule schedule, int stages, int micro_batches, std::int64_t forward,
+                               std::int64_t backward) {
+  if (stages < 1) throw std::invalid_argument("a pipeline needs at least one stage");
+  if (forward < 0 || backward < 0) throw std::invalid_argument("no move takes less than no time");
+  const auto count = static_cast<std::size_t>(stages);
   std::vector<std::vector<PipelineMove>> moves;
-  for (std::size_t s = 0; s < stages; ++s)
-    moves.push_back(pipeline_moves(schedule, static_cast<int>(stages), static_cast<int>(s), micro_batches));
-  std::vector<Ends> ends(stages);
+  for (int s = 0; s < stages; ++s) moves.push_back(pipeline_moves(schedule, stages, s, micro_batches));
+  std::vector<Ends> ends(count);
   PipelineTimeline played;
-  played.stages.resize(stages);
-
+  played.stages.resize(count);
   // Stage after stage makes as many moves as it has the input for, until none of them can make another one.
   for (bool moved = true; moved;) {
     moved = false;
-    for (std::size_t s = 0; s < stages; ++s) {
+    for (std::size_t s = 0; s < count; ++s) {
       auto& spans = played.stages[s];
       for (; spans.size() < moves[s].size(); moved = true) {
         const PipelineMove move = moves[s][spans.size()];
         const auto kind = static_cast<std::size_t>(move.kind);
         std::int64_t begin = spans.empty() ? 0 : spans.back().time.end;
         const int from = stage_before(static_cast<int>(s), move);
-        if (from >= 0 && from < static_cast<int>(stages)) {
+        if (from >= 0 && from < stages) {
           const auto& sent = ends[static_cast<std::size_t>(from)][kind];
           const auto found = sent.find(move.micro_batch);
           if (found == sent.end()) break;
-          begin = std::max(begin, found->second + times.message);
+          begin = std::max(begin, found->second);
         }
-        const std::int64_t end = begin + (move.kind == Kind::forward ? times.forward : times.backward)[s];
+        const std::int64_t end = begin + (move.kind == Kind::forward ? forward : backward);
         spans.push_back({move, {begin, end}});
         ends[s][kind][move.micro_batch] = end;
       }
     }
   }
-  for (std::size_t s = 0; s < stages; ++s)
+  for (std::size_t s = 0; s < count; ++s)
     if (played.stages[s].size() < moves[s].size())
       throw std::logic_error("the stages of a pipeline wait for each other");
   return played;

@@ -8,7 +8,7 @@
 
 namespace muonwalk::sim {
 
-/// A move of a stage, or a part of one that was interrupted, and when it was made.
+/// A move of a stage, and when it is made.
 struct PipelineSpan {
   PipelineMove move;  ///< forward or backward of a micro-batch
   Interval time;      ///< The time from its beginning to its end.
@@ -20,49 +20,33 @@ struct HeldActivations {
   int micro_batches = 0;  ///< at least 1
 };
 
-/// What the times of a timeline are counted in.
-enum class PipelineClock {
-  units,       ///< units without a name, of a schedule that was played
-  nanoseconds  ///< Nanoseconds of a clock, in a run that was measured.
-};
-
-/// When the stages of a pipeline made their moves in one step, played or measured.
+/// When the stages of a pipeline make their moves in one step, in whole units of time.
 struct PipelineTimeline {
-  PipelineClock clock = PipelineClock::units;     ///< what all times are counted in
   std::vector<std::vector<PipelineSpan>> stages;  ///< [stage], in the order of time
 
   /// From the beginning of the first move of any stage to the end of the last one.
   Interval extent() const;
-  /// How many micro-batches the first stage made moves with.
+  /// How many micro-batches the first stage makes moves with.
   int micro_batches() const;
-  /// How long a stage was at its moves, and how long it was not, within the extent.
+  /// How long a stage is at its moves, and how long it is not, within the extent.
   /// @{
   std::int64_t busy(int stage) const;
   std::int64_t idle(int stage) const;
   /// @}
-  /// idle over busy, as bubble_formula counts; 0 for a stage that was never busy.
+  /// idle over busy, as bubble_formula counts; 0 for a stage that is never busy.
   double bubble(int stage) const;
-  /// How many micro-batches' activations a stage held, and when: each from the beginning of its forward to the end of
-  /// its backward. In the order of time, without the time in which it held none.
+  /// How many micro-batches' activations a stage holds, and when: each from the beginning of its forward to the end of
+  /// its backward. In the order of time, without the time in which it holds none.
   std::vector<HeldActivations> held(int stage) const;
   /// The most of them.
   int most_held(int stage) const;
 };
 
-/// How long everything takes, in whole units of time.
-struct PipelineTimes {
-  std::vector<std::int64_t> forward;   ///< [stage], of one micro-batch
-  std::vector<std::int64_t> backward;  ///< [stage], of one micro-batch
-  std::int64_t message = 0;  ///< The time from the end of a move to the earliest beginning of the neighbour's.
-};
-
-/// The same times for all stages.
-PipelineTimes equal_times(int stages, std::int64_t forward, std::int64_t backward, std::int64_t message = 0);
-
-/// Plays a schedule (pipeline_moves) from time 0 on: a stage begins its next move as soon as it is done with the one
-/// before and the neighbour's message has come. Sends are posted, so they keep nobody from working, and any number of
-/// messages may be under way at once. Throws std::invalid_argument where the lists of times are empty or of different
-/// lengths, where a time is negative, and as pipeline_moves does.
-PipelineTimeline play_pipeline(PipelineSchedule schedule, int micro_batches, const PipelineTimes& times);
+/// Plays a schedule (pipeline_moves) from time 0 on, where a micro-batch's forward takes as long on every stage, and so
+/// does its backward: a stage begins its next move as soon as it is done with the one before and the neighbour is done
+/// with its own. Messages take no time, and any number may be under way at once. Throws std::invalid_argument where
+/// there is no stage or a time is negative, and as pipeline_moves does.
+PipelineTimeline play_pipeline(PipelineSchedule schedule, int stages, int micro_batches, std::int64_t forward,
+                               std::int64_t backward);
 
 }  // namespace muonwalk::sim

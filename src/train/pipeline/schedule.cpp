@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <stdexcept>
-#include <system_error>
 
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
@@ -43,19 +41,6 @@ PipelineSchedule parse_pipeline_schedule(const std::string& word) {
 std::string move_name(PipelineMove move) {
   return fmt::format("{} of micro-batch {}", move.kind == PipelineMove::Kind::forward ? "forward" : "backward",
                      move.micro_batch);
-}
-
-std::optional<PipelineMove> move_of_name(const std::string& name) {
-  const std::size_t blank = name.rfind(' ');
-  if (blank == std::string::npos) return std::nullopt;
-  PipelineMove move;
-  const char* end = name.data() + name.size();
-  if (std::from_chars(name.data() + blank + 1, end, move.micro_batch).ec != std::errc()) return std::nullopt;
-  for (const PipelineMove::Kind kind : {PipelineMove::Kind::forward, PipelineMove::Kind::backward}) {
-    move.kind = kind;
-    if (move_name(move) == name) return move;
-  }
-  return std::nullopt;
 }
 
 std::vector<PipelineMove> pipeline_moves(PipelineSchedule schedule, int stages, int stage, int micro_batches) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,6 @@ struct PipelineMove {
 
 /// "forward of micro-batch 3", "backward of micro-batch 3".
 std::string move_name(PipelineMove move);
-/// The move of this name; nothing where it is the name of no move.
-std::optional<PipelineMove> move_of_name(const std::string& name);
-
 /// What stage `stage` of `stages` does in a step of `micro_batches`, in order: one forward and one backward for each of
 /// them. Forwards come by number, and so do backwards: a stage can then add up gradients as they come, in a fixed order
 /// (RunningTreeSum). The other way round, last micro-batch first, GPipe would take the same time.
