@@ -68,6 +68,12 @@ add_library(muonwalk_sodium INTERFACE)
 target_include_directories(muonwalk_sodium SYSTEM INTERFACE ${MUONWALK_SODIUM_DIR})
 target_link_libraries(muonwalk_sodium INTERFACE ${MUONWALK_SODIUM_LIBRARY})
 
+# Stacks for ranks that are fibers. Boost is too large to be fetched for one of its libraries, so it has to be installed.
+find_package(Boost 1.71 QUIET COMPONENTS context)
+if(NOT Boost_FOUND)
+  message(FATAL_ERROR "Boost.Context is not installed: install libboost-context-dev (Debian, Ubuntu) or boost (Homebrew)")
+endif()
+
 if(MUONWALK_TESTS)
   find_package(doctest QUIET)
   if(NOT doctest_FOUND)

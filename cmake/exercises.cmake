@@ -35,7 +35,7 @@ function(finish_exercises)
   # All that notebooks load.
   get_property(libraries GLOBAL PROPERTY MUONWALK_NOTEBOOK_LIBRARIES)
   add_custom_target(notebook_libraries DEPENDS muonwalk ${libraries} ${judges})
-  set(compile ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fno-fast-math
+  set(compile ${CMAKE_CXX_COMPILER} -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-parameter -D_GLIBCXX_ASSERTIONS -ffp-contract=off -fno-fast-math
     -I${CMAKE_SOURCE_DIR} -fPIC)
   if(MUONWALK_NATIVE)
     list(APPEND compile -march=native)

@@ -57,21 +57,16 @@ endfunction()
 #   .anatomy    its source has the sections of every lesson
 #   .expected   it prints its .expected, byte by byte; with BLESS=1 in the environment the file is written instead
 #   .bugs       every planted bug is caught, and changes on the screen what .bugs.expected says (BLESS=1 writes that, too)
-#   .threads    ranks as threads, through memory, print the same as ranks as processes
-#   .worlds     so they do in a smaller size, of lessons whose own size .threads does not compare
+#   .fibers     ranks as fibers, through memory, print the same as ranks as processes, in whatever order they take turns
 #   .otherwise  it refuses in one sentence or runs in other sizes, precisions and details; what it records and traces is what it
 #               printed and what its transports counted
 #   .nccl       over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
 #               counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
 function(add_lesson_tests name)
-  get_target_property(arguments ${name} MUONWALK_TEST_ARGUMENTS)
-  # Under a sanitizer: one run on threads, all bugs, and what is refused. The screen in full size says nothing more there.
-  set(checks bugs threads otherwise)
+  # Under a sanitizer the screen in full size says nothing more.
+  set(checks bugs fibers otherwise)
   if(NOT MUONWALK_SANITIZE)
     list(APPEND checks anatomy expected)
-    if(arguments)
-      list(APPEND checks worlds)
-    endif()
   endif()
   foreach(check ${checks})
     add_lesson_check(${name} ${check})
@@ -82,11 +77,6 @@ function(add_lesson_tests name)
   endforeach()
   if(name MATCHES "^lesson_0")
     add_dependencies(short_tests ${name})
-  endif()
-  # ThreadSanitizer sees neither into other processes nor into the system's Gloo: it is for ranks that are threads.
-  if(name IN_LIST MUONWALK_SHORT_LESSONS)
-    set_property(TEST ${name}.threads APPEND PROPERTY LABELS threads)
-    add_dependencies(thread_tests ${name})
   endif()
 endfunction()
 

@@ -1,4 +1,4 @@
-// What the last cells of a notebook include: the judge of its exercises. Ranks are threads of the kernel here, so a
+// What the last cells of a notebook include: the judge of its exercises. Ranks are fibers of the kernel here, so a
 // function that crashes takes the kernel with it, and one that never ends has to be interrupted; ./walk try has an
 // answer for both.
 #pragma once
@@ -22,8 +22,7 @@ template <class Function>
 bool judge(const std::string& exercise, Function* yours) {
   load_judges(exercise);
   muonwalk::sim::JudgeOptions options;
-  options.world = muonwalk::sim::WorldKind::threads;
-  options.timeout_seconds = 5;  // a thread that waits can't tell a deadlock from a machine that is busy
+  options.world = muonwalk::sim::WorldKind::fibers;
   const muonwalk::sim::Verdict verdict = muonwalk::sim::judge(exercise, yours, options);
   for (const std::string& line : verdict.lines) print(line.c_str());
   const std::string outcome = muonwalk::sim::outcome_name(verdict.outcome);

@@ -178,8 +178,9 @@ inline char** argv() { return begun_with->argv(); }
 /// What a lesson is made from in a notebook: the lesson's own grid and what the command line says. Throws a sentence
 /// when that can't work.
 ///
-/// The ranks are threads of the kernel, since a kernel has threads of its own and must not be forked. They talk through
-/// memory, which opens no socket: a cell that is interrupted leaves none behind, and a kernel in a sandbox needs none.
+/// The ranks are fibers on the kernel's thread, since a kernel has threads of its own and must not be forked. They talk
+/// through memory, which opens no socket, and an interrupt is looked for at each turn: a cell that waits ends at once
+/// and leaves nothing behind.
 inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, const muonwalk::Grid& grid, int argc,
                                       char** argv) {
   using namespace muonwalk::sim;
@@ -193,7 +194,7 @@ inline muonwalk::sim::Options options(const muonwalk::sim::LessonInfo& info, con
           "copy; leave it out, or run the lesson as a program");
   }
   // Of an option that is given twice, the last one counts: the reader's.
-  std::vector<std::string> words = {argv[0], "--world", "threads"};
+  std::vector<std::string> words = {argv[0], "--world", "fibers"};
   words.insert(words.end(), argv + 1, argv + argc);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(&word[0]);

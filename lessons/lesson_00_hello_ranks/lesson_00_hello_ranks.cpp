@@ -32,8 +32,9 @@ using namespace muonwalk::sim;
 //
 // The first line of the output says what was started: "4 processes over Gloo" are four ranks, and *Gloo* is the library
 // that carries their messages, the same that PyTorch uses between CPUs. "fp32" are the numbers that they send, 4 bytes
-// each. With `--world threads` the ranks are threads of one process, for debuggers and notebooks. They could see each
-// other's variables then, but no lesson ever looks, so nothing else changes.
+// each. With `--world fibers` the ranks share one process and take turns: who has to wait for a message hands the turn
+// on. It is the world for debuggers and notebooks. They could see each other's variables then, but no lesson ever
+// looks, so nothing else changes.
 //
 // ## The rendezvous
 //
@@ -167,7 +168,7 @@ int main(int argc, char** argv) {
   info.bugs = {{"all_are_rank_0", "every rank takes itself for rank 0"},
                {"wrong_neighbour", "numbers go round to the left instead of to the right"},
                {"own_memory", "the neighbour's number is read from the rank's own memory"}};
-  info.also_try = {"--dp 8", "--fault kill:2:1", "--fault never-connect:2 --timeout 2", "--world threads"};
+  info.also_try = {"--dp 8", "--fault kill:2:1", "--fault never-connect:2 --timeout 2", "--world fibers"};
 
   Lesson<Local> lesson(info, Grid().dp(4), argc, argv);
   lesson.require(plan);

@@ -74,11 +74,18 @@ MuonSettings settings_of(const RankInfo& rank) { return muon_settings(rank.preci
 std::string own_link, own_way;  // what you asked for: the speed of the link, and perhaps one way alone
 bool asked_for(const ScheduledStep& way) { return own_way.empty() || own_way == way.name; }
 
+// What every rank's plan says of a way, and what plans are played on: a link, and 20 GFLOP/s for Newton–Schulz on one
+// rank, a core that it shares with others.
+std::vector<PlannedStep> planned;  // all ways, for all ranks
+const PlannedStep& plan_of(const ScheduledStep& way) { return planned[std::size_t(&way - kWays.data())]; }
+PlayedMachine machine() { return {parse_link_speed("--link", own_link.empty() ? "0.02,200" : own_link), 20}; }
+
 // What one rank holds.
 struct Local {
   std::vector<Matrix> gradients;         // my TP slices of the gradients that I computed, in the order of the matrices
   std::vector<NamedMatrix> new_weights;  // my TP slices after the step, one way after the other
   Layout layout;                         // of the way that is being taken, as all that follows: who owns what
+  Plan plan;                             // and how long things take in virtual time
   MuonState state;                       // weights: whole buckets; momentum: my DP shards
   Buckets packed;                        // my gradients in buckets
   std::vector<Flat> updates;             // my DP shard of each bucket's update, until it is posted
@@ -115,6 +122,7 @@ StepContext context_of(Rank& rank, const Local& local) { return {local.layout, r
 void begin_way(Rank& rank, Local& local, const ScheduledStep& way) {
   rank.phase("gradients and momentum");
   local.layout = layout_of(rank, way);
+  local.plan = plan_of(way).plans[rank.rank()];
   local.state = {first_buckets(local.layout, *data, rank.place.tp), zero_shards(local.layout, rank.place.dp)};
   local.packed = pack_slices(local.layout, local.gradients);
   local.updates.clear();  // of the way before
@@ -156,13 +164,15 @@ Flat wait(Rank& rank, Local& local, int k, PostedGather& gather) {
   return bucket;
 }
 
-// *Work*: each matrix of which I own an element, from the bucket to my part of the new weights, as in lesson 09.
+// *Work*: each matrix of which I own an element, from the bucket to my part of the new weights, as in lesson 09. Where
+// ranks are fibers and the link is slow, time is virtual, and passes by the FLOPs of the plan.
 void work(Rank& rank, Local& local, int k, const Flat& bucket) {
   rank.phase("work on a bucket");
   const Index begin = local.layout.bucket({0, k}).range.begin;
   for (const int index : local.layout.bucket({0, k}).parameters)
     matrix_step(context_of(rank, local), settings_of(rank), local.layout.buffers[0].parameters[index], bucket, begin,
                 local.state);
+  rank.let_pass(work_ns(local.plan, local.layout, k, machine()));
   local.moves += fmt::format("■{} ", k);
 }
 
@@ -238,15 +248,11 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 // The last table asks when overlap pays. On a fast link nothing has to be hidden, and on a slow one the little work
 // doesn't cover the long journey. It pays most where both take about as long. On a long link the latency decides: a
 // pipeline that is one bucket ahead pays it for each bucket, and starting all at once pays it once.
-std::vector<PlannedStep> planned;  // all ways, for all ranks
-PlayedMachine machine() {          // at 20 GFLOP/s for Newton–Schulz on one rank: a core that it shares with others
-  return {parse_link_speed("--link", own_link.empty() ? "0.02,200" : own_link), 20};
-}
-
 // ## What was measured
 //
 // The same figures from the clock, on standard error. With `--link 0.02,200` the four ways come apart as the tables
-// say. Compare `in sequence` and `pipelined`: the span gets shorter, and the times of the messages, added up, get
+// say, more or less, because the machine has other things to do. With `--world fibers` as well, the clock is virtual:
+// then the figures are those of the tables, to the nanosecond, on every machine. Compare `in sequence` and `pipelined`: the span gets shorter, and the times of the messages, added up, get
 // *longer*. A message is under way while the rank computes, and while it queues behind the one before, and all that
 // counts as its time. Whoever adds up would say that the pipeline communicates more slowly.
 //

@@ -138,6 +138,16 @@ PlayedPlan play(const Plan& plan, const Layout& layout, const PlayedMachine& mac
   return Player(plan, layout, machine).play();
 }
 
+std::int64_t work_ns(const Plan& plan, const Layout& layout, int bucket, const PlayedMachine& machine) {
+  std::int64_t sum = 0;
+  for (const Operation& operation : plan.operations)
+    if (const Work* work = std::get_if<Work>(&operation); work != nullptr && work->phase != phases::momentum)
+      for (const int index : layout.bucket({0, bucket}).parameters)
+        if (layout.buffers[0].parameters[std::size_t(index)].parameter == work->parameter)
+          sum += std::llround(work->flops / machine.gigaflops_per_second);
+  return sum;
+}
+
 PlayedPlan play_slowest(const std::vector<Plan>& plans, const Layout& layout, const PlayedMachine& machine) {
   PlayedPlan slowest;
   for (const Plan& plan : plans) {

@@ -43,6 +43,9 @@ struct PlayedPlan {
 /// that was planned for.
 PlayedPlan play(const Plan& plan, const Layout& layout, const PlayedMachine& machine);
 
+/// How long the plan's rank works on the matrices of a bucket of the layout's first buffer, once that is whole.
+std::int64_t work_ns(const Plan& plan, const Layout& layout, int bucket, const PlayedMachine& machine);
+
 /// Plays the plans of several ranks, and returns that of the rank that is done last; of equals, the last.
 PlayedPlan play_slowest(const std::vector<Plan>& plans, const Layout& layout, const PlayedMachine& machine);
 

@@ -71,8 +71,8 @@ double seconds_of(const Counts& counts, const Machine& machine) {
          counts.flops * machine.seconds_per_flop;
 }
 
-// A virtual machine with two cores of an EPYC, whose ranks talk over Gloo. `muonwalk-scale measure` measured it once,
-// and its numbers are part of the program, as output has to be the same everywhere; yours are for that command to say.
+// A virtual machine with two cores of an EPYC, whose ranks talk over Gloo. It was measured once, and its numbers are
+// part of the program (tools/scale/clusters/epyc-vm.json), as output has to be the same everywhere.
 Machine epyc_vm() {
   const Cluster cluster = cluster_of("epyc-vm");
   const NetworkLevel& loopback = cluster.levels.front();  // α and β: between two ranks of the machine
@@ -117,8 +117,8 @@ std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
 //
 // A model of time is a program like any other: it has a reference, and it has to be able to fail. What can be compared
 // bit for bit here are the weights after the step (so the plan is of a step that was right), the counts, and what
-// becomes of them. Whether a machine really takes so long is another question, and `muonwalk-scale validate --here`
-// answers it on yours.
+// becomes of them. Whether a machine really takes so long is another question: `--trace run.json` writes down how long
+// each call took on yours.
 //
 // For the weights: one process, whole matrices, and the sum of all gradients.
 std::unique_ptr<ReferenceRun> reference;

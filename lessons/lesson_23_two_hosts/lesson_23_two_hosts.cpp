@@ -204,7 +204,7 @@ void ask_the_cable(Rank& rank, Local& local) {
                                  number_text(planned), number_text(counted->sent)));
 }
 
-// What every rank should have found. Where there is no cable, because ranks are threads or two addresses of one
+// What every rank should have found. Where there is no cable, because ranks are fibers or two addresses of one
 // loopback stand in for two hosts, nothing was asked, and nothing is found wrong.
 Matrix it_fits(const RankInfo&) {
   Matrix link(1, 1);

@@ -303,7 +303,7 @@ def make_notebook(lesson, titles, arguments="", its_exercises=()):
         notebook.text("title" if block is top[0] else heading_of(block) or "text", text_of(block, lesson, titles))
     notebook.text("about-this-notebook",
                   f"*This notebook is made from `lessons/{lesson.name}/{lesson.name}.cpp`; change that file, not this one. "
-                  "Its ranks are threads of the kernel: Interrupt stops them, and the kernel goes on. What a cell defines can't "
+                  "Its ranks are fibers of the kernel: Interrupt stops them, and the kernel goes on. What a cell defines can't "
                   "be defined a second time; to start over, take Restart Kernel and Run All. "
                   "[README.md](README.md) says how to get a kernel and how to build the library that the next cell loads.*")
     notebook.once("setup", '#include "setup.hpp"')

@@ -164,14 +164,15 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                  fmt::format("seconds in which nothing moves before a run is given up (default 30);\n"
                              "a rank that does nothing but compute may take {} times as long",
                              kComputeTimeouts));
-  app.add_option("--world", options.world, "processes (default) or threads")
-      ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"threads", WorldKind::threads}}))
+  app.add_option("--world", options.world,
+                 "processes (default), or fibers, which take turns on one thread\nand talk through memory")
+      ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"fibers", WorldKind::fibers}}))
       ->type_name("TEXT");
+  app.add_option("--turns", options.turns,
+                 "with fibers, the seed of the order in which they take turns\n(default: they go round)");
   const auto* transport =
-      app.add_option("--transport", options.transport,
-                     "gloo (default), or nccl, which needs a GPU per rank; memory is what\nthreads talk through")
-          ->transform(one_of<TransportKind>(
-              {{"gloo", TransportKind::gloo}, {"memory", TransportKind::memory}, {"nccl", TransportKind::nccl}}))
+      app.add_option("--transport", options.transport, "gloo (default), or nccl, which needs a GPU per rank")
+          ->transform(one_of<TransportKind>({{"gloo", TransportKind::gloo}, {"nccl", TransportKind::nccl}}))
           ->type_name("TEXT");
   const auto* network =
       app.add_option("--network", options.network,
@@ -252,7 +253,11 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
     throw UsageError(
         "--trace-events goes with --trace or --trace-per-rank, and neither was given; add --trace run.json");
   options.grid.dp(dp).tp(tp).pp(pp);
-  if (options.world == WorldKind::threads && transport->count() == 0) options.transport = TransportKind::memory;
+  if (options.world == WorldKind::fibers && transport->count() > 0)
+    throw UsageError(
+        fmt::format("--world fibers keeps all ranks in one process, where they talk through memory; leave "
+                    "--transport {} out",
+                    transport_name(options.transport)));
   options.arguments.assign(argv, argv + argc);
   if (!plans_only(info)) options.launch = launch_of_this_process(launch);
   if (options.launch && network->count() > 0 && options.network == NetworkKind::own)

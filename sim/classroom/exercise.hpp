@@ -93,7 +93,7 @@ struct Verdict {
 
 /// Where an attempt runs.
 struct JudgeOptions {
-  WorldKind world = WorldKind::processes;  ///< processes that talk over Gloo, or threads that talk through memory
+  WorldKind world = WorldKind::processes;  ///< processes that talk over Gloo, or fibers that talk through memory
   double timeout_seconds = 1;              ///< What Options::timeout_seconds is for a lesson.
 };
 

@@ -251,7 +251,6 @@ Options options_of(const Grid& grid, const JudgeOptions& wanted) {
   options.threads = 1;
   options.verbose = 0;
   options.world = wanted.world;
-  options.transport = wanted.world == WorldKind::threads ? TransportKind::memory : TransportKind::gloo;
   options.timeout_seconds = wanted.timeout_seconds;
   return options;
 }

@@ -2,12 +2,17 @@
 
 import re
 import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 
 from exercises import ROOT, Broken
 
 MOST_COMPILER_LINES = 40
 JUDGE_LIMIT = 300  # seconds: the judge has limits of its own, and this is for code that runs before it begins
+FIBERS_LIMIT = 20  # seconds: for a function that sleeps, which stops all ranks that are fibers; processes tell who it is
+ENDLESS_SECONDS = 3  # of processor time that a rank which is a fiber may compute without a call
+COMPUTE_TIMEOUTS = 10  # kComputeTimeouts of sim/ranks/options.hpp
 
 
 @dataclass
@@ -84,27 +89,64 @@ def build_library(exercise, path, build, into):
     return said(made)
 
 
+def run_judge(exercise, library, build, limit, world, timeout, **files):
+    """Runs muonwalk-try with ranks in this world. Returns how it ended and the outcome that it wrote; "" where it wrote none."""
+    verdict = library.with_suffix(".verdict")
+    verdict.unlink(missing_ok=True)
+    program = build / "bin" / "muonwalk-try"
+    try:
+        done = subprocess.run([str(program), exercise.name, str(library), str(verdict), world, str(timeout)],
+                              stdin=subprocess.DEVNULL, timeout=limit, check=False, **files)
+    except OSError as error:
+        raise Broken(f"{program} can't be run: {error.strerror}; ./walk try builds it") from error
+    try:
+        return done, verdict.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return done, ""
+
+
+def judge_on_fibers(exercise, library, build, output):
+    """The quick look: ranks that take turns in one process, where a deadlock is known at once. Returns a Result where that was enough,
+    and None where the function may be right, or ends the whole process: real processes tell more then. What is printed meanwhile is
+    shown only where it was enough, because it is printed again otherwise."""
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
+        try:
+            _, outcome = run_judge(exercise, library, build, FIBERS_LIMIT, "fibers", ENDLESS_SECONDS / COMPUTE_TIMEOUTS,
+                                   stdout=said, stderr=errors)
+        except subprocess.TimeoutExpired:
+            return None
+        errors.seek(0)
+        words = errors.read().decode("utf-8", "replace")
+        endless = re.search(r"^muonwalk-try: (rank \d+ did nothing but compute in )step '(.*)'( for .* s of processor time),", words, re.M)
+        if outcome in ("solved", "broken") or not (outcome or endless):
+            return None
+        said.seek(0)
+        print(said.read().decode("utf-8", "replace"), end="", file=output or sys.stdout, flush=True)
+        if endless:
+            return Result("it never ends", f"  {''.join(endless.groups())}.\n  Is there a loop that never ends?")
+        sys.stderr.write(words)
+        return Result(outcome)
+
+
 def judge(exercise, path, build, timeout=None, output=None):
-    """Builds the file and lets muonwalk-try judge it. That prints to `output` (standard output where it is None)."""
+    """Builds the file and lets muonwalk-try judge it: with ranks as fibers first, and before it is called solved with ranks as
+    processes. That prints to `output` (standard output where it is None)."""
     library = build / "try" / f"{path.stem}.so"
     warnings = build_library(exercise, path, build, library)
     if isinstance(warnings, Result):
         return warnings
-    verdict = library.with_suffix(".verdict")
-    verdict.unlink(missing_ok=True)
-    program = build / "bin" / "muonwalk-try"
-    command = [str(program), exercise.name, str(library), str(verdict), *([str(timeout)] if timeout else [])]
+    result = judge_on_fibers(exercise, library, build, output) or judge_on_processes(exercise, library, build, timeout, output)
+    if not result.solved and warnings and not result.words:
+        result.words = f"The compiler warns:\n{warnings}"
+    return result
+
+
+def judge_on_processes(exercise, library, build, timeout, output):
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, timeout=JUDGE_LIMIT, check=False)
+        done, outcome = run_judge(exercise, library, build, JUDGE_LIMIT, "processes", timeout or 1, stdout=output)
     except subprocess.TimeoutExpired:
         return Result("it never ends", f"It did not end within {JUDGE_LIMIT} s, and no rank had started: something outside of "
                                        "every function takes forever.")
-    except OSError as error:
-        raise Broken(f"{program} can't be run: {error.strerror}; ./walk try builds it") from error
-    try:
-        outcome = verdict.read_text(encoding="utf-8").strip()
-    except OSError:
-        outcome = ""
     if outcome == "broken":
         raise Broken(f"the judge of exercise {exercise.number} broke; its own words are above")
     if not outcome:
@@ -113,6 +155,4 @@ def judge(exercise, path, build, timeout=None, output=None):
                                      "outside of every function does that.")
         return Result("it ends the program", f"  The program ended with code {done.returncode} before it was judged; a "
                                              "function returns, and does not end the program.")
-    if outcome != "solved" and warnings:
-        return Result(outcome, f"The compiler warns:\n{warnings}")
     return Result(outcome)

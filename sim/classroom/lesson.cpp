@@ -55,11 +55,11 @@ std::string phase_text(const Grid& grid, PhaseRecords phase) {
 std::string world_text(const Options& options, bool launched, int hosts) {
   constexpr const char* kOverWhat[] = {"over Gloo", "through memory", "over NCCL"};  // [TransportKind]
   const int ranks = options.grid.size();
-  const bool threads = options.world == WorldKind::threads;
+  const bool fibers = options.world == WorldKind::fibers;
   return fmt::format("{} · {} {}{} {}{} · {}", options.grid.text(), ranks,
-                     threads ? (ranks == 1 ? "thread" : "threads") : (ranks == 1 ? "process" : "processes"),
+                     fibers ? (ranks == 1 ? "fiber" : "fibers") : (ranks == 1 ? "process" : "processes"),
                      launched && hosts > 1 ? fmt::format(" on {} hosts", hosts) : "",
-                     kOverWhat[static_cast<int>(options.transport)],
+                     kOverWhat[static_cast<int>(options.talks_over())],
                      launched ? ", started by " + options.launch->launcher : "", precision_name(options.precision));
 }
 
@@ -81,7 +81,7 @@ void let_idle_threads_sleep(const Options& options, char** argv) {
   const int threads = options.threads_per_rank();
   const bool crowded = threads > 1 && static_cast<unsigned>(threads * options.ranks_on_this_host()) >
                                           std::thread::hardware_concurrency();
-  // Ranks that are threads need no help: OpenMP sees all of them, and spins less by itself.
+  // Ranks that are fibers compute one at a time.
   if (!crowded || options.world != WorldKind::processes || getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
   execv("/proc/self/exe", argv);  // returns only where that is not possible; then it is slow, and right
@@ -217,7 +217,7 @@ void LessonCore::start() {
   guarded([&] {
     if (options_.set_up.link && options_.transport == TransportKind::nccl)
       throw UsageError("a slower link can't be made of NCCL, which moves bytes by itself; leave --transport nccl out");
-    if (options_.transport != TransportKind::gloo) options_.set_up.host_of_rank.clear();
+    if (options_.talks_over() != TransportKind::gloo) options_.set_up.host_of_rank.clear();
     run = meet_launched(options_, info_.name);
     if (is_agent()) return;
     try {
@@ -512,7 +512,7 @@ void LessonCore::timings() {
     const std::string space(static_cast<std::size_t>(std::max(1, 32 - text_width(phase))), ' ');
     print_error_line(fmt::format("  {}{:>10.3f}{:>10.3f}", phase + space, sum / options_.grid.size(), most));
   }
-  // Ranks that are threads share the memory of one process, in a notebook with its kernel.
+  // Ranks that are fibers share the memory of one process, in a notebook with its kernel.
   if (state_->peak_kilobytes > 0 && options_.world == WorldKind::processes)
     print_error_line(fmt::format("  {:<32}{:>16.1f} MiB", "peak memory of a rank",
                                  static_cast<double>(state_->peak_kilobytes) / 1024));

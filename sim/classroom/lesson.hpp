@@ -160,7 +160,7 @@ std::vector<NamedMatrix> named(std::vector<NamedMatrix> matrices);
 /// @}
 
 /// A lesson: ranks that each hold a `Local` and go through its steps together. The same calls run on processes and on
-/// threads, because a step is a plain function of a rank and what it holds.
+/// fibers, because a step is a plain function of a rank and what it holds.
 template <class Local>
 class Lesson : public LessonCore {
  public:
@@ -222,7 +222,7 @@ class Lesson : public LessonCore {
     return run_collect([&](Rank& rank) { return held(rank, local(rank.rank())); });
   }
 
-  /// What rank `rank` holds. Only that rank's own process knows it, or, with threads, everybody.
+  /// What rank `rank` holds. Only that rank's own process knows it, or, with fibers, everybody.
   Local& local(int rank) { return locals_[static_cast<std::size_t>(rank)]; }
 
  private:

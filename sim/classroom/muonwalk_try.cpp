@@ -1,6 +1,6 @@
-// muonwalk-try EXERCISE LIBRARY VERDICT [TIMEOUT]: judges the function in a library that sim/classroom/try_exercise.py
-// has built, prints what there is to say, and writes the outcome into the file VERDICT. Exit code 0: judged; 2 and 3 as
-// ever.
+// muonwalk-try EXERCISE LIBRARY VERDICT WORLD TIMEOUT: judges the function in a library that
+// sim/classroom/try_exercise.py has built, prints what there is to say, and writes the outcome into the file VERDICT.
+// Exit code 0: judged; 2 and 3 as ever.
 //
 // The reader's code runs in here, and may end this program as it likes. So its exit code proves nothing: the file does.
 
@@ -37,9 +37,10 @@ void open_judges(const std::string& exercise) {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]).size() < 9) throw UsageError("there is no exercise of that name");
-  if (argc < 4 || argc > 5)
+  if (argc != 6 || (std::string(argv[4]) != "fibers" && std::string(argv[4]) != "processes"))
     throw UsageError(
-        "it takes an exercise, a library, a file for the verdict and perhaps a timeout; ./walk try calls it so");
+        "it takes an exercise, a library, a file for the verdict, the world (fibers or processes) and a timeout; "
+        "./walk try calls it so");
   open_judges(argv[1]);
   const Exercise& exercise = find_exercise(argv[1]);
   void* library = dlopen(argv[2], RTLD_NOW);
@@ -47,7 +48,8 @@ int run(int argc, char** argv) {
   auto* entry = static_cast<AnyFunction*>(dlsym(library, "muonwalk_exercise"));
   if (entry == nullptr) throw RunError("the library has no muonwalk_exercise; build it with ./walk try");
   JudgeOptions options;
-  if (argc == 5) options.timeout_seconds = std::atof(argv[4]);
+  options.world = std::string(argv[4]) == "fibers" ? WorldKind::fibers : WorldKind::processes;
+  options.timeout_seconds = std::atof(argv[5]);
   // The compiler has seen to the type: what the library was built from names it.
   const Verdict verdict = judge(exercise, *exercise.type, *entry, options);
   for (const std::string& line : verdict.lines) print_line(line);

@@ -34,12 +34,12 @@ std::string trace_label(const Grid& grid, int rank) {
 }  // namespace
 
 Tracer::Tracer(const LessonInfo& info, const Options& options)
-    : file_(options.trace_file), folder_(options.trace_folder), room_(options.trace_events) {
+    : clock_(options.clock()), file_(options.trace_file), folder_(options.trace_folder), room_(options.trace_events) {
   run_.name = info.name;
   run_.title = info.title;
   run_.grid = options.grid;
   run_.precision = precision_name(options.precision);
-  run_.backend = transport_name(options.transport);
+  run_.backend = transport_name(options.talks_over());
   const RunGroups groups(options);
   for (int rank = 0; rank < options.grid.size(); ++rank) {
     run_.ranks.emplace_back();

@@ -15,6 +15,7 @@ namespace {
 
 // A handler may touch little more than this: fixed memory, kill and waitpid.
 std::atomic<pid_t> registered[kMostRanks];
+std::string name_of_program;
 
 void end_ranks() {
   for (auto& pid : registered) {
@@ -37,8 +38,11 @@ void replace_registered(pid_t from, pid_t to) {
 }  // namespace
 
 void handle_interrupts(const std::string& program) {
+  name_of_program = program;
   end_on_signals(program + ": interrupted; every rank was ended and nothing was left behind", end_ranks);
 }
+
+const std::string& interrupted_program() { return name_of_program; }
 
 void register_rank_process(pid_t pid) { replace_registered(0, pid); }
 void forget_rank_process(pid_t pid) { replace_registered(pid, 0); }

@@ -12,6 +12,9 @@ namespace muonwalk::sim {
 /// standard error in the name of `program`, and exits with 3 (end_on_signals). To be called by the main thread.
 void handle_interrupts(const std::string& program);
 
+/// The program that handle_interrupts was called for; empty where it was not, as in a notebook.
+const std::string& interrupted_program();
+
 /// Adds or removes the process of a rank that has to end with the program.
 /// @{
 void register_rank_process(pid_t pid);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "sim/fibers/fibers.hpp"
 #include "sim/transport/nccl_device.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
@@ -46,11 +47,13 @@ void require_bearable(const LessonInfo& info, const Options& options) {
   if (options.fault.kind != Fault::Kind::none && (options.fault.rank < 0 || options.fault.rank >= ranks))
     throw UsageError(
         fmt::format("--fault names rank {}, but the ranks of this run are 0 to {}", options.fault.rank, ranks - 1));
-  if (options.world == WorldKind::threads && options.fault.kind != Fault::Kind::none &&
-      options.fault.kind != Fault::Kind::raise)
+  using Kind = Fault::Kind;
+  const Kind fault = options.fault.kind;
+  if (options.world == WorldKind::fibers &&
+      (fault == Kind::kill || fault == Kind::exit || fault == Kind::stop || fault == Kind::never_connect))
     throw UsageError(
-        "--fault with --world threads can only throw, because ranks that are threads die together; "
-        "use --fault throw:RANK:STEP, or --world processes");
+        "--fault with --world fibers can only throw, hang or spin, because ranks that are fibers share one process and "
+        "end together; try --fault throw:RANK:STEP, or --world processes");
 }
 
 // Grids of as many ranks as there are: the lesson's TP where it divides them, and DP alone.
@@ -63,9 +66,9 @@ std::string grids_of(int ranks, const Grid& grid) {
 // A launcher has started so many processes, and each of them is a rank.
 void require_launched_grid(const LessonInfo& info, const Options& options) {
   const Launch& launch = *options.launch;
-  if (options.world == WorldKind::threads)
+  if (options.world == WorldKind::fibers)
     throw UsageError(
-        fmt::format("--world threads keeps all ranks in one process, but this one is rank {} of {} ({}); start the "
+        fmt::format("--world fibers keeps all ranks in one process, but this one is rank {} of {} ({}); start the "
                     "program by itself for that, or leave --world out",
                     launch.rank, launch.world_size, launch.told_by));
   if (plans_only(info) || launch.world_size == options.grid.size()) return;
@@ -102,7 +105,7 @@ void have_fault(const Fault& fault, int rank, int step) {
   if (fault.kind == Fault::Kind::exit) _exit(0);
   if (fault.kind == Fault::Kind::raise) throw RunError("it threw because --fault asked for it");
   if (fault.kind == Fault::Kind::stop) kill(getpid(), SIGSTOP);
-  while (fault.kind == Fault::Kind::hang) pause();
+  while (fault.kind == Fault::Kind::hang) fiber::inside() ? fiber::wait() : static_cast<void>(pause());
   for (volatile std::uint64_t turns = 0; fault.kind == Fault::Kind::spin;) turns = turns + 1;
 }
 
@@ -120,6 +123,8 @@ std::string lesson_number(const LessonInfo& info) {
 RankInfo Options::rank_info(int rank) const {
   return RankInfo{grid.place(rank), grid, threads_per_rank(), seed, precision, products, bug};
 }
+
+ClockNs Options::clock() const { return virtual_time() ? fiber::clock_ns : steady_clock_ns; }
 
 int Options::threads_per_rank() const {
   if (threads > 0) return threads;
@@ -157,14 +162,10 @@ void require_valid(const LessonInfo& info, const Options& options) {
   if (options.threads != 0) require_between("--threads", options.threads, kMostThreads);
   require_between("--trace-events", options.trace_events, kMostTraceEvents);
   require_distinct_files(named_paths(info, options));
-  if (options.transport == TransportKind::memory && options.world == WorldKind::processes)
-    throw UsageError(
-        "--transport memory needs ranks that share their memory; add --world threads, or use --transport gloo");
-  if (options.transport != TransportKind::memory && options.world == WorldKind::threads)
-    throw UsageError(
-        fmt::format("--world threads keeps all ranks in one process, where they talk through memory; leave --transport "
-                    "{} out",
-                    transport_name(options.transport)));
+  if (options.turns && options.world != WorldKind::fibers)
+    throw UsageError("--turns orders ranks that take turns, and processes don't; add --world fibers");
+  if (options.transport == TransportKind::memory)
+    throw UsageError("ranks that are processes share no memory; add --world fibers, or use --transport gloo");
   if (!options.bug.empty()) require_known_bug(info, options.bug);
   const std::string& svg = options.svg_path;
   const bool picture = svg.size() > 4 && svg.compare(svg.size() - 4, 4, ".svg") == 0;

@@ -35,9 +35,9 @@ struct RankInfo {
   bool bug(const char* name) const { return bug_switched_on == name; }
 };
 
-/// Where ranks live: each in a process of its own, or as threads of this one.
-enum class WorldKind { processes, threads };
-/// What ranks talk over: Gloo; memory, where they are threads; or NCCL, each of them with a GPU.
+/// Where ranks live: each in a process of its own, or as fibers that take turns on one thread of this one.
+enum class WorldKind { processes, fibers };
+/// What ranks talk over: Gloo; memory, where they are fibers; or NCCL, each of them with a GPU.
 enum class TransportKind { gloo, memory, nccl };
 /// "gloo" and so on, as `--transport` takes it.
 const char* transport_name(TransportKind transport);
@@ -69,7 +69,7 @@ struct WorldSetUp {
   std::vector<Group> groups;  ///< Groups besides dp, tp and pp (LessonInfo::groups).
   /// The host of each rank, 0 or 1: each has a network of its own, and there is a cable between them (host_link.hpp).
   /// Where the system does not let ranks have that, two addresses of the loopback stand in for the hosts, and a line on
-  /// standard error says so. Empty: all are on this host, as are ranks that a launcher started, or that are threads.
+  /// standard error says so. Empty: all are on this host, as are ranks that a launcher started, or that are fibers.
   std::vector<int> host_of_rank;
   /// How slow every rank's link to the others is made to be (slow_link.hpp), over Gloo or memory; nothing: as fast as
   /// it is.
@@ -91,7 +91,8 @@ struct Options {
   int verbose = 1;                                ///< --verbose: 0 the result only, 1 shapes and shards, 2 also values
   double timeout_seconds = 30;                    ///< --timeout: how long nothing may move before the run is given up
   WorldKind world = WorldKind::processes;         ///< --world
-  TransportKind transport = TransportKind::gloo;  ///< --transport
+  std::optional<std::uint64_t> turns;             ///< --turns: the seed of the order in which fibers take turns
+  TransportKind transport = TransportKind::gloo;  ///< --transport, for processes
   NetworkKind network = NetworkKind::own;         ///< --network
   std::string bug;                                ///< --bug; empty for none
   Fault fault;                                    ///< --fault
@@ -111,6 +112,12 @@ struct Options {
   int kept_trace_events() const { return set_up.traced && trace_events < kTraceEvents ? kTraceEvents : trace_events; }
   /// True when the run is traced.
   bool tracing() const { return set_up.traced || !trace_file.empty() || !trace_folder.empty(); }
+  /// What its ranks talk over: memory where they are fibers, and else what was asked for.
+  TransportKind talks_over() const { return world == WorldKind::fibers ? TransportKind::memory : transport; }
+  /// True where time is virtual: fibers that talk over slow links.
+  bool virtual_time() const { return world == WorldKind::fibers && set_up.link; }
+  /// The clock of traces.
+  ClockNs clock() const;
   /// What one rank knows of itself.
   RankInfo rank_info(int rank) const;
   /// How many ranks share the cores of this host.

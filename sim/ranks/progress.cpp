@@ -70,4 +70,29 @@ std::string Progress::cycle(bool hopeless) const {
   return "";
 }
 
+std::string Progress::who_waits(const std::vector<bool>& has_left) const {
+  const std::string waits_for_each_other = cycle();
+  if (!waits_for_each_other.empty()) return waits_for_each_other;
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> all;
+  for (const bool left : {false, true})
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (has_left[static_cast<std::size_t>(rank)] != left) continue;
+      const ProgressSlot& slot = slots_[rank];
+      if (left)
+        all.push_back(fmt::format("rank {} has left the step", rank));
+      else if (slot.waits_for < 0)
+        all.push_back(fmt::format("rank {} waits for a message that nobody sends", rank));
+      else
+        all.push_back(fmt::format("rank {} waits in {} for rank {}", rank, collective_name(slot.waits_in),
+                                  slot.waits_for.load()));
+    }
+  if (all.size() > kNamed) {
+    const std::string rest = fmt::format("and {} more", all.size() - kNamed);
+    all.resize(kNamed);
+    all.push_back(rest);
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
 }  // namespace muonwalk::sim

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "src/comm/call.hpp"
 
@@ -49,6 +50,9 @@ class Progress {
   /// asked when nothing moves any more. With `hopeless`, only of ranks that send to each other, or of which some are in
   /// a collective and some in a send or recv.
   std::string cycle(bool hopeless = false) const;
+  /// Who waits in what for whom, where nobody can go on: the cycle if there is one, and else all ranks that wait and
+  /// those that `has_left` says have left the step: "rank 0 waits in recv for rank 2; rank 2 has left the step".
+  std::string who_waits(const std::vector<bool>& has_left) const;
 
  private:
   int ranks_;

@@ -3,6 +3,7 @@
 #include <deque>
 #include <optional>
 
+#include "sim/fibers/fibers.hpp"
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "src/errors.hpp"
@@ -16,6 +17,7 @@ struct Rank::State {
   StopRequest* stops = nullptr;  // null: nobody asks
   int step = 0;                  // its number in the world
   bool decides = false;          // in this step it is decided whether the run stops
+  bool virtual_time = false;
   bool recorded = false;         // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
@@ -45,6 +47,10 @@ void Rank::require_decision() const {
   throw RunError(
       "it ended the step before rank 0 had decided whether the run stops after it; between decide_whether_to_stop and "
       "the end, a step needs a call that no rank can leave before rank 0 has taken part");
+}
+
+void Rank::let_pass(std::int64_t ns) {
+  if (state_->virtual_time) fiber::sleep_until(fiber::clock_ns() + ns);
 }
 
 bool Rank::recorded() const { return state_->recorded; }
@@ -92,10 +98,11 @@ RankSession::RankSession(const Options& options, int rank, std::unique_ptr<RankG
     : options_(options), groups_(std::move(groups)), progress_(&progress), rank_(options.rank_info(rank), *groups_) {
   rank_.state_->progress = &progress.slot(rank);
   rank_.state_->stops = options_.set_up.stops.get();
+  rank_.state_->virtual_time = options.virtual_time();
   rank_.state_->prints_values = options.verbose >= 2;
   if (options.tracing())
-    groups_->trace =
-        std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()), groups_->memory);
+    groups_->trace = std::make_unique<SpanBuffer>(static_cast<std::size_t>(options.kept_trace_events()),
+                                                  groups_->memory, options.clock());
 }
 
 RankSession::~RankSession() = default;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,6 +59,10 @@ class Rank : public RankInfo {
   /// is printed at the end of the run, on standard error.
   void phase(const std::string& name);
 
+  /// Lets this time pass for the rank where time is virtual: with ranks as fibers and a slow link, computing takes none
+  /// by itself. Everywhere else a clock has seen it pass, and nothing is done.
+  void let_pass(std::int64_t ns);
+
   /// At the beginning of a step, by every rank: rank 0 looks whether somebody has asked the run to stop, and decides
   /// whether this step is the last one (LessonCore::stop_when_asked). After it the step needs a call that no rank can
   /// leave before rank 0 has taken part, such as an all-reduce over all ranks; a rank that ends the step before rank 0
@@ -86,7 +91,7 @@ class Rank : public RankInfo {
 /// What a step does on one rank.
 using RankBody = std::function<void(Rank&)>;
 
-/// Runs steps on one rank, be it a process or a thread, and keeps what the rank said.
+/// Runs steps on one rank, be it a process or a fiber, and keeps what the rank said.
 class RankSession {
  public:
   /// The session of rank `rank` with its connected groups. `progress` must outlive it.

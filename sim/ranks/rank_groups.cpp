@@ -95,6 +95,7 @@ class RankGroups::Member : public CallObserver {
     slot_->waits_in = kind;
     slot_->waits_for = peer < 0 ? ProgressSlot::kEverybody : group.ranks[static_cast<std::size_t>(peer)];
   }
+  std::int64_t now_ns() override { return all_->trace != nullptr ? all_->trace->now_ns() : 0; }
   void goes_on() override {
     slot_->waits_for = ProgressSlot::kNobody;
     ++slot_->signs;
@@ -162,22 +163,17 @@ std::int64_t RankGroups::header_bytes_sent() const {
   return sum;
 }
 
-MemoryGroups::MemoryGroups(const Options& options, std::chrono::milliseconds timeout)
-    : all_(options), link_(options.set_up.link) {
+MemoryGroups::MemoryGroups(const Options& options) : all_(options), link_(options.set_up.link) {
   for (const RunGroups::Named& each : all_.names())
     for (std::size_t number = 0; number < each.groups.size(); ++number)
       groups_[each.own_name(static_cast<int>(number))] =
-          std::make_unique<MemoryGroup>(each.groups[number].size(), timeout, each.name);
+          std::make_unique<MemoryGroup>(each.groups[number].size(), each.name);
 }
 
 std::unique_ptr<RankGroups> MemoryGroups::join(int rank, Progress& progress) {
   return std::make_unique<RankGroups>(
       all_, link_, rank, progress.slot(rank),
       [&](const std::string& name, const Group&, int number) { return groups_.at(name)->backend(number); });
-}
-
-void MemoryGroups::abort(const std::string& reason) {
-  for (auto& group : groups_) group.second->abort(reason);
 }
 
 }  // namespace muonwalk::sim

@@ -87,15 +87,12 @@ class RankGroups {
   std::vector<std::unique_ptr<Member>> members_;  // in the order of RunGroups::names
 };
 
-/// All groups of a run whose ranks are threads that talk through memory.
+/// All groups of a run whose ranks are fibers that talk through memory.
 class MemoryGroups {
  public:
-  /// A rank that waits for others longer than `timeout` gives up.
-  MemoryGroups(const Options& options, std::chrono::milliseconds timeout);
+  explicit MemoryGroups(const Options& options);
   /// The groups of one rank.
   std::unique_ptr<RankGroups> join(int rank, Progress& progress);
-  /// Breaks all groups: whoever waits in one of them gets a RunError that gives the reason.
-  void abort(const std::string& reason);
 
  private:
   RunGroups all_;

@@ -152,7 +152,7 @@ void require_no_other_threads() {
   if (threads > 1)
     throw RunError(
         fmt::format("ranks that are processes have to be started before this program has threads, and it has {}; start "
-                    "them earlier, or use --world threads",
+                    "them earlier, or use --world fibers",
                     threads));
 #endif
 }

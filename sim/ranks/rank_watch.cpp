@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ranks/compute_limit.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/standstill.hpp"
 #include "src/errors.hpp"
@@ -138,10 +139,8 @@ std::string RankWatch::cause_unheard_of(std::size_t r) const {
 }
 
 std::string RankWatch::cause_of_endless_work(int rank) const {
-  return fmt::format(
-      "{} did nothing but compute in step '{}' for {} s of processor time, without a call, a phase or the step's end; "
-      "if it needs more, try a longer --timeout",
-      name(static_cast<std::size_t>(rank)), progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
+  return name(static_cast<std::size_t>(rank)) + ' ' +
+         endless_work_text(progress_->step(rank), kComputeTimeouts * options_.timeout_seconds);
 }
 
 // After all its work, with nothing to complain of.

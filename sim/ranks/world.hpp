@@ -16,7 +16,7 @@ namespace muonwalk::sim {
 /// same program. In a rank, `step` runs the body on that one rank; in the parent it waits for the ranks and returns
 /// what they said. The parent is not a rank. It forks before it has a thread or a socket of its own.
 ///
-/// Threads: `step` runs the body on all ranks at once, a thread each, and the threads end before it returns.
+/// Fibers: `step` runs the body on all ranks, which take turns on the calling thread until all have returned.
 class World {
  public:
   virtual ~World() = default;
@@ -71,7 +71,7 @@ std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun&
 /// Starts one kind of world, whatever Options::world says.
 /// @{
 std::unique_ptr<World> start_process_world(const Options& options);
-std::unique_ptr<World> start_thread_world(const Options& options);
+std::unique_ptr<World> start_fiber_world(const Options& options);
 /// @}
 
 }  // namespace muonwalk::sim

@@ -5,7 +5,7 @@
 
 namespace muonwalk::sim {
 
-std::int64_t SpanBuffer::now_ns() {
+std::int64_t steady_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }

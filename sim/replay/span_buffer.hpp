@@ -10,6 +10,11 @@
 
 namespace muonwalk::sim {
 
+/// Nanoseconds on a clock.
+using ClockNs = std::int64_t (*)();
+/// On std::chrono::steady_clock.
+std::int64_t steady_clock_ns();
+
 /// What a rank keeps of its run by default: 5 MB.
 constexpr int kTraceEvents = 1 << 16;
 
@@ -22,12 +27,13 @@ struct SpanBatch {
 };
 
 /// Records what one rank does, for a trace: steps, their phases, calls on communicators, and messages. It holds
-/// `capacity` entries and no more, in the whole run; those that have no room are counted. A rank is one thread, so
-/// there is no lock.
+/// `capacity` entries and no more, in the whole run; those that have no room are counted. A rank does one
+/// thing at a time, so there is no lock.
 class SpanBuffer {
  public:
   /// `memory` is asked how much the rank holds, and must outlive the buffer.
-  SpanBuffer(std::size_t capacity, const MemoryMeter& memory) : room_(capacity), memory_(&memory) {}
+  SpanBuffer(std::size_t capacity, const MemoryMeter& memory, ClockNs clock = steady_clock_ns)
+      : room_(capacity), memory_(&memory), clock_(clock) {}
 
   /// What an entry without room is called; closing it does nothing.
   static constexpr std::ptrdiff_t kNoRoom = -1;
@@ -49,7 +55,7 @@ class SpanBuffer {
   SpanBatch take();
 
   /// Nanoseconds on the clock of all spans.
-  static std::int64_t now_ns();
+  std::int64_t now_ns() const { return clock_(); }
 
  private:
   std::ptrdiff_t open(const Span& span);
@@ -57,6 +63,7 @@ class SpanBuffer {
 
   std::size_t room_;
   const MemoryMeter* memory_;
+  ClockNs clock_;
   std::vector<Span> spans_;
   std::vector<std::string> names_;
   std::ptrdiff_t open_call_ = kNoRoom;

@@ -1,79 +1,41 @@
 #include "sim/transport/memory_backend.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
+#include <deque>
+#include <map>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
-#include <vector>
 
+#include "sim/fibers/fibers.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class MemoryMessage;
 
-// All that goes from one rank to one other. A message and the receive that it is for find each other here. Two threads
-// use a channel and no others, so that pairs of ranks never wait for each other's locks.
-struct Channel {
-  // Of messages that have not found their other end, in the order in which they were posted. All of them are sends, or
-  // all are receives.
-  using Unmatched = std::vector<MemoryMessage*>;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  Unmatched of_collectives;
-  Unmatched from_rank_to_rank;
-};
-
-// Up to this size the message is copied at once, by whoever comes second; a larger one by whoever waits for it first,
-// so that two ranks that both have much to copy share the work.
-constexpr std::int64_t copied_at_once = 4096;
+// Messages from one rank to one other that have not found their other end, in the order in which they were posted. All
+// of them are sends, or all are receives.
+using Unmatched = std::deque<MemoryMessage*>;
 
 }  // namespace
 
 struct MemoryGroup::Shared {
-  Shared(std::string group_name, int ranks, std::chrono::milliseconds limit)
-      : group(std::move(group_name)),
-        size(ranks),
-        timeout(limit),
-        channels(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
+  // Of collectives, or of send and recv, from one rank to another.
+  Unmatched& unmatched(int from, int to, bool from_rank_to_rank) { return lines[{from, to, from_rank_to_rank}]; }
 
-  Channel& channel(int from, int to) { return channels[static_cast<std::size_t>(from * size + to)]; }
+  void break_up(const std::string& why);  // only the first reason counts; it is the cause, later ones are consequences
 
-  // Only the first reason counts; it is the cause, later ones are consequences.
-  void abort(const std::string& why) {
-    {
-      const std::lock_guard<std::mutex> lock(reason_mutex);
-      if (broken) return;
-      reason = why;
-      broken = true;
-    }
-    for (Channel& channel : channels) {
-      // Taking the lock makes sure that a rank which has just looked is already waiting when it is woken.
-      const std::lock_guard<std::mutex> lock(channel.mutex);
-      channel.changed.notify_all();
-    }
-  }
-
-  void require_whole() {
-    if (!broken) return;
-    const std::lock_guard<std::mutex> lock(reason_mutex);
-    throw RunError(reason);
+  void require_whole() const {
+    if (!broken.empty()) throw RunError(broken);
   }
 
   std::string group;
   int size;
-  std::chrono::milliseconds timeout;
-  std::vector<Channel> channels;  // [from][to]
-  std::atomic<bool> broken{false};
-  std::mutex reason_mutex;  // may be taken while a channel's lock is held, never the other way round
-  std::string reason;
+  std::map<std::tuple<int, int, bool>, Unmatched> lines = {};  // only those that were ever used
+  std::string broken = "";                                     // why no call works any more
 };
 
 namespace {
@@ -90,139 +52,72 @@ class MemoryMessage : public PostedMessage {
         sends_(sends),
         data_(data),
         bytes_(bytes),
-        channel_(sends ? shared_->channel(rank, peer) : shared_->channel(peer, rank)) {}
+        line_(shared_->unmatched(sends ? rank : peer, sends ? peer : rank, envelope.from_rank_to_rank())) {}
 
-  // Nobody may start, or still be at, copying from or into memory that belongs to the caller again.
+  // The memory belongs to the caller again, so nobody may find it any more.
   ~MemoryMessage() override {
-    std::unique_lock<std::mutex> lock(channel_.mutex);
-    channel_.changed.wait(lock, [&] { return stage_ != Stage::being_copied; });
-    if (stage_ == Stage::unmatched) {
-      auto& waiting = unmatched();
-      waiting.erase(std::remove(waiting.begin(), waiting.end(), this), waiting.end());
-    } else if (stage_ == Stage::matched) {
-      other_end_->stage_ = Stage::left_alone;
-    }
+    if (!done_) line_.erase(std::remove(line_.begin(), line_.end(), this), line_.end());
   }
 
   // Finds the other end, if it has been posted.
   void post() {
-    std::unique_lock<std::mutex> lock(channel_.mutex);
     shared_->require_whole();
-    auto& waiting = unmatched();
-    if (waiting.empty() || waiting.front()->sends_ == sends_) {
-      waiting.push_back(this);
-      stage_ = Stage::unmatched;
+    if (line_.empty() || line_.front()->sends_ == sends_) {
+      line_.push_back(this);
       return;
     }
-    MemoryMessage& other = *waiting.front();
+    MemoryMessage& other = *line_.front();
     const MemoryMessage& to = sends_ ? other : *this;
     const MemoryMessage& from = sends_ ? *this : other;
     const std::string wrong =
         mismatch(shared_->group, to.rank_, to.envelope_, to.bytes_, from.rank_, from.envelope_, from.bytes_);
-    if (!wrong.empty()) {
-      lock.unlock();
-      fail(wrong);
-    }
-    waiting.erase(waiting.begin());
-    other_end_ = &other;
-    other.other_end_ = this;
-    stage_ = other.stage_ = Stage::matched;
-    if (bytes_ <= copied_at_once) {
-      copy();
-      stage_ = other.stage_ = Stage::done;
-    }
-    channel_.changed.notify_all();
+    if (!wrong.empty()) fail(wrong);
+    line_.pop_front();
+    if (bytes_ > 0) std::memcpy(to.data_, from.data_, static_cast<std::size_t>(bytes_));
+    done_ = other.done_ = true;
+    other.wake();
   }
 
   void wait(const WaitsFor& waits_for) override {
-    std::unique_lock<std::mutex> lock(channel_.mutex);
-    Clock::time_point deadline{};
-    while (stage_ != Stage::done) {
-      if (stage_ == Stage::matched) {
-        copy_outside_of(lock);
-        return;
-      }
-      if (deadline == Clock::time_point()) {
-        waited_for_ = true;
-        lock.unlock();
-        waits_for(peer_);
-        require_same_call();
-        deadline = Clock::now() + shared_->timeout;
-        lock.lock();
-        continue;
-      }
+    if (done_) return fiber::may_hand_on();
+    waits_for(peer_);
+    require_same_call();
+    waiter_ = fiber::self();
+    while (!done_) {
       shared_->require_whole();
-      if (channel_.changed.wait_until(lock, deadline) == std::cv_status::timeout && Clock::now() >= deadline &&
-          (stage_ == Stage::unmatched || stage_ == Stage::left_alone)) {
-        lock.unlock();
-        time_out();
-      }
+      fiber::wait();
     }
+    waiter_ = kNobody;
+  }
+
+  void wake() const {
+    if (waiter_ != kNobody) fiber::wake(waiter_);
   }
 
  private:
-  enum class Stage { new_here, unmatched, matched, being_copied, done, left_alone };
-
-  std::vector<MemoryMessage*>& unmatched() {
-    return envelope_.from_rank_to_rank() ? channel_.from_rank_to_rank : channel_.of_collectives;
-  }
-
-  void copy() {
-    if (bytes_ == 0) return;
-    void* to = sends_ ? other_end_->data_ : data_;
-    const void* from = sends_ ? data_ : other_end_->data_;
-    std::memcpy(to, from, static_cast<std::size_t>(bytes_));
-  }
-
-  void copy_outside_of(std::unique_lock<std::mutex>& lock) {
-    MemoryMessage& other = *other_end_;
-    stage_ = other.stage_ = Stage::being_copied;
-    lock.unlock();
-    copy();
-    lock.lock();
-    stage_ = other.stage_ = Stage::done;
-    channel_.changed.notify_all();
-  }
+  static constexpr int kNobody = -1;
 
   // Ranks that are in different calls wait for each other forever: two roots of one broadcast, or one rank in a recv
   // and the other in a collective. (A rank that is in a collective posts nothing else until the collective has ended.)
   void require_same_call() {
-    std::string wrong;
-    for (Channel* channel : {&shared_->channel(rank_, peer_), &shared_->channel(peer_, rank_)}) {
-      const std::lock_guard<std::mutex> lock(channel->mutex);
-      const bool apart = envelope_.from_rank_to_rank();
-      for (const MemoryMessage* theirs : channel->of_collectives) note_crossing(*theirs, wrong);
-      for (const MemoryMessage* theirs : channel->from_rank_to_rank)
-        if (!apart && theirs->waited_for_) note_crossing(*theirs, wrong);
+    for (const bool back : {false, true}) {
+      const int from = back ? peer_ : rank_, to = back ? rank_ : peer_;
+      for (const MemoryMessage* theirs : shared_->unmatched(from, to, false)) require_not_crossing(*theirs);
+      if (envelope_.from_rank_to_rank()) continue;
+      for (const MemoryMessage* theirs : shared_->unmatched(from, to, true))
+        if (theirs->waiter_ != kNobody) require_not_crossing(*theirs);
     }
-    if (wrong.empty()) return;
-    {
-      const std::lock_guard<std::mutex> lock(channel_.mutex);
-      if (stage_ != Stage::unmatched) return;  // it was taken meanwhile, and what was found is of a later call
-    }
-    fail(wrong);
   }
 
-  void note_crossing(const MemoryMessage& theirs, std::string& wrong) const {
-    if (theirs.rank_ != peer_ || !wrong.empty()) return;
+  void require_not_crossing(const MemoryMessage& theirs) {
+    if (theirs.rank_ != peer_) return;
     if (mismatch("", 0, envelope_, 0, 0, theirs.envelope_, 0).empty()) return;  // the same call, just not there yet
-    wrong = mismatch(shared_->group, rank_, envelope_, bytes_, peer_, theirs.envelope_, theirs.bytes_);
+    fail(mismatch(shared_->group, rank_, envelope_, bytes_, peer_, theirs.envelope_, theirs.bytes_));
   }
 
   [[noreturn]] void fail(const std::string& why) {
-    shared_->abort(why);
-    shared_->require_whole();
-    throw RunError(why);
-  }
-
-  [[noreturn]] void time_out() {
-    const std::string who = "rank " + std::to_string(peer_);
-    const std::string why = "rank " + std::to_string(rank_) + " of group " + shared_->group + " waited " +
-                            std::to_string(shared_->timeout.count()) + " ms in " + collective_name(envelope_.kind) +
-                            ", but " + (sends_ ? who + " did not fetch a message" : "no message came from " + who) +
-                            "; a rank has stopped or makes other calls, or the timeout is too short";
-    shared_->abort(why);
-    throw TimeoutError(why);
+    shared_->break_up(why);
+    throw RunError(shared_->broken);
   }
 
   Shared shared_;
@@ -232,11 +127,9 @@ class MemoryMessage : public PostedMessage {
   bool sends_;
   void* data_;  // only read from where it is sent
   std::int64_t bytes_;
-  Channel& channel_;
-  // Guarded by the channel's lock; those of both ends change together.
-  Stage stage_ = Stage::new_here;
-  MemoryMessage* other_end_ = nullptr;
-  bool waited_for_ = false;  // the rank sleeps until it is done
+  Unmatched& line_;
+  bool done_ = false;
+  int waiter_ = kNobody;  // the fiber that waits for it
 };
 
 class MemoryBackend : public Backend {
@@ -251,7 +144,7 @@ class MemoryBackend : public Backend {
                                               std::int64_t bytes) override {
     return post(envelope, peer, false, data, bytes);
   }
-  void close(const std::string& reason) override { shared_->abort(reason); }
+  void close(const std::string& reason) override { shared_->break_up(reason); }
 
  private:
   std::unique_ptr<PostedMessage> post(const Envelope& envelope, int peer, bool sends, void* data, std::int64_t bytes) {
@@ -266,10 +159,17 @@ class MemoryBackend : public Backend {
 
 }  // namespace
 
-MemoryGroup::MemoryGroup(int size, std::chrono::milliseconds timeout, const std::string& name) {
+void MemoryGroup::Shared::break_up(const std::string& why) {
+  if (!broken.empty()) return;
+  broken = why;
+  for (const auto& [key, line] : lines)
+    for (const MemoryMessage* message : line) message->wake();
+}
+
+MemoryGroup::MemoryGroup(int size, const std::string& name) {
   if (size < 1)
     throw std::invalid_argument("a group of " + std::to_string(size) + " ranks was asked for; it takes at least 1");
-  shared_ = std::make_shared<Shared>(name, size, timeout);
+  shared_ = std::make_shared<Shared>(Shared{name, size});
 }
 
 MemoryGroup::~MemoryGroup() = default;
@@ -280,7 +180,5 @@ std::unique_ptr<Backend> MemoryGroup::backend(int rank) {
                                 std::to_string(shared_->size) + " ranks");
   return std::make_unique<MemoryBackend>(shared_, rank);
 }
-
-void MemoryGroup::abort(const std::string& reason) { shared_->abort(reason); }
 
 }  // namespace muonwalk::sim

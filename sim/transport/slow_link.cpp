@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/fibers/fibers.hpp"
 #include "src/errors.hpp"
 #include "src/text/names.hpp"
 
@@ -23,6 +24,7 @@ constexpr double kMostBandwidth = 1e6;
 constexpr double kMostLatency = 1e6;
 
 std::int64_t slow_clock_ns() {
+  if (fiber::inside()) return fiber::clock_ns();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(SlowClock::now().time_since_epoch()).count();
 }
 
@@ -43,6 +45,7 @@ class SlowMessage : public PostedMessage {
     message_->wait(waits_for);
     if (slow_clock_ns() >= done_ns_) return;
     waits_for(peer_);
+    if (fiber::inside()) return fiber::sleep_until(done_ns_);
     std::this_thread::sleep_until(SlowClock::time_point(std::chrono::nanoseconds(done_ns_)));
   }
 

@@ -74,7 +74,7 @@ bool read_info(int descriptor, tcp_info& info) {
 }
 
 // 0 where the descriptor is not a socket. The link is read instead of the descriptor itself, which may be another
-// rank's that is just closing it when ranks are threads.
+// rank's that is just closing it where a test's ranks are threads.
 std::uint64_t inode_of(int descriptor) {
   char target[64] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);

@@ -41,7 +41,7 @@ struct Message {
   std::int64_t bytes = 0;  ///< The payload, without headers.
   /// How many of its kind (of collectives, or from rank to rank) were posted the same way before.
   std::int64_t number = 0;
-  std::int64_t began_ns = 0;       ///< When it was posted, on std::chrono::steady_clock.
+  std::int64_t began_ns = 0;       ///< When it was posted, by the clock of the first observer.
   bool from_rank_to_rank = false;  ///< It belongs to a send or recv, and to no collective.
 };
 
@@ -61,6 +61,8 @@ class CallObserver {
   virtual void waits(CollectiveKind, int /*peer*/) {}
   /// It no longer does.
   virtual void goes_on() {}
+  /// Nanoseconds on the clock by which messages are dated; 0 where nobody reads the dates.
+  virtual std::int64_t now_ns() { return 0; }
 };
 
 }  // namespace muonwalk

@@ -1,6 +1,5 @@
 #include "src/comm/messages.hpp"
 
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -9,15 +8,10 @@
 
 namespace muonwalk {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 Message Communicator::next_message(const Envelope& envelope, bool sent, int peer, std::int64_t bytes) {
   const bool apart = envelope.from_rank_to_rank();
   const std::int64_t number = numbers_[apart][sent][static_cast<std::size_t>(peer)]++;
-  return {sent, peer, bytes, number, observers_.empty() ? 0 : now_ns(), apart};
+  return {sent, peer, bytes, number, observers_.empty() ? 0 : observers_.front()->now_ns(), apart};
 }
 
 Communicator::Posted Communicator::post_send(const Envelope& envelope, const Exchange::Outgoing& message) {

@@ -6,9 +6,6 @@
 
 namespace muonwalk {
 
-/// On std::chrono::steady_clock.
-std::int64_t now_ns();
-
 /// A message that the backend has taken on.
 struct Communicator::Posted {
   std::unique_ptr<PostedMessage> message;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <utility>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -33,6 +34,7 @@ bool keep_freed_pages() {
 }  // namespace
 
 MemoryMeter* MemoryMeter::current() { return current_meter; }
+MemoryMeter* MemoryMeter::exchange(MemoryMeter* meter) { return std::exchange(current_meter, meter); }
 
 namespace {
 
@@ -50,9 +52,9 @@ class OutOfMemory : public std::bad_alloc {
 
 }  // namespace
 
-MeterScope::MeterScope(MemoryMeter& meter) : previous_(current_meter) { current_meter = &meter; }
+MeterScope::MeterScope(MemoryMeter& meter) : previous_(MemoryMeter::exchange(&meter)) {}
 
-MeterScope::~MeterScope() { current_meter = previous_; }
+MeterScope::~MeterScope() { MemoryMeter::exchange(previous_); }
 
 void* metered_allocate(std::size_t elements, std::size_t element_size) {
   if (elements > std::numeric_limits<std::size_t>::max() / 2 / element_size) throw OutOfMemory(elements, element_size);

@@ -37,6 +37,8 @@ class MemoryMeter {
 
   /// The meter of the calling thread; null where nobody counts.
   static MemoryMeter* current();
+  /// Lets `meter` count for the calling thread from here on (null: nobody), and returns the one that did.
+  static MemoryMeter* exchange(MemoryMeter* meter);
 
  private:
   friend class MeterScope;

@@ -22,7 +22,7 @@ std::size_t byte_of_character(const std::string& text, int count) {
   return at;
 }
 
-std::atomic<int> columns_of_output{kColumns};  // ranks that are threads read it as well
+int columns_of_output = kColumns;
 
 }  // namespace
 

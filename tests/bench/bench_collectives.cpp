@@ -92,7 +92,7 @@ void bench_threads() {
   std::vector<std::vector<float>> shards(ranks);
   double gather = 0, copy = 0;
   Latencies latencies;
-  on_memory_threads(ranks, [&](Communicator& c) -> std::string {
+  on_fibers(ranks, [&](Communicator& c) -> std::string {
     std::vector<float>& mine = shards[static_cast<std::size_t>(c.rank())];
     mine.assign(static_cast<std::size_t>(shard_elements), static_cast<float>(c.rank()));
     std::vector<float> out(static_cast<std::size_t>(total_elements), 0.0f);

@@ -1,5 +1,5 @@
 // All that a lesson prints, line by line and on which stream, for lessons that go well and lessons that do not. Ranks
-// are threads that talk through memory.
+// are fibers that talk through memory.
 
 #include <doctest/doctest.h>
 
@@ -153,7 +153,7 @@ TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of
     lesson.say("words");
   });
   CHECK(nameless ==
-        "All lines                                       dp 3 × tp 1 × pp 2 · 6 threads through memory · "
+        "All lines                                       dp 3 × tp 1 × pp 2 · 6 fibers through memory · "
         "fp32\n\nwords\n");
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("Lesson: timings go to standard error, a line for each phase with the 
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
     lines.push_back(text.substr(at, text.find('\n', at) - at));
-  REQUIRE(lines.size() == 4);  // and nothing of the memory, which threads share
+  REQUIRE(lines.size() == 4);  // and nothing of the memory, which fibers share
   CHECK(lines[0] == "! lesson_78_screen: measured on this machine, seconds per rank");
   CHECK(lines[1] == "!   phase                                 mean      most");
   const auto figures = [&](std::size_t line, const std::string& phase) {

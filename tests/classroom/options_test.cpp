@@ -107,17 +107,16 @@ TEST_CASE("parse_options: every option sets what it says") {
   CHECK(parsed({"--products", "eigen"}).products == Products::eigen);
   for (int level : {0, 1, 2}) CHECK(parsed({"--verbose", std::to_string(level)}).verbose == level);
   CHECK(parsed({"--timeout", "0.5"}).timeout_seconds == 0.5);
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--world", "threads"}, {"--world", "threads", "--transport", "memory"}}) {
-    CHECK(parsed(words).world == WorldKind::threads);
-    CHECK(parsed(words).transport == TransportKind::memory);
-  }
+  CHECK(parsed({"--world", "fibers"}).world == WorldKind::fibers);
+  CHECK(parsed({"--world", "fibers"}).talks_over() == TransportKind::memory);
+  CHECK(parsed({"--world", "fibers", "--turns", "7"}).turns == 7);
+  CHECK_FALSE(parsed({"--world", "fibers"}).turns);
   CHECK(parsed({"--transport", "gloo"}).transport == TransportKind::gloo);
   CHECK(parsed({"--bug", "second_bug"}).bug == "second_bug");
   CHECK(parsed({"--dp", "8", "--tp", "8"}).grid.size() == kMostRanks);
   // Of an option that is given twice the last one holds.
   CHECK(parsed({"--dp", "2", "--dp", "3"}).grid.dp() == 3);
-  CHECK(parsed({"--world", "processes", "--world", "threads"}).world == WorldKind::threads);
+  CHECK(parsed({"--world", "processes", "--world", "fibers"}).world == WorldKind::fibers);
 }
 
 TEST_CASE("parse_options: every kind of fault, with and without a step") {
@@ -175,11 +174,10 @@ TEST_CASE(
       {{"--timeout", "nan"}, {"--timeout nan", "0.1"}},
       {{"--timeout", "inf"}, {"--timeout inf", "86400"}},
       {{"--timeout", "soon"}, {"--timeout soon", "--help"}},
-      {{"--world", "galaxy"}, {"--world galaxy", "processes", "threads"}},
+      {{"--world", "galaxy"}, {"--world galaxy", "processes", "fibers"}},
       {{"--transport", "pigeon"}, {"--transport pigeon", "gloo", "memory"}},
-      {{"--transport", "memory"}, {"--transport memory", "--world threads"}},
-      {{"--world", "threads", "--transport", "gloo"}, {"--world threads", "memory", "leave --transport gloo out"}},
-      {{"--transport", "nccl", "--world", "threads"}, {"--world threads", "memory", "leave --transport nccl out"}},
+      {{"--world", "fibers", "--transport", "gloo"}, {"--world fibers", "memory", "leave --transport gloo out"}},
+      {{"--transport", "nccl", "--world", "fibers"}, {"--world fibers", "memory", "leave --transport nccl out"}},
       {{"--fault", ""}, {"--fault ''", "KIND:RANK"}},
       {{"--fault", "kill"}, {"--fault kill", "KIND:RANK"}},
       {{"--fault", "kill:"}, {"--fault kill:", "KIND:RANK"}},
@@ -190,7 +188,7 @@ TEST_CASE(
       {{"--fault", "kill:1:2:3"}, {"--fault kill:1:2:3", "STEP"}},
       {{"--fault", "kill:2"}, {"rank 2", "0 to 1"}},
       {{"--fault", "kill:-1"}, {"rank -1", "0 to 1"}},
-      {{"--fault", "kill:1", "--world", "threads"}, {"--fault", "--world threads", "throw"}},
+      {{"--fault", "kill:1", "--world", "fibers"}, {"--fault", "--world fibers", "throw"}},
       {{"--record="}, {"--record= has an empty value"}},
       {{"--seed=", "--dp", "1"}, {"--seed= has an empty value"}},
       {{"--dpp", "3"}, {"--dpp is not an option of lesson_77_test; lesson_77_test --help lists them"}},
@@ -250,8 +248,8 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
   CHECK(said(info_with(), {"--threads", "256"}) == "(accepted)");
   CHECK(said(info_with(), {"--threads", "257"}) ==
         "--threads 257 is too much for one machine; it takes a whole number from 1 to 256");
-  CHECK(said(info_with(), {"--world", "threads", "--dp", "64"}) == "(accepted)");
-  CHECK(said(info_with(), {"--fault", "throw:1:0", "--dp", "2", "--world", "threads"}) == "(accepted)");
+  CHECK(said(info_with(), {"--world", "fibers", "--dp", "64"}) == "(accepted)");
+  CHECK(said(info_with(), {"--fault", "throw:1:0", "--dp", "2", "--world", "fibers"}) == "(accepted)");
   CHECK(said(plans, {"--dp", "65"}) ==
         "--dp 65 --tp 1 --pp 1 asks for 65 ranks, more than one machine should bear; at most 64 work, for example --dp "
         "8 --tp 1 --pp 1");
@@ -280,8 +278,8 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
         "--network private is for ranks that this program starts itself, but this one is rank 0 of 1 (--rank); leave "
         "it out");
   CHECK(launched({"--network", "shared"}, Options()) == "(accepted)");
-  CHECK(launched({"--world", "threads"}, Options()) ==
-        "--world threads keeps all ranks in one process, but this one is rank 0 of 1 (--rank); start the program by "
+  CHECK(launched({"--world", "fibers"}, Options()) ==
+        "--world fibers keeps all ranks in one process, but this one is rank 0 of 1 (--rank); start the program by "
         "itself for that, or leave --world out");
   two_by_two.launch = Launch();
   two_by_two.launch->world_size = 6, two_by_two.launch->launcher = "torchrun";
@@ -378,7 +376,7 @@ TEST_CASE("require_valid: options from code are held to the same rules") {
   refused([](Options& o) { o.threads = -1; });
   refused([](Options& o) { o.bug = "no_such_bug"; });
   refused([](Options& o) { o.transport = TransportKind::memory; });
-  refused([](Options& o) { o.world = WorldKind::threads; });
+  refused([](Options& o) { o.turns = 7; });
   refused([](Options& o) { o.fault = {Fault::Kind::kill, 1, 1}; });
 }
 

@@ -22,13 +22,13 @@ TEST_CASE(
       calls.largest = seed % 2 ? 40 : 3000;
       CAPTURE(size);
       CAPTURE(calls.seed);
-      CHECK(joined(on_memory_threads(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
+      CHECK(joined(on_fibers(size, [&](Communicator& c) { return make_random_calls(c, calls); })) == "");
     }
   }
 }
 
 TEST_CASE("flat buffers: the calls as lessons write them") {
-  const auto complaints = on_memory_threads(4, [&](Communicator& c) -> std::string {
+  const auto complaints = on_fibers(4, [&](Communicator& c) -> std::string {
     const float r = static_cast<float>(c.rank());
     const Flat gathered = c.all_gather(Flat{r, r + 10});
     if (gathered != Flat{0, 10, 1, 11, 2, 12, 3, 13}) return "all_gather";
@@ -53,7 +53,7 @@ TEST_CASE("flat buffers: the calls as lessons write them") {
 TEST_CASE("a barrier: nobody leaves before the last one has come") {
   for (int size = 1; size <= 8; ++size) {
     std::vector<std::atomic<int>> arrivals(200);
-    const auto complaints = on_memory_threads(size, [&](Communicator& c) -> std::string {
+    const auto complaints = on_fibers(size, [&](Communicator& c) -> std::string {
       for (auto& arrived : arrivals) {
         ++arrived;
         c.barrier();
@@ -177,7 +177,7 @@ std::string refusals(Communicator& c) {
 }  // namespace
 
 TEST_CASE("wrong arguments: refused with a sentence, on the rank that makes them, before anything moves") {
-  CHECK(joined(on_memory_threads(2, refusals)) == "");
+  CHECK(joined(on_fibers(2, refusals)) == "");
 }
 
 TEST_CASE("calls: as a text, with what went in and out, and the other rank where there is one") {
@@ -197,7 +197,7 @@ TEST_CASE("calls: as a text, with what went in and out, and the other rank where
 }
 
 TEST_CASE("a group: rank and size must go together") {
-  sim::MemoryGroup group(2, patient);
+  sim::MemoryGroup group(2, "memory");
   const auto backend = group.backend(0);
   Ledger ledger;
   for (const auto& [rank, size] : {std::pair(2, 2), {-1, 2}, {0, 0}})
@@ -207,5 +207,5 @@ TEST_CASE("a group: rank and size must go together") {
                              .c_str(),
                          std::invalid_argument);
   CHECK_THROWS_AS(group.backend(2), std::invalid_argument);
-  CHECK_THROWS_AS(sim::MemoryGroup(0, patient), std::invalid_argument);
+  CHECK_THROWS_AS(sim::MemoryGroup(0, "memory"), std::invalid_argument);
 }

@@ -359,7 +359,7 @@ TEST_CASE("who waits is told for whom, over Gloo and over memory; over memory on
     return told == gloo ? "" : "told, or not told, in vain";
   };
   CHECK(joined(on_gloo_threads(3, run)) == "");
-  CHECK(joined(on_memory_threads(3, run)) == "");
+  CHECK(joined(on_fibers(3, run)) == "");
 }
 
 TEST_CASE(
@@ -390,7 +390,7 @@ TEST_CASE(
     return error == expected ? "" : "error: " + error;
   };
   CHECK(joined(on_gloo_threads(3, run)) == "");
-  CHECK(joined(on_memory_threads(3, run)) == "");
+  CHECK(joined(on_fibers(3, run)) == "");
 }
 
 TEST_CASE("a message that was posted before its backend was closed: waiting for it gives the reason") {
@@ -405,7 +405,7 @@ TEST_CASE("a message that was posted before its backend was closed: waiting for 
     return error == "it has been closed" ? "" : "error: " + error;
   };
   CHECK(joined(on_gloo_threads(2, run)) == "");
-  CHECK(joined(on_memory_threads(2, run)) == "");
+  CHECK(joined(on_fibers(2, run)) == "");
 }
 
 TEST_CASE("the kernel's count of a group whose rank has left: the sentence says that it can't be told any more") {

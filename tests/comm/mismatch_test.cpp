@@ -22,13 +22,11 @@ TEST_CASE("disagreement: every rank gets an error before any timeout, and who lo
       CAPTURE(size);
       std::atomic<int> with_words{0};
       const auto run = [&](Communicator& c) { return expect_errors(c, disagreement, with_words); };
-      CHECK(joined(on_memory_threads(size, run)) == "");
+      CHECK(joined(on_fibers(size, run)) == "");
       CHECK(with_words == size);
-#if !defined(__SANITIZE_THREAD__)
       with_words = 0;
       CHECK(joined(on_gloo_threads(size, run)) == "");
       CHECK(with_words >= 1);
-#endif
     }
   }
 }
@@ -65,53 +63,19 @@ TEST_CASE("a mismatch: what belongs together, and the words for each kind of cal
         words(of_broadcast, "broadcast from root 2 of bfloat16 with 6 bytes (after 5 collectives)"));
 }
 
-TEST_CASE("a timeout over memory: whoever comes later is told of it, and does not wait for itself") {
-  const auto text = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const RunError& error) {
-      return error.what();
+TEST_CASE("a group over memory that was closed: every rank that waits is told why, and later calls fail the same way") {
+  int told = 0;
+  const auto run = [&](Communicator& c) -> std::string {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (c.rank() == 2) {
+        c.backend().close("rank 2 was killed");
+        c.backend().close("a later reason does not count");
+      } else if (error_of([&] { c.all_gather(values(3)); }) == "rank 2 was killed") {
+        ++told;
+      }
     }
     return "";
   };
-  const auto nobody_cares = [](int) {};
-  for (const bool sends : {false, true}) {
-    sim::MemoryGroup group(3, std::chrono::milliseconds(20), "memory");
-    const auto zero = group.backend(0), one = group.backend(1), two = group.backend(2);
-    float number = 0;
-    const Envelope send{CollectiveKind::send, ElementType::float32, 0, 0},
-        recv{CollectiveKind::recv, ElementType::float32, 0, 0};
-    const auto waiting = sends ? zero->post_send(send, 1, &number, 4) : zero->post_receive(recv, 1, &number, 4);
-    const std::string first = text([&] { waiting->wait(nobody_cares); });
-    CHECK(first == std::string("rank 0 of group memory waited 20 ms in ") +
-                       (sends ? "send, but rank 1 did not fetch a message" : "recv, but no message came from rank 1") +
-                       "; a rank has stopped or makes other calls, or the timeout is too short");
-    CHECK(text([&] { one->post_receive(recv, 0, &number, 4); }) == first);
-    CHECK(text([&] { two->post_send(send, 1, &number, 4); }) == first);
-  }
-}
-
-TEST_CASE("abort: wakes every rank that waits over memory with the given reason, and fails later calls") {
-  sim::MemoryGroup group(3, patient);
-  std::atomic<int> woken{0};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto backend = group.backend(rank);
-      Ledger ledger;
-      Communicator c("g", rank, 3, *backend, ledger);
-      for (int attempt = 0; attempt < 2; ++attempt) {
-        try {
-          c.all_gather(values(3));
-        } catch (const RunError& error) {
-          if (std::string(error.what()) == "rank 2 was killed") ++woken;
-        }
-      }
-    });
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  group.abort("rank 2 was killed");
-  group.abort("a later reason does not count");
-  for (std::thread& thread : threads) thread.join();
-  CHECK(woken == 4);
+  CHECK(joined(on_fibers(3, run)) == "");
+  CHECK(told == 4);
 }

@@ -100,7 +100,7 @@ std::string complaints_with(Fault fault, const Traffic& false_count = Traffic())
     c.observe(count);
     return make_random_calls(c, calls);
   };
-  return joined(on_memory_threads(3, rank, std::chrono::milliseconds(500), wrapper));
+  return joined(on_fibers(3, rank, wrapper));
 }
 
 }  // namespace

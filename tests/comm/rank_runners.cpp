@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "sim/fibers/fibers.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::testing {
@@ -48,16 +49,20 @@ std::vector<std::string> on_threads(int size, const std::function<std::string(in
 
 }  // namespace
 
-std::vector<std::string> on_memory_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout,
-                                           const Wrapper& wrapper) {
-  sim::MemoryGroup group(size, timeout, "memory");
-  return on_threads(size, [&](int rank) {
+std::vector<std::string> on_fibers(int size, const RankFunction& function, const Wrapper& wrapper) {
+  sim::MemoryGroup group(size, "memory");
+  std::vector<std::string> complaints(static_cast<std::size_t>(size));
+  const auto on_rank = [&](int rank) {
     const std::unique_ptr<Backend> backend = group.backend(rank);
     const std::unique_ptr<Backend> wrapped = wrapper ? wrapper(rank, *backend) : nullptr;
     Ledger ledger;
     Communicator communicator("memory", rank, size, wrapped ? *wrapped : *backend, ledger);
     return function(communicator);
-  });
+  };
+  sim::run_fibers(
+      size, [&](int rank) { complaints[static_cast<std::size_t>(rank)] = complaint_of([&] { return on_rank(rank); }); },
+      {});
+  return complaints;
 }
 
 std::vector<std::string> on_gloo_threads(int size, const RankFunction& function, std::chrono::milliseconds timeout) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs one function on every rank of a group: threads over memory, threads over Gloo, or real processes over Gloo. What
+// Runs one function on every rank of a group: fibers over memory, threads over Gloo, or real processes over Gloo. What
 // a rank has to complain about it returns as a string; an exception counts as a complaint. doctest's checks stay in the
 // caller, because a forked child has no way to report them.
 
@@ -26,9 +26,7 @@ using Wrapper = std::function<std::unique_ptr<Backend>(int rank, Backend& inner)
 constexpr std::chrono::milliseconds patient{20000};
 
 /// Complaints by rank; empty strings where there are none.
-std::vector<std::string> on_memory_threads(int size, const RankFunction& function,
-                                           std::chrono::milliseconds timeout = patient,
-                                           const Wrapper& wrapper = nullptr);
+std::vector<std::string> on_fibers(int size, const RankFunction& function, const Wrapper& wrapper = nullptr);
 
 std::vector<std::string> on_gloo_threads(int size, const RankFunction& function,
                                          std::chrono::milliseconds timeout = patient);

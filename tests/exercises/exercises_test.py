@@ -147,7 +147,7 @@ class Exercises(unittest.TestCase):
         self.assertEqual(self.ask()[1], "05    Join columns   solved ✔\n05.2  Cut            solved ✔\n07    Add up         solved ✔\n\n"
                                         "3 of 3 solved. ./walk try 05 puts a file of your own in place and judges it.\n")
         made = self.build / "try" / "lesson_05_2"
-        self.assertEqual((self.build / "bin/muonwalk-try.calls").read_text(), f"<lesson_05_tp_gather/cut><{made}.so><{made}.verdict><0.5>")
+        self.assertEqual((self.build / "bin/muonwalk-try.calls").read_text(), f"<lesson_05_tp_gather/cut><{made}.so><{made}.verdict><processes><0.5>")
         (self.folder / "lesson_05.cpp").write_text("changed", encoding="utf-8")
         self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns   solved before, changed since")
         self.ask("05", "--reset")
@@ -197,10 +197,25 @@ class Exercises(unittest.TestCase):
 
     def test_what_never_ends(self):
         self.ask("05")
-        with mock.patch.object(judging, "JUDGE_LIMIT", 0.2):
+        with mock.patch.object(judging, "FIBERS_LIMIT", 0.2), mock.patch.object(judging, "JUDGE_LIMIT", 0.2):
             self.assertEqual(self.judged("exec sleep 60"), (1, "Try 05 · Join columns\nIt did not end within 0.2 s, and no rank had started: something "
                                                             "outside of every function takes forever.\nNot solved yet: it never ends. "
                                                             "A hint: ./walk try 05 --hint\n"))
+
+    def test_fibers_come_first_and_are_not_believed_alone(self):
+        self.ask("05")
+        said = 'echo "in $4"; echo "aside $4" >&2; '
+        end = "A hint: ./walk try 05 --hint\n"
+        for does, code, words in (
+                # Where they find a mistake, that is all; where they find none, processes decide, and only those are heard.
+                ('echo "a deadlock" >"$3"', 1, f"in fibers\nNot solved yet: a deadlock. {end}"),
+                ('if [[ $4 == fibers ]]; then echo solved; else echo "wrong values"; fi >"$3"', 1, f"Not solved yet: wrong values. {end}"),
+                ('if [[ $4 == fibers ]]; then kill -SEGV $$; else echo "a crash" >"$3"; fi', 1, f"Not solved yet: a crash. {end}"),
+                ('echo "muonwalk-try: rank 1 did nothing but compute in step \'cut\' for 3 s of processor time, x" >&2; exit 3', 1,
+                 "in fibers\n  rank 1 did nothing but compute in cut for 3 s of processor time.\n  Is there a loop that never ends?\n"
+                 f"Not solved yet: it never ends. {end}"),
+                ('echo solved >"$3"', 0, "Solved. That is 1 of 3; next: ./walk try 05.2\n")):
+            self.assertEqual(self.judged(said + does), (code, "Try 05 · Join columns\n" + words))
 
     def test_what_is_ours_to_mend(self):
         self.ask("05")

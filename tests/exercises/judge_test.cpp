@@ -1,4 +1,4 @@
-// The judge, on a made-up exercise with ranks as threads: every outcome, and what is said of it.
+// The judge, on a made-up exercise with ranks as fibers: every outcome, and what is said of it.
 
 #include <doctest/doctest.h>
 
@@ -55,10 +55,9 @@ struct Judged {
   bool says(const std::string& what) const { return words.find(what) != std::string::npos; }
 };
 
-Judged judged(const Task& task, double timeout_seconds = 30) {
+Judged judged(const Task& task) {
   JudgeOptions options;
-  options.world = WorldKind::threads;
-  options.timeout_seconds = timeout_seconds;
+  options.world = WorldKind::fibers;
   const Verdict verdict = judge("gather_two", task, options);
   CHECK(verdict.solved() == (verdict.outcome == Outcome::solved));
   Judged result{verdict.outcome, ""};
@@ -188,7 +187,7 @@ TEST_CASE("what never comes to an end, and what throws") {
     dp.recv(all.data(), 2, (dp.rank() + dp.size() - 1) % dp.size());
     return all;
   };
-  const Judged deadlock = judged(gather_two(+all_send_first), 0.3);
+  const Judged deadlock = judged(gather_two(+all_send_first));
   CHECK(deadlock.outcome == Outcome::stood_still);
   CHECK(deadlock.says("every message needs both ends"));
   CHECK(deadlock.says("\n  Every rank of the group has to make the same collective calls"));
@@ -208,7 +207,7 @@ TEST_CASE("what breaks before the reader's function is not the reader's") {
 TEST_CASE("exercises are found by name, and take functions of one type alone") {
   REQUIRE(add_exercise("lesson_99_made_up", "gather_two", gather_two));
   JudgeOptions options;
-  options.world = WorldKind::threads;
+  options.world = WorldKind::fibers;
   CHECK(judge("lesson_99_made_up/gather_two", right, options).solved());
   using Other = Flat(Communicator&);
   CHECK_THROWS_WITH_AS(

@@ -59,7 +59,7 @@ frobnicate|"frobnicate" $known
 list all|"list" takes nothing after it, but was given "all"
 help me|"help" takes nothing after it, but was given "me"
 docs all|"docs" takes nothing after it, but was given "all"
-test relaese|"relaese" is nothing to test; try ./walk test, or all, release, debug, asan, tsan or soak after it
+test relaese|"relaese" is nothing to test; try ./walk test, or all, release, debug, asan or soak after it
 bench silence|there is no benchmark silence; there are: bench_talk
 notebooks all|"all" is nothing that notebooks take; try ./walk notebooks, or --library or --jupyter after it
 notebooks --library extra|"--library" takes nothing after it, but was given "extra"
@@ -111,7 +111,7 @@ test_help() {
   for word in list 05 try "try 05" test "test all" "test [preset]" "test soak" docs bench notebooks jupyter help; do
     [[ $page == *"./walk $word "* ]] || fail "help should name $word"
   done
-  for word in --hint --solution --reset release debug asan tsan "--minutes N" "--seed N" build/docs/html/index.html --library \
+  for word in --hint --solution --reset release debug asan "--minutes N" "--seed N" build/docs/html/index.html --library \
     --jupyter --fresh --prepare cmake/packages.txt; do [[ $page == *"$word"* ]] || fail "help should name $word"; done
   for word in -h --help; do
     walk "$word"
@@ -323,7 +323,7 @@ test_words_with_line_ends() {
     [[ $err != *[$'\r\033']* ]] || fail "no control character should reach the terminal"
   done
   walk test $'re\n\r\033[2J'
-  expect_words '"re\n\r?[2J" is nothing to test; try ./walk test, or all, release, debug, asan, tsan or soak after it'
+  expect_words '"re\n\r?[2J" is nothing to test; try ./walk test, or all, release, debug, asan or soak after it'
   walk bench $'talk\nsilence'
   expect_status 2
   expect_err 'there is no benchmark talk\nsilence'
@@ -446,8 +446,8 @@ asan -R some|$project/build/asan|asan -j $jobs --output-junit $project/build/asa
 WORDS
   : >"$calls"
   walk test all
-  expect_last_line "0 passed, 3 failed"
-  [[ $(grep '^ctest' "$calls" | cut -d' ' -f3 | tr '\n' ' ') == "release asan tsan " ]] || fail "expected three presets"
+  expect_last_line "0 passed, 2 failed"
+  [[ $(grep '^ctest' "$calls" | cut -d' ' -f3 | tr '\n' ' ') == "release asan " ]] || fail "expected two presets"
 }
 
 test_no_tests() {

@@ -143,7 +143,7 @@ TEST_CASE("by hand: a planted bug is caught with exit code 1, and --help and ref
 
 TEST_CASE("by hand: what a launched run can't have is refused") {
   for (const auto& [words, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--world", "threads"}, "--world threads keeps all ranks in one process"},
+           {{"--world", "fibers"}, "--world fibers keeps all ranks in one process"},
            {{"--network", "private"}, "--network private is for ranks that this program starts itself"}}) {
     ByHand run(2);
     const Outcome outcome = run.start(0, faulty(words)).wait(kFaultLimitSeconds);

@@ -6,8 +6,7 @@
     anatomy    its source has the sections of every lesson
     expected   it prints EXPECTED, byte by byte
     bugs       every planted bug is caught, and changes on the screen what NAME.bugs.expected says
-    threads    ranks as threads, through memory, print what is expected
-    worlds     ranks as threads print what processes print; for a size of which nothing is kept
+    fibers     ranks as fibers, through memory, print what processes print, in whatever order they take turns
     nccl       over NCCL it prints the same as well, or its NAME.nccl.expected where it has one, with the same checks
     otherwise  it runs or refuses in other sizes, precisions and details, and what it records and traces is what it printed
 
@@ -285,29 +284,21 @@ def check_expected(lesson):
     expect_kept(lesson.expected, run.out)
 
 
-def expect_same_in_world(lesson, here, *world):
-    """A lesson that needs processes may refuse."""
-    there = lesson.run(*world)
-    if works_or_is_refused(lesson, there):
-        expect_same(there.what, "processes", without_world(here), "threads", without_world(there.out))
-    else:
-        print(f"refused: {there.err}")
-
-
-def check_threads(lesson):
-    """The one check that makes sense under ThreadSanitizer, which sees neither into other processes nor into the system's Gloo. So what
-    a lesson prints in a smaller size, which would take processes, is compared by check_worlds."""
-    world = ("--world", "threads")
-    if lesson.arguments:
-        works_or_is_refused(lesson, lesson.run(*world))
-    elif expect(lesson.expected.exists(), f"{lesson.expected} does not exist; the test {lesson.name}.expected says how to write it"):
-        expect_same_in_world(lesson, lesson.expected.read_text(encoding="utf-8"), *world)
-
-
-def check_worlds(lesson):
-    here = lesson.run()
-    if here.ended(0):
-        expect_same_in_world(lesson, here.out, "--world", "threads")
+def check_fibers(lesson):
+    """A lesson that needs processes may refuse. Where they go round, the screen is compared with that of processes; drawn turns, of which
+    MUONWALK_TURNS says how many, may not change a bit of it."""
+    processes = lesson.run("--verbose", "2")
+    fibers = lesson.run("--verbose", "2", "--world", "fibers")
+    if not works_or_is_refused(lesson, fibers):
+        return print(f"refused: {fibers.err}")
+    if processes.ended(0):
+        expect_same(fibers.what, "processes", without_world(processes.out), "fibers", without_world(fibers.out))
+    orders = int(os.environ.get("MUONWALK_TURNS", 3))
+    for seed in range(orders):
+        drawn = lesson.run("--verbose", "2", "--world", "fibers", "--turns", str(seed))
+        if not (drawn.ended(0) and expect_same(drawn.what, "turns that go round", fibers.out, f"turns drawn by {seed}", drawn.out)):
+            return None
+    return print(f"{orders} orders of turns were run")
 
 
 def check_nccl(lesson):

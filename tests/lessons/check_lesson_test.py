@@ -99,7 +99,7 @@ def check_source(lesson, folder):
 def check_screens(lesson, folder):
     kept = lesson.expected
     odd = folder / "odd.expected"
-    for check in ("expected", "bugs", "threads", "worlds", "otherwise"):
+    for check in ("expected", "bugs", "fibers", "otherwise"):
         expect_said(check, lambda: check_lesson.CHECKS[check](Changed(lesson, kept)))
     for check, change, *words in (
             ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 5"),
@@ -114,9 +114,9 @@ def check_screens(lesson, folder):
             ("bugs", printing("0x43480000", "0x43580000", "stale_slice"), "the first difference is in line"),
             # What another processor would round in another way is not compared.
             ("bugs", printing("0x43480000   1128792064 ULP", "0x43480001    1128792060 ULP", "stale_slice"),),
-            ("threads", printing("416", "417", "threads"), "the first difference"),
-            ("threads", ending(3, "threads"), "ended with 3"),
-            ("worlds", printing("416", "417", "threads"), "the first difference"),
+            ("fibers", printing("416", "417", "fibers"), "the first difference"),
+            ("fibers", printing("416", "417", "--turns"), "the first difference"),
+            ("fibers", ending(3, "fibers"), "ended with 3"),
             ("otherwise", ending(0, "--no-such-option"), "ended with 0 instead of 2"),
             ("otherwise", refusing("{0}{0}"), "a refusal is one sentence"),
             ("otherwise", refusing(""), "a refusal is one sentence"),

@@ -1,22 +1,19 @@
 #include "tests/model/memory_sharers.hpp"
 
 #include <algorithm>
-#include <thread>
 
+#include "sim/fibers/fibers.hpp"
 #include "src/numerics/tree_sum.hpp"
 
 namespace muonwalk::test {
 
 void MemorySharers::Table::meet() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const std::size_t meeting = meetings_;
-  if (++arrived_ == shown_.size()) {
-    arrived_ = 0;
-    ++meetings_;
-    changed_.notify_all();
-    return;
+  if (arrived_.size() + 1 < shown_.size()) {
+    arrived_.push_back(sim::fiber::self());
+    return sim::fiber::wait();
   }
-  changed_.wait(lock, [&] { return meetings_ != meeting; });
+  for (const int fiber : arrived_) sim::fiber::wake(fiber);
+  arrived_.clear();
 }
 
 void MemorySharers::add(Matrix& mine) const {
@@ -42,9 +39,7 @@ Matrix MemorySharers::all_gather_rows(Matrix mine) const {
 
 void share(int size, int threads, const std::function<void(const Sharers&)>& work) {
   MemorySharers::Table table(size);
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < size; ++rank) ranks.emplace_back([&, rank] { work(MemorySharers(table, rank, threads)); });
-  for (std::thread& rank : ranks) rank.join();
+  sim::run_fibers(size, [&](int rank) { work(MemorySharers(table, rank, threads)); }, {});
 }
 
 }  // namespace muonwalk::test

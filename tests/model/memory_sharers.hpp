@@ -1,15 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "src/model/sharers.hpp"
 
 namespace muonwalk::test {
 
-/// Sharers that are threads of one process: each shows its matrix to the others and takes what it needs of theirs.
+/// Sharers that are fibers: each shows its matrix to the others and takes what it needs of theirs.
 class MemorySharers : public Sharers {
  public:
   /// What `size` of them have in common.
@@ -21,9 +19,7 @@ class MemorySharers : public Sharers {
     friend class MemorySharers;
     void meet();
 
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::size_t arrived_ = 0, meetings_ = 0;
+    std::vector<int> arrived_;  // and wait for the last
     std::vector<const Matrix*> shown_;
   };
 
@@ -42,8 +38,7 @@ class MemorySharers : public Sharers {
   int rank_, threads_;
 };
 
-/// Calls work(sharers) on a thread each. `work` must not use doctest's macros, and all have to take part in the same
-/// exchanges.
+/// Calls work(sharers) on a fiber each. All have to take part in the same exchanges.
 void share(int size, int threads, const std::function<void(const Sharers&)>& work);
 
 }  // namespace muonwalk::test

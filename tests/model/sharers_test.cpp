@@ -19,12 +19,7 @@ using namespace muonwalk::test;
 
 namespace {
 
-// ThreadSanitizer does not know libgomp's barriers, and takes them for races.
-#ifdef __SANITIZE_THREAD__
-constexpr int kMostThreads = 1;
-#else
 constexpr int kMostThreads = 2;
-#endif
 
 // What one of the sharers found.
 struct Found {

@@ -13,7 +13,7 @@
 
 #include "src/errors.hpp"
 #include "src/numerics/philox.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;
@@ -69,7 +69,7 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(run_ranks(c.grid, step), doctest::Contains("attention.q"), UsageError);
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_THREAD__)  // which does not follow a fork
+#if defined(__linux__)  // which does not follow a fork
 TEST_CASE("Muon: the reference starts no thread, however many its ranks have: the process that compares forks again") {
   const pid_t child = fork();
   REQUIRE(child >= 0);

@@ -16,7 +16,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/parameter_groups.hpp"
 #include "tests/optim/momentum_sgd.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 #include "tests/sentence_of.hpp"
 
@@ -24,13 +24,6 @@ using namespace muonwalk;
 using namespace muonwalk::test;
 
 namespace {
-
-#ifdef __SANITIZE_THREAD__
-// ThreadSanitizer does not know libgomp's barriers, so under it the products stay on their rank's own thread.
-constexpr bool kOneThread = true;
-#else
-constexpr bool kOneThread = false;
-#endif
 
 // Those that can be handed gradients that are summed already, or sum them.
 std::vector<MakeOptimizer> optimizers_of_sums(const Case& c, bool summed) {
@@ -159,7 +152,7 @@ TEST_CASE("optimizers: any grid, layout, precision and ownership: the reference'
       c.options.ownership = ownership;
       if (seed % 3 == 1) c.options.owners = round_robin_owners(c.parameters, c.grid.dp());
       if (seed % 3 == 2) c.options.owners = balanced_owners(c.parameters, c.grid.dp(), Load::elements);
-      c.settings.newton_schulz.threads = kOneThread ? 1 : 1 + static_cast<int>(seed % 2);
+      c.settings.newton_schulz.threads = 1 + static_cast<int>(seed % 2);
       INFO(c.text());
       const Layout layout = c.layout();
       REQUIRE(first_difference(layout, c.settings) == "");

@@ -10,7 +10,7 @@
 #include "src/optim/full_step.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/random_case.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

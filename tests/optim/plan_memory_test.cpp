@@ -11,7 +11,7 @@
 #include "src/optim/full_step.hpp"
 #include "src/optim/master_weights.hpp"
 #include "src/optim/parameter_groups.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;

@@ -82,9 +82,6 @@ Case random_case(std::uint64_t seed) {
   c.settings.momentum = choose.one_of<float>({0.9f, 0.95f, 0.0f});
   c.settings.newton_schulz.steps = static_cast<int>(choose.between(1, 5));
   c.settings.newton_schulz.threads = static_cast<int>(choose.between(1, 2));
-#ifdef __SANITIZE_THREAD__
-  c.settings.newton_schulz.threads = 1;  // ThreadSanitizer does not know libgomp's barriers, and takes them for races
-#endif
   c.settings.newton_schulz.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;
   c.steps = static_cast<int>(choose.between(2, 3));
   c.settings.newton_schulz.products = choose.yes(50) ? Products::chain : Products::eigen;

@@ -10,7 +10,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/serial_muon.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;

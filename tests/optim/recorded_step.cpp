@@ -7,7 +7,7 @@
 
 #include "src/optim/named_slice.hpp"
 #include "src/optim/steps.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 namespace muonwalk::test {
 namespace {

@@ -40,7 +40,7 @@ Buckets handed_gradients(const Case& c, const Layout& layout, TestRank& rank, in
 
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>()>;
 
-/// Runs the case on threads with an optimizer of its own for each rank, with handed_gradients. Result [rank][step].
+/// Runs the case on fibers with an optimizer of its own for each rank, with handed_gradients. Result [rank][step].
 std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOptimizer& make);
 
 /// Where what was recorded is not what the plan lists, one by one: the first difference in a sentence; else empty.
@@ -49,7 +49,7 @@ std::vector<std::vector<RecordedStep>> record_steps(const Case& c, const MakeOpt
 std::string first_difference(const Plan& plan, const RecordedStep& recorded);
 
 /// What the optimizer of each rank has after the steps of the case, [rank]. With a `pause`, the ranks end after that
-/// many steps, and new ones, on other threads and with optimizers of their own, resume from what those have saved.
+/// many steps, and new ones with optimizers of their own, resume from what those have saved.
 std::vector<SavedState> final_states(const Case& c, const MakeOptimizer& make, int pause = 0);
 
 /// Where two states differ in anything, to the last bit; else empty.

@@ -12,7 +12,7 @@
 #include "src/optim/parameter_groups.hpp"
 #include "tests/layout/expect_usage_error.hpp"
 #include "tests/optim/momentum_sgd.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 #include "tests/sentence_of.hpp"
 

@@ -10,7 +10,7 @@
 #include "src/numerics/philox.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "tests/optim/random_case.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

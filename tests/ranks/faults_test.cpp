@@ -82,7 +82,7 @@ TEST_CASE("faults within a collective, between groups of several ranks: the culp
 }
 
 TEST_CASE("two layouts: the program fails when the check of either does, whichever comes last, in both worlds") {
-  for (const std::string world : {"processes", "threads"})
+  for (const std::string world : {"processes", "fibers"})
     for (const int culprit : {-1, 0, 1}) {
       CAPTURE(world);
       CAPTURE(culprit);
@@ -112,7 +112,7 @@ TEST_CASE(
                                                 "--dp",   ring.dp,      "--elements", elements};
       const std::vector<std::string> words = {"in step 'trouble'", ring.sentence, "isend"};
       cases.push_back({joined(options, {"--timeout", "60"}), 3, words});  // it does not take the timeout to know
-      cases.push_back({joined(options, {"--world", "threads"}), 3, words});
+      cases.push_back({joined(options, {"--world", "fibers"}), 3, words});
     }
   run_cases(cases);
 }
@@ -147,8 +147,8 @@ TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {
        {joined(many, {"wrong_call"}), 3, {"in step 'trouble'", "do not make the same calls", "recv", "all_reduce"}}});
 }
 
-TEST_CASE("ranks as threads: what a rank throws is named, and the others end with it") {
-  const std::vector<std::string> world = {"--world", "threads"};
+TEST_CASE("ranks as fibers: what a rank throws is named, a rank that hangs or computes forever as well") {
+  const std::vector<std::string> world = {"--world", "fibers"};
   run_cases(
       {{joined(world, {"--fault", "throw:0:0"}), 3, {"rank 0 failed in step 'rendezvous'", "asked for it"}},
        {joined(world, {"--fault", "throw:7:2"}), 3, {"rank 7 failed in step 'trouble'", "asked for it"}},
@@ -157,7 +157,14 @@ TEST_CASE("ranks as threads: what a rank throws is named, and the others end wit
         {"rank 5 failed in step 'trouble'", "the culprit threw"}},
        {joined(world, {"--mode", "throw_int", "--culprit", "5"}), 3, {"rank 5 failed in step 'trouble'"}},
        {joined(world, {"--mode", "usage", "--culprit", "5"}), 2, {"--culprit refuses its input"}},
-       {joined(world, {"--mode", "deadlock"}), 3, {"rank", "in step 'trouble'", "recv"}},
+       {joined(world, {"--mode", "deadlock"}), 3, {"nothing can move in step 'trouble'", "waits in recv for rank"}},
+       {joined(world, {"--fault", "hang:7:2"}),
+        3,
+        {"in step 'trouble'", "rank 7 waits for a message that nobody sends"}},
+       {joined(world, {"--fault", "hang:0:0"}), 3, {"in step 'rendezvous'", "rank 1 has left the step"}},
+       {joined(world, {"--fault", "spin:7:2", "--timeout", "0.1"}),
+        3,
+        {"rank 7 did nothing but compute", "for 1 s of"}},
        {joined(world, {"--mode", "wrong_call", "--culprit", "5"}),
         3,
         {"in step 'trouble'", "do not make the same calls"}},

@@ -4,13 +4,11 @@
 
 namespace muonwalk::testing {
 
-/// A run whose ranks are threads of the test and send to each other through memory: quick, and nothing is forked.
+/// A run whose ranks are fibers of the test and send to each other through memory: quick, and nothing is forked.
 inline sim::Options in_memory(const Grid& grid) {
   sim::Options options;
   options.grid = grid;
-  options.world = sim::WorldKind::threads;
-  options.transport = sim::TransportKind::memory;
-  options.timeout_seconds = 20;
+  options.world = sim::WorldKind::fibers;
   return options;
 }
 

@@ -1,4 +1,4 @@
-// What Jupyter's button Interrupt does to ranks that are threads of a kernel: SIGINT while a step waits, while the
+// What Jupyter's button Interrupt does to ranks that are fibers of a kernel: SIGINT while a step waits, while the
 // process computes, and while nothing runs.
 
 #include <doctest/doctest.h>

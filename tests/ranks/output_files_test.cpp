@@ -112,7 +112,7 @@ TEST_CASE("outputs: where a file can't be written, OK is not printed, and a sent
 }
 
 TEST_CASE("outputs: memory that is not there is a sentence that says how much was asked for, and by whom") {
-  for (const Words& world : std::vector<Words>{{}, {"--world", "threads"}}) {
+  for (const Words& world : std::vector<Words>{{}, {"--world", "fibers"}}) {
     Words command = {fault_program(), "--timeout", "5", "--mode", "memory", "--culprit", "1"};
     command.insert(command.end(), world.begin(), world.end());
     const Outcome outcome = run_program(command, kFaultLimitSeconds, [] {

@@ -22,7 +22,7 @@ constexpr char kHeard[] = "stopping_program: stopping after this step; Ctrl-C ag
 constexpr char kEnded[] = "stopping_program: interrupted; every rank was ended and nothing was left behind\n";
 
 using Words = std::vector<std::string>;
-const std::vector<Words> kWorlds = {{}, {"--world", "threads"}, {"--dp", "1", "--tp", "1"}};
+const std::vector<Words> kWorlds = {{}, {"--world", "fibers"}, {"--dp", "1", "--tp", "1"}};
 
 std::string stopping_program() {
   const std::string beside = fault_program();
@@ -99,7 +99,7 @@ TEST_CASE("asked before the ranks exist: one step is taken") {
   }
 }
 
-TEST_CASE("asked between two steps: ranks that are threads stop after the next one, and processes not before it") {
+TEST_CASE("asked between two steps: ranks that are fibers stop after the next one, and processes not before it") {
   for (const Words& world : kWorlds) {
     Program program(command(world, {"--mode", "ask_between", "--at", "17"}));
     const int steps = expect_stopped(program, ranks_of(world));

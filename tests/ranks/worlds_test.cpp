@@ -1,4 +1,4 @@
-// Ranks as processes over Gloo and as threads through memory: who is in a group, and what can't be. That their calls
+// Ranks as processes over Gloo and as fibers through memory: who is in a group, and what can't be. That their calls
 // have the same bits, those of the serial oracle, is tested in tests/comm.
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ struct WorldUnderTest {
 };
 // Processes come first: they are forked from this program, which may have no threads then.
 constexpr WorldUnderTest kWorlds[] = {{"processes over Gloo", WorldKind::processes, TransportKind::gloo},
-                                      {"threads through memory", WorldKind::threads, TransportKind::memory}};
+                                      {"fibers through memory", WorldKind::fibers, TransportKind::gloo}};
 
 void keep(Local& local, const std::string& name, Flat values) {
   const Index count = static_cast<Index>(values.size());
@@ -167,7 +167,7 @@ TEST_CASE("processes: a byte that goes past the transport makes a cost differ th
 }
 #endif
 
-TEST_CASE("threads: when a rank fails, the others see its connections closed and do not wait for the timeout") {
+TEST_CASE("fibers: when a rank fails, the others see its connections closed") {
   LessonInfo info;
   info.name = "lesson_80_closed";
   info.title = "Closed";

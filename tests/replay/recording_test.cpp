@@ -40,7 +40,7 @@ LessonInfo info() {
   return info;
 }
 
-Options threads(const Grid& grid, bool recorded) {
+Options on_fibers(const Grid& grid, bool recorded) {
   Options options = muonwalk::testing::in_memory(grid);
   options.set_up.recorded = recorded;
   return options;
@@ -71,7 +71,7 @@ json recorded_json(const RecordingBuilder& recorder) { return json::parse(record
 TEST_CASE("Lesson: a recorded run prints the same, moves the same, and ends with the same bits") {
   const auto run = [](bool recorded, std::vector<Flat>& held, std::vector<Index>& sent) {
     return printed([&] {
-      Lesson<Local> lesson(info(), threads(Grid().dp(3), recorded));
+      Lesson<Local> lesson(info(), on_fibers(Grid().dp(3), recorded));
       lesson.step("start", start);
       lesson.step("gather", gather);
       lesson.quiet_step("count", [&](Rank& rank, Local&) { sent[rank.rank()] = rank.ledger().total().bytes_sent; });
@@ -96,11 +96,11 @@ TEST_CASE("Lesson: quiet steps tell what ranks moved and what rank 0 held, phase
     gather(rank, local);
   };
   printed([&] {
-    Lesson<Local> silent(info(), threads(Grid().dp(2), false));
+    Lesson<Local> silent(info(), on_fibers(Grid().dp(2), false));
     silent.quiet_step("work", work);
     CHECK(silent.take_phases().empty());
 
-    Lesson<Local> lesson(info(), threads(Grid().dp(2), true));
+    Lesson<Local> lesson(info(), on_fibers(Grid().dp(2), true));
     lesson.step("prints by itself", start);
     CHECK(lesson.take_phases().empty());
     lesson.quiet_step("work", work);
@@ -117,7 +117,7 @@ TEST_CASE("Lesson: quiet steps tell what ranks moved and what rank 0 held, phase
 TEST_CASE(
     "Lesson: a message in the recording tells which of its sender's calls in that step it belongs to, counted from 0") {
   const TemporaryFolder folder;
-  Options options = threads(Grid().dp(2), false);
+  Options options = on_fibers(Grid().dp(2), false);
   options.record_file = folder.file("run.json");
   printed([&] {
     Lesson<Local> lesson(info(), options);
@@ -142,7 +142,7 @@ TEST_CASE("Rank::recorded: on while a step is recorded, off in hand-overs, later
     const auto run = [](bool recorded) {
       std::string seen;
       const auto look = [&](Rank& rank, Local&) { seen += rank.recorded() ? "r" : "-"; };
-      Lesson<Local> lesson(info(), threads(Grid(), recorded));
+      Lesson<Local> lesson(info(), on_fibers(Grid(), recorded));
       lesson.step("one", look);
       for (int quiet = 0; quiet < 4; ++quiet) lesson.quiet_step("quiet", look);
       lesson.step("two", look);

@@ -1,4 +1,4 @@
-// Lessons that are traced, on processes and on threads: the trace tells of every call and every message, costs no bit
+// Lessons that are traced, on processes and on fibers: the trace tells of every call and every message, costs no bit
 // of the result, and is written whole or not at all.
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ struct Local {
 
 // Processes come first: they are forked from this program, which may have no threads then.
 const std::vector<std::pair<WorldKind, TransportKind>> kWorlds = {{WorldKind::processes, TransportKind::gloo},
-                                                                  {WorldKind::threads, TransportKind::memory}};
+                                                                  {WorldKind::fibers, TransportKind::gloo}};
 
 Options options_for(const Grid& grid, std::pair<WorldKind, TransportKind> world = kWorlds[0]) {
   Options options;
@@ -124,7 +124,7 @@ ReadTrace read(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("processes and threads: slices and arrows are what the formulas predict, and the result has the same bits") {
+TEST_CASE("processes and fibers: slices and arrows are what the formulas predict, and the result has the same bits") {
   for (const auto& world : kWorlds)
     for (const Grid& grid : {Grid(), Grid().dp(2).tp(2), Grid().dp(5)}) {
       CAPTURE(static_cast<int>(world.first));

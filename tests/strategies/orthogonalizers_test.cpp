@@ -13,20 +13,13 @@
 #include "src/optim/strategies/distributed_gram.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;
 
 namespace {
-
-// ThreadSanitizer looks for races, for which a few cases will do, and takes thirty times as long for each.
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t kFewer = 10;
-#else
-constexpr std::uint64_t kFewer = 1;
-#endif
 
 // An optimizer as it is after this many steps.
 using MakeAfter = std::function<std::unique_ptr<Optimizer>(int steps)>;
@@ -105,7 +98,7 @@ TEST_CASE(
     "orthogonalizers: any grid, layout, precision, engine and recipe: the reference's bits, and the plan call by "
     "call") {
   std::map<std::string, int> seen;
-  for (std::uint64_t seed = 1; seed <= 150 / kFewer; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     const Case c = varied_case(seed);
     INFO(c.text());
     REQUIRE(first_difference(c, gram(c)) == "");
@@ -128,13 +121,12 @@ TEST_CASE(
       }
   }
   for (const auto& [what, times] : seen) MESSAGE(what, ": ", times);
-  if (kFewer > 1) return;
   CHECK(seen.size() == 4 + 3 * 4 * 2);
   for (const auto& [what, times] : seen) CHECK_MESSAGE(times > 0, what);
 }
 
 TEST_CASE("orthogonalizers: where TP cuts nothing, the bits and the plan are Muon's") {
-  for (std::uint64_t seed = 1; seed <= 30 / kFewer; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Case c = varied_case(seed);
     if (seed % 2 == 0)
       c.grid = Grid().dp(c.grid.dp());

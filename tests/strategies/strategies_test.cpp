@@ -18,11 +18,7 @@ using namespace muonwalk::test;
 
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t kSeeds = 20;
-#else
 constexpr std::uint64_t kSeeds = 100;
-#endif
 
 /// What the random cases covered, and how often; each must have happened.
 using Covered = std::map<std::string, int>;
@@ -130,7 +126,7 @@ TEST_CASE("strategies: the reference of (a) to (f) is the one serial Muon, and (
   }
 }
 
-TEST_CASE("strategies: saved after any step, resumed by others on other threads: bit for bit as if never interrupted") {
+TEST_CASE("strategies: saved after any step, resumed by others: bit for bit as if never interrupted") {
   for (std::uint64_t seed = 1; seed <= kSeeds / 2; ++seed)
     for (const Strategy& strategy : strategies()) {
       const Case c = laid_out(strategy, strategy_case(seed));

@@ -13,7 +13,7 @@
 #include "src/optim/strategies/strategy.hpp"
 #include "src/optim/strategies/strategy_cost.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 #include "tests/sentence_of.hpp"
 

@@ -14,7 +14,7 @@
 #include "src/optim/master_weights.hpp"
 #include "src/train/models.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/optim/recorded_step.hpp"
 
 using namespace muonwalk;

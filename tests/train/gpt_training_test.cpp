@@ -11,7 +11,7 @@
 
 #include "src/layout/slicing.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/pipeline/model_case.hpp"
 
 using namespace muonwalk;
@@ -19,11 +19,7 @@ using namespace muonwalk::test;
 
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint32_t kCases = 5;
-#else
 constexpr std::uint32_t kCases = 40;
-#endif
 constexpr int kSteps = 2;
 
 GptTraining training_of(const ModelCase& c) {

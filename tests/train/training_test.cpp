@@ -10,7 +10,7 @@
 #include "src/train/models.hpp"
 #include "src/train/reference_run.hpp"
 #include "tests/optim/momentum_sgd.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

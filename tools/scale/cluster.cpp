@@ -26,7 +26,7 @@ long ranks_in_unit(long ranks, long stride, long accelerators) {
 ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product) {
   const MeasuredCurve& curve = accelerator.product_efficiency;
   const CurveReading reading = curve.measured() && product > 0 ? curve.at(product) : CurveReading{1};
-  return {flops / (accelerator.flops_per_second * reading.value), reading};
+  return {flops / (accelerator.flops_per_second * reading.value), reading.outside};
 }
 
 bool is_json_path(const std::string& name) {

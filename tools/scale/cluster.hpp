@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,6 @@ namespace muonwalk::sim {
 constexpr double kGigabyte = 1e9;
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 /// @}
-
-/// Further units of files.
-constexpr double kTeraflop = 1e12, kGigaflop = 1e9, kMicrosecond = 1e-6;
-
-/// What Accelerator::product_efficiency is a curve of.
-constexpr char kProductEfficiencyCurve[] = "share of the peak that a product reaches, by its FLOPs";
 
 /// A GPU, or a processor core that stands in for one.
 struct Accelerator {
@@ -33,7 +28,7 @@ struct Accelerator {
 /// What products take on an accelerator.
 struct ProductSeconds {
   double seconds = 0;
-  CurveReading efficiency;  ///< The share of its peak that it reaches; 1 where that is not known.
+  std::optional<Outside> outside;  ///< No efficiency was measured for products of this size, in FLOPs.
 };
 
 /// The time of `flops` in products of `product` FLOPs each: their size decides how much of its peak the accelerator
@@ -72,9 +67,8 @@ struct Cluster {
 std::vector<std::string> cluster_names();
 
 /// The cluster of that name, or, where `name` ends in ".json", the one that the file describes (docs/cost-model.md has
-/// its fields, each with its unit in its name); a file of machine_costs.hpp counts as the cluster of such machines.
-/// Throws UsageError, one sentence, for an unknown name, a file that can't be read, a field that is missing, unknown,
-/// twice there, or not a number above 0.
+/// its fields, each with its unit in its name). Throws UsageError, one sentence, for an unknown name, a file that can't
+/// be read, a field that is missing, unknown, twice there, or not a number above 0.
 Cluster cluster_of(const std::string& name);
 
 /// Whether that names a file of a cluster, and not a cluster that is known.

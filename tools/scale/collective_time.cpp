@@ -16,8 +16,7 @@ struct Crossing {
   double latency = 0;           // α
   double seconds_per_byte = 0;  // β of all links together that the group has out of one of these units
   bool measured = false;        // that is of a measured collective, with the levels inside
-  bool extrapolated = false;    // and read outside of its range
-  double nearest_at = 0;        // whose nearest point this is then
+  std::optional<Outside> outside;
 
   // β of the links that one of its ranks has.
   double rank_seconds_per_byte() const { return seconds_per_byte * inside; }
@@ -89,24 +88,11 @@ Crossing crossing_of(CollectiveKind kind, const Cluster& cluster, const GroupSpr
       const CurveReading reading = curve.at(crossing.width);
       bytes_per_second = reading.value;
       crossing.measured = true;
-      crossing.extrapolated = reading.outside;
-      crossing.nearest_at = reading.nearest_at;
+      crossing.outside = reading.outside;
     }
   }
   crossing.seconds_per_byte = spread.sharing[l] / bytes_per_second;
   return crossing;
-}
-
-// Marks a time into which a bandwidth went that was read outside of its range; that of a measured level has those
-// inside of it in it.
-void mark_extrapolated(const Crossings& levels, CollectiveSeconds& time) {
-  for (const Crossing& level : levels) {
-    if (level.extrapolated) {
-      time.read_at = level.width;
-      time.nearest_at = level.nearest_at;
-    }
-    time.extrapolated = level.extrapolated || (time.extrapolated && !level.measured);
-  }
 }
 
 }  // namespace
@@ -122,7 +108,9 @@ CollectiveSeconds collective_seconds(CollectiveKind kind, double bytes, const Cl
   if (alone) levels.emplace_back();
   CollectiveSeconds time = seconds_over(kind, bytes, levels);  // which refuses also where there is one rank
   if (alone) return {};
-  mark_extrapolated(levels, time);
+  // The bandwidth of a measured level has those inside of it in it, whatever was measured of these.
+  for (const Crossing& level : levels)
+    if (level.measured) time.outside = level.outside;
   return time;
 }
 

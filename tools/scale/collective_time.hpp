@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "src/comm/call.hpp"
 #include "tools/scale/cluster.hpp"
 
@@ -7,11 +9,10 @@ namespace muonwalk::sim {
 
 /// The time of a collective, in its two parts.
 struct CollectiveSeconds {
-  double latency = 0;         ///< The α terms, which grow with the ranks.
-  double transfer = 0;        ///< The β terms.
-  bool extrapolated = false;  ///< A bandwidth was read outside the range in which it was measured.
-  double read_at = 0;         ///< Where extrapolated: how many units of the level below take part …
-  double nearest_at = 0;      ///< … and the nearest number that was measured.
+  double latency = 0;   ///< The α terms, which grow with the ranks.
+  double transfer = 0;  ///< The β terms.
+  /// A bandwidth was not measured for so many units of the level below.
+  std::optional<Outside> outside;
 
   double total() const { return latency + transfer; }
 };

@@ -33,7 +33,7 @@ void add_bucket_calls(const Layout& layout, CollectiveKind kind, int passes, con
       const CollectiveSeconds seconds = collective_seconds(kind, bytes, cluster, spread);
       traffic.seconds += seconds.total();
       traffic.bytes += passes * bytes * (ranks - 1) / ranks;
-      traffic.extrapolated = traffic.extrapolated || seconds.extrapolated;
+      traffic.extrapolated = traffic.extrapolated || seconds.outside.has_value();
     }
 }
 
@@ -41,7 +41,7 @@ void add_bucket_calls(const Layout& layout, CollectiveKind kind, int passes, con
 double gather_seconds(const MuonCost& cost, bool& extrapolated) {
   double seconds = 0;
   for (const Term& term : cost.terms)
-    if (term.id != TermId::newton_schulz) {
+    if (term.kind != &terms::newton_schulz) {
       seconds += term.amount;
       extrapolated = extrapolated || term.extrapolated();
     }

@@ -72,7 +72,7 @@ std::string where_it_goes(const std::vector<Term>& terms, std::string (*amount)(
       rest += term->amount;
       continue;
     }
-    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", term->name(), amount(term->amount),
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", term->kind->name, amount(term->amount),
                         percent_text(term->amount / all));
   }
   return rest > 0 ? text + fmt::format(", all else {}", amount(rest)) : text;
@@ -83,11 +83,11 @@ void append_extrapolations(std::vector<std::string>& lines, const std::vector<Te
   std::map<std::string, std::string> terms_of;
   for (const Term& term : terms)
     for (const TermInput& input : term.inputs)
-      if (input.extrapolated) {
+      if (input.nearest_at) {
         std::string& list =
             terms_of[fmt::format("{} = {}, the nearest that was measured is {}", input.name,
-                                 amount_text(input.value, input.unit), amount_text(input.nearest_at, input.unit))];
-        list += (list.empty() ? "" : ", ") + std::string(term.name());
+                                 amount_text(input.value, input.unit), amount_text(*input.nearest_at, input.unit))];
+        list += (list.empty() ? "" : ", ") + std::string(term.kind->name);
       }
   for (const auto& [input, list] : terms_of)
     append(lines, paragraph(fmt::format("* outside of what was measured: {}; it is in: {}", input, list), 0, 2));
@@ -103,10 +103,10 @@ Json terms_json(const std::vector<Term>& terms, const char* amount) {
     Json inputs = Json::array();
     for (const TermInput& input : term.inputs) {
       Json each = {{"name", input.name}, {"value", input.value}, {"unit", input.unit}, {"source", input.source}};
-      if (input.extrapolated) each["nearest_measured_at"] = input.nearest_at;
+      if (input.nearest_at) each["nearest_measured_at"] = *input.nearest_at;
       inputs.push_back(each);
     }
-    list.push_back({{"name", term.name()},
+    list.push_back({{"name", term.kind->name},
                     {amount, term.amount},
                     {"formula", term.formula},
                     {"extrapolated", term.extrapolated()},

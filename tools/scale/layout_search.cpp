@@ -93,7 +93,7 @@ std::vector<FoundLayout> fastest_of_each_grid(std::vector<FoundLayout> found) {
 void try_every_strategy(const LayoutSearch& search, MuonCosts& costs, std::vector<FoundLayout>& best) {
   for (std::size_t i = 0; i < std::min(best.size(), kWithEveryStrategy); ++i)
     for (const Strategy& strategy : strategies()) {
-      if (!strategy.is_muon || strategy.letter == owner_by_work().letter) continue;
+      if (!strategy.is_muon) continue;
       const StepQuestion question{search.model, search.cluster, search.software, best[i].layout};
       FoundLayout other{best[i].layout, strategy, predict_muon(question, costs.of(best[i].layout, strategy))};
       if (other.prediction.fits && faster(other, best[i])) best[i] = std::move(other);
@@ -209,8 +209,8 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
 
 std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   std::map<std::string_view, double> slower;
-  for (const Term& term : other.prediction.seconds) slower[term.name()] += term.amount;
-  for (const Term& term : best.prediction.seconds) slower[term.name()] -= term.amount;
+  for (const Term& term : other.prediction.seconds) slower[term.kind->name] += term.amount;
+  for (const Term& term : best.prediction.seconds) slower[term.kind->name] -= term.amount;
   std::vector<std::pair<double, std::string_view>> losses;
   for (const auto& [name, seconds] : slower) losses.emplace_back(seconds, name);
   std::sort(losses.rbegin(), losses.rend());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
@@ -19,8 +20,7 @@ bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients |
 // Newton–Schulz of a plan, each work by its own size.
 struct ProductTime {
   double seconds = 0, flops = 0;
-  bool outside = false;             // of some product, the efficiency was read outside of its curve
-  double read_at = 0, nearest = 0;  // its FLOPs, and those of the nearest measured one
+  std::optional<Outside> outside;  // the FLOPs of a product whose efficiency was not measured
 
   void add(const Work& work, int ns_steps, const Accelerator& device) {
     // Three products per step; the mean of their FLOPs says how efficient they are.
@@ -28,10 +28,7 @@ struct ProductTime {
     const ProductSeconds time = product_seconds(device, work.flops, product);
     flops += work.flops;
     seconds += time.seconds;
-    if (!time.efficiency.outside) return;
-    outside = true;
-    read_at = product;
-    nearest = time.efficiency.nearest_at;
+    if (time.outside) outside = time.outside;
   }
 };
 
@@ -39,8 +36,7 @@ struct ProductTime {
 struct TransferTime {
   double seconds = 0, latency = 0, bytes = 0;
   int calls = 0;
-  bool extrapolated = false;
-  double read_at = 0, nearest_at = 0;  // units of a level that take part, and the nearest number that was measured
+  std::optional<Outside> outside;  // units of a level that take part, where that was not measured
 };
 
 double whole_bytes(const Call& call, int ranks) {
@@ -99,27 +95,30 @@ class PlanSum {
          in("efficiency", seconds > 0 ? cost.flops / (seconds * peak) : 1, "", "by the size of the products"));
     if (products_.outside)
       newton_schulz =
-          with(std::move(newton_schulz), {"a product", products_.read_at, "FLOP",
-                                          "of those outside of the curve of efficiencies", true, products_.nearest});
-    cost.terms.push_back(term_of(TermId::newton_schulz, std::move(newton_schulz)));
+          with(std::move(newton_schulz), {"a product", products_.outside->at, "FLOP",
+                                          "of those outside of the curve of efficiencies", products_.outside->nearest});
+    cost.terms.push_back(term_of(terms::newton_schulz, std::move(newton_schulz)));
     // A transfer hides behind the work of the buckets that are there already.
     double hides = 0;
     if (setup_.overlaps && buckets > 1)
       hides = seconds * static_cast<double>(buckets - 1) / static_cast<double>(buckets);
-    for (const auto& [id, transfer] : transfers_) {
+    for (const TermKind* kind :
+         {&terms::dp_gather, &terms::dp_transfers, &terms::tp_gather, &terms::tp_sums, &terms::to_workers}) {
+      if (transfers_.count(kind) == 0) continue;
+      const TransferTime& transfer = transfers_.at(kind);
       const double bytes = transfer.bytes / steps;
       Formula time = with(in("latency of all calls", transfer.latency / steps, "s", "the cluster's levels"),
                           {"calls", transfer.calls / steps, "", "its plan"}) +
                      in("bytes sent", bytes, "B", "its plan, as a ring sends them") /
                          in("bandwidth", bandwidth(transfer), "B/s", "the cluster's levels");
-      if (transfer.extrapolated)
-        time = with(std::move(time), {"units that take part", transfer.read_at, "",
-                                      "of the level where bandwidth was measured", true, transfer.nearest_at});
+      if (transfer.outside)
+        time = with(std::move(time), {"units that take part", transfer.outside->at, "",
+                                      "of the level where bandwidth was measured", transfer.outside->nearest});
       const double whole = time.value;
       if (setup_.overlaps) time = at_least_0(time - in("Newton–Schulz meanwhile", hides, "s", "lesson 17"));
       hides = std::max(0.0, hides - whole);
       cost.bytes_sent += bytes;
-      cost.terms.push_back(term_of(id, std::move(time)));
+      cost.terms.push_back(term_of(*kind, std::move(time)));
       cost.terms.back().bytes_sent = bytes;
     }
     return cost;
@@ -135,10 +134,10 @@ class PlanSum {
     return moving > 0 ? transfer.bytes / moving : std::numeric_limits<double>::infinity();
   }
 
-  static TermId id_of(const Call& call, Phase phase) {
-    if (call.kind == CollectiveKind::all_to_all) return TermId::to_workers;
-    if (call.group == "tp") return call.kind == CollectiveKind::all_reduce ? TermId::tp_sums : TermId::tp_gather;
-    return phase == phases::dp_gather ? TermId::dp_gather : TermId::dp_transfers;
+  static const TermKind& kind_of(const Call& call, Phase phase) {
+    if (call.kind == CollectiveKind::all_to_all) return terms::to_workers;
+    if (call.group == "tp") return call.kind == CollectiveKind::all_reduce ? terms::tp_sums : terms::tp_gather;
+    return phase == phases::dp_gather ? terms::dp_gather : terms::dp_transfers;
   }
 
   void add_call(const Call& call, Phase phase, const Grid& grid) {
@@ -148,15 +147,11 @@ class PlanSum {
     if (ranks == 1) return;
     const double whole = whole_bytes(call, ranks);
     const CollectiveSeconds seconds = collective_seconds(call.kind, whole, cluster_, spread_of(tp, ranks));
-    TransferTime& transfer = transfers_[id_of(call, phase)];
+    TransferTime& transfer = transfers_[&kind_of(call, phase)];
     transfer.seconds += seconds.total();
     transfer.latency += seconds.latency;
     transfer.bytes += sent_bytes(call, whole, ranks);
-    transfer.extrapolated = transfer.extrapolated || seconds.extrapolated;
-    if (seconds.extrapolated) {
-      transfer.read_at = seconds.read_at;
-      transfer.nearest_at = seconds.nearest_at;
-    }
+    if (seconds.outside) transfer.outside = seconds.outside;
     ++transfer.calls;
   }
 
@@ -170,7 +165,7 @@ class PlanSum {
   const Cluster& cluster_;
   int dp_stride_;
   GroupSpread tp_spread_, dp_spread_;
-  std::map<TermId, TransferTime> transfers_;
+  std::map<const TermKind*, TransferTime> transfers_;
   ProductTime products_;
   double transient_ = 0;
   int plans_ = 0;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/ranks/interrupt.hpp"
 #include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
@@ -18,15 +17,12 @@
 #include "src/text/names.hpp"
 #include "tools/scale/found_layouts_output.hpp"
 #include "tools/scale/layout_search.hpp"
-#include "tools/scale/machine_costs.hpp"
-#include "tools/scale/measure_machine.hpp"
 #include "tools/scale/payoff_map.hpp"
 #include "tools/scale/payoff_output.hpp"
 #include "tools/scale/predicted_trace.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
 #include "tools/scale/stage_filling.hpp"
-#include "tools/scale/validate_here.hpp"
 #include "tools/scale/validation.hpp"
 
 namespace {
@@ -45,9 +41,7 @@ struct Request {
   std::string recomputation = "none", strategy = "d";
   std::string over = "links", html, trace;
   std::string runs;       // of predict and validate
-  bool here = false;      // of validate
   bool overlaps = false;  // of explain
-  std::string machine;    // of measure
 };
 
 bool with_muon(const Request& request) {
@@ -151,38 +145,13 @@ int print_predicted_runs(const Request& request) {
   return 0;
 }
 
-void told(const std::string& what) { print_error_line(what); }
-
 int print_validation(const Request& request) {
-  if (request.here) {
-    handle_interrupts(kName);
-    const MachineCosts machine = request.runs.empty() ? measure_machine({}, told) : read_machine_costs(request.runs);
-    const std::vector<StepHere> steps = validate_here(machine);
-    print_line(here_table(steps));
-    return std::all_of(steps.begin(), steps.end(), [](const StepHere& step) { return step.difference.empty(); }) ? 0
-                                                                                                                 : 1;
-  }
   // Before anything is printed: the table may be refused.
   const std::string runs =
       validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty());
   print_line(published_steps_text());
   print_line();
   print_line(runs);
-  return 0;
-}
-
-int measure(const Request& request) {
-  handle_interrupts(kName);
-  std::unique_ptr<FileBeside> file;
-  if (!request.machine.empty()) file = std::make_unique<FileBeside>(request.machine);
-  const std::string json = machine_costs_json(measure_machine({}, told));
-  if (file != nullptr) {
-    file->write(json.data(), json.size());
-    file->commit();
-  } else {
-    print_as(
-        true, [&json] { return json; }, nullptr);
-  }
   return 0;
 }
 
@@ -238,13 +207,7 @@ int run(int argc, char** argv) {
   predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc")->required();
 
   CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
-  validate->add_option("FILE", request.runs,
-                       "runs with results as CSV (default: those that the program carries), or, with --here, what "
-                       "muonwalk-scale measure has written (default: it measures first)");
-  validate->add_flag("--here", request.here, "on this machine: lessons 09 and 13, predicted and run");
-
-  CLI::App* measuring = app.add_subcommand("measure", "what messages, bytes and products cost on this machine");
-  measuring->add_option("FILE.json", request.machine, "where to write it, for validate --here and --cluster");
+  validate->add_option("FILE", request.runs, "runs with results as CSV (default: those that the program carries)");
 
   for (CLI::App* command : {plan, explanation, map}) command->add_flag("--json", request.json, "print JSON");
   if (!parse_command_line(app, argc, argv)) return 0;
@@ -253,8 +216,7 @@ int run(int argc, char** argv) {
          : explanation->parsed() ? print_explanation(request)
          : map->parsed()         ? print_map(request)
          : predict->parsed()     ? print_predicted_runs(request)
-         : validate->parsed()    ? print_validation(request)
-                                 : measure(request);
+                                 : print_validation(request);
 }
 
 }  // namespace

@@ -36,12 +36,8 @@ Cluster with_links(const Cluster& cluster, double bytes_per_second) {
   for (std::size_t l = 1; l < other.levels.size(); ++l) {
     NetworkLevel& level = other.levels[l];
     level.bytes_per_second *= factor;
-    for (MeasuredCurve* curve : {&level.all_reduce, &level.all_gather}) {
-      if (!curve->measured()) continue;
-      std::vector<MeasuredCurve::Point> points = curve->points();
-      for (MeasuredCurve::Point& point : points) point.value *= factor;
-      *curve = MeasuredCurve(curve->what(), std::move(points), curve->source());
-    }
+    for (MeasuredCurve* curve : {&level.all_reduce, &level.all_gather})
+      for (MeasuredCurve::Point& point : curve->points) point.value *= factor;
   }
   other.levels[1].bytes_per_second = bytes_per_second;  // to the bit
   return other;

@@ -38,17 +38,17 @@ class RankWriter {
     rank_.spans.push_back(each);
   }
 
-  void call(const TermCall& call, std::int64_t bytes, Interval time) {
+  void call(const TermKind& kind, std::int64_t bytes, Interval time) {
     Span each;
     each.kind = SpanKind::call;
     each.begin_ns = time.begin;
     each.end_ns = time.end;
-    each.collective = call.kind;
+    each.collective = kind.collective;
     each.type = ElementType::bytes;
     each.bytes = bytes;
     each.elements_in = bytes;
     for (std::size_t g = 0; g < rank_.groups.size(); ++g)
-      if (rank_.groups[g].name == call.group) each.group = static_cast<std::uint8_t>(g);
+      if (rank_.groups[g].name == kind.group) each.group = static_cast<std::uint8_t>(g);
     rank_.spans.push_back(each);
   }
 
@@ -82,7 +82,7 @@ RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& pre
 
   double pipeline = 0;  // seconds before the last micro-batch has ended
   for (const Term& term : prediction.seconds)
-    if (!ends_step(term.id)) pipeline += term.amount;
+    if (term.kind->when != TermKind::at_the_end) pipeline += term.amount;
   const double slots = layout.accumulation + layout.pp - 1;
   const std::int64_t forward = std::max<std::int64_t>(1, nanoseconds(pipeline / slots / 3));
   const PipelineTimeline timeline =
@@ -101,14 +101,14 @@ RunTrace predicted_trace(const StepQuestion& question, const StepPrediction& pre
       rank.span(SpanKind::phase, move_name(move.move), stretched(move.time));
     double now = pipeline;
     for (const Term& term : prediction.seconds) {
-      if (!ends_step(term.id) || term.amount <= 0) continue;
+      if (term.kind->when != TermKind::at_the_end || term.amount <= 0) continue;
       const double until = now + term.amount;
       const Interval time{nanoseconds(now), std::min(nanoseconds(until), end)};
       now = until;
-      if (const TermCall* call = call_of(term.id))
-        rank.call(*call, std::llround(term.bytes_sent), time);
+      if (term.kind->group != nullptr)
+        rank.call(*term.kind, std::llround(term.bytes_sent), time);
       else
-        rank.span(SpanKind::phase, fmt::format("optimizer: {}", term.name()), time);
+        rank.span(SpanKind::phase, fmt::format("optimizer: {}", term.kind->name), time);
     }
     run.ranks.push_back(rank.finished());
   }

@@ -165,9 +165,9 @@ std::vector<PublishedStep> published_bytes() {
 std::vector<PublishedStep> published_bandwidths() {
   const Cluster cluster = cluster_of("h100-efa");
   std::vector<PublishedStep> rows;
-  for (const MeasuredCurve::Point& point : cluster.levels.back().all_reduce.points())
+  for (const MeasuredCurve::Point& point : cluster.levels.back().all_reduce.points)
     rows.push_back(bandwidth_row(CollectiveKind::all_reduce, "all-reduce", point));
-  for (const MeasuredCurve::Point& point : cluster.levels.back().all_gather.points())
+  for (const MeasuredCurve::Point& point : cluster.levels.back().all_gather.points)
     rows.push_back(bandwidth_row(CollectiveKind::all_gather, "all-gather", point));
   return rows;
 }

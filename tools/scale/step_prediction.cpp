@@ -20,9 +20,9 @@ StepPrediction completed(const StepQuestion& question, StepPrediction prediction
 void exchange_moments(const StepQuestion& question, std::vector<Term>& bytes) {
   const double share = question.model.muon_parameters() / question.model.parameters();
   for (Term& term : bytes)
-    if (term.id == TermId::two_moments)
-      term = term_of(TermId::muon_state,
-                     input<Formula>({term.name(), term.amount, "B", "the same layout with AdamW"}) *
+    if (term.kind == &terms::two_moments)
+      term = term_of(terms::muon_state,
+                     input<Formula>({term.kind->name, term.amount, "B", "the same layout with AdamW"}) *
                          (number<Formula>(1, "1") - input<Formula>({"Muon's share", share, "", "the model's tensors"}) /
                                                         number<Formula>(2, "2")));
 }
@@ -43,10 +43,10 @@ StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon) 
   // The optimizer's step comes when activations are gone: its memory counts only where it is more than theirs.
   double activations = 0;
   for (const Term& term : prediction.bytes)
-    if (is_transient(term.id)) activations += term.amount;
+    if (term.kind->when == TermKind::transient) activations += term.amount;
   if (muon.transient_bytes > activations)
     prediction.bytes.push_back(
-        term_of(TermId::gathered_matrices,
+        term_of(terms::gathered_matrices,
                 input<Formula>({"the most at one time", muon.transient_bytes, "B", "the plan of the busiest rank"}) -
                     input<Formula>({"activations", activations, "B", "which are gone by then"})));
   return completed(question, std::move(prediction));

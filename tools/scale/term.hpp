@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,99 +10,94 @@ namespace muonwalk::sim {
 
 /// A number that goes into a term. The texts are literals, or live as long as the program.
 struct TermInput {
-  const char* name = "";      ///< "bytes"
-  double value = 0;           ///< The number, in `unit`.
-  const char* unit = "";      ///< "B", "s", "B/s", "FLOP", or "" for a count.
-  const char* source = "";    ///< "the plan", "H100 data sheet"
-  bool extrapolated = false;  ///< It was read from a curve outside its measured range.
-  double nearest_at = 0;      ///< Where extrapolated: the nearest measured point.
-};
-
-/// What a term stands for. This, and not its name, is what other code asks.
-enum class TermId {
-  // Seconds of a pipeline's micro-batches.
-  products,
-  attention,
-  elementwise,
-  gradients_added,
-  output_layer,
-  loss,
-  tp_transfers,
-  tp_latency,
-  expert_tokens,
-  next_stage,
-  host,
-  slow_host,
-  fill_and_drain,
-  memory_mapped,
-  // Seconds after the last micro-batch.
-  gradient_sum,
-  weight_gather,
-  adamw,
-  tied_table,
-  newton_schulz,
-  dp_gather,
-  dp_transfers,
-  tp_gather,
-  tp_sums,
-  to_workers,
-  // Bytes that stay.
-  weights,
-  gradients,
-  fresh_gradients,
-  master_weights,
-  two_moments,
-  muon_state,
-  // Bytes that are free again when the optimizer steps; and what it then needs beyond them.
-  activations,
-  gathered_inputs,
-  logits,
-  working_layer,
-  gathered_matrices,
-  // Seconds of a step on one machine.
-  machine_products,
-  machine_messages,
-  machine_bytes,
-  machine_elementwise,
-  machine_buffers,
-  slowest_rank
-};
-
-/// A collective that a term is the time of: how a predicted trace draws it.
-struct TermCall {
-  CollectiveKind kind;  ///< Which one.
-  const char* group;    ///< "dp", "tp", or kFirstAndLastStage.
+  const char* name = "";    ///< "bytes"
+  double value = 0;         ///< The number, in `unit`.
+  const char* unit = "";    ///< "B", "s", "B/s", "FLOP", or "" for a count.
+  const char* source = "";  ///< "the plan", "H100 data sheet"
+  std::optional<double> nearest_at =
+      {};  ///< The nearest measured point, where this one lies outside of what was measured.
 };
 
 /// The group of the two stages that share a tied table.
 constexpr const char* kFirstAndLastStage = "first and last stage";
 
-/// "pipeline fills and drains".
-const char* term_name(TermId id);
-/// Whether a term's seconds come after the last micro-batch of a step.
-bool ends_step(TermId id);
-/// Whether a term's memory is free again when the optimizer steps.
-bool is_transient(TermId id);
-/// The collective that a term is the time of, or nullptr.
-const TermCall* call_of(TermId id);
+/// What a term stands for. Other code asks for one of these, and not for its name.
+struct TermKind {
+  /// When the seconds pass, or until when the bytes are there.
+  enum When {
+    in_micro_batches,  ///< Seconds of a pipeline's micro-batches.
+    at_the_end,        ///< Seconds after the last micro-batch.
+    kept,              ///< Bytes that stay.
+    transient          ///< Bytes that are free again when the optimizer steps.
+  };
+
+  const char* name;                                  ///< "pipeline fills and drains"
+  When when;                                         ///< Where a term of this kind belongs.
+  const char* group = nullptr;                       ///< Of a collective: "dp", "tp", or kFirstAndLastStage.
+  CollectiveKind collective = CollectiveKind::wait;  ///< Which collective a predicted trace draws, if it has a group.
+};
+
+/// All kinds of terms.
+namespace terms {
+inline constexpr TermKind products{"products of the layers", TermKind::in_micro_batches};
+inline constexpr TermKind attention{"attention", TermKind::in_micro_batches};
+inline constexpr TermKind elementwise{"norms, residuals, activations", TermKind::in_micro_batches};
+inline constexpr TermKind gradients_added{"gradients added up", TermKind::in_micro_batches};
+inline constexpr TermKind output_layer{"output layer", TermKind::in_micro_batches};
+inline constexpr TermKind loss{"loss", TermKind::in_micro_batches};
+inline constexpr TermKind tp_transfers{"TP transfers", TermKind::in_micro_batches};
+inline constexpr TermKind tp_latency{"TP latency between nodes", TermKind::in_micro_batches};
+inline constexpr TermKind expert_tokens{"tokens to their experts and back", TermKind::in_micro_batches};
+inline constexpr TermKind next_stage{"activations to the next stage", TermKind::in_micro_batches};
+inline constexpr TermKind host{"waiting for the host", TermKind::in_micro_batches};
+inline constexpr TermKind slow_host{"waiting for the host, on the slow path", TermKind::in_micro_batches};
+inline constexpr TermKind fill_and_drain{"pipeline fills and drains", TermKind::in_micro_batches};
+inline constexpr TermKind memory_mapped{"memory mapped anew", TermKind::in_micro_batches};
+
+inline constexpr TermKind gradient_sum{"gradients summed over DP, not hidden", TermKind::at_the_end, "dp",
+                                       CollectiveKind::all_reduce};
+inline constexpr TermKind weight_gather{"weights gathered over DP (ZeRO-1)", TermKind::at_the_end, "dp",
+                                        CollectiveKind::all_gather};
+inline constexpr TermKind adamw{"AdamW", TermKind::at_the_end};
+inline constexpr TermKind tied_table{"the tied table's two gradients summed", TermKind::at_the_end, kFirstAndLastStage,
+                                     CollectiveKind::all_reduce};
+inline constexpr TermKind newton_schulz{"Newton–Schulz", TermKind::at_the_end};
+inline constexpr TermKind dp_gather{"DP gather", TermKind::at_the_end, "dp", CollectiveKind::all_gather};
+inline constexpr TermKind dp_transfers{"DP transfers", TermKind::at_the_end, "dp", CollectiveKind::recv};
+inline constexpr TermKind tp_gather{"TP gather", TermKind::at_the_end, "tp", CollectiveKind::all_gather};
+inline constexpr TermKind tp_sums{"TP sums of Gram pieces", TermKind::at_the_end, "tp", CollectiveKind::all_reduce};
+inline constexpr TermKind to_workers{"all-to-all to workers and back", TermKind::at_the_end, "dp",
+                                     CollectiveKind::all_to_all};
+
+inline constexpr TermKind weights{"weights, bf16", TermKind::kept};
+inline constexpr TermKind gradients{"gradients, fp32", TermKind::kept};
+inline constexpr TermKind fresh_gradients{"gradients as they come, bf16", TermKind::kept};
+inline constexpr TermKind master_weights{"weights, fp32", TermKind::kept};
+inline constexpr TermKind two_moments{"AdamW's two moments", TermKind::kept};
+inline constexpr TermKind muon_state{"Muon's momentum, AdamW's moments", TermKind::kept};
+inline constexpr TermKind gathered_matrices{"Muon's gathered matrices, beyond the activations", TermKind::kept};
+inline constexpr TermKind activations{"activations", TermKind::transient};
+inline constexpr TermKind gathered_inputs{"inputs gathered from TP ranks", TermKind::transient};
+inline constexpr TermKind logits{"logits", TermKind::transient};
+inline constexpr TermKind working_layer{"the layer that is worked on", TermKind::transient};
+}  // namespace terms
 
 /// One term of a prediction, so that it can be taken apart.
 struct Term {
-  TermId id;                           ///< What it is.
+  const TermKind* kind;                ///< One of the namespace `terms`.
   double amount = 0;                   ///< Seconds of a step, or bytes of memory.
   std::string formula = {};            ///< How the amount comes about: "(pp − 1) · slot".
   std::vector<TermInput> inputs = {};  ///< The numbers in the formula, in the order in which they stand there.
   double bytes_sent = 0;               ///< Where the term is a collective: what one rank sends in it.
 
-  const char* name() const { return term_name(id); }
-  /// Whether one of its inputs is extrapolated.
+  /// Whether one of its inputs lies outside of what was measured.
   bool extrapolated() const;
 };
 
 /// The sum of the terms.
 double total(const std::vector<Term>& terms);
 
-/// Whether one of them is extrapolated.
+/// Whether one of the terms is extrapolated.
 bool any_extrapolated(const std::vector<Term>& terms);
 
 /// A number with at most four digits and a prefix for its unit, "1.234 ms", "46 GB"; a count, which has no unit, with
@@ -158,6 +154,6 @@ Formula with(Formula formula, const TermInput& more);
 /// @}
 
 /// The term whose amount is the value of this formula. What a collective sends is one of its inputs, too.
-Term term_of(TermId id, Formula formula, double bytes_sent = 0);
+Term term_of(const TermKind& kind, Formula formula, double bytes_sent = 0);
 
 }  // namespace muonwalk::sim

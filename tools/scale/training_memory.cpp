@@ -36,23 +36,22 @@ class StageMemory {
   template <class Each>
   void terms(const Each& each) const {
     const double copies = layout_.zero == 0 ? 1 : copies_of(model_, layout_, stage_);
-    each(TermId::weights, per_parameter(kWeightBytes));
-    each(TermId::gradients, per_parameter(kGradientBytes));
-    if (software_.fresh_gradient_bytes > 0)
-      each(TermId::fresh_gradients, per_parameter(software_.fresh_gradient_bytes));
-    each(TermId::master_weights, shared(per_parameter(kMasterBytes), copies));
-    each(TermId::two_moments, shared(per_parameter(kMomentBytes), copies));
+    each(terms::weights, per_parameter(kWeightBytes));
+    each(terms::gradients, per_parameter(kGradientBytes));
+    if (software_.fresh_gradient_bytes > 0) each(terms::fresh_gradients, per_parameter(software_.fresh_gradient_bytes));
+    each(terms::master_weights, shared(per_parameter(kMasterBytes), copies));
+    each(terms::two_moments, shared(per_parameter(kMomentBytes), copies));
     const double kept = layer_bytes(model_, layout_, software_);
-    each(TermId::activations, layers() * in_flight() * tokens() * in("bytes", kept, "B", kCounted));
+    each(terms::activations, layers() * in_flight() * tokens() * in("bytes", kept, "B", kCounted));
     if (gathered_share() > 0)
-      each(TermId::gathered_inputs, layers() * in_flight() *
-                                        in("share", gathered_share(), "", "1 − 2 / in flight in slow pipelines") *
-                                        tokens() * number<N>(kGatheredActivation, "4 B") * width() *
-                                        (number<N>(1, "1") - number<N>(1, "1") / tp()));
+      each(terms::gathered_inputs, layers() * in_flight() *
+                                       in("share", gathered_share(), "", "1 − 2 / in flight in slow pipelines") *
+                                       tokens() * number<N>(kGatheredActivation, "4 B") * width() *
+                                       (number<N>(1, "1") - number<N>(1, "1") / tp()));
     if (logit_bytes() > 0)
-      each(TermId::logits, tokens() * in("vocabulary", real(model_.vocabulary), "", kShape) / tp() *
-                               in("bytes", logit_bytes(), "B", kCounted));
-    each(TermId::working_layer, working());
+      each(terms::logits, tokens() * in("vocabulary", real(model_.vocabulary), "", kShape) / tp() *
+                              in("bytes", logit_bytes(), "B", kCounted));
+    each(terms::working_layer, working());
   }
 
  private:
@@ -129,9 +128,9 @@ std::vector<StageSums> sums_of(const ModelShape& model, const TrainingLayout& la
   std::vector<StageSums> all;
   for (const StageMemory<double>& each : stages_of<double>(model, layout, software)) {
     all.emplace_back();
-    each.terms([&sums = all.back()](TermId id, double bytes) {
+    each.terms([&sums = all.back()](const TermKind& kind, double bytes) {
       sums.peak += bytes;
-      if (id != TermId::gathered_inputs) sums.firm += bytes;
+      if (&kind != &terms::gathered_inputs) sums.firm += bytes;
     });
   }
   return all;
@@ -146,7 +145,7 @@ std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& lay
   std::vector<Term> terms;
   stages_of<Formula>(model, layout, software)
       .at(static_cast<std::size_t>(stage))
-      .terms([&terms](TermId id, const Formula& bytes) { terms.push_back(term_of(id, bytes)); });
+      .terms([&terms](const TermKind& kind, const Formula& bytes) { terms.push_back(term_of(kind, bytes)); });
   return terms;
 }
 
@@ -155,7 +154,7 @@ std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& 
   const std::vector<StageSums> sums = sums_of(model, layout, software);
   const auto fullest = std::max_element(sums.begin(), sums.end(), by_firm) - sums.begin();
   std::vector<Term> terms = stage_bytes(model, layout, software, static_cast<int>(fullest));
-  const auto gathered = [](const Term& term) { return term.id == TermId::gathered_inputs; };
+  const auto gathered = [](const Term& term) { return term.kind == &terms::gathered_inputs; };
   terms.erase(std::remove_if(terms.begin(), terms.end(), gathered), terms.end());
   return terms;
 }

@@ -29,21 +29,20 @@ double tokens_of(const ModelShape& model, const TrainingLayout& layout) {
 // ── Rates: all of them reached, none a peak ──
 
 struct StepRates {
-  double product_flops = 0;         // FLOP/s of matrix products
-  bool efficiency_outside = false;  // its share of the peak was read from a curve, outside of its range …
-  double efficiency_nearest = 0;    // … and this product, in FLOPs, is the nearest that was measured
-  double attention_flops = 0;       // FLOP/s of fused attention, over the whole square
-  double memory = 0;                // B/s
-  double stage_link = 0;            // B/s from one stage to the next, per rank
-  double tp_link = 0;               // B/s per rank of a TP group
-  double dp_link = 0;               // B/s per rank of a DP group, which shares the links out of its nodes
-  double tie_link = 0;              // B/s per rank, between the two copies of a tied table
-  double expert_link = 0;           // B/s per rank of an EP group
-  bool crosses_nodes = false;       // a TP group does
-  double floor_seconds = 0;         // per layer: the host
-  double group_wait_seconds = 0;    // per collective of a DP group
-  bool slow_path = false;           // what floor_seconds says
-  int tp_collectives = 0;           // per layer, forward and backward
+  double product_flops = 0;               // FLOP/s of matrix products
+  std::optional<double> nearest_product;  // in FLOPs, where none of this size was measured
+  double attention_flops = 0;             // FLOP/s of fused attention, over the whole square
+  double memory = 0;                      // B/s
+  double stage_link = 0;                  // B/s from one stage to the next, per rank
+  double tp_link = 0;                     // B/s per rank of a TP group
+  double dp_link = 0;                     // B/s per rank of a DP group, which shares the links out of its nodes
+  double tie_link = 0;                    // B/s per rank, between the two copies of a tied table
+  double expert_link = 0;                 // B/s per rank of an EP group
+  bool crosses_nodes = false;             // a TP group does
+  double floor_seconds = 0;               // per layer: the host
+  double group_wait_seconds = 0;          // per collective of a DP group
+  bool slow_path = false;                 // what floor_seconds says
+  int tp_collectives = 0;                 // per layer, forward and backward
 };
 
 // Bytes per second that each of the `sharing` ranks of a node gets of the links that leave it, in a group that takes
@@ -65,8 +64,7 @@ void set_products(StepRates& rates, const StepQuestion& of) {
     const CurveReading reading =
         curve.at(2 * tokens_of(of.model, of.layout) * product_weights(of.model) / of.layout.tp / kProductsOfALayer);
     efficiency = reading.value;
-    rates.efficiency_outside = reading.outside;
-    rates.efficiency_nearest = reading.nearest_at;
+    if (reading.outside) rates.nearest_product = reading.outside->nearest;
   }
   rates.product_flops = of.cluster.accelerator.flops_per_second * efficiency;
   rates.attention_flops = of.software.fused_attention ? of.cluster.accelerator.flops_per_second * kAttentionEfficiency
@@ -109,8 +107,8 @@ StepRates step_rates(const StepQuestion& of) {
 
 // Marks a size that lies outside of [low, high].
 TermInput within(const char* name, double value, const char* source, double low, double high) {
-  TermInput input{name, value, "", source, value < low || value > high, 0};
-  if (input.extrapolated) input.nearest_at = std::clamp(value, low, high);
+  TermInput input{name, value, "", source};
+  if (value < low || value > high) input.nearest_at = std::clamp(value, low, high);
   return input;
 }
 
@@ -126,29 +124,29 @@ class StageFormulas {
     const Recomputation recomputation = of_.layout.recomputation;
     const bool all = recomputation == Recomputation::full;
     const N weights = with(in("weights", product_weights(of_.model), "", "of one layer"), width());
-    each(TermId::products, once_more(all, layers() * number<N>(6, "6") * weights * tokens() / tp() / product_rate()));
-    each(TermId::attention, once_more(recomputation != Recomputation::none, attention()));
-    each(TermId::elementwise, once_more(all, layers() * tokens() *
-                                                 (in("a", kWidthTraffic, "B", kCounted) * input<N>(width()) +
-                                                  in("b", kHiddenTraffic, "B", kCounted) *
-                                                      in("hidden", real(of_.model.hidden), "", kShape)) /
-                                                 tp() / memory()));
-    each(TermId::gradients_added, parameters() * in("bytes", kAccumulationTraffic, "B", kCounted) / memory());
-    if (stage_.head) each(TermId::output_layer, output_layer());
+    each(terms::products, once_more(all, layers() * number<N>(6, "6") * weights * tokens() / tp() / product_rate()));
+    each(terms::attention, once_more(recomputation != Recomputation::none, attention()));
+    each(terms::elementwise, once_more(all, layers() * tokens() *
+                                                (in("a", kWidthTraffic, "B", kCounted) * input<N>(width()) +
+                                                 in("b", kHiddenTraffic, "B", kCounted) *
+                                                     in("hidden", real(of_.model.hidden), "", kShape)) /
+                                                tp() / memory()));
+    each(terms::gradients_added, parameters() * in("bytes", kAccumulationTraffic, "B", kCounted) / memory());
+    if (stage_.head) each(terms::output_layer, output_layer());
     if (stage_.loss)
-      each(TermId::loss, tokens() * vocabulary() / tp() * in("bytes", kLogitTraffic, "B", kCounted) / memory());
+      each(terms::loss, tokens() * vocabulary() / tp() * in("bytes", kLogitTraffic, "B", kCounted) / memory());
     if (of_.layout.tp > 1)
-      each(TermId::tp_transfers,
+      each(terms::tp_transfers,
            once_more(all, layers() * in("collectives", rates_.tp_collectives, "", kCounted) * gathered() / tp_link()));
     if (rates_.crosses_nodes)
-      each(TermId::tp_latency,
+      each(terms::tp_latency,
            layers() * (tp() - number<N>(1, "1")) * in("hop", of_.software.node_hop_seconds, "s", kFitted));
-    if (of_.layout.ep > 1) each(TermId::expert_tokens, once_more(all, expert_tokens()));
+    if (of_.layout.ep > 1) each(terms::expert_tokens, once_more(all, expert_tokens()));
     if (!last_) {
       const Index channels = stage_.head && !stage_.loss ? of_.model.vocabulary : of_.model.width;
-      each(TermId::next_stage, number<N>(2, "2") * number<N>(kBf16Bytes, "2 B") * tokens() *
-                                   in("channels", real(channels), "", kShape) / tp() /
-                                   in("link", rates_.stage_link, "B/s", "the cluster, inside of a node"));
+      each(terms::next_stage, number<N>(2, "2") * number<N>(kBf16Bytes, "2 B") * tokens() *
+                                  in("channels", real(channels), "", kShape) / tp() /
+                                  in("link", rates_.stage_link, "B/s", "the cluster, inside of a node"));
     }
   }
 
@@ -169,13 +167,13 @@ class StageFormulas {
     if (of_.layout.dp > 1) {
       const N all = number<N>(2, "2") * others * number<N>(kGradientBytes, "4 B") * parameters() / link + wait;
       // It hides behind the backward pass, two thirds of a slot.
-      each(TermId::gradient_sum, at_least_0(all - number<N>(2.0 / 3, "2/3") * in("slot", slot, "s", "above")),
+      each(terms::gradient_sum, at_least_0(all - number<N>(2.0 / 3, "2/3") * in("slot", slot, "s", "above")),
            2 * kGradientBytes * sent);
       if (of_.layout.zero > 0)
-        each(TermId::weight_gather, others * number<N>(kWeightBytes, "2 B") * parameters() / link + wait,
+        each(terms::weight_gather, others * number<N>(kWeightBytes, "2 B") * parameters() / link + wait,
              kWeightBytes * sent);
     }
-    each(TermId::adamw,
+    each(terms::adamw,
          parameters() *
              (in("gradients", kGradientTraffic, "B", kCounted) +
               in("states", kStateTraffic, "B", kCounted) /
@@ -184,7 +182,7 @@ class StageFormulas {
              memory(),
          0);
     if (of_.model.tied && of_.layout.pp > 1 && (stage_.embedding || stage_.head))
-      each(TermId::tied_table,
+      each(terms::tied_table,
            number<N>(kGradientBytes, "4 B") * vocabulary() * input<N>(width()) / tp() /
                in("link", rates_.tie_link, "B/s", kPerRank),
            kGradientBytes * real(of_.model.vocabulary * of_.model.width) / of_.layout.tp);
@@ -206,7 +204,7 @@ class StageFormulas {
   N tp_link() const { return in("link", rates_.tp_link, "B/s", kCluster); }
   N product_rate() const {
     return input<N>({"rate", rates_.product_flops, "FLOP/s", "the accelerator's peak · product efficiency",
-                     rates_.efficiency_outside, rates_.efficiency_nearest});
+                     rates_.nearest_product});
   }
   // What one collective of a TP group moves.
   N gathered() const {
@@ -266,9 +264,9 @@ struct Step {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const StageFormulas<double> formulas = formulas_of<double>(i);
       StageSeconds each;
-      formulas.slot([&each](TermId, double time) { each.accelerator += time; });
+      formulas.slot([&each](const TermKind&, double time) { each.accelerator += time; });
       each.host = formulas.host();
-      formulas.ending(each.slot(), [&each](TermId, double time, double) { each.ending += time; });
+      formulas.ending(each.slot(), [&each](const TermKind&, double time, double) { each.ending += time; });
       all_slots += each.slot();
       seconds.push_back(each);
       if (each.slot() > seconds[slowest].slot()) slowest = i;
@@ -309,16 +307,16 @@ std::vector<Term> training_seconds(const StepQuestion& question) {
   const auto m = step.micro_batches<Formula>();
   const auto formulas = step.formulas_of<Formula>(step.slowest);
   std::vector<Term> terms;
-  formulas.slot([&](TermId id, const Formula& time) { terms.push_back(term_of(id, m * time)); });
+  formulas.slot([&](const TermKind& kind, const Formula& time) { terms.push_back(term_of(kind, m * time)); });
   if (slowest.host > slowest.accelerator)
-    terms.push_back(term_of(step.rates.slow_path ? TermId::slow_host : TermId::host,
+    terms.push_back(term_of(step.rates.slow_path ? terms::slow_host : terms::host,
                             m * (formulas.host() - input<Formula>({"accelerator", slowest.accelerator, "s",
                                                                    "the terms above, of one micro-batch"}))));
-  if (step.stages.size() > 1) terms.push_back(term_of(TermId::fill_and_drain, step.fill<Formula>()));
-  if (step.over_gibibytes > 0) terms.push_back(term_of(TermId::memory_mapped, step.remap<Formula>()));
+  if (step.stages.size() > 1) terms.push_back(term_of(terms::fill_and_drain, step.fill<Formula>()));
+  if (step.over_gibibytes > 0) terms.push_back(term_of(terms::memory_mapped, step.remap<Formula>()));
   step.formulas_of<Formula>(step.last).ending(
       step.seconds[step.last].slot(),
-      [&](TermId id, const Formula& time, double sent) { terms.push_back(term_of(id, time, sent)); });
+      [&](const TermKind& kind, const Formula& time, double sent) { terms.push_back(term_of(kind, time, sent)); });
   return terms;
 }
 

@@ -13,9 +13,9 @@ using muonwalk::testing::run_program;
 
 namespace {
 
-// Ranks that are threads, and three steps: there are many runs.
+// Ranks that are fibers, and three steps: there are many runs.
 Outcome matched_rms(std::vector<std::string> options) {
-  options.insert(options.begin(), {LESSON, "--world", "threads", "--transport", "memory", "--steps", "3"});
+  options.insert(options.begin(), {LESSON, "--world", "fibers", "--transport", "memory", "--steps", "3"});
   return run_program(options, 120);
 }
 

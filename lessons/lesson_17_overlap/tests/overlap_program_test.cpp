@@ -28,7 +28,7 @@ TEST_CASE("--link: the same bits, bytes and tables on processes over Gloo and th
   const Outcome processes = run_lesson(LESSON, {"--link", "0.5,300"});
   CHECK(processes.exit_code == 0);
   CHECK(processes.out.find("0.5 GB/s, 300 µs") != std::string::npos);
-  const Outcome threads = run_lesson(LESSON, {"--link", "0.5,300", "--world", "threads"});
+  const Outcome threads = run_lesson(LESSON, {"--link", "0.5,300", "--world", "fibers"});
   CHECK(threads.exit_code == 0);
   CHECK(without_transport(threads.out) == without_transport(processes.out));
   const Outcome plain = run_lesson(LESSON, {});
@@ -37,7 +37,7 @@ TEST_CASE("--link: the same bits, bytes and tables on processes over Gloo and th
 }
 
 TEST_CASE("--link: it takes its time on every transport: four buckets in sequence have four latencies") {
-  for (const std::vector<std::string>& world : {std::vector<std::string>{}, {"--world", "threads"}}) {
+  for (const std::vector<std::string>& world : {std::vector<std::string>{}, {"--world", "fibers"}}) {
     std::vector<std::string> options = {"--way", "in sequence", "--link", "1,20000"};
     options.insert(options.end(), world.begin(), world.end());
     const std::string err = run_lesson(LESSON, options).err;
@@ -52,7 +52,7 @@ TEST_CASE("--link: every planted bug is caught over a slow link, too") {
   for (const char* bug : {"reused_buffer", "no_wait", "wrong_bucket"}) {
     CAPTURE(bug);
     CHECK(run_lesson(LESSON, {"--link", "0.5,100", "--bug", bug}).exit_code == 1);
-    CHECK(run_lesson(LESSON, {"--world", "threads", "--bug", bug}).exit_code == 1);
+    CHECK(run_lesson(LESSON, {"--world", "fibers", "--bug", bug}).exit_code == 1);
     CHECK(run_lesson(LESSON, {"--precision", "bf16", "--bug", bug}).exit_code == 1);
   }
 }

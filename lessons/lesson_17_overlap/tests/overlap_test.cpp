@@ -9,7 +9,7 @@
 
 #include "src/optim/plan_memory.hpp"
 #include "tests/optim/random_case.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 #include "tests/sentence_of.hpp"
 
 using namespace muonwalk;

@@ -12,7 +12,7 @@
 #include "src/train/models.hpp"
 #include "tests/optim/momentum_sgd.hpp"
 #include "tests/optim/random_case.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 namespace muonwalk::test {
 namespace {

@@ -16,7 +16,7 @@
 #include "src/train/models.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/layout/expect_usage_error.hpp"
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::test;

@@ -187,7 +187,7 @@ TEST_CASE("where arrays lie on the host, a step over NCCL moves between host and
       const MuonSettings settings = muon_settings(precision, 1, Products::chain);
       const Layout layout = plan_layout(small_parameters(), grid);
       const auto step = [&](Communicator& group) -> std::string {
-        MemoryGroup alone(1, std::chrono::milliseconds(1000));
+        MemoryGroup alone(1, "tp");
         const std::unique_ptr<Backend> of_one = alone.backend(0);
         Ledger ledger;
         Communicator tp("tp", 0, 1, *of_one, ledger);

@@ -67,28 +67,28 @@ TEST_CASE("collective_seconds: over two levels by hand, 32 ranks on four nodes, 
 
 TEST_CASE("a measured bus bandwidth is taken, shared, and marked outside of its range") {
   Cluster cluster = two_levels();
-  cluster.levels[1].all_reduce = MeasuredCurve("bus bandwidth", {{2, 40}, {8, 20}}, "somebody");
-  cluster.levels[1].all_gather = MeasuredCurve("bus bandwidth", {{2, 30}}, "somebody");
+  cluster.levels[1].all_reduce = {{{2, 40}, {8, 20}}, "somebody"};
+  cluster.levels[1].all_gather = {{{2, 30}}, "somebody"};
   // nccl-tests: bus bandwidth is the buffer's bytes over the time, times 2 (p − 1)/p for an all-reduce.
   CHECK(in(cluster, Kind::all_reduce, 1600, 16, 1).transfer == near(1600 * 2 * 15.0 / 16 / 40));
   CHECK(in(cluster, Kind::all_reduce, 1600, 64, 1).transfer == near(1600 * 2 * 63.0 / 64 / 20));
   CHECK(in(cluster, Kind::all_gather, 1600, 16, 1).transfer == near(1500.0 / 30));
-  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 64, 1).extrapolated);
+  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 64, 1).outside);
   const CollectiveSeconds outside = in(cluster, Kind::all_reduce, 1600, 128, 1);
-  CHECK(outside.extrapolated);
-  CHECK(outside.read_at == 16);
-  CHECK(outside.nearest_at == 8);
-  CHECK(in(cluster, Kind::all_gather, 1600, 64, 1).extrapolated);
+  REQUIRE(outside.outside);
+  CHECK(outside.outside->at == 16);
+  CHECK(outside.outside->nearest == 8);
+  CHECK(in(cluster, Kind::all_gather, 1600, 64, 1).outside);
   // Eight groups share it.
   CHECK(in(cluster, Kind::all_reduce, 1600, 2, 8).transfer == near(1600.0 / (40.0 / 8)));
   // An all-to-all was not measured, and inside of a node its curve is not asked.
   CHECK(in(cluster, Kind::all_to_all, 800, 16, 1).transfer == near(350.0 / 100 + 400.0 / 10));
-  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 8, 1).extrapolated);
+  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 8, 1).outside);
   // A curve that is inside of a measured level does not count; where the level outside was not measured, it does.
-  cluster.levels[0].all_reduce = MeasuredCurve("bus bandwidth", {{8, 80}}, "somebody");
-  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 4, 4).extrapolated);
+  cluster.levels[0].all_reduce = {{{8, 80}}, "somebody"};
+  CHECK_FALSE(in(cluster, Kind::all_reduce, 1600, 4, 4).outside);
   cluster.levels[1].all_reduce = {};
-  CHECK(in(cluster, Kind::all_reduce, 1600, 4, 4).extrapolated);
+  CHECK(in(cluster, Kind::all_reduce, 1600, 4, 4).outside);
 }
 
 TEST_CASE("in any cluster more bytes or ranks are never faster, and one rank takes no time") {

@@ -163,7 +163,7 @@ TEST_CASE("compare_communication: what is outside of a measured range says so") 
   CHECK(compare_communication(model_shape("gpt2"), 32, 8, cluster).extrapolated);
   // Also where that is so for the all-reduce of AdamW alone.
   Cluster other = cluster;
-  other.levels[1].all_reduce = MeasuredCurve("bandwidth between nodes", {{2, 240e9}, {4, 120e9}}, "made up");
+  other.levels[1].all_reduce = MeasuredCurve{{{2, 240e9}, {4, 120e9}}, "made up"};
   CHECK_FALSE(compare_communication(model_shape("gpt2"), 4, 8, other).extrapolated);
   CHECK(compare_communication(model_shape("gpt2"), 8, 8, other).extrapolated);
 }

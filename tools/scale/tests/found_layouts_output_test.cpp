@@ -160,7 +160,7 @@ TEST_CASE("explanations: text and JSON have every term, and terms come to the st
     CHECK(sum_of(json["seconds"], "seconds") == near(prediction.step_seconds()));
     CHECK(sum_of(json["memory"], "bytes") == near(json["memory_bytes"].get<double>()));
     for (const auto& terms : {prediction.seconds, prediction.bytes})
-      for (const Term& term : terms) CHECK_MESSAGE(text.find(term.name()) != std::string::npos, term.name());
+      for (const Term& term : terms) CHECK_MESSAGE(text.find(term.kind->name) != std::string::npos, term.kind->name);
     // Every input is there, with its source; what was not measured says what is nearest.
     for (std::size_t t = 0; t < prediction.seconds.size(); ++t) {
       const Term& term = prediction.seconds[t];
@@ -170,7 +170,7 @@ TEST_CASE("explanations: text and JSON have every term, and terms come to the st
       for (std::size_t i = 0; i < term.inputs.size(); ++i) {
         CHECK(there["inputs"][i]["name"] == term.inputs[i].name);
         CHECK(there["inputs"][i]["value"] == term.inputs[i].value);
-        CHECK(there["inputs"][i].contains("nearest_measured_at") == term.inputs[i].extrapolated);
+        CHECK(there["inputs"][i].contains("nearest_measured_at") == term.inputs[i].nearest_at.has_value());
       }
     }
   }

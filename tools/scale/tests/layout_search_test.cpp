@@ -176,7 +176,7 @@ TEST_CASE("find_layouts: in order also where another strategy makes one layout o
   Cluster cluster;
   cluster.name = "slow links";
   cluster.accelerator = {"unit", 376.325e12, 200 * kGibibyte, 3.35e12, {}, "made up"};
-  cluster.accelerator.product_efficiency = MeasuredCurve("efficiency", {{1e9, 0.4}, {1e11, 0.75}}, "made up");
+  cluster.accelerator.product_efficiency = MeasuredCurve{{{1e9, 0.4}, {1e11, 0.75}}, "made up"};
   cluster.levels = {{"node", 16, 4.7 * kGigabyte, 2.9e-6, {}, {}, "made up"},
                     {"all", 0, 0.5 * kGigabyte, 589.6e-6, {}, {}, "made up"}};
   const LayoutSearch search = search_of("1B", cluster, 128, 128);
@@ -248,7 +248,7 @@ TEST_CASE("why_slower: losses and gains from the largest on, which come to the d
     found.prediction.seconds = std::move(seconds);
     return found;
   };
-  const auto a = TermId::products, b = TermId::attention, gone = TermId::loss, fresh = TermId::host;
+  const auto a = &terms::products, b = &terms::attention, gone = &terms::loss, fresh = &terms::host;
   const FoundLayout best = with_seconds({{a, 1}, {b, 0.5}, {gone, 0.1}});
   const FoundLayout other = with_seconds({{fresh, 0.2}, {a, 1.5}, {b, 0.2}, {fresh, 0.1}});
   CHECK(why_slower(best, other) ==

@@ -17,7 +17,7 @@ inline muonwalk::sim::Cluster round_cluster() {
   cluster.levels[0] = {"inside", 8, 256 * kGigabyte, 4e-6, {}, {}, "made up"};
   cluster.levels[1] = {"between", 0, 32 * kGigabyte, 16e-6, {}, {}, "made up"};
   for (MeasuredCurve* curve : {&cluster.levels[1].all_reduce, &cluster.levels[1].all_gather})
-    *curve = MeasuredCurve("bandwidth between nodes", {{2, 240e9}, {16, 120e9}}, "made up");
+    *curve = MeasuredCurve{{{2, 240e9}, {16, 120e9}}, "made up"};
   return cluster;
 }
 

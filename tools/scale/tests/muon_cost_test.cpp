@@ -33,10 +33,10 @@ Cluster plain_cluster(double latency = 0) {
   return cluster;
 }
 
-double seconds_of(const MuonCost& cost, TermId id) {
+double seconds_of(const MuonCost& cost, const TermKind* kind) {
   double seconds = 0;
   for (const Term& term : cost.terms)
-    if (term.id == id) seconds += term.amount;
+    if (term.kind == kind) seconds += term.amount;
   return seconds;
 }
 
@@ -57,20 +57,20 @@ TEST_CASE("muon_cost: by hand, two matrices on dp 2 × tp 2") {
   // (d): an owner each, who gathers the other half of its slice of it: 32 elements in bf16.
   const MuonCost by_work = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(owner_by_work()), plain_cluster());
   CHECK(by_work.flops == one);
-  CHECK(seconds_of(by_work, TermId::newton_schulz) == near(one / 1e9));
-  CHECK(seconds_of(by_work, TermId::tp_gather) == near(64));
+  CHECK(seconds_of(by_work, &terms::newton_schulz) == near(one / 1e9));
+  CHECK(seconds_of(by_work, &terms::tp_gather) == near(64));
   CHECK(by_work.bytes_sent == near(64));
   // (f): the same in float32.
   const MuonCost unrounded = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(tp_duplicated()), plain_cluster());
-  CHECK(seconds_of(unrounded, TermId::tp_gather) == near(128));
+  CHECK(seconds_of(unrounded, &terms::tp_gather) == near(128));
   // (a): one bucket of 64 elements, a rank gathers the other 32 of them. It owns one matrix whole, and works on that.
   const MuonCost everything = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(gather_everything()), plain_cluster());
-  CHECK(seconds_of(everything, TermId::dp_gather) == near(64));
+  CHECK(seconds_of(everything, &terms::dp_gather) == near(64));
   CHECK(everything.flops == one);
   // (e): each owns and works on one of them, so nothing has to travel.
   const MuonCost workers = muon_cost(pair_of_matrices(), 2, 2, 2, 0, setup_of(all_to_all()), plain_cluster());
-  CHECK(seconds_of(workers, TermId::to_workers) == 0);
-  CHECK(seconds_of(workers, TermId::tp_gather) == near(64));
+  CHECK(seconds_of(workers, &terms::to_workers) == 0);
+  CHECK(seconds_of(workers, &terms::tp_gather) == near(64));
 }
 
 TEST_CASE("muon_cost: by hand, one matrix on dp 2: who has nothing to do does not count, and whoever is cut travels") {
@@ -81,9 +81,9 @@ TEST_CASE("muon_cost: by hand, one matrix on dp 2: who has nothing to do does no
   CHECK(owner.bytes_sent == 0);
   // (b) sends halves to each other; (e) one half there, and the result back: 32 elements in bf16, twice.
   const MuonCost cut = muon_cost(one, 2, 1, 1, 0, setup_of(boundary_matrices()), plain_cluster());
-  CHECK(seconds_of(cut, TermId::dp_gather) == near(64));
+  CHECK(seconds_of(cut, &terms::dp_gather) == near(64));
   const MuonCost worker = muon_cost(one, 2, 1, 1, 0, setup_of(all_to_all()), plain_cluster());
-  CHECK(seconds_of(worker, TermId::to_workers) == near(2 * 64));
+  CHECK(seconds_of(worker, &terms::to_workers) == near(2 * 64));
 }
 
 TEST_CASE("muon_cost: a latency is paid for each call, overlap hides what it can, and hides nothing of one bucket") {

@@ -78,8 +78,8 @@ void expect_trace_of(const StepQuestion& question, const StepPrediction& predict
   REQUIRE(static_cast<int>(summary.ranks.size()) == pp);
   double transfers = 0, behind = 0;
   for (const Term& term : prediction.seconds) {
-    if (call_of(term.id) != nullptr) transfers += term.amount;
-    if (ends_step(term.id)) behind += term.amount;
+    if (term.kind->group != nullptr) transfers += term.amount;
+    if (term.kind->when == TermKind::at_the_end) behind += term.amount;
   }
   std::int64_t last_move = 0;
   for (int stage = 0; stage < pp; ++stage) {
@@ -148,17 +148,17 @@ TEST_CASE("predicted trace: every slice lies in the step, and bytes are those of
       bytes[trace.file.text_of(call->group_name)] += call->sent_bytes;
   }
   // A transfer that is hidden altogether is not drawn.
-  std::map<TermId, double> said, drawn;
+  std::map<const TermKind*, double> said, drawn;
   for (const Term& term : prediction.seconds) {
-    said[term.id] += term.bytes_sent;
-    if (term.amount > 0) drawn[term.id] += term.bytes_sent;
+    said[term.kind] += term.bytes_sent;
+    if (term.amount > 0) drawn[term.kind] += term.bytes_sent;
   }
-  REQUIRE(said[TermId::tp_gather] > 0);
-  CHECK(bytes["tp"] == std::llround(said[TermId::tp_gather]));
-  CHECK(bytes["dp"] == std::llround(drawn[TermId::gradient_sum]) + std::llround(drawn[TermId::weight_gather]));
+  REQUIRE(said[&terms::tp_gather] > 0);
+  CHECK(bytes["tp"] == std::llround(said[&terms::tp_gather]));
+  CHECK(bytes["dp"] == std::llround(drawn[&terms::gradient_sum]) + std::llround(drawn[&terms::weight_gather]));
   CHECK(bytes["dp"] > 0);
   // A ring sends 4 bytes of gradients twice, and 2 of weights once.
-  CHECK(said[TermId::gradient_sum] == near(4 * said[TermId::weight_gather]));
+  CHECK(said[&terms::gradient_sum] == near(4 * said[&terms::weight_gather]));
 }
 
 TEST_CASE("predicted trace: one that would be too large, and one that can't be written, are refused") {

@@ -240,7 +240,7 @@ TEST_CASE("muonwalk-scale predict: a file that may not be read, and a folder tha
 }
 
 TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, get one sentence") {
-  const std::string commands = "muonwalk-scale takes list, plan, explain, map, predict, validate, measure";
+  const std::string commands = "muonwalk-scale takes list, plan, explain, map, predict, validate";
   expect_refused({}, "a command is missing; " + commands);
   expect_refused({"predikt"}, "predikt is not a command; " + commands);
   expect_refused({"--gpus", "8"}, "--gpus is not a command; " + commands);
@@ -355,7 +355,6 @@ TEST_CASE("muonwalk-scale: files that are written are told apart from each other
   for (const std::string& place : {folder.file("none/x"), folder.path()}) {
     refused({"map", "--gpus", "16", "--html", place}, "can't write");
     refused({"explain", "--dp", "8", "--trace", place}, "can't write");
-    refused({"measure", place}, "can't write");
   }
   // What is wrong with the question is found before anything is written.
   refused({"map", "--gpus", "1", "--html", folder.file("x")}, "--gpus");

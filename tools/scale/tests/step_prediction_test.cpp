@@ -26,21 +26,21 @@ TrainingLayout layout_of(int dp, int tp, int pp, int micro_batch, int accumulati
   return layout;
 }
 
-const Term* term_of(const std::vector<Term>& terms, TermId id) {
+const Term* term_of(const std::vector<Term>& terms, const TermKind* kind) {
   for (const Term& term : terms)
-    if (term.id == id) return &term;
+    if (term.kind == kind) return &term;
   return nullptr;
 }
 
 double transient_bytes(const std::vector<Term>& terms) {
   double bytes = 0;
   for (const Term& term : terms)
-    if (is_transient(term.id)) bytes += term.amount;
+    if (term.kind->when == TermKind::transient) bytes += term.amount;
   return bytes;
 }
 
 void expect_equal(const Term& a, const Term& b) {
-  CHECK(a.id == b.id);
+  CHECK(a.kind == b.kind);
   CHECK(a.amount == b.amount);
   CHECK(a.formula == b.formula);
   CHECK(a.inputs.size() == b.inputs.size());
@@ -77,11 +77,11 @@ TEST_CASE("predict_muon: by hand, one momentum for Llama's matrices, and two mom
   for (const int dp : {1, 4}) {
     const StepQuestion question{model_shape("8B"), cluster, software_of("nanotron"), layout_of(dp, 1, 1, 1, 1)};
     const StepPrediction adamw = predict_adamw(question), muon = predict_muon(question, MuonSetup());
-    const Term* moments = term_of(adamw.bytes, TermId::two_moments);
-    const Term* momentum = term_of(muon.bytes, TermId::muon_state);
+    const Term* moments = term_of(adamw.bytes, &terms::two_moments);
+    const Term* momentum = term_of(muon.bytes, &terms::muon_state);
     REQUIRE(moments != nullptr);
     REQUIRE(momentum != nullptr);
-    CHECK(term_of(muon.bytes, TermId::two_moments) == nullptr);
+    CHECK(term_of(muon.bytes, &terms::two_moments) == nullptr);
     // Norms, half a million weights, are in none of the two.
     CHECK(moments->amount == near(8 * (matrices + tables) / dp, 1e-9));
     CHECK(momentum->amount == near((4 * matrices + 8 * tables) / dp, 1e-4));
@@ -89,9 +89,9 @@ TEST_CASE("predict_muon: by hand, one momentum for Llama's matrices, and two mom
     CHECK(momentum->inputs[0].value == moments->amount);
     CHECK(momentum->inputs[1].value == near(matrices / (matrices + tables), 1e-4));
     // Nothing else changes.
-    const double gathered = term_of(muon.bytes, TermId::gathered_matrices) == nullptr
+    const double gathered = term_of(muon.bytes, &terms::gathered_matrices) == nullptr
                                 ? 0
-                                : term_of(muon.bytes, TermId::gathered_matrices)->amount;
+                                : term_of(muon.bytes, &terms::gathered_matrices)->amount;
     CHECK(total(muon.bytes) - gathered == near(total(adamw.bytes) - moments->amount + momentum->amount));
   }
 }
@@ -103,7 +103,7 @@ TEST_CASE("predictions: experts are dealt out over ranks, and the optimizer stat
     TrainingLayout layout = layout_of(16, 2, 1, 1, 1);
     layout.ep = ep;
     const std::vector<Term> bytes = predict_adamw({model, cluster, software_of("nanotron"), layout}).bytes;
-    return term_of(bytes, TermId::two_moments)->amount;
+    return term_of(bytes, &terms::two_moments)->amount;
   };
   // Every DP rank has a sixteenth of the two moments of all that its TP rank has, norms left out.
   CHECK(moments(1) == near(8 * model.parameters() / 2 / 16, 1e-3));
@@ -120,12 +120,12 @@ TEST_CASE("predict_muon: gathered matrices count only where they are more than t
   for (const double transient : {0.0, activations / 2, activations}) {
     cost.transient_bytes = transient;
     const StepPrediction prediction = predict_muon(question, cost);
-    CHECK(term_of(prediction.bytes, TermId::gathered_matrices) == nullptr);
+    CHECK(term_of(prediction.bytes, &terms::gathered_matrices) == nullptr);
     CHECK(total(prediction.bytes) == without);
   }
   cost.transient_bytes = activations + 3e9;
   const StepPrediction prediction = predict_muon(question, cost);
-  const Term* term = term_of(prediction.bytes, TermId::gathered_matrices);
+  const Term* term = term_of(prediction.bytes, &terms::gathered_matrices);
   REQUIRE(term != nullptr);
   CHECK(term->amount == near(3e9));
   REQUIRE(term->inputs.size() == 2);

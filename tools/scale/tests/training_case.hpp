@@ -22,9 +22,9 @@ inline muonwalk::sim::TrainingLayout layout_of(int nodes, int dp, int tp, int pp
 }
 
 /// The amount of a term; 0 where there is none.
-inline double amount(const std::vector<muonwalk::sim::Term>& terms, muonwalk::sim::TermId id) {
+inline double amount(const std::vector<muonwalk::sim::Term>& terms, const muonwalk::sim::TermKind* kind) {
   double sum = 0;
   for (const muonwalk::sim::Term& term : terms)
-    if (term.id == id) sum += term.amount;
+    if (term.kind == kind) sum += term.amount;
   return sum;
 }

@@ -26,14 +26,14 @@ constexpr double kTokens = 4096, kVocabulary = 131072;
 TEST_CASE("stage_bytes: 1B with DP alone, every term by hand") {
   const std::vector<Term> terms = bytes_of("1B", layout_of(1, 8, 1, 1, 1, 2, 16), 0);
   const double held = 16 * (4.0 * 2048 * 2048 + 3.0 * 2048 * 8192) + kVocabulary * 2048;
-  CHECK(amount(terms, TermId::weights) == held * 2);
-  CHECK(amount(terms, TermId::gradients) == held * 4);
-  CHECK(amount(terms, TermId::fresh_gradients) == held * 2);
-  CHECK(amount(terms, TermId::master_weights) == held * 4 / 8);
-  CHECK(amount(terms, TermId::two_moments) == held * 8 / 8);
-  CHECK(amount(terms, TermId::activations) == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
-  CHECK(amount(terms, TermId::logits) == 2 * kTokens * kVocabulary * 14);
-  CHECK(amount(terms, TermId::working_layer) == 2 * kTokens * 8 * 2048);
+  CHECK(amount(terms, &terms::weights) == held * 2);
+  CHECK(amount(terms, &terms::gradients) == held * 4);
+  CHECK(amount(terms, &terms::fresh_gradients) == held * 2);
+  CHECK(amount(terms, &terms::master_weights) == held * 4 / 8);
+  CHECK(amount(terms, &terms::two_moments) == held * 8 / 8);
+  CHECK(amount(terms, &terms::activations) == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
+  CHECK(amount(terms, &terms::logits) == 2 * kTokens * kVocabulary * 14);
+  CHECK(amount(terms, &terms::working_layer) == 2 * kTokens * 8 * 2048);
   CHECK(terms.size() == 8);
 }
 
@@ -41,33 +41,33 @@ TEST_CASE("stage_bytes: stages of a pipeline hold min(m, pp − stage) micro-bat
   // 1B in eight stages: E3 3 2 3 2 3 H CX.
   const TrainingLayout layout = layout_of(1, 1, 1, 8, 0, 1, 256);
   const double layer = kTokens * (20.0 * 2048 + 8.0 * 8192), logits = kTokens * kVocabulary;
-  CHECK(amount(bytes_of("1B", layout, 0), TermId::activations) == 3 * 8 * layer);
-  CHECK(amount(bytes_of("1B", layout, 2), TermId::activations) == 2 * 6 * layer);
-  CHECK(amount(bytes_of("1B", layout, 5), TermId::logits) == 0);
-  CHECK(amount(bytes_of("1B", layout, 6), TermId::logits) == logits * (2 * 2 + 2));
-  CHECK(amount(bytes_of("1B", layout, 7), TermId::logits) == logits * (12 + 2));
+  CHECK(amount(bytes_of("1B", layout, 0), &terms::activations) == 3 * 8 * layer);
+  CHECK(amount(bytes_of("1B", layout, 2), &terms::activations) == 2 * 6 * layer);
+  CHECK(amount(bytes_of("1B", layout, 5), &terms::logits) == 0);
+  CHECK(amount(bytes_of("1B", layout, 6), &terms::logits) == logits * (2 * 2 + 2));
+  CHECK(amount(bytes_of("1B", layout, 7), &terms::logits) == logits * (12 + 2));
   TrainingLayout few = layout;
   few.accumulation = 7;
-  CHECK(amount(bytes_of("1B", few, 0), TermId::activations) == 3 * 7 * layer);
+  CHECK(amount(bytes_of("1B", few, 0), &terms::activations) == 3 * 7 * layer);
 }
 
 TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow path, and are not counted to fit") {
   const double gathered = 4.0 * 4096 * kTokens * (1 - 1.0 / 8);
-  CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), TermId::gathered_inputs) == 32 * gathered);
+  CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), &terms::gathered_inputs) == 32 * gathered);
   // Eleven stages' worth of 80B would say the same: 8B in four stages, 9 layers first, 4 in flight, half of them kept.
   const TrainingLayout slow = layout_of(4, 1, 8, 4, 0, 1, 256);
-  CHECK(amount(bytes_of("8B", slow, 0), TermId::gathered_inputs) == near(9 * 4 * 0.5 * gathered));
-  CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), TermId::gathered_inputs) > 0);
-  CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), TermId::gathered_inputs) == 0);
-  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), TermId::gathered_inputs) == 0);
+  CHECK(amount(bytes_of("8B", slow, 0), &terms::gathered_inputs) == near(9 * 4 * 0.5 * gathered));
+  CHECK(amount(bytes_of("8B", layout_of(4, 1, 32, 1, 0, 1, 256), 0), &terms::gathered_inputs) > 0);
+  CHECK(amount(bytes_of("8B", layout_of(8, 1, 32, 2, 0, 1, 256), 0), &terms::gathered_inputs) == 0);
+  CHECK(amount(training_bytes(model_shape("8B"), slow, nanotron()), &terms::gathered_inputs) == 0);
 }
 
 TEST_CASE("stage_bytes: with full recomputation a layer keeps its input alone, and one layer's rest while it works") {
   TrainingLayout layout = layout_of(1, 8, 1, 1, 1, 2, 16);
   layout.recomputation = Recomputation::full;
   const std::vector<Term> terms = bytes_of("1B", layout, 0);
-  CHECK(amount(terms, TermId::activations) == 16 * 2 * kTokens * 2 * 2048);
-  CHECK(amount(terms, TermId::working_layer) == 2 * kTokens * (8 * 2048 + 20 * 2048 + 8 * 8192));
+  CHECK(amount(terms, &terms::activations) == 16 * 2 * kTokens * 2 * 2048);
+  CHECK(amount(terms, &terms::working_layer) == 2 * kTokens * (8 * 2048 + 20 * 2048 + 8 * 8192));
 }
 
 TEST_CASE("memory of any layout: the sums without terms are those of the terms, and ZeRO-1 saves what it should") {
@@ -105,6 +105,6 @@ TEST_CASE("fits: up to the usable share of the card") {
   CHECK(!fits(66.01 * kGibibyte, cluster, nanotron()));
   int transient = 0;
   for (const Term& term : bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0))
-    transient += is_transient(term.id) ? 1 : 0;
+    transient += term.kind->when == TermKind::transient ? 1 : 0;
   CHECK(transient == 4);
 }

@@ -10,7 +10,7 @@
 
 namespace muonwalk::test {
 
-/// What a test's rank has: its place, its groups, the ledger they share, and the meter of its thread.
+/// What a test's rank has: its place, its groups, the ledger they share, and the meter of its memory.
 struct TestRank {
   Place place;
   Communicator& dp;
@@ -29,9 +29,9 @@ struct TestRank {
 using WrapBackend =
     std::function<std::unique_ptr<Backend>(const Place&, const std::string& group, std::unique_ptr<Backend>)>;
 
-/// Runs `body` on every rank of the grid, a thread each, over memory. When a rank throws, the others
-/// are woken; the first exception is thrown again here once all threads have ended. `body` must not use doctest's
-/// macros: ranks leave what they found in memory of their own and the test looks at it afterwards.
+/// Runs `body` on every rank of the grid, a fiber each, over memory. When a rank throws, the others' waits end; the
+/// first exception is thrown again here once all have returned. The order of their turns is another one each time: the
+/// n-th run of a program draws it by the seed n.
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap = nullptr);
 
 }  // namespace muonwalk::test

@@ -1,27 +1,22 @@
-#include "tests/optim/rank_threads.hpp"
+#include "tests/optim/rank_fibers.hpp"
 
-#include <chrono>
 #include <exception>
 #include <map>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "sim/fibers/fibers.hpp"
 #include "sim/transport/memory_backend.hpp"
 
 namespace muonwalk::test {
 namespace {
-
-constexpr std::chrono::seconds kTimeout{120};
 
 using MemoryGroups = std::map<int, std::unique_ptr<sim::MemoryGroup>>;  // by the lowest rank
 
 /// All groups of this name.
 MemoryGroups groups_named(const Grid& grid, const std::string& name) {
   MemoryGroups all;
-  for (const Group& group : grid.groups(name)) {
-    all[group.ranks.front()] = std::make_unique<sim::MemoryGroup>(group.size(), kTimeout);
-  }
+  for (const Group& group : grid.groups(name))
+    all[group.ranks.front()] = std::make_unique<sim::MemoryGroup>(group.size(), name);
   return all;
 }
 
@@ -30,7 +25,6 @@ MemoryGroups groups_named(const Grid& grid, const std::string& name) {
 void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, const WrapBackend& wrap) {
   std::map<std::string, MemoryGroups> all;  // by name
   for (const char* name : {"dp", "tp", "pp", "world", "first and last stage"}) all[name] = groups_named(grid, name);
-  std::mutex mutex;
   std::exception_ptr first;
 
   const auto run_one = [&](int rank) {
@@ -54,18 +48,15 @@ void run_ranks(const Grid& grid, const std::function<void(TestRank&)>& body, con
       TestRank test_rank{place, *by_name.at("dp"), *by_name.at("tp"), *by_name.at("world"), ledger, meter, by_name};
       body(test_rank);
     } catch (...) {
-      {
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (!first) first = std::current_exception();
-      }
-      for (const auto& [name, groups] : all)
-        for (const auto& group : groups) group.second->abort("another rank failed");
+      if (!first) first = std::current_exception();
+      sim::fiber::end_waits("another rank failed");
     }
   };
 
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < grid.size(); ++rank) threads.emplace_back(run_one, rank);
-  for (std::thread& thread : threads) thread.join();
+  static std::uint64_t runs = 0;
+  sim::Turns turns;
+  turns.seed = ++runs;
+  sim::run_fibers(grid.size(), run_one, turns);
   if (first) std::rethrow_exception(first);
 }
 

@@ -1,4 +1,4 @@
-// The API of a lesson, called from code as a notebook does: ranks are threads that talk through memory.
+// The API of a lesson, called from code as a notebook does: ranks are fibers that talk through memory.
 
 #include <doctest/doctest.h>
 
@@ -40,7 +40,7 @@ LessonInfo test_info() {
   return info;
 }
 
-Options threads(const Grid& grid, int verbose = 1) {
+Options on_fibers(const Grid& grid, int verbose = 1) {
   Options options = muonwalk::testing::in_memory(grid);
   options.verbose = verbose;
   return options;
@@ -86,7 +86,7 @@ TEST_CASE("Lesson: steps, checks and costs hold on any grid; local and collect g
   for (const Grid& grid : {Grid(), Grid().dp(2), Grid().dp(4).tp(2), Grid().dp(3).tp(1).pp(2), Grid().tp(7)}) {
     CAPTURE(grid.text());
     const std::string text = printed([&] {
-      Lesson<Local> lesson(test_info(), threads(grid));
+      Lesson<Local> lesson(test_info(), on_fibers(grid));
       CHECK(lesson.is_parent());
       lesson.step("fill", fill);
       lesson.step("sum", sum_over_dp);
@@ -114,7 +114,7 @@ TEST_CASE("Lesson: steps, checks and costs hold on any grid; local and collect g
 TEST_CASE("Lesson: a check of what differs says where, and the lesson fails") {
   for (int verbose : {0, 1}) {
     const std::string text = printed([&] {
-      Options options = threads(Grid().dp(2), verbose);
+      Options options = on_fibers(Grid().dp(2), verbose);
       options.bug = "off_by_one";
       Lesson<Local> lesson(test_info(), options);
       lesson.step("fill", fill);
@@ -138,7 +138,7 @@ std::vector<NamedMatrix> right_square(const RankInfo& rank) { return {{"square",
 // Steps 1 to 4, each with its quiet check; rank 1 is wrong in those that are named.
 std::string quietly_checked(const std::vector<int>& wrong, int expected_code) {
   return printed([&] {
-    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
     for (int step = 1; step <= 4; ++step) {
       const bool is_wrong = std::find(wrong.begin(), wrong.end(), step) != wrong.end();
       lesson.quiet_step("fill", [&](Rank& rank, Local& local) {
@@ -178,7 +178,7 @@ TEST_CASE("Lesson: quiet checks are one line where all hold; the first that does
 
 TEST_CASE("Lesson: every line for quiet checks counts those since the line before, and nothing of earlier ones") {
   const std::string text = printed([&] {
-    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
     for (const int checks : {2, 1, 3}) {
       for (int check = 1; check <= checks; ++check) {
         lesson.quiet_step("fill", fill);
@@ -214,12 +214,12 @@ TEST_CASE("Lesson: every line for quiet checks counts those since the line befor
 
 TEST_CASE("Lesson: a check that compares nothing is not a check") {
   printed([&] {
-    Lesson<Local> lesson(test_info(), threads(Grid()));
+    Lesson<Local> lesson(test_info(), on_fibers(Grid()));
     lesson.sum_up_checks("no checks");
     CHECK_FALSE(lesson.all_equal());
   });
   const std::string text = printed([&] {
-    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
     lesson.step("fill", fill);
     lesson.check("nothing", &Local::several, [](const RankInfo&) { return std::vector<NamedMatrix>(); });
     CHECK_FALSE(lesson.all_equal());
@@ -231,7 +231,7 @@ TEST_CASE("Lesson: a check that compares nothing is not a check") {
 TEST_CASE("Lesson: a cost that was predicted wrongly fails the lesson, with --verbose 0 as well") {
   for (int verbose : {0, 1}) {
     const std::string text = printed([&] {
-      Lesson<Local> lesson(test_info(), threads(Grid().dp(2), verbose));
+      Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2), verbose));
       lesson.step("sum", sum_over_dp);
       lesson.cost([](const RankInfo&) { return Prediction(); });
       CHECK_FALSE(lesson.all_equal());
@@ -245,7 +245,7 @@ TEST_CASE("Lesson: a cost that was predicted wrongly fails the lesson, with --ve
 TEST_CASE("Lesson: the peak of elements counts what steps hold, and not what checks copy") {
   for (Index peak : {3, 4, 5})
     printed([&] {
-      Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+      Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
       lesson.step("fill", fill);
       lesson.check("the squares", &Local::square, square_of);
       lesson.cost([peak](const RankInfo&) {
@@ -270,12 +270,12 @@ TEST_CASE("Lesson: what a rank throws is thrown to the caller, named; a UsageErr
         };
       };
       const std::string who = "rank " + std::to_string(culprit) + " failed in step 'trouble'";
-      Lesson<Local> one(test_info(), threads(Grid().dp(2).tp(2)));
+      Lesson<Local> one(test_info(), on_fibers(Grid().dp(2).tp(2)));
       CHECK_THROWS_WITH_AS(one.step("trouble", throwing(std::runtime_error("it broke"))), (who + ": it broke").c_str(),
                            RunError);
-      Lesson<Local> two(test_info(), threads(Grid().dp(2).tp(2)));
+      Lesson<Local> two(test_info(), on_fibers(Grid().dp(2).tp(2)));
       CHECK_THROWS_WITH_AS(two.step("trouble", throwing(UsageError("a bad input"))), "a bad input", UsageError);
-      Lesson<Local> three(test_info(), threads(Grid().dp(2).tp(2)));
+      Lesson<Local> three(test_info(), on_fibers(Grid().dp(2).tp(2)));
       CHECK_THROWS_AS(three.step("trouble", throwing(42)), RunError);
       // A lesson that broke stays broken, and does not hang.
       CHECK_THROWS_AS(one.step("go on", [](Rank& rank, Local&) { rank.dp().barrier(); }), RunError);
@@ -298,13 +298,13 @@ TEST_CASE("Lesson: of several ranks that fail the first is named, and the cause 
     const auto broke = [] { throw std::runtime_error("it broke"); };
     const auto broke_later = [] { throw std::runtime_error("it broke later"); };
     const auto lost_a_peer = [] { throw PeerLostError("somebody has left"); };
-    Lesson<Local> one(test_info(), threads(Grid().dp(4)));
+    Lesson<Local> one(test_info(), on_fibers(Grid().dp(4)));
     CHECK_THROWS_WITH_AS(one.step("trouble", step_with(broke, broke_later)),
                          "rank 2 failed in step 'trouble': it broke", RunError);
-    Lesson<Local> two(test_info(), threads(Grid().dp(4)));
+    Lesson<Local> two(test_info(), on_fibers(Grid().dp(4)));
     CHECK_THROWS_WITH_AS(two.step("trouble", step_with(broke, lost_a_peer)),
                          "rank 2 failed in step 'trouble': it broke", RunError);
-    Lesson<Local> three(test_info(), threads(Grid().dp(4)));
+    Lesson<Local> three(test_info(), on_fibers(Grid().dp(4)));
     CHECK_THROWS_WITH_AS(three.step("trouble", step_with(lost_a_peer, broke_later)),
                          doctest::Contains("failed in step 'trouble': it broke later"), RunError);
   });
@@ -313,7 +313,7 @@ TEST_CASE("Lesson: of several ranks that fail the first is named, and the cause 
 TEST_CASE("Lesson: numbers that are compared: one that differs, is missing or too many fails, and so does nothing") {
   const auto run = [](const NamedNumbers& read, const NamedNumbers& expected, int exit_code) {
     return printed([&] {
-      Lesson<Local> lesson(test_info(), threads(Grid()));
+      Lesson<Local> lesson(test_info(), on_fibers(Grid()));
       lesson.check_numbers("the figures", read, expected);
       CHECK(lesson.all_equal() == (exit_code == 0));
       CHECK(lesson.answer("it does.") == exit_code);
@@ -329,7 +329,7 @@ TEST_CASE("Lesson: numbers that are compared: one that differs, is missing or to
 
 TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches the caller") {
   printed([&] {
-    Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+    Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
     CHECK_THROWS_AS(lesson.require([](const RankInfo&) { throw UsageError("--dp 2 can't be"); }), UsageError);
     lesson.step("fill", fill);
     const auto broken = [](const RankInfo&) -> Matrix { throw std::domain_error("no reference"); };
@@ -342,17 +342,17 @@ TEST_CASE("Lesson: what the reference, the prediction or the plan throws reaches
 }
 
 TEST_CASE("Lesson: options that can't work are refused before any rank exists") {
-  Options options = threads(Grid().dp(2));
+  Options options = on_fibers(Grid().dp(2));
   options.bug = "no_such_bug";
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
-  options = threads(Grid().dp(65));
+  options = on_fibers(Grid().dp(65));
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
 }
 
 TEST_CASE("Lesson: asked within a step, it stops after the first step that decides later, and stays stopped") {
   for (const int asked_in : {1, 2, 5}) {
     printed([&] {
-      Options options = threads(Grid().dp(4));
+      Options options = on_fibers(Grid().dp(4));
       options.set_up.stops = std::make_shared<muonwalk::sim::StopRequest>();
       Lesson<Local> lesson(test_info(), options);
       lesson.stop_when_asked();
@@ -378,7 +378,7 @@ TEST_CASE("Lesson: asked within a step, it stops after the first step that decid
 TEST_CASE("Lesson: without a request, or without a lesson that stops when asked, a decision changes nothing") {
   for (const bool asks : {false, true})
     printed([&] {
-      Lesson<Local> lesson(test_info(), threads(Grid().dp(2)));
+      Lesson<Local> lesson(test_info(), on_fibers(Grid().dp(2)));
       if (asks) lesson.stop_when_asked();
       for (int step = 1; step <= 3; ++step)
         lesson.quiet_step("train", [&](Rank& rank, Local&) {
@@ -393,7 +393,7 @@ TEST_CASE("Lesson: without a request, or without a lesson that stops when asked,
 
 TEST_CASE("Lesson: two lessons side by side do not disturb each other") {
   printed([&] {
-    Lesson<Local> one(test_info(), threads(Grid().dp(2))), two(test_info(), threads(Grid().dp(3)));
+    Lesson<Local> one(test_info(), on_fibers(Grid().dp(2))), two(test_info(), on_fibers(Grid().dp(3)));
     one.step("sum", sum_over_dp);
     two.step("sum", sum_over_dp);
     one.check("the sums", &Local::ranks_sum, sum_of);

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/fibers/fibers.hpp"
+#include "sim/ranks/compute_limit.hpp"
+#include "sim/ranks/interrupt.hpp"
+#include "sim/ranks/rank_groups.hpp"
+#include "sim/ranks/world.hpp"
+#include "sim/terminal/interruptible_work.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+namespace {
+
+class FiberWorld : public World {
+ public:
+  explicit FiberWorld(const Options& options)
+      : options_(options), progress_(options.grid.size()), memory_(options), sessions_(ranks()) {
+    take_turns("rendezvous", [&](int rank) {
+      have_fault(options_.fault, rank, 0);
+      sessions_[static_cast<std::size_t>(rank)] =
+          std::make_unique<RankSession>(options_, rank, memory_.join(rank, progress_), progress_);
+    });
+  }
+
+  bool is_parent() const override { return true; }
+
+  StepReports run(const std::string& title, const RankBody& body, int step) override {
+    StepReports reports(ranks());
+    take_turns(title, [&](int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      reports[r] = sessions_[r]->run(step, title, body);
+    });
+    return reports;
+  }
+
+ private:
+  static std::string program() { return interrupted_program().empty() ? "muonwalk" : interrupted_program(); }
+  std::size_t ranks() const { return static_cast<std::size_t>(options_.grid.size()); }
+
+  // Runs `work` on a fiber for each rank. The first thing that goes wrong on any of them ends the waits of all others,
+  // and is thrown on: what follows is only its consequence.
+  void take_turns(const std::string& title, const std::function<void(int)>& work) {
+    if (interrupted_) throw RunError(kInterrupted);
+    const InterruptibleWork interruptible;
+    std::optional<Failed> failure;
+    int of_rank = -1;
+    std::vector<bool> has_left(ranks(), false);
+    std::string deadlock;
+    Turns turns;
+    turns.seed = options_.turns;
+    turns.why_end = [] { return InterruptibleWork::asked_to_end() ? std::string(kInterrupted) : std::string(); };
+    turns.nobody_can_go_on = [&] {
+      return deadlock = fmt::format("nothing can move in step '{}': {}", title, progress_.who_waits(has_left));
+    };
+    const LastWords full(program(),
+                         fmt::format("has used up its stack of {} KiB in step '{}'; look for a function that "
+                                     "calls itself, and keep large arrays in a Matrix or a std::vector",
+                                     turns.stack_bytes >> 10, title));
+    turns.stack_is_full = [&full](int rank) { full.say_of(rank); };
+    const ComputeLimit limit(progress_, title, kComputeTimeouts * options_.timeout_seconds);
+    run_fibers(
+        options_.grid.size(),
+        [&](int rank) {
+          try {
+            work(rank);
+          } catch (...) {
+            if (!failure && deadlock.empty()) {
+              failure = failure_now();
+              of_rank = rank;
+            }
+            fiber::end_waits(fmt::format("rank {} failed", rank));
+          }
+          has_left[static_cast<std::size_t>(rank)] = true;
+        },
+        turns);
+    interrupted_ = InterruptibleWork::asked_to_end();
+    InterruptibleWork::end_if_asked();
+    if (!deadlock.empty()) throw RunError(deadlock);
+    if (failure) raise(*failure, fmt::format("rank {}", of_rank), title);
+  }
+
+  static constexpr const char* kInterrupted = "the run was interrupted; begin the lesson again";
+
+  Options options_;
+  Progress progress_;
+  MemoryGroups memory_;
+  std::vector<std::unique_ptr<RankSession>> sessions_;
+  bool interrupted_ = false;  // then nothing runs any more
+};
+
+}  // namespace
+
+std::unique_ptr<World> start_fiber_world(const Options& options) { return std::make_unique<FiberWorld>(options); }
+
+std::unique_ptr<World> start_world(const Options& options) {
+  return options.world == WorldKind::fibers ? start_fiber_world(options) : start_process_world(options);
+}
+
+}  // namespace muonwalk::sim
