@@ -1,9 +1,11 @@
+#include <cxxabi.h>
 #include <signal.h>
 #include <sys/mman.h>
 
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,9 +83,24 @@ struct StackThatStays {
   void deallocate(context::stack_context&) {}
 };
 
+// The exceptions that a fiber is handling, as the C++ ABI keeps them for a thread.
+class Exceptions {
+ public:
+  void swap_with_thread() {
+    const Exceptions mine = *this;
+    std::memcpy(static_cast<void*>(this), abi::__cxa_get_globals(), sizeof mine);
+    std::memcpy(static_cast<void*>(abi::__cxa_get_globals()), &mine, sizeof mine);
+  }
+
+ private:
+  void* caught_ = nullptr;
+  unsigned int uncaught_ = 0;
+};
+
 struct Fiber {
   context::fiber rest;  // where it goes on; empty while it runs, and once it has returned
   KnownStack known;
+  Exceptions exceptions;
 };
 
 }  // namespace
@@ -165,10 +182,12 @@ FiberStacks::~FiberStacks() {
 void FiberStacks::enter(int number) {
   Fiber& fiber = state_->fibers[static_cast<std::size_t>(number)];
   state_->running = number;
+  fiber.exceptions.swap_with_thread();
   state_->schedulers_stack.leave_for(fiber.known);
   fiber.rest = std::move(fiber.rest).resume();
   KnownStack nobody;
   state_->schedulers_stack.entered(nobody);
+  fiber.exceptions.swap_with_thread();
   state_->running = -1;
 }
 
