@@ -1,6 +1,6 @@
 # In place of dependencies.cmake where WebAssembly is compiled: headers alone, as they are installed for this machine, each in a
 # folder of its own, because beside them lie headers of this machine's C library.
-add_compile_options(-fexceptions -msimd128 -Wno-unknown-pragmas)  # OpenMP's: there is one thread
+add_compile_options(-fexceptions -Wno-unknown-pragmas)  # OpenMP's: there is one thread
 add_link_options(-fexceptions)
 
 # header_library(target file): a target that shows `file`, or the folder that it lies in, such as fmt/.

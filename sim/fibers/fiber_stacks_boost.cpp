@@ -86,10 +86,11 @@ struct StackThatStays {
 // The exceptions that a fiber is handling, as the C++ ABI keeps them for a thread.
 class Exceptions {
  public:
-  void swap_with_thread() {
+  // `thread` is where the C++ runtime keeps those of this thread.
+  void swap(void* thread) {
     const Exceptions mine = *this;
-    std::memcpy(static_cast<void*>(this), abi::__cxa_get_globals(), sizeof mine);
-    std::memcpy(static_cast<void*>(abi::__cxa_get_globals()), &mine, sizeof mine);
+    std::memcpy(static_cast<void*>(this), thread, sizeof mine);
+    std::memcpy(thread, &mine, sizeof mine);
   }
 
  private:
@@ -133,6 +134,7 @@ struct FiberStacks::State {
   }
 
   static thread_local State* here;
+  void* exceptions_of_thread = abi::__cxa_get_globals();
   StackMemory stacks;
   std::vector<Fiber> fibers;
   std::function<void(int)> stack_is_full;
@@ -182,12 +184,12 @@ FiberStacks::~FiberStacks() {
 void FiberStacks::enter(int number) {
   Fiber& fiber = state_->fibers[static_cast<std::size_t>(number)];
   state_->running = number;
-  fiber.exceptions.swap_with_thread();
+  fiber.exceptions.swap(state_->exceptions_of_thread);
   state_->schedulers_stack.leave_for(fiber.known);
   fiber.rest = std::move(fiber.rest).resume();
   KnownStack nobody;
   state_->schedulers_stack.entered(nobody);
-  fiber.exceptions.swap_with_thread();
+  fiber.exceptions.swap(state_->exceptions_of_thread);
   state_->running = -1;
 }
 

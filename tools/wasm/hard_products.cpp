@@ -30,7 +30,8 @@ int main(int, char**) {
       round_to_bf16(right.data(), right.size());
     }
     // What is added lies as far above the products as a float is long, and has all bits that it can have.
-    for (Index i = 0; i < size * size; ++i) out.data()[i] = std::ldexp(random_value({3, 1}, static_cast<std::uint64_t>(i)), 24);
+    for (Index i = 0; i < size * size; ++i)
+      out.data()[i] = std::ldexp(random_value({3, 1}, static_cast<std::uint64_t>(i)), 24);
     for (Index k = 0; k < size; ++k) {
       ChainProduct p;
       p.rows = p.cols = size, p.depth = 1;

@@ -13,10 +13,13 @@ function startAnew() {
     return;
   }
   HEAPU8.set(memoryAtStart);
-  HEAPU8.fill(0, memoryAtStart.length);
   Fibers.nextFiber = 0;
   Fibers.trampolineRunning = false;
+  Fibers.exceptions = null;
+  [exceptionCaught, uncaughtExceptionCount, exceptionLast] = [[], 0, 0];
 }
+
+quit_ = (status, end) => { throw end; };  // exit() in C++; in node, Emscripten's would set the exit code of node as well
 
 Module['run'] = (lesson, args) => {
   startAnew();
