@@ -252,9 +252,10 @@ void tiny_buckets(Rank& rank, Local& local) { pipeline(rank, local, kWays[3]); }
 //
 // The same figures from the clock, on standard error. With `--link 0.02,200` the four ways come apart as the tables
 // say, more or less, because the machine has other things to do. With `--world fibers` as well, the clock is virtual:
-// then the figures are those of the tables, to the nanosecond, on every machine. Compare `in sequence` and `pipelined`: the span gets shorter, and the times of the messages, added up, get
-// *longer*. A message is under way while the rank computes, and while it queues behind the one before, and all that
-// counts as its time. Whoever adds up would say that the pipeline communicates more slowly.
+// then the figures are those of the tables, to the nanosecond, on every machine. Compare `in sequence` and `pipelined`:
+// the span gets shorter, and the times of the messages, added up, get *longer*. A message is under way while the rank
+// computes, and while it queues behind the one before, and all that counts as its time. Whoever adds up would say that
+// the pipeline communicates more slowly.
 //
 // That has been published: "asynchronous is 2.1× slower". It adds up what overlapped kernels wait for, while the whole
 // range got shorter, from 388.9 to 349.8 ms on the host and from 407.0 to 366.3 ms on the device, with 76.9 % of the

@@ -5,7 +5,6 @@
 
 #include "src/text/table.hpp"
 #include "src/text/text.hpp"
-#include "tools/trace/output.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -46,7 +45,7 @@ OwnRuns own_runs(const std::vector<ComparedRun>& runs) {
   return own;
 }
 
-std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read) {
+std::string compared_runs_text(const std::vector<ComparedRun>& runs) {
   Table table({{"runs"},
                {"calls", number_text},
                {"events by name", number_text},
@@ -56,12 +55,7 @@ std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadA
   for (const ComparedRun& run : runs)
     table.row({name_of(run), run.totals.calls, run.totals.events_by_name, run.totals.sent_bytes, run.state_elements});
   std::vector<std::string> lines = table.lines();
-  if (!read.folder.empty()) {
-    lines.push_back("");
-    append(lines, published_text(read.claims, {}));
-    lines.push_back("");
-  }
-  append(lines, published_claims_table(read, own_runs(runs)));
+  append(lines, published_claims_table(own_runs(runs)));
   return joined(lines);
 }
 

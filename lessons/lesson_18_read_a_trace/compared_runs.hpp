@@ -27,9 +27,8 @@ ComparedRun compared_run(const std::string& optimizer, const Grid& grid, const T
 OwnRuns own_runs(const std::vector<ComparedRun>& runs);
 
 /// A row per run: calls, events that bear their names, bytes sent, and elements of optimizer state, on all ranks. After
-/// them published_claims_table, and before that, where the published traces were read now, each figure as
-/// published_text has it.
-std::string compared_runs_text(const std::vector<ComparedRun>& runs, const ReadAgain& read);
+/// them published_claims_table.
+std::string compared_runs_text(const std::vector<ComparedRun>& runs);
 
 /// Lines as one text.
 std::string joined(const std::vector<std::string>& lines);

@@ -221,27 +221,20 @@ Prediction predict(const RankInfo& rank) {
 // [Distributed Muon: Field Notes & Reproducibility
 // Artifacts](https://huggingface.co/datasets/bird-of-paradise/muon-distributed-reproducibility) (Jen Wei, 2025) came
 // with its traces, so its figures can be read again. That is rare, and it is what makes the second look possible. The
-// last table has each claim as it was published, as we have read it again, by which rule, and whether it holds. With
-// `--published DIR` you read the traces yourself, and see each figure as it was counted, too. Our own runs have no GPU:
-// they tell calls, bytes and elements, and no milliseconds there.
-std::string published_folder;         // empty: not given
-ReadAgain read_again = read_by_us();  // or what is read in the folder
+// last table has each claim as it was published, as we have read it again, by which rule, and whether it holds.
+// `muonwalk-trace published` reads the traces on your machine, and shows each figure as it was counted, too. Our own
+// runs have no GPU: they tell calls, bytes and elements, and no milliseconds there.
 
 // What can't work is refused before any rank starts.
 void prepare(const RankInfo& rank) {
   if (rank.grid.pp() > 1)
     throw UsageError(fmt::format("--pp {}: this lesson has no pipeline; try --pp 1", rank.grid.pp()));
   plan_layout(kParameters, rank.grid);  // throws where TP divides a matrix unevenly
-  if (!published_folder.empty() && read_again.folder.empty()) read_again = read_in(published_folder);
 }
 
-// All runs side by side, and the claims. In a folder, the published figures have to come out, counted as they were.
+// All runs side by side, and the claims.
 int compare_runs(Lesson<Local>& lesson) {
-  lesson.say(compared_runs_text(runs, read_again));
-  const FoundAgain again = found_again(read_again.claims);  // to the last digit that was published
-  if (!read_again.folder.empty())
-    lesson.check_numbers("the published traces: their figures come out again", {{"figures", again.found}},
-                         {{"figures", again.published}});
+  lesson.say(compared_runs_text(runs));
   return lesson.answer(
       "when each event began and how long it took, and not what may be added: one call is several "
       "events, what runs at the same time must be united, the host's time is not the device's, and a call's time is "
@@ -271,9 +264,7 @@ int main(int argc, char** argv) {
                {"host_for_device", "the time to start the optimizer is taken for the time that it took"},
                {"one_rank_only", "only the trace of rank 0 is read"},
                {"lost_gradient", "rank 1 trains without its own gradient"}};
-  info.also_try = {"--published DIR", "--precision bf16", "--dp 1 --tp 4", "--trace run.json"};
-  info.options = {
-      {"--published", "the folder of the published traces, to read them here", &published_folder, PathUse::reads_from}};
+  info.also_try = {"--precision bf16", "--dp 1 --tp 4", "--trace run.json"};
   info.traced = true;  // its own trace is kept in memory
 
   // The made-up trace as a picture, and what two readers make of it.

@@ -19,7 +19,6 @@
 
 #include "lessons/lesson_21_scale_out/scale_tables.hpp"
 #include "sim/classroom/lesson.hpp"
-#include "sim/terminal/terminal.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
@@ -242,17 +241,9 @@ Prediction predict(const RankInfo& rank) {
 // steps. A ratio of bytes says little of time: gathers are slower here than an all-reduce of as many bytes.
 //
 // And then the question that such a table has to answer: how far is it off? The model was compared with published
-// training runs, with eight constants for all of them, and none for a model, a layout or a run. `--validate` prints all
-// of that; what stands here is the short form, with what the model misses.
+// training runs, with eight constants for all of them, and none for a model, a layout or a run. `muonwalk-scale
+// validate` prints all of that; what stands here is the short form, with what the model misses.
 std::string scaled_out() { return machines_table() + "\n\n" + promises_table() + "\n\n" + validation_summary(); }
-
-// What you asked for: the comparison in full, in place of the lesson.
-bool validate = false;
-
-int print_validation() {
-  print_line(validation_report());
-  return 0;
-}
 
 // Before any rank is started: refuse what can't work, and make what all ranks share.
 void prepare(const RankInfo& rank) {
@@ -271,14 +262,12 @@ int main(int argc, char** argv) {
   info.bugs = {{"flat_latency", "a call costs one message, however many ranks take part"},
                {"gib_for_gb", "a bandwidth in GB per second is read as one in GiB"},
                {"mean_rank", "a step takes as long as the mean rank"}};
-  info.also_try = {"--validate", "--dp 2 --tp 2", "--dp 8 --tp 1 --precision bf16"};
-  info.options = {{"--validate", "print how far the cost model is off what was published", &validate}};
+  info.also_try = {"--dp 2 --tp 2", "--dp 8 --tp 1 --precision bf16"};
   info.groups = {{"world", {}}};
   info.products = Products::chain;
 
   // Groups of two would hide one of the bugs: exercise 1.
   Lesson<Local> lesson(info, Grid().dp(4).tp(2), argc, argv);
-  if (validate) lesson.instead("--validate", print_validation);
   lesson.require(prepare);
   lesson.trains(matrices());
   lesson.step("a step of Muon", one_step);

@@ -159,8 +159,8 @@ std::string validation_summary() {
     });
     append(lines, paragraph(fmt::format("{}: at worst {:+.0f} %, {}", what, 100 * most->error(), most->what), 0, 2));
   };
-  const RateScores largest =
-      rate_scores(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
+  const Scores largest =
+      scores_of(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
   append(lines, paragraph(fmt::format("where it fails: {} nodes, error {}, rank {:.2f}", kMostNodes,
                                       percent_text(largest.error), largest.rank),
                           0, 2));
@@ -170,7 +170,5 @@ std::string validation_summary() {
   for (const std::string& line : lines) text += "\n" + line;
   return text;
 }
-
-std::string validation_report() { return published_steps_text() + "\n\n" + validation_text(carried_runs(), true); }
 
 }  // namespace muonwalk::sim

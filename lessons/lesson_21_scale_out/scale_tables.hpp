@@ -15,7 +15,4 @@ std::string promises_table();
 /// How far the model is off, in short: its targets on published runs, by nodes, and the published steps that it misses.
 std::string validation_summary();
 
-/// All of it, as `muonwalk-scale validate` prints it.
-std::string validation_report();
-
 }  // namespace muonwalk::sim

@@ -129,6 +129,7 @@ class Scheduler {
 
   void give_turn(int fiber) {
     running_ = fiber;
+    if (turns_.begins) turns_.begins(fiber);
     const auto swap_meters = [&] { of(fiber).meter = MemoryMeter::exchange(of(fiber).meter); };
     swap_meters();
     stacks_.enter(fiber);

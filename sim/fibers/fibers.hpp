@@ -19,6 +19,8 @@ struct Turns {
   std::function<std::string()> nobody_can_go_on = nullptr;
   /// Asked before each turn: a reason for all waits to end, or an empty text.
   std::function<std::string()> why_end = nullptr;
+  /// Told of each turn when it begins.
+  std::function<void(int fiber)> begins = nullptr;
   /// Called, on the signal stack, when this fiber has used up its stack; must not return.
   std::function<void(int fiber)> stack_is_full = nullptr;
 };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/interruptible_work.hpp"
+#include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
@@ -21,7 +23,7 @@ class FiberWorld : public World {
  public:
   explicit FiberWorld(const Options& options)
       : options_(options), progress_(options.grid.size()), memory_(options), sessions_(ranks()) {
-    take_turns("rendezvous", [&](int rank) {
+    take_turns("rendezvous", 0, [&](int rank) {
       have_fault(options_.fault, rank, 0);
       sessions_[static_cast<std::size_t>(rank)] =
           std::make_unique<RankSession>(options_, rank, memory_.join(rank, progress_), progress_);
@@ -32,7 +34,7 @@ class FiberWorld : public World {
 
   StepReports run(const std::string& title, const RankBody& body, int step) override {
     StepReports reports(ranks());
-    take_turns(title, [&](int rank) {
+    take_turns(title, step, [&](int rank) {
       const auto r = static_cast<std::size_t>(rank);
       reports[r] = sessions_[r]->run(step, title, body);
     });
@@ -45,7 +47,7 @@ class FiberWorld : public World {
 
   // Runs `work` on a fiber for each rank. The first thing that goes wrong on any of them ends the waits of all others,
   // and is thrown on: what follows is only its consequence.
-  void take_turns(const std::string& title, const std::function<void(int)>& work) {
+  void take_turns(const std::string& title, int step, const std::function<void(int)>& work) {
     if (interrupted_) throw RunError(kInterrupted);
     const InterruptibleWork interruptible;
     std::optional<Failed> failure;
@@ -53,11 +55,16 @@ class FiberWorld : public World {
     std::vector<bool> has_left(ranks(), false);
     std::string deadlock;
     Turns turns;
-    turns.seed = options_.turns;
+    if (options_.turns) turns.seed = *options_.turns * 1000003 + runs_++;  // another order in every step
     turns.why_end = [] { return InterruptibleWork::asked_to_end() ? std::string(kInterrupted) : std::string(); };
     turns.nobody_can_go_on = [&] {
       return deadlock = fmt::format("nothing can move in step '{}': {}", title, progress_.who_waits(has_left));
     };
+    std::vector<int> order;  // of the first turns
+    if (options_.turns && options_.verbose > 0 && step > 0)
+      turns.begins = [&order](int rank) {
+        if (order.size() < kShownTurns) order.push_back(rank);
+      };
     const LastWords full(program(),
                          fmt::format("has used up its stack of {} KiB in step '{}'; look for a function that "
                                      "calls itself, and keep large arrays in a Matrix or a std::vector",
@@ -81,16 +88,21 @@ class FiberWorld : public World {
         turns);
     interrupted_ = InterruptibleWork::asked_to_end();
     InterruptibleWork::end_if_asked();
+    if (!order.empty())
+      print_error_line(fmt::format("turns in step '{}': {}{}", title, fmt::join(order, " "),
+                                   order.size() == kShownTurns ? " …" : ""));
     if (!deadlock.empty()) throw RunError(deadlock);
     if (failure) raise(*failure, fmt::format("rank {}", of_rank), title);
   }
 
+  static constexpr std::size_t kShownTurns = 40;
   static constexpr const char* kInterrupted = "the run was interrupted; begin the lesson again";
 
   Options options_;
   Progress progress_;
   MemoryGroups memory_;
   std::vector<std::unique_ptr<RankSession>> sessions_;
+  std::uint64_t runs_ = 0;    // of anything in turns
   bool interrupted_ = false;  // then nothing runs any more
 };
 

@@ -18,7 +18,7 @@ struct Rank::State {
   int step = 0;                  // its number in the world
   bool decides = false;          // in this step it is decided whether the run stops
   bool virtual_time = false;
-  bool recorded = false;         // this step is recorded, with its values and messages
+  bool recorded = false;  // this step is recorded, with its values and messages
   std::string phase;
   double phase_began = 0;
   std::ptrdiff_t traced_phase = SpanBuffer::kNoRoom;  // its entry in the trace

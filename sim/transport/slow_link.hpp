@@ -42,7 +42,8 @@ class LinkDirection {
   std::int64_t free_ns_ = 0;  // when the last one has left
 };
 
-/// The link of one rank, out and in, which all of its groups share. A rank does one thing at a time, so there is no lock.
+/// The link of one rank, out and in, which all of its groups share. A rank does one thing at a time, so there is no
+/// lock.
 struct RankLink {
   /// Both directions of this speed.
   explicit RankLink(const LinkSpeed& link) : out(link), in(link) {}
@@ -52,9 +53,9 @@ struct RankLink {
 
 /// A backend as slow as a link, over one that is faster: the same messages, bytes, headers and errors, but no wait
 /// returns before the message would have left (of a send) or arrived (of a receive). Until then the rank sleeps, so no
-/// processor time is taken from those that compute; ranks that are fibers sleep on their virtual clock. A message counts from the moment in which it was posted here: when
-/// its other end was posted, no rank knows. Where ranks post at the same time, as in a gather, that is the same.
-/// What an Exchanger moves is not slowed.
+/// processor time is taken from those that compute; ranks that are fibers sleep on their virtual clock. A message
+/// counts from the moment in which it was posted here: when its other end was posted, no rank knows. Where ranks post
+/// at the same time, as in a gather, that is the same. What an Exchanger moves is not slowed.
 std::unique_ptr<Backend> over_slow_link(std::unique_ptr<Backend> backend, std::shared_ptr<RankLink> link);
 
 }  // namespace muonwalk::sim

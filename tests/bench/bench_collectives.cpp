@@ -1,7 +1,6 @@
 // How fast ranks talk, each number beside one that was measured in the same run or beside its target:
-//   - the all-gather of threads against plain copies of the same bytes by the same threads,
-//   - the same all-gather of processes over TCP on the loopback interface,
-//   - the latencies of a barrier and of small all-gathers,
+//   - a barrier, a small and a large all-gather of processes over TCP on the loopback interface, and of fibers,
+//   - a turn of a fiber, and the start and end of many,
 //   - how long ranks with three groups each take to start, connect and end.
 // Nothing here fails on a time.
 //
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "sim/classroom/lesson.hpp"
+#include "sim/fibers/fibers.hpp"
 #include "sim/transport/gloo_device.hpp"
 #include "tests/comm/rank_runners.hpp"
 
@@ -86,40 +86,39 @@ void print_latencies(const char* world, const Latencies& l) {
               l.barrier, l.gather_4k, l.gather_64m);
 }
 
-// Threads: the all-gather and plain copies of the same bytes take turns, so that both see the same machine.
-void bench_threads() {
-  const Index shard_elements = total_elements / ranks;
-  std::vector<std::vector<float>> shards(ranks);
-  double gather = 0, copy = 0;
+// Fibers: what a turn costs (a switch to the scheduler and one to the next), and what it takes to make so many and end
+// them.
+void bench_fibers(int fibers) {
+  constexpr int kTurns = 2000000;
+  std::vector<double> starts, turns;
+  for (int i = 0; i < 5; ++i) {
+    double start = now_ms();
+    sim::run_fibers(fibers, [](int) {}, {});
+    starts.push_back(now_ms() - start);
+    start = now_ms();
+    sim::run_fibers(fibers,
+                    [&](int me) {
+                      for (int turn = 0; turn < kTurns / fibers; ++turn) {
+                        sim::fiber::wake((me + 1) % fibers);
+                        sim::fiber::wait();
+                      }
+                      sim::fiber::wake((me + 1) % fibers);
+                    },
+                    {});
+    turns.push_back((now_ms() - start - starts.back()) * 1e6 / kTurns);
+  }
+  std::printf("%4d fibers: a turn %6.1f ns (target 100), start and end of all %6.2f ms (target of 1,024: 20)\n", fibers,
+              median(turns), median(starts));
+}
+
+void print_gathers(int fibers) {
   Latencies latencies;
-  on_fibers(ranks, [&](Communicator& c) -> std::string {
-    std::vector<float>& mine = shards[static_cast<std::size_t>(c.rank())];
-    mine.assign(static_cast<std::size_t>(shard_elements), static_cast<float>(c.rank()));
-    std::vector<float> out(static_cast<std::size_t>(total_elements), 0.0f);
-    std::vector<double> gathers, copies;
-    const auto copy_all = [&] {
-      for (int step = 0; step < ranks; ++step) {
-        const std::size_t from = static_cast<std::size_t>((c.rank() + step) % ranks);
-        std::memcpy(out.data() + static_cast<Index>(from) * shard_elements, shards[from].data(),
-                    static_cast<std::size_t>(shard_elements) * sizeof(float));
-      }
-    };
-    const auto gather_all = [&] { c.all_gather(mine.data(), shard_elements, out.data()); };
-    for (int i = 0; i < 11; ++i) {
-      copies.push_back(median_ms(c, 1, copy_all));
-      gathers.push_back(median_ms(c, 1, gather_all));
-    }
+  on_fibers(fibers, [&](Communicator& c) -> std::string {
     const Latencies here = measure(c);
-    if (c.rank() == 0) {
-      gather = median(gathers);
-      copy = median(copies);
-      latencies = here;
-    }
+    if (c.rank() == 0) latencies = here;
     return "";
   });
-  std::printf("all_gather of 64 MiB over %d threads: %.1f ms, plain copies %.1f ms: %.2f × memcpy (target 0.70)\n",
-              ranks, gather, copy, copy / gather);
-  print_latencies("8 threads, memory", latencies);
+  print_latencies((std::to_string(fibers) + " fibers, memory").c_str(), latencies);
 }
 
 void bench_processes(int size) {
@@ -205,6 +204,7 @@ int main(int argc, char** argv) {
   bench_start(2, 2, 2, 500);
   bench_start(4, 4, 4, 5000);
   for (const int size : {2, 4, 8}) bench_processes(size);
-  bench_threads();
+  print_gathers(ranks);
+  for (const int fibers : {8, 64, 1024}) bench_fibers(fibers);
   return 0;
 }

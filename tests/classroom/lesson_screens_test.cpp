@@ -143,7 +143,7 @@ TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of
   CHECK(brief.find("cost") == std::string::npos);
   CHECK(full.find("\nthe plan of the ranks\nin two lines\nsome words\n") != std::string::npos);
   CHECK(full.find("digest ") != std::string::npos);
-  CHECK(alone.find("1 thread through memory") != std::string::npos);
+  CHECK(alone.find("1 fiber through memory") != std::string::npos);
   CHECK(alone.find("check   the squares: 1 rank equals the reference") != std::string::npos);
   const std::string nameless = screen_of([] {
     LessonInfo info = screen_info();
@@ -153,7 +153,7 @@ TEST_CASE("Lesson: with less or more detail, of one rank, or without a number of
     lesson.say("words");
   });
   CHECK(nameless ==
-        "All lines                                       dp 3 × tp 1 × pp 2 · 6 fibers through memory · "
+        "All lines                                        dp 3 × tp 1 × pp 2 · 6 fibers through memory · "
         "fp32\n\nwords\n");
 }
 

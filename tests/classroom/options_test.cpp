@@ -175,7 +175,7 @@ TEST_CASE(
       {{"--timeout", "inf"}, {"--timeout inf", "86400"}},
       {{"--timeout", "soon"}, {"--timeout soon", "--help"}},
       {{"--world", "galaxy"}, {"--world galaxy", "processes", "fibers"}},
-      {{"--transport", "pigeon"}, {"--transport pigeon", "gloo", "memory"}},
+      {{"--transport", "pigeon"}, {"--transport pigeon", "gloo"}},
       {{"--world", "fibers", "--transport", "gloo"}, {"--world fibers", "memory", "leave --transport gloo out"}},
       {{"--transport", "nccl", "--world", "fibers"}, {"--world fibers", "memory", "leave --transport nccl out"}},
       {{"--fault", ""}, {"--fault ''", "KIND:RANK"}},

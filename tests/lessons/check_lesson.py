@@ -285,17 +285,17 @@ def check_expected(lesson):
 
 
 def check_fibers(lesson):
-    """A lesson that needs processes may refuse. Where they go round, the screen is compared with that of processes; drawn turns, of which
-    MUONWALK_TURNS says how many, may not change a bit of it."""
-    processes = lesson.run("--verbose", "2")
-    fibers = lesson.run("--verbose", "2", "--world", "fibers")
+    """A lesson that needs processes may refuse. The screen is that of processes, whosever turn it is: the orders in which fibers take
+    turns are drawn by seeds, of which MUONWALK_TURNS says how many."""
+    fibers = lesson.run("--world", "fibers")
     if not works_or_is_refused(lesson, fibers):
         return print(f"refused: {fibers.err}")
+    processes = lesson.run()
     if processes.ended(0):
         expect_same(fibers.what, "processes", without_world(processes.out), "fibers", without_world(fibers.out))
-    orders = int(os.environ.get("MUONWALK_TURNS", 3))
+    orders = int(os.environ.get("MUONWALK_TURNS", 200))
     for seed in range(orders):
-        drawn = lesson.run("--verbose", "2", "--world", "fibers", "--turns", str(seed))
+        drawn = lesson.run("--world", "fibers", "--turns", str(seed))
         if not (drawn.ended(0) and expect_same(drawn.what, "turns that go round", fibers.out, f"turns drawn by {seed}", drawn.out)):
             return None
     return print(f"{orders} orders of turns were run")

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+os.environ["MUONWALK_TURNS"] = "2"
 import check_lesson
 
 wrong = 0

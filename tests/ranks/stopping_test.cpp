@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -180,18 +178,4 @@ TEST_CASE("a rank that ends a step before rank 0 has decided is told so, asked o
     CHECK(lines_of(outcome.err).size() == 1);
     CHECK(outcome.err.find("it ended the step before rank 0 had decided") != std::string::npos);
   }
-}
-
-TEST_CASE("a signal that the system gives to a thread of a rank asks the program") {
-  Program program(command(kWorlds[1]));
-  REQUIRE(program.wait_for_output("that was it", kFaultLimitSeconds));
-  bool heard = false;
-  // A thread of a step lives for a moment only, so it may take several attempts to find one; the first one counts.
-  while (!heard && program.error_so_far().empty())
-    for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", program.pid()))) {
-      const int thread = std::stoi(task.path().filename());
-      if (thread == program.pid() || heard) continue;
-      heard = syscall(SYS_tgkill, program.pid(), thread, SIGTERM) == 0;
-    }
-  expect_stopped(program);
 }

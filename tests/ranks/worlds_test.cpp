@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "sim/transport/tcp_sockets.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
+#include "tests/ranks/in_memory.hpp"
 #include "tests/ranks/printed.hpp"
 
 using namespace muonwalk;
@@ -249,3 +251,43 @@ TEST_CASE("processes are refused, in a sentence, once the program has threads of
   CHECK_NOTHROW(start_world(options));  // and they start again once the thread has ended
 }
 #endif
+
+namespace {
+
+// What rank 0 has found in each of 200 orders of turns: what rank 1 has sent, or what it left in memory that fibers
+// happen to share, which is a race.
+std::set<float> found_by_rank_0(bool race) {
+  std::set<float> found;
+  testing::printed([&] {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      Options options = testing::in_memory(Grid().dp(3));
+      options.verbose = 0;
+      options.turns = seed;
+      LessonInfo info;
+      info.name = "lesson_80_race";
+      info.title = "A race";
+      Lesson<Local> lesson(info, options);
+      float in_memory = 0;
+      lesson.step("look", [&](Rank& rank, Local&) {
+        rank.dp().barrier();
+        if (rank.rank() == 1) {
+          in_memory = 7;
+          rank.dp().send(&in_memory, 1, 0);
+        }
+        if (rank.rank() != 0) return;
+        const float read = in_memory;
+        float sent = 0;
+        rank.dp().recv(&sent, 1, 1);
+        found.insert(race ? read : sent);
+      });
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("turns: a rank that reads what another has not sent yet is found by the order of turns; a message never is") {
+  CHECK(found_by_rank_0(false) == std::set<float>{7});
+  CHECK(found_by_rank_0(true) == std::set<float>{0, 7});
+}

@@ -134,7 +134,6 @@ TEST_CASE("hostile names: what is refused of them is refused in one sentence") {
   }
   expect_one_sentence(lesson_09({kHostile}), 2);
   expect_one_sentence(lesson_09({"--" + kHostile + kLong}), 2);
-  expect_one_sentence(run_program({LESSON_18, "--published", folder.file(kHostile + kLong)}, 60), 2);
   expect_one_sentence(run_program({LESSON_09, "--small", "--products", "chain"}, 60,
                                   [] { setenv("MUONWALK_CHAIN", (kHostile + kLong).c_str(), 1); }),
                       2);

@@ -77,9 +77,11 @@ bool is_json_path(const std::string& name);
 /// How the ranks of a group lie in a cluster that is filled in rank order.
 struct GroupSpread {
   int ranks = 1;
-  std::vector<int> widths;   ///< How many units of the level below each level joins, 1 where it is not crossed; their
-                             ///< product is `ranks`.
-  std::vector<int> sharing;  ///< How many such groups send out of one unit of the level below at once, for each level.
+  /// For each level, how many units of the level below it the group lies in: 1 where it does not cross the level. The
+  /// product of all is `ranks`.
+  std::vector<int> widths;
+  /// For each level, how many such groups send out of one unit of the level below at the same time.
+  std::vector<int> sharing;
 
   /// How many ranks of the group are in one unit of the level below `level`.
   int within(std::size_t level) const;

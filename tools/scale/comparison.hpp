@@ -12,8 +12,6 @@
 
 namespace muonwalk::sim {
 
-/// Muon beside AdamW: what both send, and what a whole step takes.
-
 /// What the optimizer's step of Muon on dp × tp ranks sends, beside what that of AdamW sends on as many with data
 /// parallelism alone: the comparison of Jen Wei, "Distributed Muon: Field Notes & Reproducibility Artifacts" (2025),
 /// with nothing left out (lesson 13). Both are about the matrices that Muon takes. What tensor parallelism sends for
@@ -55,9 +53,9 @@ struct StepComparison {
   double ratio() const { return muon_seconds / adamw_seconds; }
 };
 
-/// Of these layouts the fastest with Muon that fits into memory, its matrices dealt out by work, (d); then every
-/// strategy that has the serial step's bits in that layout. Nothing where no layout fits. Throws UsageError where the
-/// groups do not lie evenly in the cluster, or TP does not divide a matrix.
+/// Finds the layout in which a step with Muon is fastest and fits into memory, with matrices dealt out by work, (d),
+/// and tries every strategy in it that has the serial step's bits. Nothing where no layout fits. Throws UsageError
+/// where the groups do not lie evenly in the cluster, or TP does not divide a matrix.
 std::optional<StepComparison> compare_steps(const ModelShape& model, const Cluster& cluster,
                                             const TrainingSoftware& software,
                                             const std::vector<TrainingLayout>& layouts);

@@ -215,26 +215,16 @@ std::string why_slower(const FoundLayout& best, const FoundLayout& other) {
   for (const auto& [name, seconds] : slower) losses.emplace_back(seconds, name);
   std::sort(losses.rbegin(), losses.rend());
   const double all = other.prediction.step_seconds() - best.prediction.step_seconds();
-  std::string text = lost_time(all) + " slower";
-  const auto list = [&text](const char* word, double seconds, std::string_view name, bool first) {
-    text += first ? word : ", ";
-    text += fmt::format("{} by {}", lost_time(std::abs(seconds)), name);
-  };
-  // What makes up a tenth of the difference, at least.
-  const double worth = std::abs(all) / 10;
-  bool first = true;
+  const double worth = std::abs(all) / 10;  // what is named makes up a tenth of the difference, at least
+  std::string lost, gained;
   for (const auto& [seconds, name] : losses)
-    if (seconds > worth) {
-      list(": it loses ", seconds, name, first);
-      first = false;
-    }
-  first = true;
-  for (auto each = losses.rbegin(); each != losses.rend(); ++each)
-    if (-each->first > worth) {
-      list("; it gains ", each->first, each->second, first);
-      first = false;
-    }
-  return text;
+    if (seconds > worth)
+      lost += fmt::format("{}{} by {}", lost.empty() ? ": it loses " : ", ", lost_time(seconds), name);
+  std::reverse(losses.begin(), losses.end());
+  for (const auto& [seconds, name] : losses)
+    if (-seconds > worth)
+      gained += fmt::format("{}{} by {}", gained.empty() ? "; it gains " : ", ", lost_time(-seconds), name);
+  return lost_time(all) + " slower" + lost + gained;
 }
 
 }  // namespace muonwalk::sim

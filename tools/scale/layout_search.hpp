@@ -18,11 +18,11 @@ struct LayoutSearch {
   bool muon = true;                  ///< Muon for the matrices, or AdamW for all parameters.
 };
 
-/// The batch that a search takes unless it is told: 256 sequences, as in the records, and more where that would leave
-/// GPUs without work: 2,048 tokens per GPU.
+/// The batch that a search takes unless another one is asked for: 256 sequences, as in the records, and more where a
+/// GPU would have less than 2,048 tokens.
 int default_sequences(const ModelShape& model, int gpus);
 
-/// A layout with what it comes to.
+/// A layout, and what is predicted for it.
 struct FoundLayout {
   TrainingLayout layout;
   std::optional<Strategy> strategy;  ///< How Muon is distributed; nothing: AdamW alone.

@@ -17,7 +17,7 @@ struct StageMatrices {
   std::vector<Parameter> experts;  ///< The dp / ep ranks of one expert-parallel position share them.
 };
 
-/// The matrices of the stage that holds most. Throws UsageError where pp is larger than the number of layers, or ep
+/// The matrices of the fullest stage. Throws UsageError where pp is larger than the number of layers, or ep
 /// does not divide the experts.
 StageMatrices stage_matrices(const ModelShape& model, int pp, int ep = 1);
 
@@ -29,8 +29,8 @@ struct MuonSetup {
   bool overlaps = false;  ///< Transfers hide behind Newton–Schulz, all but those of the first bucket (lesson 17).
 };
 
-/// What Muon does in a step besides what AdamW with ZeRO-1 does too: it reduces the same gradients and gathers the same
-/// weights, and its elementwise work is not more.
+/// What Muon adds to a step. That gradients are reduced and weights gathered is not part of it, as AdamW with ZeRO-1
+/// does the same; and neither is elementwise work, of which AdamW has no less.
 struct MuonCost {
   std::vector<Term> terms;     ///< Seconds: Newton–Schulz, and each kind of transfer.
   double flops = 0;            ///< Newton–Schulz on the rank that has most of it.
@@ -40,14 +40,13 @@ struct MuonCost {
   double seconds() const { return total(terms); }
 };
 
-/// The cost for these matrices on dp × tp ranks of a cluster, `dp` being that of the ranks that share them, with
-/// neighbours `dp_stride` ranks apart. It is a sum over the plan of one rank: of those that compute most, the first
-/// (src/optim/plan.hpp). A bucket is full at `bucket` elements. Throws UsageError where TP does not divide a matrix or
-/// the strategy can't work.
+/// The cost for these matrices on dp × tp ranks of a cluster. `dp` ranks share them, each `dp_stride` ranks after the
+/// one before. It is a sum over the plan of one rank, the first of those that compute most (src/optim/plan.hpp). A
+/// bucket is full at `bucket` elements. Throws UsageError where TP does not divide a matrix or the strategy can't work.
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
                    const MuonSetup& setup, const Cluster& cluster);
 
-/// The cost for the stage of a model that holds most: its dense matrices, and its experts, one after the other.
+/// The cost for the fullest stage of a model: first its dense matrices, then its experts.
 MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,
                    const Cluster& cluster);
 

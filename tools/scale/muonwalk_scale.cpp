@@ -120,7 +120,7 @@ int print_explanation(Request& request) {
 
 int print_map(const Request& request) {
   const Cluster cluster = cluster_of(request.cluster);
-  PayoffQuestion question{model_shape(request.model), cluster, &software_of(request.software)};
+  PayoffQuestion question{model_shape(request.model), cluster, software_of(request.software)};
   question.columns = parse_map_columns(request.over);
   if (request.gpus > 0) question.most_gpus = request.gpus;
   require_distinct_files({{"--html", request.html, PathUse::writes, "", ""}, cluster_file(request)});

@@ -16,19 +16,6 @@ constexpr int kMostLinkGigabytes = 256;  // per second and GPU
 constexpr int kMostMapTp = 64;
 constexpr int kMostTpOfLinks = 8;
 
-struct ObstacleText {
-  const char* word;
-  const char* sentence;
-};
-
-constexpr ObstacleText kObstacles[] = {{"", ""},
-                                       {"few", "fewer GPUs than tensor-parallel ranks"},
-                                       {"tp", "tp does not divide the GPUs, the heads or a matrix"},
-                                       {"nodes", "groups of ranks do not lie evenly in nodes"},
-                                       {"batch", "dp does not divide the batch"},
-                                       {"memory", "no layout without pipeline stages fits into memory"},
-                                       {"unasked", "steps were not predicted"}};
-
 // The same cluster with links of this speed between its nodes, and as much faster or slower ones further out.
 Cluster with_links(const Cluster& cluster, double bytes_per_second) {
   Cluster other = cluster;
@@ -43,21 +30,17 @@ Cluster with_links(const Cluster& cluster, double bytes_per_second) {
   return other;
 }
 
-Obstacle obstacle_of(const ModelShape& model, const Cluster& cluster, int gpus, int tp) {
-  if (gpus < tp) return Obstacle::too_few;
-  if (gpus % tp != 0 || !can_be_cut(model, tp)) return Obstacle::tp;
-  return lies_evenly(cluster, gpus / tp, tp, 1) && lies_evenly(cluster, 1, gpus, 1) ? Obstacle::none : Obstacle::nodes;
+const Obstacle* obstacle_of(const ModelShape& model, const Cluster& cluster, int gpus, int tp) {
+  if (gpus < tp) return &obstacles::too_few;
+  if (gpus % tp != 0 || !can_be_cut(model, tp)) return &obstacles::tp;
+  return lies_evenly(cluster, gpus / tp, tp, 1) && lies_evenly(cluster, 1, gpus, 1) ? nullptr : &obstacles::nodes;
 }
 
 void add_step(const PayoffQuestion& question, const Cluster& cluster, PayoffCell& cell) {
-  if (question.software == nullptr) {
-    cell.step_obstacle = Obstacle::unasked;
-    return;
-  }
-  const std::vector<TrainingLayout> layouts = layouts_on(question.model, cluster, *question.software, cell.dp, cell.tp,
+  const std::vector<TrainingLayout> layouts = layouts_on(question.model, cluster, question.software, cell.dp, cell.tp,
                                                          1, default_sequences(question.model, cell.gpus));
-  if (!layouts.empty()) cell.step = compare_steps(question.model, cluster, *question.software, layouts);
-  if (!cell.step) cell.step_obstacle = layouts.empty() ? Obstacle::batch : Obstacle::memory;
+  if (!layouts.empty()) cell.step = compare_steps(question.model, cluster, question.software, layouts);
+  if (!cell.step) cell.step_obstacle = layouts.empty() ? &obstacles::batch : &obstacles::memory;
 }
 
 PayoffCell cell_of(const PayoffQuestion& question, const Cluster& cluster, int gpus, int tp) {
@@ -67,7 +50,7 @@ PayoffCell cell_of(const PayoffQuestion& question, const Cluster& cluster, int g
   cell.dp = gpus % tp == 0 ? gpus / tp : 0;
   cell.link_bytes_per_second = cluster.levels[cluster.levels.size() > 1 ? 1 : 0].bytes_per_second;
   cell.obstacle = cell.step_obstacle = obstacle_of(question.model, cluster, gpus, tp);
-  if (cell.obstacle != Obstacle::none) return cell;
+  if (cell.obstacle != nullptr) return cell;
   cell.communication = compare_communication(question.model, cell.dp, tp, cluster);
   add_step(question, cluster, cell);
   return cell;
@@ -98,11 +81,9 @@ std::vector<std::string> notes_of(const PayoffQuestion& question, const PayoffMa
       "parallelism alone on as many. Below 1, Muon pays; above 1 the gain is inverted.",
       "Muon reduce-scatters float32 gradients, gathers float32 weights, and gathers updates in bf16 over dp and tp, "
       "strategy (a); AdamW all-reduces float32 gradients. Only the matrices that Muon takes count.",
-      "Tensor parallelism sends activations as well, on Muon's side alone; they are not part of it."};
-  if (question.software != nullptr)
-    notes.emplace_back(
-        "Step: the predicted time of a whole step with Muon over that with AdamW and ZeRO-1 in the same layout, with "
-        "the letter of the fastest strategy that has the bits of Muon on one process.");
+      "Tensor parallelism sends activations as well, on Muon's side alone; they are not part of it.",
+      "Step: the predicted time of a whole step with Muon over that with AdamW and ZeRO-1 in the same layout, with the "
+      "letter of the fastest strategy that has the bits of Muon on one process."};
   const bool measured =
       std::any_of(question.cluster.levels.begin() + 1, question.cluster.levels.end(),
                   [](const NetworkLevel& level) { return level.all_reduce.measured() || level.all_gather.measured(); });
@@ -126,9 +107,6 @@ MapColumns parse_map_columns(const std::string& word) {
     if (word == map_columns_name(each)) return each;
   throw UsageError("--over " + as_typed(word) + " is not known; it is links or grid");
 }
-
-const char* obstacle_word(Obstacle obstacle) { return kObstacles[static_cast<std::size_t>(obstacle)].word; }
-const char* obstacle_sentence(Obstacle obstacle) { return kObstacles[static_cast<std::size_t>(obstacle)].sentence; }
 
 std::string PayoffMap::subject() const { return visible_name(model, 24) + " on " + visible_name(cluster, 24); }
 

@@ -17,28 +17,26 @@ enum class MapColumns {
   grid    ///< Tensor-parallel ranks; dp is the number of GPUs over that.
 };
 
-/// "links" and "grid"; the opposite throws UsageError for any other word.
+/// The names of the columns are "links" and "grid". Any other word is refused with a UsageError.
 /// @{
 const char* map_columns_name(MapColumns columns);
 MapColumns parse_map_columns(const std::string& word);
 /// @}
 
 /// Why there is no figure.
-enum class Obstacle {
-  none,     ///< There is a figure.
-  too_few,  ///< There are fewer GPUs than tensor-parallel ranks.
-  tp,       ///< Tensor parallelism does not divide the GPUs, the heads or a matrix.
-  nodes,    ///< Groups do not lie evenly in nodes.
-  batch,    ///< dp does not divide the batch.
-  memory,   ///< No layout fits into memory.
-  unasked   ///< Steps were not to be predicted.
+struct Obstacle {
+  const char* word;      ///< What stands in a cell.
+  const char* sentence;  ///< What the word stands for, in a legend.
 };
 
-/// An obstacle in a word, for a cell, and in a sentence, for a legend.
-/// @{
-const char* obstacle_word(Obstacle obstacle);
-const char* obstacle_sentence(Obstacle obstacle);
-/// @}
+/// All obstacles.
+namespace obstacles {
+inline constexpr Obstacle too_few{"few", "fewer GPUs than tensor-parallel ranks"};
+inline constexpr Obstacle tp{"tp", "tp does not divide the GPUs, the heads or a matrix"};
+inline constexpr Obstacle nodes{"nodes", "groups of ranks do not lie evenly in nodes"};
+inline constexpr Obstacle batch{"batch", "dp does not divide the batch"};
+inline constexpr Obstacle memory{"memory", "no layout without pipeline stages fits into memory"};
+}  // namespace obstacles
 
 /// One layout on one cluster.
 struct PayoffCell {
@@ -46,19 +44,19 @@ struct PayoffCell {
   int dp = 0;  ///< 0 where the GPUs are not a multiple of tp.
   int tp = 0;
   double link_bytes_per_second = 0;    ///< Between nodes, out of each GPU.
-  Obstacle obstacle = Obstacle::none;  ///< Why there is no layout, and neither of the two comparisons.
+  const Obstacle* obstacle = nullptr;  ///< Why there is no layout, and neither of the two comparisons.
   std::optional<CommunicationComparison> communication;
-  Obstacle step_obstacle = Obstacle::none;  ///< Why there is no step.
+  const Obstacle* step_obstacle = nullptr;  ///< Why there is no step.
   std::optional<StepComparison> step;
 };
 
-/// What a map is to be made of. Everything that it refers to must outlive the call.
+/// Which map is asked for. Everything that it refers to must outlive the call.
 struct PayoffQuestion {
-  const ModelShape& model;                     ///< The model that is trained.
-  const Cluster& cluster;                      ///< Where it is trained; a map over links varies its links.
-  const TrainingSoftware* software = nullptr;  ///< Without software no step is predicted.
-  MapColumns columns = MapColumns::links;      ///< What varies beside the number of GPUs.
-  int most_gpus = 100'000;                     ///< The last row has this many, or as many of them as are whole nodes.
+  const ModelShape& model;                 ///< The model that is trained.
+  const Cluster& cluster;                  ///< Where it is trained; a map over links varies its links.
+  const TrainingSoftware& software;        ///< The program that trains it.
+  MapColumns columns = MapColumns::links;  ///< What varies beside the number of GPUs.
+  int most_gpus = 100'000;                 ///< The last row has this many, or as many of them as are whole nodes.
 };
 
 /// A map: rows from few GPUs to many, columns from slow links to fast ones, or from small groups to large ones.

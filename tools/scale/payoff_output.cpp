@@ -48,10 +48,10 @@ std::string map_text(const PayoffMap& map) {
 
 // The figure of a cell, or a word why there is none.
 std::string communication_text(const PayoffCell& cell) {
-  return cell.communication ? ratio_text(cell.communication->ratio()) : obstacle_word(cell.obstacle);
+  return cell.communication ? ratio_text(cell.communication->ratio()) : cell.obstacle->word;
 }
 std::string step_text(const PayoffCell& cell) {
-  return cell.step ? ratio_text(cell.step->ratio()) : obstacle_word(cell.step_obstacle);
+  return cell.step ? ratio_text(cell.step->ratio()) : cell.step_obstacle->word;
 }
 
 void add_communication(const CommunicationComparison& of, std::vector<std::string>& facts) {
@@ -76,15 +76,15 @@ std::vector<std::string> cell_facts(const PayoffCell& cell) {
                       ? fmt::format("{} GPUs, tp {}", number_text(cell.gpus), cell.tp)
                       : fmt::format("{} GPUs = dp {} × tp {}", number_text(cell.gpus), number_text(cell.dp), cell.tp));
   facts.push_back(fmt::format("{:.4g} GB/s between nodes", cell.link_bytes_per_second / kGigabyte));
-  if (cell.obstacle != Obstacle::none) {
-    facts.push_back(std::string("no figure: ") + obstacle_sentence(cell.obstacle));
+  if (cell.obstacle != nullptr) {
+    facts.push_back(std::string("no figure: ") + cell.obstacle->sentence);
     return facts;
   }
   add_communication(*cell.communication, facts);
   if (cell.step)
     add_step(*cell.step, facts);
   else
-    facts.push_back(std::string("no step: ") + obstacle_sentence(cell.step_obstacle));
+    facts.push_back(std::string("no step: ") + cell.step_obstacle->sentence);
   return facts;
 }
 
@@ -101,17 +101,18 @@ std::string sides_text(const PayoffMap& map) {
 
 // What the letters and words in the cells of these maps stand for.
 std::vector<std::pair<std::string, std::string>> legend(const std::vector<PayoffMap>& maps) {
-  std::set<Obstacle> obstacles;
+  std::set<const Obstacle*> met;
   std::set<char> letters;
   for (const PayoffMap& map : maps)
     for (const auto& row : map.cells)
       for (const PayoffCell& cell : row) {
-        obstacles.insert({cell.obstacle, cell.step_obstacle});
+        met.insert({cell.obstacle, cell.step_obstacle});
         if (cell.step) letters.insert(cell.step->best);
       }
-  obstacles.erase(Obstacle::none);
   std::vector<std::pair<std::string, std::string>> entries;
-  for (const Obstacle each : obstacles) entries.emplace_back(obstacle_word(each), obstacle_sentence(each));
+  for (const Obstacle* each :
+       {&obstacles::too_few, &obstacles::tp, &obstacles::nodes, &obstacles::batch, &obstacles::memory})
+    if (met.count(each) > 0) entries.emplace_back(each->word, each->sentence);
   for (const Strategy& strategy : strategies())
     if (letters.count(strategy.letter) > 0) entries.emplace_back(std::string(1, strategy.letter), strategy.name);
   return entries;
@@ -137,7 +138,7 @@ const char* mark(bool extrapolated) { return extrapolated ? "*" : " "; }
 
 using Json = nlohmann::ordered_json;
 
-Json word_json(Obstacle obstacle) { return obstacle == Obstacle::none ? Json(nullptr) : Json(obstacle_word(obstacle)); }
+Json word_json(const Obstacle* obstacle) { return obstacle == nullptr ? Json(nullptr) : Json(obstacle->word); }
 
 Json communication_json(const CommunicationComparison& of) {
   return {{"ratio", of.ratio()},

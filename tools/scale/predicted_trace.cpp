@@ -20,7 +20,7 @@ std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 // One rank, as its spans come.
 class RankWriter {
  public:
-  RankWriter(const Grid& grid, int stage) : grid_(grid) {
+  RankWriter(const Grid& grid, int stage) {
     const int number = grid.rank(0, 0, stage);
     // Whoever reads the trace looks for a rank's number, below the number of ranks that are in the trace.
     rank_.label = fmt::format("rank {} (stage {}, predicted)", stage, stage);
@@ -29,27 +29,17 @@ class RankWriter {
   }
 
   void span(SpanKind kind, const std::string& name, Interval time) {
-    Span each;
-    each.kind = kind;
-    each.begin_ns = time.begin;
-    each.end_ns = time.end;
-    each.name = static_cast<std::int32_t>(rank_.names.size());
+    add(kind, time).name = static_cast<std::int32_t>(rank_.names.size());
     rank_.names.push_back(name);
-    rank_.spans.push_back(each);
   }
 
   void call(const TermKind& kind, std::int64_t bytes, Interval time) {
-    Span each;
-    each.kind = SpanKind::call;
-    each.begin_ns = time.begin;
-    each.end_ns = time.end;
+    Span& each = add(SpanKind::call, time);
     each.collective = kind.collective;
     each.type = ElementType::bytes;
-    each.bytes = bytes;
-    each.elements_in = bytes;
+    each.bytes = each.elements_in = bytes;
     for (std::size_t g = 0; g < rank_.groups.size(); ++g)
       if (rank_.groups[g].name == kind.group) each.group = static_cast<std::uint8_t>(g);
-    rank_.spans.push_back(each);
   }
 
   RankTrace finished() {
@@ -59,7 +49,14 @@ class RankWriter {
   }
 
  private:
-  const Grid& grid_;
+  Span& add(SpanKind kind, Interval time) {
+    rank_.spans.emplace_back();
+    rank_.spans.back().kind = kind;
+    rank_.spans.back().begin_ns = time.begin;
+    rank_.spans.back().end_ns = time.end;
+    return rank_.spans.back();
+  }
+
   RankTrace rank_;
 };
 

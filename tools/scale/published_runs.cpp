@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <sstream>
 
 #include "src/errors.hpp"
@@ -61,28 +62,25 @@ std::vector<std::string> cells_of(const std::string& line) {
   throw UsageError(fmt::format("the table of runs {} can't be used: {}", in_quotes(path), reason));
 }
 
-// The text on its way into rows; knows where it is, for its sentences.
+// A text on its way into rows; knows where it is, for its sentences.
 class RunTable {
  public:
-  // Of this text; `path` is what its sentences call it.
-  RunTable(std::string path, const std::string& all) : path_(std::move(path)), stream_(all) {}
-
-  // The next line that is not empty, without its end.
-  bool next() {
-    while (std::getline(stream_, text)) {
-      ++line_;
-      if (!text.empty() && text.back() == '\r') text.pop_back();
-      if (!text.empty()) return true;
-    }
-    return false;
-  }
-
-  void read_header() {
-    if (!next()) refuse("it is empty");
+  // Reads the first line, which names the columns. `path` is what sentences call the text.
+  RunTable(std::string path, const std::string& all) : path_(std::move(path)), stream_(all) {
+    if (!next_line()) refuse("it is empty");
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) text.erase(0, kByteOrderMark.size());
-    require_closed_quotes();
     columns_ = cells_of(text);
+  }
+
+  // Goes on to the next row; false at the end.
+  bool next() {
+    if (!next_line()) return false;
+    cells_ = cells_of(text);
+    if (cells_.size() == columns_.size()) return true;
+    refuse_line(fmt::format("has {}, and the first line names {}",
+                            count_text(static_cast<std::int64_t>(cells_.size()), "cell"),
+                            count_text(static_cast<std::int64_t>(columns_.size()), "column")));
   }
 
   bool has(const std::string& column) const {
@@ -96,38 +94,23 @@ class RunTable {
     if (times > 1) refuse(fmt::format("it has {} columns {}", times, column));
   }
 
-  void read_row() {
-    require_closed_quotes();
-    cells_ = cells_of(text);
-    if (cells_.size() != columns_.size())
-      refuse_line(fmt::format("has {}, and the first line names {}", count_text(whole_of(cells_.size()), "cell"),
-                              count_text(whole_of(columns_.size()), "column")));
-  }
-
+  // The cell of a column that is there.
   const std::string& cell(const std::string& column) const {
-    const auto found = std::find(columns_.begin(), columns_.end(), column);
-    if (found == columns_.end()) refuse(fmt::format("it has no column {}", column));
-    return cells_[static_cast<std::size_t>(found - columns_.begin())];
+    return cells_[static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) - columns_.begin())];
   }
 
   int whole(const std::string& column, int least) const {
-    const std::string& word = cell(column);
-    int value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < least || value > kMostNumber)
-      refuse_line(
-          fmt::format("has {} = {}; it is a whole number from {} to {}", column, as_typed(word), least, kMostNumber));
-    return value;
+    const std::optional<int> value = number<int>(column);
+    if (value && *value >= least && *value <= kMostNumber) return *value;
+    refuse_line(fmt::format("has {} = {}; it is a whole number from {} to {}", column, as_typed(cell(column)), least,
+                            kMostNumber));
   }
 
   double positive(const std::string& column) const {
-    const std::string& word = cell(column);
-    double value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) || value <= 0)
-      refuse_line(
-          fmt::format("has {} = {}; of a run that was measured it is a number above 0", column, as_typed(word)));
-    return value;
+    const std::optional<double> value = number<double>(column);
+    if (value && std::isfinite(*value) && *value > 0) return *value;
+    refuse_line(
+        fmt::format("has {} = {}; of a run that was measured it is a number above 0", column, as_typed(cell(column))));
   }
 
   [[noreturn]] void refuse(const std::string& reason) const { refuse_table(path_, reason); }
@@ -136,12 +119,27 @@ class RunTable {
   std::string text;  // the present line
 
  private:
-  static std::int64_t whole_of(std::size_t size) { return static_cast<std::int64_t>(size); }
+  // The next line that is not empty, without its end.
+  bool next_line() {
+    while (std::getline(stream_, text)) {
+      ++line_;
+      if (!text.empty() && text.back() == '\r') text.pop_back();
+      if (text.empty()) continue;
+      // A cell that does not end would swallow the columns that are added behind it.
+      if (std::count(text.begin(), text.end(), '"') % 2 != 0)
+        refuse_line("has a quoted cell that does not end on it; a row is one line");
+      return true;
+    }
+    return false;
+  }
 
-  // A cell that does not end would swallow the columns that are added behind it.
-  void require_closed_quotes() const {
-    if (std::count(text.begin(), text.end(), '"') % 2 != 0)
-      refuse_line("has a quoted cell that does not end on it; a row is one line");
+  // Nothing where the cell is not a number and nothing else.
+  template <class T>
+  std::optional<T> number(const std::string& column) const {
+    const std::string& word = cell(column);
+    T value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size() ? std::optional<T>(value) : std::nullopt;
   }
 
   std::string path_;
@@ -151,13 +149,10 @@ class RunTable {
 };
 
 std::vector<std::string> split_flags(const std::string& cell) {
-  std::vector<std::string> flags(1);
-  for (const char each : cell)
-    if (each == ';')
-      flags.emplace_back();
-    else
-      flags.back() += each;
-  flags.erase(std::remove(flags.begin(), flags.end(), ""), flags.end());
+  std::vector<std::string> flags;
+  std::istringstream rest(cell);
+  for (std::string flag; std::getline(rest, flag, ';');)
+    if (!flag.empty()) flags.push_back(flag);
   return flags;
 }
 
@@ -212,17 +207,13 @@ std::string text_of_file(const std::string& path) {
 // With results only where they are asked for, and the table has them.
 PublishedRuns runs_of(const std::string& path, const std::string& text, bool results) {
   RunTable table(path, text);
-  table.read_header();
   PublishedRuns all;
   all.header = table.text;
   for (const char* column : {"model", "nodes", "dp", "tp", "pp", "zero", "mbs", "grad_acc"}) table.require_once(column);
   for (const char* column : kPredicted)
     if (table.has(column)) table.refuse(fmt::format("it has a column {} already", column));
   all.has_results = results && table.has("status") && table.has("tokens_per_s") && table.has("memory_gb");
-  while (table.next()) {
-    table.read_row();
-    all.runs.push_back(run_of(table, all.has_results));
-  }
+  while (table.next()) all.runs.push_back(run_of(table, all.has_results));
   if (all.runs.empty()) table.refuse("it has no row");
   return all;
 }
@@ -248,12 +239,10 @@ RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& softw
   RunPrediction prediction;
   prediction.tokens_per_second = predicted_speed(run, software);
   prediction.memory_gibibytes = total(stage_bytes(model, layout, software, 0)) / kGibibyte;
-  prediction.fits = fits(firm_bytes(model, layout, software), records_cluster(), software) &&
+  prediction.fits = fits(total(training_bytes(model, layout, software)), records_cluster(), software) &&
                     why_it_cannot_run(model, layout, software).empty();
   return prediction;
 }
-
-RunPrediction predict_run(const PublishedRun& run) { return predict_run(run, software_of("nanotron")); }
 
 std::vector<std::string> predicted_rows(const PublishedRuns& runs) {
   std::vector<std::string> rows = {fmt::format("{},{}", runs.header, fmt::join(kPredicted, ","))};

@@ -57,12 +57,9 @@ struct RunPrediction {
 double predicted_speed(const PublishedRun& run, const TrainingSoftware& software);
 
 /// Predicts a run on the cluster "h100-efa".
-/// @{
-RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software);
-RunPrediction predict_run(const PublishedRun& run);
-/// @}
+RunPrediction predict_run(const PublishedRun& run, const TrainingSoftware& software = software_of("nanotron"));
 
-/// The table once more, line by line, with three columns behind the others: pred_tokens_per_s_per_gpu, pred_memory_gb
+/// The lines of the table, with three more columns at the end: pred_tokens_per_s_per_gpu, pred_memory_gb
 /// (GiB) and pred_fits (0 or 1).
 std::vector<std::string> predicted_rows(const PublishedRuns& runs);
 

@@ -11,39 +11,28 @@ namespace {
 
 double head_weights(const ModelShape& model) { return static_cast<double>(model.vocabulary * model.width); }
 
-// Puts blocks into stages one after the other.
-class StagesByCost {
- public:
-  StagesByCost(double all, int pp) : all_(all), stages_(static_cast<std::size_t>(pp)) {}
-
-  // The stage that a block of this cost goes to.
-  Stage& next(double cost) {
-    // More blocks than stages are left for only where rounding says so: they go to the last one.
-    Stage& stage = stages_[std::min(at_, stages_.size() - 1)];
-    ++stage.blocks;
-    done_ += cost;
-    if (done_ > all_ * (static_cast<double>(at_ + 1) / static_cast<double>(stages_.size()))) ++at_;
-    return stage;
-  }
-
-  std::vector<Stage> stages() const { return stages_; }
-
- private:
-  double all_, done_ = 0;
-  std::size_t at_ = 0;
-  std::vector<Stage> stages_;
-};
-
 std::vector<Stage> stages_by_cost(const ModelShape& model, int pp) {
   const double layer = product_weights(model), head = head_weights(model);
-  StagesByCost filling(static_cast<double>(model.layers) * layer + head, pp);
-  filling.next(0).embedding = true;
-  for (Index i = 0; i < model.layers; ++i) ++filling.next(layer).layers;
-  filling.next(0);  // the last norm
-  filling.next(head).head = true;
-  filling.next(0).cast = true;
-  filling.next(0).loss = true;
-  return filling.stages();
+  const double all = static_cast<double>(model.layers) * layer + head;
+  std::vector<Stage> stages(static_cast<std::size_t>(pp));
+  std::size_t at = 0;
+  double done = 0;
+  // The stage that the next block goes to, which costs so much.
+  const auto next = [&](double cost) -> Stage& {
+    // More blocks than stages are left for only where rounding says so: they go to the last one.
+    Stage& stage = stages[std::min(at, stages.size() - 1)];
+    ++stage.blocks;
+    done += cost;
+    if (done > all * (static_cast<double>(at + 1) / static_cast<double>(stages.size()))) ++at;
+    return stage;
+  };
+  next(0).embedding = true;
+  for (Index i = 0; i < model.layers; ++i) ++next(layer).layers;
+  next(0);  // the last norm
+  next(head).head = true;
+  next(0).cast = true;
+  next(0).loss = true;
+  return stages;
 }
 
 std::vector<Stage> equal_stages(const ModelShape& model, int pp) {

@@ -147,7 +147,7 @@ Formula number<Formula>(double value, const char* text);
 inline double at_least_0(double number) { return number > 0 ? number : 0; }
 Formula at_least_0(Formula formula);
 /// @}
-/// A number whose inputs say more than the formula does: a size that a rate depends on.
+/// The same number with one more input, which does not stand in the formula: a size that a rate depends on.
 /// @{
 inline double with(double number, const TermInput&) { return number; }
 Formula with(Formula formula, const TermInput& more);

@@ -11,7 +11,7 @@ enum class Recomputation {
   full        ///< A layer's input alone is kept.
 };
 
-/// "none", "selective", "full"; the opposite throws UsageError for any other word.
+/// The names are "none", "selective" and "full". Any other word is refused with a UsageError.
 /// @{
 const char* recomputation_name(Recomputation recomputation);
 Recomputation parse_recomputation(const std::string& word);
@@ -39,8 +39,8 @@ constexpr int kMostOfALayout = 1 << 20;
 /// Refuses sizes below 1 or above kMostOfALayout, and a grid of more ranks than that. Throws UsageError, one sentence.
 void require_sizes(const TrainingLayout& layout);
 
-/// Refuses what require_sizes does, a ZeRO stage that is not 0 or 1, and a grid that has another number of ranks than
-/// `nodes` · `node`. Throws UsageError, one sentence.
+/// Refuses whatever require_sizes refuses, a ZeRO stage that is not 0 or 1, and a grid that has another number of ranks
+/// than `nodes` · `node`. Throws UsageError, one sentence.
 void require_sensible(const TrainingLayout& layout, int node);
 
 /// "dp 4 × tp 2 × pp 2, ZeRO-1, 8 micro-batches of 2".

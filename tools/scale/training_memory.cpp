@@ -136,8 +136,6 @@ std::vector<StageSums> sums_of(const ModelShape& model, const TrainingLayout& la
   return all;
 }
 
-bool by_firm(const StageSums& a, const StageSums& b) { return a.firm < b.firm; }
-
 }  // namespace
 
 std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software,
@@ -152,6 +150,7 @@ std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& lay
 std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& layout,
                                  const TrainingSoftware& software) {
   const std::vector<StageSums> sums = sums_of(model, layout, software);
+  const auto by_firm = [](const StageSums& a, const StageSums& b) { return a.firm < b.firm; };
   const auto fullest = std::max_element(sums.begin(), sums.end(), by_firm) - sums.begin();
   std::vector<Term> terms = stage_bytes(model, layout, software, static_cast<int>(fullest));
   const auto gathered = [](const Term& term) { return term.kind == &terms::gathered_inputs; };
@@ -163,11 +162,6 @@ double peak_bytes(const ModelShape& model, const TrainingLayout& layout, const T
   double most = 0;
   for (const StageSums& each : sums_of(model, layout, software)) most = std::max(most, each.peak);
   return most;
-}
-
-double firm_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software) {
-  const std::vector<StageSums> sums = sums_of(model, layout, software);
-  return std::max_element(sums.begin(), sums.end(), by_firm)->firm;
 }
 
 bool fits(double bytes, const Cluster& cluster, const TrainingSoftware& software) {

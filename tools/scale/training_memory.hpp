@@ -10,8 +10,8 @@
 
 namespace muonwalk::sim {
 
-/// The share of a card's memory that a program has before anything is counted: 10⁹ of every 2³⁰ bytes. The rest holds
-/// its context and NCCL's buffers.
+/// The share of a card's memory that is left for a program: 10⁹ of every 2³⁰ bytes. The rest holds its context and
+/// NCCL's buffers.
 constexpr double kCardShare = kGigabyte / kGibibyte;
 
 /// Bytes at the peak on one rank of a stage, term by term. Activations are those of min(m, pp − stage) micro-batches,
@@ -23,9 +23,6 @@ std::vector<Term> stage_bytes(const ModelShape& model, const TrainingLayout& lay
 /// products that were gathered from other ranks. Their sum decides whether a layout fits.
 std::vector<Term> training_bytes(const ModelShape& model, const TrainingLayout& layout,
                                  const TrainingSoftware& software);
-
-/// The sum of training_bytes, without the terms, for searches over many layouts.
-double firm_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software);
 
 /// The sum of stage_bytes on the stage where it is largest.
 double peak_bytes(const ModelShape& model, const TrainingLayout& layout, const TrainingSoftware& software);

@@ -29,7 +29,7 @@ struct TrainingSoftware {
 /// every model, layout and number of nodes; whatever else the model of a training run reckons with was published or is
 /// counted.
 struct FittedConstant {
-  double TrainingSoftware::*member;  ///< What nanotron has it for.
+  double TrainingSoftware::*member;  ///< The member that it is the value of, for nanotron.
   const char* name;                  ///< "product efficiency"
   double value;
   const char* unit;     ///< "s"; "1" for a share

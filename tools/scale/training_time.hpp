@@ -19,10 +19,10 @@ struct StepQuestion {
 };
 
 /// The seconds of one step of training with AdamW, term by term; their sum is the step. A pipeline of p stages runs m
-/// micro-batches in 1F1B: m times the slot of the slowest stage, once the slots of all others (over the chunks of a
-/// stage, where stages are interleaved; Narayanan et al. 2021), and what comes after the last micro-batch on the stage
-/// where that takes longest. A slot is the longer of what the accelerator and what the host needs. A size outside those
-/// of the runs that constants were fitted to marks its term as extrapolated.
+/// micro-batches in 1F1B. That takes m slots of the slowest stage, one slot of each other stage (divided by the chunks
+/// of a stage, where stages are interleaved; Narayanan et al. 2021), and what comes after the last micro-batch on the
+/// stage where that takes longest. A slot is what the accelerator or the host needs, whichever is longer. A size
+/// outside those of the runs that constants were fitted to marks its term as extrapolated.
 std::vector<Term> training_seconds(const StepQuestion& question);
 
 /// The sum of these terms without the terms themselves, for searches over many layouts.

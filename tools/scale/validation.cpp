@@ -31,6 +31,11 @@ double mean(const std::vector<double>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
 }
 
+// 0 of none.
+double share(std::size_t some, std::size_t all) {
+  return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
+}
+
 // Ranks from 0, equal numbers at the mean of theirs.
 std::vector<double> ranks_of(const std::vector<double>& numbers) {
   std::vector<std::size_t> order(numbers.size());
@@ -101,7 +106,8 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return alone_a > 0 && alone_b > 0 ? together / std::sqrt(alone_a * alone_b) : 0;
 }
 
-RateScores rate_scores(const std::vector<RunOutcome>& outcomes) {
+Scores scores_of(const std::vector<RunOutcome>& outcomes) {
+  Scores scores;
   const std::vector<RunOutcome> clean = chosen(outcomes, [](const PublishedRun& run) { return run.clean(); });
   std::vector<double> errors, memory_errors, ranks, picked;
   for (const RunOutcome& each : clean) {
@@ -112,42 +118,31 @@ RateScores rate_scores(const std::vector<RunOutcome>& outcomes) {
     if (group.measured.size() >= 3) ranks.push_back(rank_correlation(group.measured, group.predicted));
     if (group.measured.size() >= 2) picked.push_back(group.picked());
   }
-  RateScores scores;
-  scores.runs = clean.size();
+  scores.clean = clean.size();
   scores.error = median(errors);
   const auto close = std::count_if(errors.begin(), errors.end(), [](double error) { return error <= 0.25; });
-  if (!clean.empty()) scores.within_quarter = static_cast<double>(close) / static_cast<double>(clean.size());
+  scores.within_quarter = share(static_cast<std::size_t>(close), clean.size());
   scores.rank = mean(ranks);
   scores.rank_median = median(ranks);
   scores.picked = mean(picked);
   scores.memory_error = median(memory_errors);
-  return scores;
-}
 
-FitScores fit_scores(const std::vector<RunOutcome>& outcomes) {
-  FitScores scores;
   std::size_t found = 0, refused = 0;
   for (const RunOutcome& each : outcomes) {
     if (each.run->flagged("repeat")) continue;
-    if (each.run->measured) {
-      ++scores.ran;
-      if (each.prediction.fits) ++found;
-    } else {
-      ++scores.failed;
-      if (!each.prediction.fits) ++refused;
-    }
+    ++(each.run->measured ? scores.ran : scores.failed);
+    if (each.run->measured && each.prediction.fits) ++found;
+    if (!each.run->measured && !each.prediction.fits) ++refused;
   }
-  if (scores.ran > 0) scores.found = static_cast<double>(found) / static_cast<double>(scores.ran);
-  if (scores.failed > 0) scores.refused = static_cast<double>(refused) / static_cast<double>(scores.failed);
+  scores.found = share(found, scores.ran);
+  scores.refused = share(refused, scores.failed);
   return scores;
 }
 
 std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes) {
-  const RateScores all = rate_scores(outcomes);
-  const RateScores small =
-      rate_scores(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes <= 32; }));
-  const FitScores fitting =
-      fit_scores(chosen(outcomes, [](const PublishedRun& run) { return !failed_otherwise(run); }));
+  const Scores all = scores_of(outcomes);
+  const Scores small = scores_of(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes <= 32; }));
+  const Scores fitting = scores_of(chosen(outcomes, [](const PublishedRun& run) { return !failed_otherwise(run); }));
   return {{"tokens per second: median error", all.error, 0.12, true},
           {"tokens per second: runs within 25 %", all.within_quarter, 0.78, false},
           {"rank correlation of layouts, mean", all.rank, 0.91, false},
@@ -243,13 +238,12 @@ Table score_table(const char* first) {
 }
 
 void add_scores(Table& table, const std::string& name, const std::vector<RunOutcome>& outcomes) {
-  const RateScores rates = rate_scores(outcomes);
-  const FitScores fitting = fit_scores(outcomes);
-  if (rates.runs == 0)
+  const Scores of = scores_of(outcomes);
+  if (of.clean == 0)
     table.row({name, 0});
   else
-    table.row({name, rates.runs, rates.error, rates.within_quarter, rates.rank, rates.rank_median, rates.picked,
-               rates.memory_error, fitting.failed > 0 ? Cell(fitting.balanced_accuracy()) : Cell(std::nullopt)});
+    table.row({name, of.clean, of.error, of.within_quarter, of.rank, of.rank_median, of.picked, of.memory_error,
+               of.failed > 0 ? Cell(of.balanced_accuracy()) : Cell(std::nullopt)});
 }
 
 }  // namespace

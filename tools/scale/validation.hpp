@@ -23,24 +23,17 @@ std::vector<RunOutcome> outcomes_of(const PublishedRuns& runs, const TrainingSof
 std::vector<RunOutcome> chosen(const std::vector<RunOutcome>& outcomes,
                                const std::function<bool(const PublishedRun&)>& wanted);
 
-/// How far off speeds and memory are.
-struct RateScores {
-  std::size_t runs = 0;       ///< How many were measured and are clean.
+/// How far off speeds and memory are, and how often "fits" is right.
+struct Scores {
+  std::size_t clean = 0;      ///< How many runs were measured and are clean: the next six are about these.
   double error = 0;           ///< The median of |predicted / measured − 1| of tokens per second.
   double within_quarter = 0;  ///< The share of runs whose error is at most 25 %.
   double rank = 0;            ///< Spearman's correlation of the layouts of a (model, nodes), mean over all such.
   double rank_median = 0;     ///< The median of these correlations.
   double picked = 0;  ///< Speed of the layout that is predicted fastest over the fastest, mean over (model, nodes).
   double memory_error = 0;  ///< The median of |predicted / measured − 1| of memory.
-};
 
-/// The scores of the clean ones among them. Layouts are ranked where a (model, nodes) has three, and picked where it
-/// has two. All 0 where there are none.
-RateScores rate_scores(const std::vector<RunOutcome>& outcomes);
-
-/// How often "fits" is right.
-struct FitScores {
-  std::size_t ran = 0;     ///< Runs with numbers.
+  std::size_t ran = 0;     ///< Runs with numbers, whether they are clean or not.
   std::size_t failed = 0;  ///< Runs without.
   double found = 0;        ///< The share of those that ran that were said to fit.
   double refused = 0;      ///< The share of those that failed that were said not to.
@@ -48,8 +41,10 @@ struct FitScores {
   double balanced_accuracy() const { return (found + refused) / 2; }
 };
 
-/// The scores of all of them but those flagged repeat, of which one ran and one failed with the same layout.
-FitScores fit_scores(const std::vector<RunOutcome>& outcomes);
+/// The scores of these runs. Layouts are ranked where a (model, nodes) has three, and picked where it has two. Runs
+/// that are flagged repeat say nothing of what fits: one of them ran and one failed with the same layout. What there is
+/// nothing for is 0.
+Scores scores_of(const std::vector<RunOutcome>& outcomes);
 
 /// The software with the six constants of its time fitted to these runs alone, from `start` on: each is made larger or
 /// smaller as long as that helps, in steps from 8 % down to 1 %. What is to be small is the mean of

@@ -89,8 +89,6 @@ std::string types_of(const Counted& counted) {
   return types.empty() ? "unknown" : types;
 }
 
-using Id = FigureId;
-
 PublishedClaim communication_claim(const Counted& muon, const Counted& adamw) {
   return {"Communication: Muon's against AdamW's",
           "every event whose name holds all_gather (Muon) or all_reduce (AdamW), in any spelling and of any class",
@@ -100,11 +98,11 @@ PublishedClaim communication_claim(const Counted& muon, const Counted& adamw) {
                       "of gradients with a reduction, on this rank alone.",
                       types_of(muon), types_of(adamw)),
           {{"Muon, time", "ms", 139.53, muon.named_ms(), 2, muon.communication(), 2},
-           {"Muon, calls", "", 40.0, muon.named_events(), 0, muon.calls(), 0, Id::muon_calls},
+           {"Muon, calls", "", 40.0, muon.named_events(), 0, muon.calls(), 0},
            {"AdamW, time", "ms", 245.84, adamw.named_ms(), 2, adamw.communication(), 2},
-           {"AdamW, calls", "", 110.0, adamw.named_events(), 0, adamw.calls(), 0, Id::adamw_calls},
+           {"AdamW, calls", "", 110.0, adamw.named_events(), 0, adamw.calls(), 0},
            {"Muon / AdamW", "", 0.57, ratio(muon.named_ms(), adamw.named_ms()), 2,
-            ratio(muon.communication(), adamw.communication()), 3, Id::communication_ratio}},
+            ratio(muon.communication(), adamw.communication()), 3}},
           {evidence_of("Muon", muon.named), evidence_of("AdamW", adamw.named)}};
 }
 
@@ -113,10 +111,8 @@ PublishedClaim per_step_claim(const Counted& muon, const Counted& adamw) {
           "the sums above, in a table headed \"per step\"",
           "communication kernels, divided by the steps that the file holds",
           fmt::format("The table's figures are the sum of {:.0f} steps, and not one step.", muon.steps()),
-          {{"Muon, a step", "ms", 139.53, muon.named_ms(), 2, muon.communication() / muon.steps(), 2,
-            Id::muon_communication_per_step},
-           {"AdamW, a step", "ms", 245.84, adamw.named_ms(), 2, adamw.communication() / adamw.steps(), 2,
-            Id::adamw_communication_per_step}},
+          {{"Muon, a step", "ms", 139.53, muon.named_ms(), 2, muon.communication() / muon.steps(), 2},
+           {"AdamW, a step", "ms", 245.84, adamw.named_ms(), 2, adamw.communication() / adamw.steps(), 2}},
           {}};
 }
 
@@ -138,8 +134,7 @@ PublishedClaim optimizer_claim(const Counted& muon, const Counted& adamw) {
                       gathered(muon), gathered(adamw)),
           {{"Muon, optimizer", "ms", 4.29, muon_step, 2, muon.optimizer(), 2},
            {"Muon, all", "ms", 388.86, muon_all, 2, muon.span(), 2},
-           {"Muon, share", "%", 1.1, 100 * ratio(muon_step, muon_all), 1, 100 * ratio(muon.optimizer(), muon.span()), 1,
-            Id::muon_optimizer_share},
+           {"Muon, share", "%", 1.1, 100 * ratio(muon_step, muon_all), 1, 100 * ratio(muon.optimizer(), muon.span()), 1},
            {"AdamW, optimizer", "ms", {}, adamw_step, 2, adamw.optimizer(), 2},
            {"AdamW, all", "ms", {}, adamw_all, 2, adamw.span(), 2},
            {"AdamW, share",
@@ -163,10 +158,8 @@ PublishedClaim forward_backward_claim(const Counted& muon, const Counted& adamw)
                       sum_of(muon.file, EventClass::host_range, name), sum_of(adamw.file, EventClass::host_range, name),
                       sum_of(muon.file, EventClass::device_range, name),
                       sum_of(adamw.file, EventClass::device_range, name)),
-          {{"Muon", "ms", 271.0, sum_of_name(muon.file, name) / 2, 0, computing_in(muon.file, name), 2,
-            Id::muon_forward_backward},
-           {"AdamW", "ms", 281.0, sum_of_name(adamw.file, name) / 2, 0, computing_in(adamw.file, name), 2,
-            Id::adamw_forward_backward}},
+          {{"Muon", "ms", 271.0, sum_of_name(muon.file, name) / 2, 0, computing_in(muon.file, name), 2},
+           {"AdamW", "ms", 281.0, sum_of_name(adamw.file, name) / 2, 0, computing_in(adamw.file, name), 2}},
           {}};
 }
 
@@ -189,15 +182,14 @@ PublishedClaim async_claim(const Counted& muon, const Counted& adamw, const Coun
         ratio(adamw_async.communication(), adamw.communication()), 2},
        {"Muon, span", "ms", {}, {}, 2, muon_async.span(), 2},
        {"AdamW, span", "ms", {}, {}, 2, adamw_async.span(), 2},
-       {"Muon, span, async / sync", "", {}, {}, 2, ratio(muon_async.span(), muon.span()), 2, Id::muon_async_span_ratio},
+       {"Muon, span, async / sync", "", {}, {}, 2, ratio(muon_async.span(), muon.span()), 2},
        {"AdamW, span, async / sync",
         "",
         {},
         {},
         2,
         ratio(adamw_async.span(), adamw.span()),
-        2,
-        Id::adamw_async_span_ratio},
+        2},
        {"Muon, overlapped", "%", {}, {}, 1, muon_async.overlap_percent(), 1},
        {"AdamW, overlapped", "%", {}, {}, 1, adamw_async.overlap_percent(), 1}},
       {evidence_of("Muon", muon_async.named), evidence_of("AdamW", adamw_async.named)}};

@@ -23,21 +23,6 @@ struct NameMatch {
 /// no figure are not kept with their rank, so they are in the sum of all ranks only.
 NameMatch match_names(const TraceFile& file, const std::string& text, std::optional<int> rank = std::nullopt);
 
-/// Which of the figures one is, for whoever looks for it among them.
-enum class FigureId {
-  unnamed,
-  muon_calls,
-  adamw_calls,
-  communication_ratio,
-  muon_communication_per_step,
-  adamw_communication_per_step,
-  muon_optimizer_share,
-  muon_forward_backward,
-  adamw_forward_backward,
-  muon_async_span_ratio,
-  adamw_async_span_ratio
-};
-
 /// A figure that was published, the same way of counting done again, and what should have been counted.
 struct PublishedFigure {
   std::string what;                 ///< The name: "Muon, time".
@@ -47,7 +32,6 @@ struct PublishedFigure {
   int decimals = 0;                 ///< How many digits after the point were published.
   double corrected = 0;             ///< From the files, counted as it should be.
   int corrected_decimals = 0;       ///< How many digits after the point are shown of that.
-  FigureId id = FigureId::unnamed;
 
   /// Tells whether the recounted figure, rounded to the digits that were published, is the published one. True where
   /// none was published.

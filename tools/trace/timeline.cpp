@@ -146,12 +146,6 @@ std::int64_t slices_of(const std::vector<Timeline*>& timelines) {
 
 }  // namespace
 
-const char* lane_kind_text(LaneKind kind) {
-  constexpr std::array<const char*, kLaneKinds> kTexts = {"computation", "communication", "copies",   "device ranges",
-                                                          "host ranges", "steps, phases", "transfers"};
-  return kTexts[static_cast<std::size_t>(kind)];
-}
-
 std::int64_t Timeline::slices() const {
   std::size_t sum = 0;
   for (const TimelineRow& row : rows) sum += row.slices.size();

@@ -15,9 +15,6 @@ enum class LaneKind { computation, communication, copies, device_ranges, host_ra
 /// How many kinds there are.
 constexpr int kLaneKinds = 7;
 
-/// "computation", …, "steps, phases", "transfers": a kind in the words of the pictures.
-const char* lane_kind_text(LaneKind kind);
-
 /// A stretch of a lane that is drawn as one: an event, or several that are too short to be told apart. Events are all
 /// of one name where `name` is one, in one group where `group` is one, and so on.
 struct TimelineSlice {

@@ -30,28 +30,29 @@ struct PictureLine {
   LaneKind kind;             // of the lane
 };
 
-const char* span_part_text(SpanPart part) {
-  constexpr std::array<const char*, kSpanParts> kTexts = {"computation alone", "overlap", "communication alone",
-                                                          "copies alone", "idle"};
-  return kTexts[static_cast<std::size_t>(part)];
-}
+// What is drawn in which colour.
+struct Shade {
+  const char* text;
+  Colour colour;
+};
 
-Colour span_part_colour(SpanPart part) {
-  constexpr std::array<Colour, kSpanParts> kFills = {parameter_colour(0), parameter_colour(2), parameter_colour(4),
-                                                     parameter_colour(3), kPadding};
-  return kFills[static_cast<std::size_t>(part)];
-}
+// [SpanPart]
+constexpr std::array<Shade, kSpanParts> kParts = {{{"computation alone", parameter_colour(0)},
+                                                   {"overlap", parameter_colour(2)},
+                                                   {"communication alone", parameter_colour(4)},
+                                                   {"copies alone", parameter_colour(3)},
+                                                   {"idle", kPadding}}};
 
-Colour lane_kind_colour(LaneKind kind) {
-  const std::array<Colour, kLaneKinds> fills = {span_part_colour(SpanPart::computation_alone),
-                                                span_part_colour(SpanPart::communication_alone),
-                                                span_part_colour(SpanPart::copies_alone),
-                                                parameter_colour(5),
-                                                parameter_colour(7),
-                                                parameter_colour(7),
-                                                span_part_colour(SpanPart::communication_alone)};
-  return fills[static_cast<std::size_t>(kind)];
-}
+// [LaneKind], in the colours of the parts where they show the same.
+constexpr std::array<Shade, kLaneKinds> kLanes = {{{"computation", parameter_colour(0)},
+                                                   {"communication", parameter_colour(4)},
+                                                   {"copies", parameter_colour(3)},
+                                                   {"device ranges", parameter_colour(5)},
+                                                   {"host ranges", parameter_colour(7)},
+                                                   {"steps, phases", parameter_colour(7)},
+                                                   {"transfers", parameter_colour(4)}}};
+
+const char* lane_text(LaneKind kind) { return kLanes[static_cast<std::size_t>(kind)].text; }
 
 char run_letter(const TracePicture& picture, const PictureRun& run) {
   return static_cast<char>('A' + (&run - picture.runs.data()));
@@ -79,8 +80,8 @@ std::vector<PictureLine> picture_lines(const TracePicture& picture) {
       const std::string heading = rank_heading(picture, run, row.label);
       const bool same_rank = above != nullptr && above->rank == row.rank;
       if (!same_rank) lines.push_back({heading, heading, nullptr, &run.timeline, {}});
-      lines.push_back({same_rank && above->kind == row.kind ? "" : lane_kind_text(row.kind),
-                       fmt::format("{}, {}", heading, lane_kind_text(row.kind)), &row, &run.timeline, row.kind});
+      lines.push_back({same_rank && above->kind == row.kind ? "" : lane_text(row.kind),
+                       fmt::format("{}, {}", heading, lane_text(row.kind)), &row, &run.timeline, row.kind});
       above = &row;
     }
   }
@@ -124,35 +125,28 @@ std::string warnings_list(const TracePicture& picture) {
 
 // ── What the colours stand for.
 
-template <class Text>
-std::string legend(const char* what, const std::set<int>& numbers, const Text& text) {
+template <std::size_t kShades>
+std::string legend(const char* what, const std::array<Shade, kShades>& shades, const std::set<std::size_t>& drawn) {
   std::string html = "<ul class=\"legend\">\n";
-  for (const int number : numbers)
-    html += fmt::format("<li><span class=\"swatch\" style=\"background:var(--{}{})\"></span>{}</li>\n", what, number,
-                        text(number));
+  for (std::size_t i = 0; i < kShades; ++i)
+    if (drawn.count(i) > 0)
+      html += fmt::format("<li><span class=\"swatch\" style=\"background:var(--{}{})\"></span>{}</li>\n", what, i,
+                          shades[i].text);
   return html + "</ul>\n";
 }
 
 std::string lane_legend(const TracePicture& picture) {
-  std::set<int> kinds;
+  std::set<std::size_t> kinds;
   for (const PictureLine& line : picture_lines(picture))
-    if (line.row != nullptr) kinds.insert(static_cast<int>(line.kind));
-  return legend("lane", kinds, [](int kind) { return lane_kind_text(static_cast<LaneKind>(kind)); });
-}
-
-std::string part_legend() {
-  std::set<int> parts;
-  for (int part = 0; part < kSpanParts; ++part) parts.insert(part);
-  return legend("part", parts, [](int part) { return span_part_text(static_cast<SpanPart>(part)); });
+    if (line.row != nullptr) kinds.insert(static_cast<std::size_t>(line.kind));
+  return legend("lane", kLanes, kinds);
 }
 
 // Lanes and parts of spans, by their numbers.
 std::string style() {
   std::vector<std::pair<std::string, Colour>> colours;
-  for (int kind = 0; kind < kLaneKinds; ++kind)
-    colours.emplace_back(fmt::format("lane{}", kind), lane_kind_colour(static_cast<LaneKind>(kind)));
-  for (int part = 0; part < kSpanParts; ++part)
-    colours.emplace_back(fmt::format("part{}", part), span_part_colour(static_cast<SpanPart>(part)));
+  for (std::size_t i = 0; i < kLanes.size(); ++i) colours.emplace_back(fmt::format("lane{}", i), kLanes[i].colour);
+  for (std::size_t i = 0; i < kParts.size(); ++i) colours.emplace_back(fmt::format("part{}", i), kParts[i].colour);
   return coloured_style(std::move(colours), std::string(page_texts::page_css) + page_texts::trace_css);
 }
 
@@ -203,12 +197,11 @@ std::string page_data(const TracePicture& picture) {
         data["bars"].push_back({{"text", rank_heading(picture, run, rank.label)},
                                 {"span_ns", rank.span_ns},
                                 {"parts_ns", span_parts(rank)}});
-  for (int part = 0; part < kSpanParts; ++part) {
-    data["parts"].push_back(span_part_text(static_cast<SpanPart>(part)));
-    data["part_colours"].push_back(colour_json(span_part_colour(static_cast<SpanPart>(part))));
+  for (const Shade& part : kParts) {
+    data["parts"].push_back(part.text);
+    data["part_colours"].push_back(colour_json(part.colour));
   }
-  for (int kind = 0; kind < kLaneKinds; ++kind)
-    data["lane_colours"].push_back(colour_json(lane_kind_colour(static_cast<LaneKind>(kind))));
+  for (const Shade& lane : kLanes) data["lane_colours"].push_back(colour_json(lane.colour));
   for (const auto& [name, colour] : page_shades()) data["colours"][name] = colour_json(colour);
   return script_json(data);
 }
@@ -242,7 +235,7 @@ std::string trace_page(const TracePicture& picture, std::int64_t most_slices) {
   return filled_page(page_texts::page_html, {{"title", xml_text(picture_title(drawn))},
                                              {"style", style()},
                                              {"warnings", warnings_list(drawn)},
-                                             {"part_legend", part_legend()},
+                                             {"part_legend", legend("part", kParts, {0, 1, 2, 3, 4})},
                                              {"drawn", xml_text(drawn_text(drawn))},
                                              {"lane_legend", lane_legend(drawn)},
                                              {"printed", printed(drawn)},

@@ -89,7 +89,7 @@ TEST_CASE("--ownership: every policy passes its checks, over processes and threa
              {},
              {"--dp", "3", "--tp", "1", "--bucket-capacity", "2000", "--alignment", "64"},
              {"--pp", "2", "--dp", "2", "--tp", "2", "--precision", "bf16"},
-             {"--world", "fibers", "--transport", "memory", "--dp", "8", "--tp", "1"}}) {
+             {"--world", "fibers", "--dp", "8", "--tp", "1"}}) {
       std::vector<std::string> options = {"--small", "--steps", "2", "--ownership", ownership};
       options.insert(options.end(), more.begin(), more.end());
       const Outcome outcome = run_lesson(LESSON_09, options);

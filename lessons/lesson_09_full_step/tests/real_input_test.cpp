@@ -150,7 +150,7 @@ TEST_CASE("lesson 09 on files: every layout writes the bytes that one process wo
       {"--dp", "2", "--tp", "2", "--ownership", "matrices"},
       {"--dp", "3", "--tp", "2", "--ownership", "buffer", "--bucket-capacity", "60"},
       {"--dp", "2", "--tp", "2", "--bucket-capacity", "100", "--alignment", "64"},
-      {"--dp", "2", "--tp", "2", "--world", "fibers", "--transport", "memory"}};
+      {"--dp", "2", "--tp", "2", "--world", "fibers"}};
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     MuonSettings settings;
     settings.newton_schulz.precision = precision;
@@ -274,8 +274,8 @@ TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the c
 TEST_CASE("lesson 09, small: either engine, ranks as processes and as fibers, one thread per rank or three") {
   for (const char* products : {"eigen", "chain"})
     for (const char* precision : {"fp32", "bf16"})
-      for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
-               {}, {"--threads", "3"}, {"--world", "fibers", "--transport", "memory"}}) {
+      for (const std::vector<std::string>& more :
+           std::vector<std::vector<std::string>>{{}, {"--threads", "3"}, {"--world", "fibers"}}) {
         CAPTURE(std::string(products));
         CAPTURE(std::string(precision));
         CAPTURE(more);

@@ -21,7 +21,7 @@ namespace {
 
 // Ranks that are fibers: there are many hunts to go on.
 Outcome lesson(std::vector<std::string> options) {
-  options.insert(options.begin(), {LESSON, "--world", "fibers", "--transport", "memory"});
+  options.insert(options.begin(), {LESSON, "--world", "fibers"});
   return run_program(options, 120);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("the hunt: a reveal, little with --verbose 0, and the same on processe
 
 TEST_CASE("the hunt: what can't work is one sentence and exit 2") {
   expect_refused(
-      {LESSON, "--world", "fibers", "--transport", "memory"},
+      {LESSON, "--world", "fibers"},
       {{{"--mystery", "9"}, "--mystery 9 is not known; the mysteries have the numbers 1 to 8"},
        {{"--mystery", "0"}, "--mystery 0 is not known"},
        {{"--mystery", "-1"}, "--mystery -1 is not known"},

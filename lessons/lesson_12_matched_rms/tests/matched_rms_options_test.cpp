@@ -15,7 +15,7 @@ namespace {
 
 // Ranks that are fibers, and three steps: there are many runs.
 Outcome matched_rms(std::vector<std::string> options) {
-  options.insert(options.begin(), {LESSON, "--world", "fibers", "--transport", "memory", "--steps", "3"});
+  options.insert(options.begin(), {LESSON, "--world", "fibers", "--steps", "3"});
   return run_program(options, 120);
 }
 

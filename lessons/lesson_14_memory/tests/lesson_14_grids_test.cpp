@@ -27,7 +27,7 @@ TEST_CASE(
     for (const std::string& option : options) said += option + " ";
     CAPTURE(said);
     std::vector<std::string> with_world = options;
-    with_world.insert(with_world.end(), {"--world", "fibers", "--transport", "memory"});
+    with_world.insert(with_world.end(), {"--world", "fibers"});
     const Outcome outcome = run_lesson(LESSON, with_world);
     CAPTURE(outcome.out);
     CAPTURE(outcome.err);

@@ -78,8 +78,7 @@ TEST_CASE("from any grid to any grid, nothing is lost") {
         std::vector<std::string> options = {"--steps", "4", "--optimizer", way, "--save", resumed};
         options.insert(options.end(), {"--resume", saved + "/step-00000" + step + ".safetensors"});
         // One of each row as processes, as all were when they were saved; as fibers, ranks begin sooner.
-        if (t != (f + 1) % kGrids.size())
-          options.insert(options.end(), {"--world", "fibers", "--transport", "memory"});
+        if (t != (f + 1) % kGrids.size()) options.insert(options.end(), {"--world", "fibers"});
         const Outcome outcome = lesson(kGrids[t], options);
         INFO("from ", name_of(kGrids[f]), " to ", name_of(kGrids[t]), ": ", outcome.out, outcome.err);
         const bool equal =

@@ -224,9 +224,9 @@ TEST_CASE("compare_steps: nothing where nothing fits, and a map says that it is 
   const Cluster cluster = cluster_of("h100-efa");
   const ModelShape& model = model_shape("megatron-530b");
   CHECK_FALSE(compare_steps(model, cluster, software(), layouts_of(model, cluster, 2, 4)));
-  const PayoffMap map = payoff_map({model, cluster, &software(), MapColumns::grid, 64});
+  const PayoffMap map = payoff_map({model, cluster, software(), MapColumns::grid, 64});
   CHECK(map.cells[2][2].gpus == 8);
-  CHECK(map.cells[2][2].step_obstacle == Obstacle::memory);
+  CHECK(map.cells[2][2].step_obstacle == &obstacles::memory);
   CHECK(map.cells[2][2].communication);
 }
 
@@ -256,13 +256,13 @@ TEST_CASE(
 TEST_CASE("payoff_map: with steps: each is that of its cell's layout, finite and above 0, or a word says why not") {
   const Cluster cluster = cluster_of("h100-efa");
   for (const MapColumns columns : {MapColumns::links, MapColumns::grid}) {
-    const PayoffMap map = payoff_map({model_shape("llama-7b"), cluster, &software(), columns});
+    const PayoffMap map = payoff_map({model_shape("llama-7b"), cluster, software(), columns});
     int steps = 0;
     for (const auto& row : map.cells)
       for (const PayoffCell& cell : row) {
         INFO(cell.gpus << " GPUs, tp " << cell.tp);
-        CHECK(cell.step.has_value() == (cell.step_obstacle == Obstacle::none));
-        if (cell.obstacle != Obstacle::none) CHECK(cell.step_obstacle == cell.obstacle);
+        CHECK(cell.step.has_value() == (cell.step_obstacle == nullptr));
+        if (cell.obstacle != nullptr) CHECK(cell.step_obstacle == cell.obstacle);
         if (!cell.step) continue;
         ++steps;
         CHECK(std::isfinite(cell.step->ratio()));
@@ -273,6 +273,6 @@ TEST_CASE("payoff_map: with steps: each is that of its cell's layout, finite and
       }
     CHECK(steps > 40);
     // dp 512 does not divide a batch of 256 sequences.
-    if (columns == MapColumns::grid) CHECK(map.cells[8][0].step_obstacle == Obstacle::batch);
+    if (columns == MapColumns::grid) CHECK(map.cells[8][0].step_obstacle == &obstacles::batch);
   }
 }

@@ -28,10 +28,11 @@ inline void make_up_steps(muonwalk::sim::PayoffMap& map, unsigned seed) {
   std::uniform_real_distribution<double> more(0.95, 1.3);
   for (auto& row : map.cells)
     for (PayoffCell& cell : row) {
+      cell.step.reset();
       if (!cell.communication) continue;
       const unsigned draw = random() % 8;
-      cell.step_obstacle = draw == 0 ? Obstacle::memory : draw == 1 ? Obstacle::batch : Obstacle::none;
-      if (cell.step_obstacle != Obstacle::none) continue;
+      cell.step_obstacle = draw == 0 ? &obstacles::memory : draw == 1 ? &obstacles::batch : nullptr;
+      if (cell.step_obstacle != nullptr) continue;
       StepComparison step;
       step.layout.dp = cell.dp;
       step.layout.tp = cell.tp;
@@ -50,7 +51,7 @@ inline std::vector<muonwalk::sim::PayoffMap> made_up_maps(const muonwalk::sim::C
   using namespace muonwalk::sim;
   std::vector<PayoffMap> maps;
   for (const MapColumns columns : {MapColumns::links, MapColumns::grid}) {
-    maps.push_back(payoff_map({model_shape("gpt2"), cluster, nullptr, columns}));
+    maps.push_back(payoff_map({model_shape("gpt2"), cluster, software_of("nanotron"), columns}));
     make_up_steps(maps.back(), seed);
   }
   return maps;

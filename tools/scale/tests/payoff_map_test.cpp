@@ -16,7 +16,7 @@ using namespace muonwalk::sim;
 namespace {
 
 PayoffMap map_of(const char* model, const Cluster& cluster, MapColumns columns, int most = 100'000) {
-  return payoff_map({model_shape(model), cluster, nullptr, columns, most});
+  return payoff_map({model_shape(model), cluster, software_of("nanotron"), columns, most});
 }
 
 bool is_power_of_two(int number) { return number > 0 && (number & (number - 1)) == 0; }
@@ -54,9 +54,8 @@ TEST_CASE("payoff_map: every cell has figures that are finite and above 0, or a 
             INFO("row " << r << ", column " << c);
             CHECK(cell.gpus == map.gpus[r]);
             CHECK((columns == MapColumns::links ? cell.link_bytes_per_second : cell.tp) == map.column_values[c]);
-            CHECK(cell.communication.has_value() == (cell.obstacle == Obstacle::none));
-            CHECK((cell.obstacle == Obstacle::none) == (std::string(obstacle_word(cell.obstacle)).empty()));
-            CHECK_FALSE(cell.step);
+            CHECK(cell.communication.has_value() == (cell.obstacle == nullptr));
+            CHECK(cell.step.has_value() == (cell.step_obstacle == nullptr));
             if (!cell.communication) continue;
             CHECK(cell.dp * cell.tp == cell.gpus);
             for (const double figure : {cell.communication->ratio(), cell.communication->bytes_ratio()}) {
@@ -135,14 +134,14 @@ TEST_CASE("payoff_map: obstacles are told apart") {
     const auto row = std::find(grid.gpus.begin(), grid.gpus.end(), gpus) - grid.gpus.begin();
     return grid.cells[static_cast<std::size_t>(row)][static_cast<std::size_t>(std::lround(std::log2(tp)))];
   };
-  CHECK(at(2, 4).obstacle == Obstacle::too_few);
-  CHECK(at(8, 8).obstacle == Obstacle::tp);
-  CHECK(at(8, 4).obstacle == Obstacle::none);
-  CHECK(at(8, 4).step_obstacle == Obstacle::unasked);
+  CHECK(at(2, 4).obstacle == &obstacles::too_few);
+  CHECK(at(8, 8).obstacle == &obstacles::tp);
+  CHECK(at(8, 4).obstacle == nullptr);
+  CHECK(at(8, 4).step_obstacle == nullptr);
   const PayoffMap wide = map_of("llama-7b", cluster_of("gb300-nvl72"), MapColumns::grid);
   CHECK(wide.cells[7][4].gpus == 144);
-  CHECK(wide.cells[7][4].obstacle == Obstacle::nodes);  // 16 in nodes of 72
-  CHECK(wide.cells[6][4].obstacle == Obstacle::tp);     // 72 is not a multiple of 16
+  CHECK(wide.cells[7][4].obstacle == &obstacles::nodes);  // 16 in nodes of 72
+  CHECK(wide.cells[6][4].obstacle == &obstacles::tp);     // 72 is not a multiple of 16
 }
 
 TEST_CASE("payoff_map: what is extrapolated is the rows with more nodes than were measured") {

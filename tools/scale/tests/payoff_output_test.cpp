@@ -24,7 +24,7 @@ namespace {
 std::vector<PayoffMap> some_maps() {
   std::vector<PayoffMap> all = made_up_maps(round_cluster());
   for (PayoffMap& map : made_up_maps(cluster_of("gb300-nvl72"), 2)) all.push_back(std::move(map));
-  all.push_back(payoff_map({model_shape("gpt2"), round_cluster()}));  // no steps
+  all.push_back(payoff_map({model_shape("gpt2"), round_cluster(), software_of("nanotron")}));
   all[1].cluster = "</script><b>{{data}} & \"x\" which is too long to be shown";
   return all;
 }
@@ -68,8 +68,8 @@ TEST_CASE("payoff_text: at most 100 columns, a line for each row with all of its
       for (const PayoffCell& cell : map.cells[r]) {
         words >> word;
         const std::string ratio = cell.communication ? ratio_text(cell.communication->ratio()) : "";
-        CHECK(word == (cell.communication ? ratio + (cell.communication->extrapolated ? "*" : "")
-                                          : obstacle_word(cell.obstacle)));
+        CHECK(word ==
+              (cell.communication ? ratio + (cell.communication->extrapolated ? "*" : "") : cell.obstacle->word));
       }
     }
     CHECK(std::any_of(lines.begin(), lines.end(),
@@ -125,8 +125,8 @@ TEST_CASE("legend: every word and letter of a table is explained below it") {
     };
     for (const auto& row : map.cells)
       for (const PayoffCell& cell : row) {
-        if (!cell.communication) CHECK(explained(obstacle_word(cell.obstacle)));
-        CHECK(explained(cell.step ? std::string(1, cell.step->best) : obstacle_word(cell.step_obstacle)));
+        if (!cell.communication) CHECK(explained(cell.obstacle->word));
+        CHECK(explained(cell.step ? std::string(1, cell.step->best) : cell.step_obstacle->word));
       }
   }
 }

@@ -164,7 +164,7 @@ TEST_CASE("predict_run: speed and memory of any run are those of its step and of
     CHECK(prediction.tokens_per_second ==
           near(tokens / step_seconds({model, cluster, nanotron, layout}) / layout.ranks()));
     CHECK(prediction.memory_gibibytes == near(total(stage_bytes(model, layout, nanotron, 0)) / kGibibyte));
-    CHECK(prediction.fits == (fits(firm_bytes(model, layout, nanotron), cluster, nanotron) &&
+    CHECK(prediction.fits == (fits(total(training_bytes(model, layout, nanotron)), cluster, nanotron) &&
                               why_it_cannot_run(model, layout, nanotron).empty()));
     fitting += prediction.fits;
   }

@@ -93,9 +93,7 @@ TEST_CASE("memory of any layout: the sums without terms are those of the terms, 
       CHECK(saved == near(12 * stage_parameters(model, layout, held) * (1 - 1.0 / layout.dp), 1e-6));
     }
     CHECK(peak_bytes(model, layout, nanotron()) == near(peak, 1e-12));
-    const double firm = firm_bytes(model, layout, nanotron());
-    CHECK(total(training_bytes(model, layout, nanotron())) == near(firm, 1e-12));
-    CHECK(firm <= peak * (1 + 1e-12));
+    CHECK(total(training_bytes(model, layout, nanotron())) <= peak * (1 + 1e-12));
   }
 }
 

@@ -216,14 +216,14 @@ TEST_CASE("step_seconds: recomputation costs time and saves memory, and interlea
   const Cluster a100 = cluster_of("a100-selene");
   TrainingLayout layout = layout_of(8, 1, 8, 8, 0, 1, 64);
   const auto seconds = [&] { return step_seconds({model, a100, megatron, layout}); };
-  const double none = seconds(), memory = firm_bytes(model, layout, megatron);
+  const double none = seconds(), memory = total(training_bytes(model, layout, megatron));
   layout.recomputation = Recomputation::selective;
-  const double selective = seconds(), less = firm_bytes(model, layout, megatron);
+  const double selective = seconds(), less = total(training_bytes(model, layout, megatron));
   layout.recomputation = Recomputation::full;
   CHECK(none < selective);
   CHECK(selective < seconds());
   CHECK(less < memory);
-  CHECK(firm_bytes(model, layout, megatron) < less);
+  CHECK(total(training_bytes(model, layout, megatron)) < less);
   const double whole = seconds();
   layout.chunks = 3;
   CHECK(seconds() < whole);

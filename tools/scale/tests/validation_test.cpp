@@ -48,7 +48,7 @@ TEST_CASE("rank_correlation: by hand, with ties at their mean rank") {
   CHECK(rank_correlation({1, 1, 1}, {1, 2, 3}) == 0);
 }
 
-TEST_CASE("rate_scores and fit_scores: two groups by hand") {
+TEST_CASE("scores_of: two groups by hand") {
   const std::vector<PublishedRun> runs = {run_of("1B", 1, 100, 10), run_of("1B", 1, 200, 20), run_of("1B", 1, 400, 40),
                                           run_of("1B", 2, 100, 10), run_of("1B", 2, 300, 10), run_of("1B", 2, 0, 0),
                                           run_of("3B", 2, 0, 0)};
@@ -56,20 +56,19 @@ TEST_CASE("rate_scores and fit_scores: two groups by hand") {
                                            {150, 11, false}, {500, 10, true}, {1, 99, false}};
   std::vector<RunOutcome> outcomes;
   for (std::size_t i = 0; i < runs.size(); ++i) outcomes.push_back({&runs[i], said[i]});
-  const RateScores rates = rate_scores(outcomes);
-  CHECK(rates.runs == 5);
-  CHECK(rates.error == near(0.5));  // 0.1, 0.5, 0.5, 0, 0.5
-  CHECK(rates.within_quarter == near(0.4));
-  CHECK(rates.rank == near(0.5));                      // of 1B on one node alone
-  CHECK(rates.picked == near((200.0 / 400 + 1) / 2));  // the second of three, and the best of two
-  CHECK(rates.memory_error == near(0));
-  const FitScores fitting = fit_scores(outcomes);
-  CHECK(fitting.ran == 5);
-  CHECK(fitting.failed == 2);
-  CHECK(fitting.found == near(0.8));
-  CHECK(fitting.refused == near(0.5));
-  CHECK(fitting.balanced_accuracy() == near(0.65));
-  CHECK(rate_scores({}).runs == 0);
+  const Scores scores = scores_of(outcomes);
+  CHECK(scores.clean == 5);
+  CHECK(scores.error == near(0.5));  // 0.1, 0.5, 0.5, 0, 0.5
+  CHECK(scores.within_quarter == near(0.4));
+  CHECK(scores.rank == near(0.5));                      // of 1B on one node alone
+  CHECK(scores.picked == near((200.0 / 400 + 1) / 2));  // the second of three, and the best of two
+  CHECK(scores.memory_error == near(0));
+  CHECK(scores.ran == 5);
+  CHECK(scores.failed == 2);
+  CHECK(scores.found == near(0.8));
+  CHECK(scores.refused == near(0.5));
+  CHECK(scores.balanced_accuracy() == near(0.65));
+  CHECK(scores_of({}).clean == 0);
 }
 
 TEST_CASE("validation: the open runs meet every target") {

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
       write_text(name + ".json", payoff_json(map));
       write_text(name + ".txt", fmt::format("{}", fmt::join(payoff_text(map), "\n")));
     }
-    PayoffMap nasty = payoff_map({model_shape("gpt2"), round_cluster(), nullptr, MapColumns::grid});
+    PayoffMap nasty = payoff_map({model_shape("gpt2"), round_cluster(), software_of("nanotron"), MapColumns::grid});
     nasty.cluster = "</script><b>bold</b> {{data}}";
     write_text(folder + "nasty.html", payoff_page({nasty}));
   } catch (const std::exception& error) {
