@@ -1,6 +1,7 @@
 #include <emscripten.h>
 #include <emscripten/fiber.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace muonwalk::sim {
 namespace {
 
 constexpr std::size_t kAsyncifyBytes = 16384;  // for what a fiber's functions keep while others have the turn
+constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kCanaries = 64, kBetween = 64;
 constexpr int kAlive = 0x5afe57ac;
 
@@ -30,8 +32,9 @@ constexpr int kAlive = 0x5afe57ac;
 // stay.
 struct Fiber {
   emscripten_fiber_t context;
-  std::unique_ptr<char[]> stack, asyncify;
-  int& canary(std::size_t i) const { return *reinterpret_cast<int*>(stack.get() + i * kBetween); }
+  std::unique_ptr<char[]> memory, asyncify;
+  char* stack;  // in the memory, aligned as the compiler relies on, which `new` alone does not do
+  int& canary(std::size_t i) const { return *reinterpret_cast<int*>(stack + i * kBetween); }
 };
 
 }  // namespace
@@ -60,11 +63,12 @@ FiberStacks::FiberStacks(int fibers, std::size_t stack_bytes, std::function<void
   state.fibers.resize(static_cast<std::size_t>(fibers));
   emscripten_fiber_init_from_current_context(&state.scheduler, state.schedulers_asyncify.get(), kAsyncifyBytes);
   for (Fiber& fiber : state.fibers) {
-    fiber.stack.reset(new char[stack_bytes]);  // neither is written: what is never touched costs nothing
+    fiber.memory.reset(new char[stack_bytes + kAlignment]);  // not written: what is never touched costs nothing
+    fiber.stack = fiber.memory.get() + kAlignment - reinterpret_cast<std::uintptr_t>(fiber.memory.get()) % kAlignment;
     fiber.asyncify.reset(new char[kAsyncifyBytes]);
     for (std::size_t i = 0; i < kCanaries; ++i) fiber.canary(i) = kAlive;
-    emscripten_fiber_init(&fiber.context, State::live, &state, fiber.stack.get(), stack_bytes, fiber.asyncify.get(),
-                          kAsyncifyBytes);
+    emscripten_fiber_init(&fiber.context, State::live, &state, fiber.stack, stack_bytes / kAlignment * kAlignment,
+                          fiber.asyncify.get(), kAsyncifyBytes);
   }
 }
 
