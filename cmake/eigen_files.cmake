@@ -10,7 +10,9 @@
 # AVX2 66 GFLOP/s in stripes of 48 to 128 rows, of 112 that its multiply-adds reach; AVX-512 89 to 92, of 209. Cache sizes
 # from 32 KB / 256 KB / 2 MB to 48 KB / 2 MB / 8 MB change little (60 to 66). So AVX-512 would be 1.35 × as fast there and was
 # not taken, for the bits' sake; on a processor whose AVX-512 adds no width to its multiply-adds, AVX2 is the faster one.
-set(MUONWALK_EIGEN_OPTIONS -DEIGEN_DONT_PARALLELIZE)
+#
+# Packed blocks come from the heap and not from the stack, because a rank that is a fiber has a small one.
+set(MUONWALK_EIGEN_OPTIONS -DEIGEN_DONT_PARALLELIZE -DEIGEN_STACK_ALLOCATION_LIMIT=16384)
 if(MUONWALK_NATIVE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS -march=native)

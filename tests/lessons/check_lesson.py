@@ -5,8 +5,8 @@
 
     anatomy    its source has the sections of every lesson
     expected   it prints EXPECTED, byte by byte
-    bugs       every planted bug is caught, and changes on the screen what NAME.bugs.expected says
-    fibers     ranks as fibers, through memory, print what processes print, in whatever order they take turns
+    bugs       every planted bug is caught, and changes on the screen what NAME.bugs.expected says, with fibers as with processes
+    fibers     ranks as fibers, through memory, print and record what processes do, in whatever order they take turns
     nccl       over NCCL it prints the same as well, or its NAME.nccl.expected where it has one, with the same checks
     otherwise  it runs or refuses in other sizes, precisions and details, and what it records and traces is what it printed
 
@@ -264,6 +264,9 @@ def check_bugs(lesson):
             expect(run.out.endswith(f"{lesson.name}: FAILED\n"), f"{run.what}the last line does not say FAILED")
             expect_readable(run.what, run.out)
             kept += bug_excerpt(without.out, run.out)
+        fibers = lesson.run("--bug", bug, "--world", "fibers")
+        if fibers.code != 2 and expect(fibers.code == run.code, f"{fibers.what}ended with {fibers.code}, and with {run.code} among processes"):
+            expect_same(fibers.what, "processes", without_world(run.out), "fibers", without_world(fibers.out))
     expect_kept(lesson.expected.with_suffix(".bugs.expected"), kept, same_on_any_processor)
     print(f"{len(bugs)} planted bugs were run")
 
@@ -293,6 +296,13 @@ def check_fibers(lesson):
     processes = lesson.run()
     if processes.ended(0):
         expect_same(fibers.what, "processes", without_world(processes.out), "fibers", without_world(fibers.out))
+    with tempfile.TemporaryDirectory() as folder:
+        recorded = []
+        for world in ("processes", "fibers"):
+            lesson.run("--world", world, "--record", f"{folder}/{world}.json")
+            recording = json.loads(Path(f"{folder}/{world}.json").read_text(encoding="utf-8"))
+            recorded.append("\n".join(f"{key}: {value}" for key, value in recording.items() if key not in ("heading", "before", "after")))
+        expect_same("--record: ", "processes", recorded[0], "fibers", recorded[1])
     orders = int(os.environ.get("MUONWALK_TURNS", 200))
     for seed in range(orders):
         drawn = lesson.run("--world", "fibers", "--turns", str(seed))

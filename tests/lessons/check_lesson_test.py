@@ -64,6 +64,16 @@ def ending(code, *only):
     return change
 
 
+def recording(old, new, *only):
+    def change(options, run):
+        if {"--record", *only} <= set(options):
+            path = Path(options[options.index("--record") + 1])
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(old, new), encoding="utf-8")
+            assert old in text
+    return change
+
+
 def refusing(text):
     def change(options, run):
         if run.code == 2:
@@ -115,7 +125,10 @@ def check_screens(lesson, folder):
             ("bugs", printing("0x43480000", "0x43580000", "stale_slice"), "the first difference is in line"),
             # What another processor would round in another way is not compared.
             ("bugs", printing("0x43480000   1128792064 ULP", "0x43480001    1128792060 ULP", "stale_slice"),),
+            ("bugs", printing("24 of 48", "25 of 48", "fibers"), "the first difference is in line"),
+            ("bugs", ending(0, "stale_slice", "fibers"), "ended with 0, and with 1 among processes"),
             ("fibers", printing("416", "417", "fibers"), "the first difference"),
+            ("fibers", recording("TP gather of rows", "TP gather of columns", "fibers"), "--record: the first difference"),
             ("fibers", printing("416", "417", "--turns"), "the first difference"),
             ("fibers", ending(3, "fibers"), "ended with 3"),
             ("otherwise", ending(0, "--no-such-option"), "ended with 0 instead of 2"),

@@ -49,6 +49,13 @@ void receive_from_next(Rank& rank) {
   group.recv(&number, 1, (group.rank() + 1) % group.size());
 }
 
+// Deeper than any stack.
+int call_itself(int depth) {
+  volatile char frame[1000];
+  frame[0] = static_cast<char>(depth);
+  return depth == 0 ? frame[0] : call_itself(depth - 1) + frame[0];
+}
+
 // So many seconds of processor time.
 void compute_for(double much) {
   const double until = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) + much;
@@ -91,6 +98,7 @@ void misbehave() {
     raise(SIGSEGV);
   }
   if (mode == "compute") compute_for(seconds);
+  if (mode == "recursion") elements += call_itself(1 << 24);
 }
 
 void die_of_alarm(int) { kill(getpid(), SIGKILL); }

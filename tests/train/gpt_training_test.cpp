@@ -20,6 +20,7 @@ using namespace muonwalk::test;
 namespace {
 
 constexpr std::uint32_t kCases = 40;
+constexpr std::size_t kOrders = 5;  // of turns, in each case: 200 in all
 constexpr int kSteps = 2;
 
 GptTraining training_of(const ModelCase& c) {
@@ -99,22 +100,25 @@ std::string first_difference(const ModelCase& c, const GptTraining& training, co
 }  // namespace
 
 TEST_CASE(
-    "training: any grid, model and settings: losses, norms and weights of one process, and the plan call by call") {
+    "training: any grid, model, settings and order of turns: losses, norms and weights of one process, and the plan "
+    "call by call") {
   std::set<std::string> seen;
   for (std::uint32_t seed = 1; seed <= kCases; ++seed) {
     const ModelCase c = random_model(seed);
     const GptTraining training = training_of(c);
     INFO(c.text());
-    const auto ranks = train_on_ranks(c, training);
+    std::vector<std::vector<std::vector<AfterStep>>> ranks;  // [order of turns][rank][step]
+    for (std::size_t order = 0; order < kOrders; ++order) ranks.push_back(train_on_ranks(c, training));
     SerialGptTrainer serial(training);
     for (int step = 0; step < kSteps; ++step) {
       const StepReport report = serial.step(batch_of(c, step, {0, c.micro_batches}), rate_of(step));
       seen.insert(report.norm > training.max_norm ? "clipped" : "not clipped");
-      for (int rank = 0; rank < c.grid.size(); ++rank) {
-        const AfterStep& after = ranks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
-        INFO("rank ", rank, ", step ", step);
-        REQUIRE(first_difference(c, training, c.grid.place(rank), after, report, serial.weights()) == "");
-      }
+      for (std::size_t order = 0; order < kOrders; ++order)
+        for (int rank = 0; rank < c.grid.size(); ++rank) {
+          const AfterStep& after = ranks[order][static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
+          INFO("order ", order, ", rank ", rank, ", step ", step);
+          REQUIRE(first_difference(c, training, c.grid.place(rank), after, report, serial.weights()) == "");
+        }
     }
   }
   CHECK(seen.size() == 2);

@@ -11,7 +11,7 @@ namespace muonwalk::sim {
 struct CollectiveSeconds {
   double latency = 0;   ///< The α terms, which grow with the ranks.
   double transfer = 0;  ///< The β terms.
-  /// A bandwidth was not measured for so many units of the level below.
+  /// A bandwidth was not measured for this number of units of the level below.
   std::optional<Outside> outside;
 
   double total() const { return latency + transfer; }

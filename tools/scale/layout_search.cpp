@@ -63,22 +63,15 @@ bool faster(const FoundLayout& a, const FoundLayout& b) {
   return a.prediction.step_seconds() < b.prediction.step_seconds();
 }
 
-// Muon's cost does not depend on micro-batches, so it is worked out once per grid.
-class MuonCosts {
- public:
-  explicit MuonCosts(const LayoutSearch& search) : search_(search) {}
-  const MuonCost& of(const TrainingLayout& layout, const Strategy& strategy) {
-    const auto key = std::make_tuple(layout.dp, layout.tp, layout.pp, strategy.letter);
-    auto found = costs_.find(key);
-    if (found == costs_.end())
-      found = costs_.emplace(key, muon_cost(search_.model, layout, {strategy}, search_.cluster)).first;
-    return found->second;
-  }
+// Muon's cost does not depend on micro-batches, so it is worked out once per grid and strategy.
+using MuonCosts = std::map<std::tuple<int, int, int, char>, MuonCost>;
 
- private:
-  const LayoutSearch& search_;
-  std::map<std::tuple<int, int, int, char>, MuonCost> costs_;
-};
+const MuonCost& cost_of(const LayoutSearch& search, const TrainingLayout& layout, const Strategy& strategy,
+                        MuonCosts& costs) {
+  const auto [cost, added] = costs.try_emplace({layout.dp, layout.tp, layout.pp, strategy.letter});
+  if (added) cost->second = muon_cost(search.model, layout, {strategy}, search.cluster);
+  return cost->second;
+}
 
 // Of each grid the fastest layout, in the order of their speeds; `found` is in that order.
 std::vector<FoundLayout> fastest_of_each_grid(std::vector<FoundLayout> found) {
@@ -95,7 +88,8 @@ void try_every_strategy(const LayoutSearch& search, MuonCosts& costs, std::vecto
     for (const Strategy& strategy : strategies()) {
       if (!strategy.is_muon) continue;
       const StepQuestion question{search.model, search.cluster, search.software, best[i].layout};
-      FoundLayout other{best[i].layout, strategy, predict_muon(question, costs.of(best[i].layout, strategy))};
+      FoundLayout other{best[i].layout, strategy,
+                        predict_muon(question, cost_of(search, best[i].layout, strategy, costs))};
       if (other.prediction.fits && faster(other, best[i])) best[i] = std::move(other);
     }
   std::stable_sort(best.begin(), best.end(), faster);
@@ -179,7 +173,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
 
 FoundLayouts find_layouts(const LayoutSearch& search, int most) {
   FoundLayouts found;
-  MuonCosts costs(search);
+  MuonCosts costs;
   const Strategy by_work = owner_by_work();
   double least_bytes = 0;
   for (const TrainingLayout& layout : possible_layouts(search)) {
@@ -187,7 +181,8 @@ FoundLayouts find_layouts(const LayoutSearch& search, int most) {
     const StepQuestion question{search.model, search.cluster, search.software, layout};
     FoundLayout each{layout, {}, {}};
     if (search.muon) each.strategy = by_work;
-    each.prediction = search.muon ? predict_muon(question, costs.of(layout, by_work)) : predict_adamw(question);
+    each.prediction =
+        search.muon ? predict_muon(question, cost_of(search, layout, by_work, costs)) : predict_adamw(question);
     const double bytes = total(each.prediction.bytes);
     least_bytes = least_bytes == 0 ? bytes : std::min(least_bytes, bytes);
     if (!each.prediction.fits) continue;

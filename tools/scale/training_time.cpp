@@ -15,6 +15,7 @@ constexpr char kLayout[] = "the layout";
 constexpr char kCounted[] = "counted in nanotron's source";
 constexpr char kFitted[] = "fitted, see the list of constants";
 constexpr char kCluster[] = "the cluster";
+constexpr char kProductRate[] = "the accelerator's peak · product efficiency";
 constexpr char kPerRank[] = "per rank: the cluster · node link share";
 
 // The sizes of the runs that constants were fitted to.
@@ -26,81 +27,53 @@ double tokens_of(const ModelShape& model, const TrainingLayout& layout) {
   return real(model.tokens) * layout.micro_batch;
 }
 
-// ── Rates: all of them reached, none a peak ──
+// ── Where groups of ranks lie, and what they reach there ──
 
-struct StepRates {
-  double product_flops = 0;               // FLOP/s of matrix products
-  std::optional<double> nearest_product;  // in FLOPs, where none of this size was measured
-  double attention_flops = 0;             // FLOP/s of fused attention, over the whole square
-  double memory = 0;                      // B/s
-  double stage_link = 0;                  // B/s from one stage to the next, per rank
-  double tp_link = 0;                     // B/s per rank of a TP group
-  double dp_link = 0;                     // B/s per rank of a DP group, which shares the links out of its nodes
-  double tie_link = 0;                    // B/s per rank, between the two copies of a tied table
-  double expert_link = 0;                 // B/s per rank of an EP group
-  bool crosses_nodes = false;             // a TP group does
-  double floor_seconds = 0;               // per layer: the host
-  double group_wait_seconds = 0;          // per collective of a DP group
-  bool slow_path = false;                 // what floor_seconds says
-  int tp_collectives = 0;                 // per layer, forward and backward
-};
+int node_of(const StepQuestion& of) { return of.cluster.node() > 0 ? of.cluster.node() : of.layout.ranks(); }
 
-// Bytes per second that each of the `sharing` ranks of a node gets of the links that leave it, in a group that takes
-// `span` accelerators in a row: those of the first level that joins as many.
-double out_of_node(const Cluster& cluster, double span, double sharing, const TrainingSoftware& software) {
+// How many nodes a TP group takes, and how many a DP group.
+int tp_nodes(const StepQuestion& of) { return std::max(1, of.layout.tp / node_of(of)); }
+double dp_nodes(const StepQuestion& of) {
+  const double tp = of.layout.tp, dp = of.layout.dp;
+  const int node = node_of(of);
+  return dp * tp <= node ? 1 : tp <= node ? dp * tp / node : dp;
+}
+
+// Bytes per second of a rank in a group that takes `span` accelerators in a row. Where that is more than a node, the
+// `sharing` ranks of a node share its links into the first level that joins as many.
+double link_of(const StepQuestion& of, double span, double sharing) {
+  const std::vector<NetworkLevel>& levels = of.cluster.levels;
+  if (span <= node_of(of)) return levels.front().bytes_per_second;
   const auto joins = [span](const NetworkLevel& level) {
     return level.accelerators == 0 || level.accelerators >= span;
   };
-  const auto found = std::find_if(cluster.levels.begin(), cluster.levels.end(), joins);
-  const NetworkLevel& level = found == cluster.levels.end() ? cluster.levels.back() : *found;
-  return software.node_link_share * cluster.node() * level.bytes_per_second / sharing;
+  const auto found = std::find_if(levels.begin(), levels.end(), joins);
+  const NetworkLevel& level = found == levels.end() ? levels.back() : *found;
+  return of.software.node_link_share * of.cluster.node() * level.bytes_per_second / sharing;
 }
 
-void set_products(StepRates& rates, const StepQuestion& of) {
-  double efficiency = of.software.product_efficiency;
-  const MeasuredCurve& curve = of.cluster.accelerator.product_efficiency;
-  if (of.software.reads_curve && curve.measured()) {
-    constexpr double kProductsOfALayer = 4;  // queries, keys and values; output; gate and up; down
-    const CurveReading reading =
-        curve.at(2 * tokens_of(of.model, of.layout) * product_weights(of.model) / of.layout.tp / kProductsOfALayer);
-    efficiency = reading.value;
-    if (reading.outside) rates.nearest_product = reading.outside->nearest;
-  }
-  rates.product_flops = of.cluster.accelerator.flops_per_second * efficiency;
-  rates.attention_flops = of.software.fused_attention ? of.cluster.accelerator.flops_per_second * kAttentionEfficiency
-                                                      : rates.product_flops;
-}
-
-StepRates step_rates(const StepQuestion& of) {
-  const Cluster& cluster = of.cluster;
+// Whether the software launches layers on its slow path.
+bool slow_path(const StepQuestion& of) {
   const TrainingLayout& layout = of.layout;
+  const bool many_nodes = of.software.slow_path_nodes > 0 && layout.nodes >= of.software.slow_path_nodes;
+  return of.software.pipeline_rank_seconds > 0 && layout.tp > 1 && layout.nodes > 1 &&
+         (layout.pp > 1 || (many_nodes && tp_nodes(of) <= 2));
+}
+
+// Seconds for a layer below which the host can't launch it.
+double floor_seconds(const StepQuestion& of) {
   const TrainingSoftware& software = of.software;
-  StepRates rates;
-  set_products(rates, of);
-  rates.memory = cluster.accelerator.memory_bytes_per_second * kMemoryEfficiency;
+  if (!slow_path(of)) return software.host_seconds_per_layer;
+  return software.host_seconds_per_layer + (software.pipeline_rank_seconds * of.layout.tp +
+                                            software.node_hop_seconds * (of.layout.tp - 1) * (tp_nodes(of) - 1));
+}
 
-  const int node = cluster.node() > 0 ? cluster.node() : layout.ranks();
-  const double inside = cluster.levels.front().bytes_per_second;
-  const double tp = layout.tp, dp = layout.dp;
-  const int tp_nodes = std::max(1, layout.tp / node);  // that one TP group takes
-  const double dp_nodes = dp * tp <= node ? 1 : tp <= node ? dp * tp / node : dp;
-  rates.stage_link = inside;
-  rates.tp_link = tp <= node ? inside : out_of_node(cluster, tp, 1, software);
-  rates.dp_link = dp_nodes <= 1 ? inside : out_of_node(cluster, dp * tp, std::min<double>(tp, node), software);
-  rates.tie_link = layout.nodes > 1 ? out_of_node(cluster, layout.ranks(), node, software) : inside;
-  rates.expert_link = layout.ep * tp <= node ? inside : out_of_node(cluster, layout.ep * tp, node, software);
-  if (dp_nodes > 1) rates.group_wait_seconds = software.group_seconds_per_doubling * std::log2(dp_nodes);
-
-  const bool many_nodes = software.slow_path_nodes > 0 && layout.nodes >= software.slow_path_nodes;
-  rates.slow_path = software.pipeline_rank_seconds > 0 && layout.tp > 1 && layout.nodes > 1 &&
-                    (layout.pp > 1 || (many_nodes && tp_nodes <= 2));
-  rates.tp_collectives = kTpCollectives + (rates.slow_path ? kRegathered : 0);
-  rates.crosses_nodes = tp_nodes > 1 && software.node_hop_seconds > 0;
-  rates.floor_seconds = software.host_seconds_per_layer;
-  if (rates.slow_path)
-    rates.floor_seconds +=
-        software.pipeline_rank_seconds * layout.tp + software.node_hop_seconds * (layout.tp - 1) * (tp_nodes - 1);
-  return rates;
+// The share of its peak that the accelerator reaches in products.
+CurveReading product_efficiency(const StepQuestion& of) {
+  const MeasuredCurve& curve = of.cluster.accelerator.product_efficiency;
+  if (!of.software.reads_curve || !curve.measured()) return {of.software.product_efficiency};
+  constexpr double kProductsOfALayer = 4;  // queries, keys and values; output; gate and up; down
+  return curve.at(2 * tokens_of(of.model, of.layout) * product_weights(of.model) / of.layout.tp / kProductsOfALayer);
 }
 
 // ── Formulas of one stage ──
@@ -115,8 +88,8 @@ TermInput within(const char* name, double value, const char* source, double low,
 template <class N>
 class StageFormulas {
  public:
-  StageFormulas(const StepQuestion& of, const StepRates& rates, const Stage& stage, bool last)
-      : of_(of), rates_(rates), stage_(stage), last_(last), held_(stage_parameters(of.model, of.layout, stage)) {}
+  StageFormulas(const StepQuestion& of, const Stage& stage, bool last)
+      : of_(of), stage_(stage), last_(last), held_(stage_parameters(of.model, of.layout, stage)) {}
 
   // What the accelerator does for a micro-batch, forward and backward, one after the other.
   template <class Each>
@@ -137,21 +110,23 @@ class StageFormulas {
       each(terms::loss, tokens() * vocabulary() / tp() * in("bytes", kLogitTraffic, "B", kCounted) / memory());
     if (of_.layout.tp > 1)
       each(terms::tp_transfers,
-           once_more(all, layers() * in("collectives", rates_.tp_collectives, "", kCounted) * gathered() / tp_link()));
-    if (rates_.crosses_nodes)
+           once_more(all, layers() *
+                              in("collectives", kTpCollectives + (slow_path(of_) ? kRegathered : 0), "", kCounted) *
+                              gathered() / tp_link()));
+    if (tp_nodes(of_) > 1 && of_.software.node_hop_seconds > 0)
       each(terms::tp_latency,
            layers() * (tp() - number<N>(1, "1")) * in("hop", of_.software.node_hop_seconds, "s", kFitted));
     if (of_.layout.ep > 1) each(terms::expert_tokens, once_more(all, expert_tokens()));
     if (!last_) {
       const Index channels = stage_.head && !stage_.loss ? of_.model.vocabulary : of_.model.width;
-      each(terms::next_stage, number<N>(2, "2") * number<N>(kBf16Bytes, "2 B") * tokens() *
-                                  in("channels", real(channels), "", kShape) / tp() /
-                                  in("link", rates_.stage_link, "B/s", "the cluster, inside of a node"));
+      each(terms::next_stage,
+           number<N>(2, "2") * number<N>(kBf16Bytes, "2 B") * tokens() * in("channels", real(channels), "", kShape) /
+               tp() / in("link", of_.cluster.levels.front().bytes_per_second, "B/s", "the cluster, inside of a node"));
     }
   }
 
   // What the host needs to launch all of that, at the same time.
-  N host() const { return layers() * with(in("floor", rates_.floor_seconds, "s", kFitted), tp_size()); }
+  N host() const { return layers() * with(in("floor", floor_seconds(of_), "s", kFitted), tp_size()); }
 
   // What comes after the last micro-batch, one after the other; `slot` is this stage's.
   template <class Each>
@@ -160,9 +135,10 @@ class StageFormulas {
     const bool experts = of_.layout.ep > 1;
     const N shares = in(experts ? "copies" : "dp", copies, "", experts ? "dp, but of experts dp / ep" : kLayout);
     const N others = (shares - number<N>(1, "1")) / shares;  // what a ring makes a rank send of a buffer
-    const N link =
-        with(in("link", rates_.dp_link, "B/s", kPerRank), within("nodes", of_.layout.nodes, kLayout, 1, kMostNodes));
-    const N wait = in("wait", rates_.group_wait_seconds, "s", kFitted);
+    const N link = with(
+        in("link", link_of(of_, of_.layout.dp * of_.layout.tp, std::min(of_.layout.tp, node_of(of_))), "B/s", kPerRank),
+        within("nodes", of_.layout.nodes, kLayout, 1, kMostNodes));
+    const N wait = in("wait", of_.software.group_seconds_per_doubling * std::log2(dp_nodes(of_)), "s", kFitted);
     const double sent = (copies - 1) / copies * held_;
     if (of_.layout.dp > 1) {
       const N all = number<N>(2, "2") * others * number<N>(kGradientBytes, "4 B") * parameters() / link + wait;
@@ -184,7 +160,7 @@ class StageFormulas {
     if (of_.model.tied && of_.layout.pp > 1 && (stage_.embedding || stage_.head))
       each(terms::tied_table,
            number<N>(kGradientBytes, "4 B") * vocabulary() * input<N>(width()) / tp() /
-               in("link", rates_.tie_link, "B/s", kPerRank),
+               in("link", link_of(of_, of_.layout.ranks(), node_of(of_)), "B/s", kPerRank),
            kGradientBytes * real(of_.model.vocabulary * of_.model.width) / of_.layout.tp);
   }
 
@@ -200,11 +176,17 @@ class StageFormulas {
   N tokens() const { return in("tokens", tokens_of(of_.model, of_.layout), "", "a micro-batch"); }
   N vocabulary() const { return in("vocabulary", real(of_.model.vocabulary), "", kShape); }
   N parameters() const { return in("parameters", held_, "", "of one rank"); }
-  N memory() const { return in("memory", rates_.memory, "B/s", "90 % of the accelerator's bandwidth"); }
-  N tp_link() const { return in("link", rates_.tp_link, "B/s", kCluster); }
+  N memory() const {
+    return in("memory", of_.cluster.accelerator.memory_bytes_per_second * kMemoryEfficiency, "B/s",
+              "90 % of the accelerator's bandwidth");
+  }
+  N tp_link() const { return in("link", link_of(of_, of_.layout.tp, 1), "B/s", kCluster); }
+  double peak() const { return of_.cluster.accelerator.flops_per_second; }
   N product_rate() const {
-    return input<N>({"rate", rates_.product_flops, "FLOP/s", "the accelerator's peak · product efficiency",
-                     rates_.nearest_product});
+    const CurveReading efficiency = product_efficiency(of_);
+    TermInput rate{"rate", peak() * efficiency.value, "FLOP/s", kProductRate};
+    if (efficiency.outside) rate.nearest_at = efficiency.outside->nearest;
+    return input<N>(rate);
   }
   // What one collective of a TP group moves.
   N gathered() const {
@@ -215,11 +197,11 @@ class StageFormulas {
   N attention() const {
     const ModelShape& model = of_.model;
     const N sequence = in("sequence", real(model.tokens), "", kShape);
-    const N products = number<N>(12, "12") * in("channels", real(model.heads * model.head), "", kShape) * sequence *
-                       tokens() / tp() /
-                       in("rate", rates_.attention_flops, "FLOP/s",
-                          of_.software.fused_attention ? "FlashAttention-3's paper, 2024, on version 2"
-                                                       : "the accelerator's peak · product efficiency");
+    const N products =
+        number<N>(12, "12") * in("channels", real(model.heads * model.head), "", kShape) * sequence * tokens() / tp() /
+        (of_.software.fused_attention
+             ? in("rate", peak() * kAttentionEfficiency, "FLOP/s", "FlashAttention-3's paper, 2024, on version 2")
+             : in("rate", peak() * product_efficiency(of_).value, "FLOP/s", kProductRate));
     if (of_.software.fused_attention) return layers() * products;
     return layers() * (products + tokens() * in("heads", real(model.heads), "", kShape) * sequence / tp() *
                                       in("bytes of a score", kScoreTraffic, "B", kCounted) / memory());
@@ -232,11 +214,10 @@ class StageFormulas {
     const N ep = in("ep", of_.layout.ep, "", kLayout);
     return layers() * number<N>(4, "4") * number<N>(kBf16Bytes, "2 B") * tokens() / tp() * input<N>(width()) *
            in("chosen", real(of_.model.experts.chosen), "", kShape) * (ep - number<N>(1, "1")) / ep /
-           in("link", rates_.expert_link, "B/s", kCluster);
+           in("link", link_of(of_, of_.layout.ep * of_.layout.tp, node_of(of_)), "B/s", kCluster);
   }
 
   const StepQuestion& of_;
-  const StepRates& rates_;
   const Stage& stage_;
   bool last_;
   double held_;
@@ -252,15 +233,13 @@ struct StageSeconds {
 
 struct Step {
   const StepQuestion& of;
-  StepRates rates;
   std::vector<Stage> stages;
   std::vector<StageSeconds> seconds;  // of each stage
   std::size_t slowest = 0, last = 0;  // the stages with the longest slot and with the longest ending
   double all_slots = 0;               // their sum
   double over_gibibytes = 0;          // that the fullest stage has too much
 
-  explicit Step(const StepQuestion& question)
-      : of(question), rates(step_rates(of)), stages(fill_stages(of.model, of.layout.pp, of.software)) {
+  explicit Step(const StepQuestion& question) : of(question), stages(fill_stages(of.model, of.layout.pp, of.software)) {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const StageFormulas<double> formulas = formulas_of<double>(i);
       StageSeconds each;
@@ -280,7 +259,7 @@ struct Step {
 
   template <class N>
   StageFormulas<N> formulas_of(std::size_t stage) const {
-    return {of, rates, stages[stage], stage + 1 == stages.size()};
+    return {of, stages[stage], stage + 1 == stages.size()};
   }
   template <class N>
   N micro_batches() const {
@@ -309,7 +288,7 @@ std::vector<Term> training_seconds(const StepQuestion& question) {
   std::vector<Term> terms;
   formulas.slot([&](const TermKind& kind, const Formula& time) { terms.push_back(term_of(kind, m * time)); });
   if (slowest.host > slowest.accelerator)
-    terms.push_back(term_of(step.rates.slow_path ? terms::slow_host : terms::host,
+    terms.push_back(term_of(slow_path(question) ? terms::slow_host : terms::host,
                             m * (formulas.host() - input<Formula>({"accelerator", slowest.accelerator, "s",
                                                                    "the terms above, of one micro-batch"}))));
   if (step.stages.size() > 1) terms.push_back(term_of(terms::fill_and_drain, step.fill<Formula>()));
