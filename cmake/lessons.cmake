@@ -38,6 +38,7 @@ function(add_lesson name)
   set(libraries muonwalk ${LESSON_LIBRARIES})
   if(sources)
     add_library(${library} SHARED ${sources})
+    compile_together(${library})
     target_link_libraries(${library} PUBLIC ${libraries})
     set(libraries ${library})
     set_property(GLOBAL APPEND PROPERTY MUONWALK_NOTEBOOK_LIBRARIES ${library})
@@ -60,18 +61,22 @@ endfunction()
 #   .fibers     ranks as fibers, through memory, print the same as ranks as processes, in whatever order they take turns
 #   .otherwise  it refuses in one sentence or runs in other sizes, precisions and details; what it records and traces is what it
 #               printed and what its transports counted
+#   .grids      what it predicts holds on every grid of up to 64 ranks; of lessons that work longer, on one in seven
 #   .nccl       over NCCL, it prints the same as well, or its .nccl.expected where it has one, with the same checks and
 #               counts (tests/nccl; where CUDA is built in, and over stand-ins; BLESS=1 writes that, too)
 function(add_lesson_tests name)
   # Under a sanitizer the screen in full size says nothing more, and few orders of turns are enough.
   set(checks bugs fibers otherwise)
   if(NOT MUONWALK_SANITIZE)
-    list(APPEND checks anatomy expected)
+    list(APPEND checks anatomy expected grids)
   endif()
   foreach(check ${checks})
     add_lesson_check(${name} ${check})
     if(MUONWALK_SANITIZE AND check STREQUAL "fibers")
       set_property(TEST ${name}.fibers APPEND PROPERTY ENVIRONMENT MUONWALK_TURNS=5)
+    endif()
+    if(check STREQUAL "grids" AND name MATCHES "^lesson_(1[2-9]|2)")
+      set_property(TEST ${name}.grids APPEND PROPERTY ENVIRONMENT MUONWALK_GRIDS=7)
     endif()
     # Of lessons before 10 ./walk test compares the screen and the planted bugs, of two lessons everything.
     if(NOT name IN_LIST MUONWALK_SHORT_LESSONS AND NOT (name MATCHES "^lesson_0" AND check MATCHES "^(anatomy|expected|bugs)$"))

@@ -7,8 +7,8 @@
 #
 # Of a room that is HEADERS_ONLY nothing is compiled: WebAssembly has no processes, but options that are about them.
 #
-# With MUONWALK_UNITY the files of a room are compiled together, which takes a fraction of the time; not those of a room that
-# is APART, because they have helpers of the same names, or flags of their own.
+# With MUONWALK_UNITY the files of a room are compiled together; not those of a room that is APART, because they have helpers of
+# the same names.
 function(add_room name)
   cmake_parse_arguments(ROOM "APART;HEADERS_ONLY" "" "SOURCES;USES;LINKS" ${ARGN})
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -33,8 +33,8 @@ function(add_room name)
   endif()
   add_library(${target} OBJECT ${ROOM_SOURCES})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(MUONWALK_UNITY AND NOT ROOM_APART)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  if(NOT ROOM_APART)
+    compile_together(${target})
   endif()
   target_include_directories(${target} PUBLIC ${window})
   target_link_libraries(${target} PUBLIC muonwalk_compile_options muonwalk_errors ${ROOM_USES} ${ROOM_LINKS})

@@ -172,14 +172,21 @@ void view_matrices(Rank& rank, Local& local) {
 // (dp − 1) / dp of the buffer, padding included.
 //
 // A rank holds its shards all the time, each matrix from the moment it was viewed, and one bucket. (In bf16 the 2-byte
-// elements arrive beside the bucket before they are widened, and here count as elements like any other.)
+// elements arrive beside the bucket before they are widened, and here count as elements like any other.) Where shards
+// and slices are small, the most is held in the first step, which cuts each slice out of a whole matrix.
 Prediction predict(const RankInfo& rank) {
   const Layout layout = plan(rank);
   const bool bf16 = rank.precision == Precision::bf16;
   const ElementType type = bf16 ? ElementType::bfloat16 : ElementType::float32;
   Prediction prediction;
 
-  // Bucket by bucket, as the steps do it; `held` is what is still there when the next bucket arrives.
+  Index slices = 0;  // those that are cut already
+  for (const Parameter& parameter : kParameters) {
+    const Index slice = tp_shape(parameter, rank.grid.tp()).size();
+    prediction.peak_elements = std::max(prediction.peak_elements, slices + parameter.shape.size() + slice);
+    slices += slice;
+  }
+  // Then bucket by bucket, as the steps do it; `held` is what is still there when the next bucket arrives.
   Index held = layout.shard_elements(rank.place.dp);
   for (const Bucket& bucket : layout.buffers[0].buckets) {
     const Index size = bucket.range.size();

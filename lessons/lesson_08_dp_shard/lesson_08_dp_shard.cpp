@@ -231,7 +231,8 @@ void gather_weights(Rank& rank, Local& local) {
 //
 // The shard and the update cost nothing but arithmetic, each element once. Then a rank sends its part of each bucket to
 // each of the dp − 1 others. It holds the buckets of weights throughout; beside them, first the slices it has something
-// of and what it owns of them, and at the end the weights as matrices.
+// of and what it owns of them, and at the end the weights as matrices. (What is shown of a bucket is a copy, too. On
+// many DP ranks a bucket has so much padding that it is more than all matrices.)
 Prediction predict(const RankInfo& rank) {
   const Layout layout = plan(rank);
   const Buffer& buffer = layout.buffers[0];
@@ -243,14 +244,15 @@ Prediction predict(const RankInfo& rank) {
 
   // What I own of a matrix may be little; its slice I have had whole, or not at all. So the peak differs from rank to
   // rank: who owns a little of many matrices holds the most.
-  Index slices = 0, owned = 0, all = 0;
+  Index slices = 0, owned = 0, all = 0, shown = 0;
+  for (const Bucket& bucket : buffer.buckets) shown = std::max(shown, bucket.range.size());
   for (const DistMeta& meta : buffer.parameters) {
     const Index mine = layout.owned_range(meta, rank.place.dp).size();
     all += meta.shape.size();
     owned += mine;
     if (mine > 0) slices += meta.shape.size();
   }
-  prediction.peak_elements = buffer.size + std::max(slices + owned, all);
+  prediction.peak_elements = buffer.size + std::max({slices + owned, all, shown});
   return prediction;
 }
 

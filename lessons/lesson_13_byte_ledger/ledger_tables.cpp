@@ -79,7 +79,7 @@ std::string published_ratios() {
   std::string text = lines[0];
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     text += "\n" + lines[i + 1];
-    for (const std::string& line : paragraph(ratios[i].remark, 6, 6)) text += "\n" + line;
+    for (const std::string& remark : paragraph(ratios[i].remark, 6, 6)) text += "\n" + remark;
   }
   return text;
 }

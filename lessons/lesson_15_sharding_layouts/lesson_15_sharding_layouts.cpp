@@ -233,16 +233,21 @@ std::string figures;  // the first table, made before any rank is started
 // ## The cost
 //
 // Bytes and messages are the sums over the plans of five steps. The peak is that of one of them, beside what a rank
-// keeps for the checks: its gradients, and the new weights and counts of the layouts before.
+// keeps for the checks: its gradients, and the new weights and counts of the layouts before. Where shards are small, it
+// may be at the end of a step, when its own new weights and counts have come beside its buckets.
 Prediction predict(const RankInfo& rank) {
   Prediction prediction;
   Index slices = 0;  // elements of my TP slices
   for (const Parameter& each : tp_slices(kMatrices, rank.grid.tp())) slices += each.shape.size();
   Index kept = slices;  // first the gradients
   for (const OwnershipPolicy& way : kWays) {
-    const Plan plan = muon_plan(layout_of(rank, way), rank.place, settings_of(rank));
+    const Layout layout = layout_of(rank, way);
+    const Plan plan = muon_plan(layout, rank.place, settings_of(rank));
     prediction.ledger.add(ledger_of(plan), 1);
-    prediction.peak_elements = std::max(prediction.peak_elements, kept + peak_elements(plan));
+    Index held = layout.shard_elements(rank.place.dp);                                   // momentum
+    for (const Bucket& bucket : layout.buffers[0].buckets) held += bucket.range.size();  // and weights, after the step
+    prediction.peak_elements =
+        std::max({prediction.peak_elements, kept + peak_elements(plan), kept + held + slices + 2});
     kept += slices + 2;  // new weights, and two counts
   }
   return prediction;

@@ -48,23 +48,24 @@ using namespace muonwalk::sim;
 //     (h) block-wise            each rank takes its slice for a whole matrix, and gathers in every second step only
 //
 // First we do these by hand, with one matrix. TP cuts `gate`, 6 × 4, by rows, and dp cuts what is left, as FSDP does:
-// ⌈rows / dp⌉ for each rank, as long as there are some. The last ranks may get fewer, or none.
-const Parameter kGate = {"gate", {6, 4}, SplitDim::rows};
+// ⌈rows / dp⌉ for each rank, as long as there are some. The last ranks may get fewer, or none. (Where tp does not
+// divide 6, `gate` has a few more rows, so that it does.)
+Parameter gate = {"gate", {6, 4}, SplitDim::rows};
 
 // The rows of its TP slice that a DP rank holds, and the elements of all DP ranks.
 Range rows_of_rank(const Grid& grid, int dp_rank) {
-  const Index rows = tp_shape(kGate, grid.tp()).rows, chunk = (rows + grid.dp() - 1) / grid.dp();
+  const Index rows = tp_shape(gate, grid.tp()).rows, chunk = (rows + grid.dp() - 1) / grid.dp();
   return {std::min(rows, dp_rank * chunk), std::min(rows, (dp_rank + 1) * chunk)};
 }
 std::vector<Index> parts_of_slice(const Grid& grid) {
   std::vector<Index> counts;
-  for (int rank = 0; rank < grid.dp(); ++rank) counts.push_back(rows_of_rank(grid, rank).size() * kGate.shape.cols);
+  for (int rank = 0; rank < grid.dp(); ++rank) counts.push_back(rows_of_rank(grid, rank).size() * gate.shape.cols);
   return counts;
 }
 
 // Its gradient, as one DP rank computes it: random numbers, of a tensor that the model below does not have.
 Matrix gate_gradient(std::uint64_t seed, int dp_rank) {
-  return random_matrix({seed, (std::uint64_t{1} << 40) + dp_rank}, kGate.shape.rows, kGate.shape.cols);
+  return random_matrix({seed, (std::uint64_t{1} << 40) + dp_rank}, gate.shape.rows, gate.shape.cols);
 }
 
 // What one rank holds.
@@ -90,15 +91,15 @@ constexpr int kWorker = 0;
 Matrix summed_gate(std::uint64_t seed, int dp) {
   std::vector<Flat> leaves;
   for (int rank = 0; rank < dp; ++rank) leaves.push_back(gate_gradient(seed, rank).flat());
-  return Matrix(kGate.shape.rows, kGate.shape.cols, tree_sum(leaves));
+  return Matrix(gate.shape.rows, gate.shape.cols, tree_sum(leaves));
 }
 void scale(Matrix& matrix, float factor) {
   for (float& value : matrix.flat()) value *= factor;
 }
 Matrix expected_rows(const RankInfo& rank) {
   Matrix update = newton_schulz(summed_gate(rank.seed, rank.grid.dp()), by_hand(rank).newton_schulz, "gate");
-  scale(update, 0.2f * std::sqrt(6.0f));
-  return row_slice(tp_slice(update, kGate.tp_split_dim, rank.grid.tp(), rank.place.tp),
+  scale(update, 0.2f * std::sqrt(float(gate.shape.rows)));
+  return row_slice(tp_slice(update, gate.tp_split_dim, rank.grid.tp(), rank.place.tp),
                    rows_of_rank(rank.grid, rank.place.dp));
 }
 
@@ -120,7 +121,7 @@ std::vector<Matrix> gram_in_pieces(const Matrix& sum, int tp) {
   std::vector<Matrix> pieces;  // 4 × 6 / tp: the side that TP does not cut comes first
   std::vector<float> squares;
   for (int t = 0; t < tp; ++t) {
-    pieces.push_back(tp_slice(sum, kGate.tp_split_dim, tp, t).transposed());
+    pieces.push_back(tp_slice(sum, gate.tp_split_dim, tp, t).transposed());
     squares.push_back(float(pairwise_sum_of_squares(pieces.back().data(), pieces.back().size())));
   }
   const float norm = std::sqrt(tree_sum(squares.data(), Index(squares.size())));
@@ -147,7 +148,7 @@ Matrix expected_pieces(const RankInfo& rank) {
 //
 // A gradient of my own, of my TP slice.
 void my_gradient(Rank& rank, Local& local) {
-  local.gradient = tp_slice(gate_gradient(rank.seed, rank.place.dp), kGate.tp_split_dim, rank.grid.tp(), rank.place.tp);
+  local.gradient = tp_slice(gate_gradient(rank.seed, rank.place.dp), gate.tp_split_dim, rank.grid.tp(), rank.place.tp);
 }
 
 // ### To a worker and back
@@ -184,14 +185,14 @@ void to_a_worker(Rank& rank, Local& local) {
     if (rank.bug("partly_reduced"))
       std::copy(local.gradient.data() + mine, local.gradient.data() + slice.size(), slice.data() + mine);
     const Matrix sum(local.gradient.rows(), 4, slice);
-    Matrix whole = tp_gather(rank.tp(), sum, kGate.tp_split_dim, Precision::fp32);
+    Matrix whole = tp_gather(rank.tp(), sum, gate.tp_split_dim, Precision::fp32);
     whole = orthogonalize(whole, by_hand(rank), "gate");  // once over dp, and on each TP rank
     if (rank.bug("clip_after")) scale(whole, float(1 / frobenius_norm(whole)));
-    slice = tp_shard(whole, kGate.tp_split_dim, rank.grid.tp(), rank.place.tp).flat();
+    slice = tp_shard(whole, gate.tp_split_dim, rank.grid.tp(), rank.place.tp).flat();
   }
   rank.dp().all_to_all_v(slice.data(), in, part.data(), out);  // and back
   part.resize(mine);
-  const Index side = rank.bug("padded_scale") ? counts[0] / 4 * rank.grid.size() : 6;
+  const Index side = rank.bug("padded_scale") ? counts[0] / 4 * rank.grid.size() : gate.shape.rows;
   local.rows = Matrix(mine / 4, 4, part);
   scale(local.rows, 0.2f * std::sqrt(float(side)));
 }
@@ -374,7 +375,8 @@ void prepare(const RankInfo& rank) {
                         : costs_of_model(model, rank.grid, settings_of(rank));
   table = strategy_table(costs, rank.grid, parse_price(price));
   if (!model.empty()) return;
-  tp_shape(kGate, rank.grid.tp());  // which refuses what does not divide its rows
+  const int tp = rank.grid.tp();
+  gate.shape.rows = (6 + tp - 1) / tp * tp;
   data = std::make_unique<MicroBatches>(kMatrices, kSteps, rank.seed);
   make_references(rank);
 }
@@ -386,7 +388,7 @@ void prepare(const RankInfo& rank) {
 Prediction predict(const RankInfo& rank) {
   constexpr ElementType kType = ElementType::float32;
   const int me = rank.place.dp, tp = rank.grid.tp();
-  const Index slice = tp_shape(kGate, tp).size();
+  const Index slice = tp_shape(gate, tp).size();
   const std::vector<Index> parts = parts_of_slice(rank.grid), none(parts.size(), 0);
   std::vector<Index> to_worker = none, whole = none;
   to_worker[kWorker] = parts[me];

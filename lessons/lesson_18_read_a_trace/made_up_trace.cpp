@@ -44,7 +44,7 @@ std::string text_of_rank(const std::vector<MadeUpEvent>& events, int rank, int r
 }
 
 // A row of the picture: events that share it.
-struct Row {
+struct PictureRow {
   int rank;
   std::string on;  // "host range", "kernel, stream 7"
   std::string name;
@@ -76,7 +76,7 @@ std::vector<TraceFile> made_up_trace(const std::vector<MadeUpEvent>& events) {
 std::vector<std::string> drawn(const std::vector<MadeUpEvent>& events) {
   int end = 0;
   for (const MadeUpEvent& event : events) end = std::max(end, event.end());
-  std::vector<std::pair<Row, std::vector<std::string>>> rows;
+  std::vector<std::pair<PictureRow, std::vector<std::string>>> rows;
   for (const MadeUpEvent& event : events) {
     const std::string on = on_text(event);
     auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& each) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/fibers/fibers.hpp"
 #include "sim/ranks/launched_process.hpp"
 #include "sim/ranks/options.hpp"
 #include "sim/terminal/empty_values.hpp"
@@ -139,7 +140,7 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
   const auto sizes = {app.add_option("--dp", dp, fmt::format("data-parallel ranks (default {})", dp)),
                       app.add_option("--tp", tp, fmt::format("tensor-parallel ranks (default {})", tp)),
                       app.add_option("--pp", pp, fmt::format("pipeline-parallel ranks (default {})", pp))};
-  const int most_ranks = may_plan_only(info) ? kMostPlannedRanks : kMostRanks;
+  const int most_ranks = may_plan_only(info) ? kMostPlannedRanks : kMostFibers;
   for (CLI::Option* size : sizes) size->check(whole_number(1, most_ranks));
   app.add_option("--threads", options.threads, "OpenMP threads per rank (default: cores / ranks, at least 1)")
       ->check(whole_number(1, kMostThreads));
@@ -165,7 +166,8 @@ bool parse_options(const LessonInfo& info, int argc, char** argv, Options& optio
                              "a rank that does nothing but compute may take {} times as long",
                              kComputeTimeouts));
   app.add_option("--world", options.world,
-                 "processes (default), or fibers, which take turns on one thread\nand talk through memory")
+                 "processes (default), or fibers, which take turns on one thread\nand talk through memory; of these "
+                 "there may be more")
       ->transform(one_of<WorldKind>({{"processes", WorldKind::processes}, {"fibers", WorldKind::fibers}}))
       ->type_name("TEXT");
   app.add_option("--turns", options.turns,

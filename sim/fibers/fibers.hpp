@@ -8,6 +8,9 @@
 
 namespace muonwalk::sim {
 
+/// The most ranks that a lesson starts as fibers.
+constexpr int kMostFibers = 2048;
+
 /// How fibers take turns. Nobody but the fiber itself can end a turn, so between two places where it waits a fiber has
 /// the memory of the program to itself.
 struct Turns {

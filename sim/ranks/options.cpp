@@ -39,11 +39,12 @@ void require_bearable(const LessonInfo& info, const Options& options) {
     throw UsageError(fmt::format("--dp {} --tp {} --pp {} asks for {} ranks, but plans are made for at most {}",
                                  grid.dp(), grid.tp(), grid.pp(), ranks, kMostPlannedRanks));
   if (plans_only(info)) return;
-  if (ranks > kMostRanks)
-    throw UsageError(fmt::format(
-        "--dp {} --tp {} --pp {} asks for {} ranks, more than one machine should bear; at most {} "
-        "work, for example --dp {} --tp {} --pp 1",
-        grid.dp(), grid.tp(), grid.pp(), ranks, kMostRanks, std::min(grid.dp(), 8), std::min(grid.tp(), 8)));
+  const int most = options.world == WorldKind::fibers ? kMostFibers : kMostRanks;
+  if (ranks > most)
+    throw UsageError(
+        fmt::format("--dp {} --tp {} --pp {} asks for {} ranks, more than one machine should bear; at most {} "
+                    "work, for example --dp {} --tp {} --pp 1",
+                    grid.dp(), grid.tp(), grid.pp(), ranks, most, std::min(grid.dp(), 8), std::min(grid.tp(), 8)));
   if (options.fault.kind != Fault::Kind::none && (options.fault.rank < 0 || options.fault.rank >= ranks))
     throw UsageError(
         fmt::format("--fault names rank {}, but the ranks of this run are 0 to {}", options.fault.rank, ranks - 1));

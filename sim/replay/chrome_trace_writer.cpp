@@ -56,11 +56,11 @@ std::string fields_of(const RunTrace& run) {
                      about.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-class Writer {
+class ChromeWriter {
  public:
   // Into a file, by its path, or into a text, by a pointer to it.
   template <class Into>
-  Writer(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run)) {}
+  ChromeWriter(const Into& into, const RunTrace& run) : run_(run), file_(into, fields_of(run)) {}
 
   void write() {
     for (std::size_t rank = 0; rank < run_.ranks.size(); ++rank) {
@@ -218,11 +218,11 @@ class Writer {
 
 }  // namespace
 
-void write_chrome_trace(const std::string& path, const RunTrace& run) { Writer(path, run).write(); }
+void write_chrome_trace(const std::string& path, const RunTrace& run) { ChromeWriter(path, run).write(); }
 
 std::string chrome_trace_text(const RunTrace& run) {
   std::string text;
-  Writer(&text, run).write();
+  ChromeWriter(&text, run).write();
   return text;
 }
 

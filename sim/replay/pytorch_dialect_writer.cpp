@@ -31,9 +31,9 @@ struct Kernel {
   std::string arguments;
 };
 
-class Writer {
+class PytorchWriter {
  public:
-  Writer(const std::string& path, const RunTrace& run, int rank)
+  PytorchWriter(const std::string& path, const RunTrace& run, int rank)
       : run_(run),
         of_rank_(run.ranks[static_cast<std::size_t>(rank)]),
         rank_(rank),
@@ -132,7 +132,7 @@ class Writer {
 }  // namespace
 
 std::unique_ptr<TraceFileWriter> write_pytorch_dialect(const std::string& path, const RunTrace& run, int rank) {
-  return Writer(path, run, rank).write();
+  return PytorchWriter(path, run, rank).write();
 }
 
 }  // namespace muonwalk::sim

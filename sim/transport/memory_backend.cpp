@@ -1,12 +1,12 @@
 #include "sim/transport/memory_backend.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <stdexcept>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "sim/fibers/fibers.hpp"
 #include "src/errors.hpp"
@@ -18,13 +18,15 @@ class MemoryMessage;
 
 // Messages from one rank to one other that have not found their other end, in the order in which they were posted. All
 // of them are sends, or all are receives.
-using Unmatched = std::deque<MemoryMessage*>;
+using Unmatched = std::vector<MemoryMessage*>;
 
 }  // namespace
 
 struct MemoryGroup::Shared {
   // Of collectives, or of send and recv, from one rank to another.
-  Unmatched& unmatched(int from, int to, bool from_rank_to_rank) { return lines[{from, to, from_rank_to_rank}]; }
+  Unmatched& unmatched(int from, int to, bool from_rank_to_rank) {
+    return lines[(std::uint64_t(from) * std::uint64_t(size) + std::uint64_t(to)) * 2 + (from_rank_to_rank ? 1 : 0)];
+  }
 
   void break_up(const std::string& why);  // only the first reason counts; it is the cause, later ones are consequences
 
@@ -34,8 +36,8 @@ struct MemoryGroup::Shared {
 
   std::string group;
   int size;
-  std::map<std::tuple<int, int, bool>, Unmatched> lines = {};  // only those that were ever used
-  std::string broken = "";                                     // why no call works any more
+  std::unordered_map<std::uint64_t, Unmatched> lines = {};  // only those that were ever used; they stay where they are
+  std::string broken = "";                                  // why no call works any more
 };
 
 namespace {
@@ -72,7 +74,7 @@ class MemoryMessage : public PostedMessage {
     const std::string wrong =
         mismatch(shared_->group, to.rank_, to.envelope_, to.bytes_, from.rank_, from.envelope_, from.bytes_);
     if (!wrong.empty()) fail(wrong);
-    line_.pop_front();
+    line_.erase(line_.begin());
     if (bytes_ > 0) std::memcpy(to.data_, from.data_, static_cast<std::size_t>(bytes_));
     done_ = other.done_ = true;
     other.wake();

@@ -147,7 +147,7 @@ TEST_CASE(
       {{"--tp", "-4"}, {"--tp -4", "at least 1"}},
       {{"--pp", "0"}, {"--pp 0", "at least 1"}},
       {{"--dp", "65"}, {"--dp 65", "64"}},
-      {{"--dp", "2147483647", "--tp", "2147483647"}, {"--dp 2147483647", "64"}},
+      {{"--dp", "2147483647", "--tp", "2147483647"}, {"--dp 2147483647", "2048"}},
       {{"--dp", "99999999999999"}, {"--dp 99999999999999", "--help"}},
       {{"--dp", "64"}, {"--dp 64 --tp 2", "128 ranks", "64"}},
       {{"--dp", "16", "--tp", "16"}, {"256 ranks", "64", "for example"}},
@@ -248,7 +248,14 @@ TEST_CASE("parse_options: what depends on the lesson or on who has started it is
   CHECK(said(info_with(), {"--threads", "256"}) == "(accepted)");
   CHECK(said(info_with(), {"--threads", "257"}) ==
         "--threads 257 is too much for one machine; it takes a whole number from 1 to 256");
-  CHECK(said(info_with(), {"--world", "fibers", "--dp", "64"}) == "(accepted)");
+  CHECK(said(info_with(), {"--dp", "64"}) == "(accepted)");
+  CHECK(said(info_with(), {"--dp", "65"}) ==
+        "--dp 65 --tp 1 --pp 1 asks for 65 ranks, more than one machine should bear; at most 64 work, for example --dp "
+        "8 --tp 1 --pp 1");
+  CHECK(said(info_with(), {"--world", "fibers", "--dp", "256", "--tp", "8"}) == "(accepted)");
+  CHECK(said(info_with(), {"--world", "fibers", "--dp", "683", "--tp", "3"}) ==
+        "--dp 683 --tp 3 --pp 1 asks for 2049 ranks, more than one machine should bear; at most 2048 work, for example "
+        "--dp 8 --tp 3 --pp 1");
   CHECK(said(info_with(), {"--fault", "throw:1:0", "--dp", "2", "--world", "fibers"}) == "(accepted)");
   CHECK(said(plans, {"--dp", "65"}) ==
         "--dp 65 --tp 1 --pp 1 asks for 65 ranks, more than one machine should bear; at most 64 work, for example --dp "

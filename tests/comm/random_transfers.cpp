@@ -35,9 +35,9 @@ struct PostedTransfer {
   Transfer transfer;
 };
 
-class Player {
+class TransferPlayer {
  public:
-  Player(Communicator& communicator, const RandomTransfers& settings)
+  TransferPlayer(Communicator& communicator, const RandomTransfers& settings)
       : c_(communicator),
         settings_(settings),
         same_(settings.seed),
@@ -168,7 +168,7 @@ class Player {
 }  // namespace
 
 std::string make_random_transfers(Communicator& communicator, const RandomTransfers& settings) {
-  return Player(communicator, settings).play();
+  return TransferPlayer(communicator, settings).play();
 }
 
 }  // namespace muonwalk::testing

@@ -126,7 +126,7 @@ TEST_CASE("identity: a folder that is read: nothing of what is in it is replaced
   write_text(folder.file("input"), "x");
   REQUIRE(link(folder.file("input").c_str(), folder.file("linked").c_str()) == 0);
   const std::string input = folder.file("input"), linked = folder.file("linked");
-  for (const std::string& end : {"", "/"})
+  for (const std::string end : {"", "/"})
     for (const std::string& written : {input, linked}) {
       const std::string sentence = refusal(folder.path() + end, kFrom, written, kWrites);
       CAPTURE(sentence);

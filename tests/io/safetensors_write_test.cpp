@@ -26,14 +26,14 @@ SafetensorsFile one_tensor(std::int64_t bytes) {
   return file;
 }
 
-std::string refusal(const std::string& path) {
+std::string refusal_to_write(const std::string& path) {
   const std::string probe = usage_error([&] { require_writable(path); });
   const std::string write = usage_error([&] { write_safetensors(path, one_tensor(4)); });
   CHECK(probe == write);
   return write;
 }
 
-bool contains(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
+bool says(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
 
 }  // namespace
 
@@ -50,18 +50,18 @@ TEST_CASE("require_writable: leaves everything as it was") {
 TEST_CASE("write_safetensors: paths that can't be written, each in a sentence, before and at the write") {
   const TemporaryFolder folder;
   write_text(folder.file("plain"), "x");
-  CHECK(refusal(folder.path()) == "can't write \"" + folder.path() + "\": it is a folder; name a file in it");
-  CHECK(refusal(folder.file("none/x")) ==
+  CHECK(refusal_to_write(folder.path()) == "can't write \"" + folder.path() + "\": it is a folder; name a file in it");
+  CHECK(refusal_to_write(folder.file("none/x")) ==
         "can't write \"" + folder.file("none/x") + "\": No such file or directory; create its folder first");
-  CHECK(refusal(folder.file("plain/x")) ==
+  CHECK(refusal_to_write(folder.file("plain/x")) ==
         "can't write \"" + folder.file("plain/x") + "\": Not a directory; create its folder first");
-  CHECK(contains(refusal(folder.file("new/")), "it names a folder"));
-  CHECK(contains(refusal(""), "its name is empty"));
+  CHECK(says(refusal_to_write(folder.file("new/")), "it names a folder"));
+  CHECK(says(refusal_to_write(""), "its name is empty"));
   // A pipe stands for everything that is not a regular file: were this check lost, a device would be replaced for the
   // whole machine.
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
-  CHECK(contains(refusal(folder.file("pipe")), "it is not a regular file"));
-  CHECK(contains(refusal(folder.file(std::string(300, 'n'))), "File name too long"));
+  CHECK(says(refusal_to_write(folder.file("pipe")), "it is not a regular file"));
+  CHECK(says(refusal_to_write(folder.file(std::string(300, 'n'))), "File name too long"));
   struct stat status = {};
   REQUIRE(stat(folder.file("pipe").c_str(), &status) == 0);
   CHECK(S_ISFIFO(status.st_mode));
@@ -76,8 +76,9 @@ TEST_CASE("write_safetensors: a folder or a file that may not be written is resp
     REQUIRE(chmod(folder.path().c_str(), of_folder) == 0);
     CHECK(in_child([&] {  // root may write anywhere, so somebody else asks
             if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 1;
-            return contains(refusal(folder.file(name)), "Permission denied; choose a place where you may write") ? 42
-                                                                                                                 : 2;
+            return says(refusal_to_write(folder.file(name)), "Permission denied; choose a place where you may write")
+                       ? 42
+                       : 2;
           }) == 42);
   };
   asked("x", 0555);
@@ -104,7 +105,7 @@ TEST_CASE("write_safetensors: a symbolic link stays, what it points to is replac
   CHECK(read_safetensors(folder.file("real/new")).tensors[0].bytes.size() == 6);
 
   REQUIRE(symlink("round", folder.file("round").c_str()) == 0);
-  CHECK(contains(refusal(folder.file("round")), "Too many levels of symbolic links"));
+  CHECK(says(refusal_to_write(folder.file("round")), "Too many levels of symbolic links"));
 }
 
 TEST_CASE("write_safetensors: what is not a file of the format is told by the name of its tensor or key") {
@@ -154,7 +155,7 @@ TEST_CASE("write_safetensors: a header of 100 MB is the longest; a longer one is
   const std::string around = R"({"__metadata__":{"k":""}})";
   file.metadata = {{"k", std::string(100'000'000 - around.size(), 'v')}};
   const std::string path = folder.file("none/x");  // so that nothing has to be written
-  CHECK(contains(usage_error([&] { write_safetensors(path, file); }), "No such file or directory"));
+  CHECK(says(usage_error([&] { write_safetensors(path, file); }), "No such file or directory"));
   file.metadata[0].second += 'v';
   CHECK(usage_error([&] { write_safetensors(path, file); }) ==
         "can't write \"" + path +

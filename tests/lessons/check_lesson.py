@@ -7,6 +7,7 @@
     expected   it prints EXPECTED, byte by byte
     bugs       every planted bug is caught, and changes on the screen what NAME.bugs.expected says, with fibers as with processes
     fibers     ranks as fibers, through memory, print and record what processes do, in whatever order they take turns
+    grids      what it predicts holds on every grid of up to 64 ranks
     nccl       over NCCL it prints the same as well, or its NAME.nccl.expected where it has one, with the same checks
     otherwise  it runs or refuses in other sizes, precisions and details, and what it records and traces is what it printed
 
@@ -309,6 +310,16 @@ def check_fibers(lesson):
         if not (drawn.ended(0) and expect_same(drawn.what, "turns that go round", fibers.out, f"turns drawn by {seed}", drawn.out)):
             return None
     return print(f"{orders} orders of turns were run")
+
+
+def check_grids(lesson):
+    """Ranks are fibers, so that all of it takes seconds. Where a lesson works longer, MUONWALK_GRIDS says how many grids it skips at a time."""
+    grids = [(ranks // tp, tp) for ranks in range(1, 65) for tp in range(1, ranks + 1) if ranks % tp == 0]
+    worked = 0
+    for dp, tp in grids[:: int(os.environ.get("MUONWALK_GRIDS", 1))]:
+        run = lesson.run("--world", "fibers", "--verbose", "0", "--dp", str(dp), "--tp", str(tp))
+        worked += works_or_is_refused(lesson, run)
+    print(f"{worked} grids were run")
 
 
 def check_nccl(lesson):

@@ -9,22 +9,11 @@
 #include <vector>
 
 #include "src/numerics/element_type.hpp"
+#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
 namespace {
-
-float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
 
 bfloat16 pattern(std::uint32_t bits) {
   bfloat16 value;

@@ -13,16 +13,11 @@
 #include <vector>
 
 #include "src/numerics/philox.hpp"
+#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
 namespace {
-
-float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
 
 std::uint64_t bits_of(double value) {
   std::uint64_t bits;

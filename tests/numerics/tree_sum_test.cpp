@@ -13,6 +13,7 @@
 
 #include "src/numerics/philox.hpp"
 #include "tests/near.hpp"
+#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
@@ -29,12 +30,6 @@ T pair_neighbours(std::vector<T> level) {
     level = above;
   }
   return level[0];
-}
-
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
 }
 
 // Random values whose sums round differently in every order: magnitudes over many powers of two.

@@ -27,7 +27,7 @@ int times(const std::string& text, const std::string& word) {
   return count;
 }
 
-bool near(double a, double b) { return std::abs(a - b) < 0.02; }
+bool close(double a, double b) { return std::abs(a - b) < 0.02; }
 
 std::string complaint(const std::string& xml) { return XmlReader(xml).complaint(); }
 
@@ -103,16 +103,16 @@ TEST_CASE(
           CHECK(drawn.text.find(fmt::format("{}: TP slice {}, elements {}, DP ranks ", meta.name,
                                             shape_text(meta.shape.rows, meta.shape.cols),
                                             range_text(meta.global_range))) == 0);
-          CHECK(near(drawn.x, x(meta.global_range.begin)));
-          CHECK((near(drawn.right(), x(meta.global_range.end)) || near(drawn.width, 0.6)));
-          CHECK(near(drawn.y, here.y));
-          CHECK(near(drawn.height, here.height));
+          CHECK(close(drawn.x, x(meta.global_range.begin)));
+          CHECK((close(drawn.right(), x(meta.global_range.end)) || close(drawn.width, 0.6)));
+          CHECK(close(drawn.y, here.y));
+          CHECK(close(drawn.height, here.height));
         }
         for (int rank = 0; rank < dp; ++rank) {
           const Range shard = layout.dp_slice(static_cast<int>(b), static_cast<int>(k), rank);
           if (rank > 0) {
             REQUIRE(line < lines.size());
-            CHECK(near(lines[line].x, x(shard.begin)));
+            CHECK(close(lines[line].x, x(shard.begin)));
             CHECK(lines[line].width == 0);
             CHECK(lines[line].y < here.y);
             CHECK(lines[line++].bottom() > here.bottom());

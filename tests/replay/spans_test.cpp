@@ -20,7 +20,7 @@ using muonwalk::testing::told;
 
 namespace {
 
-LessonInfo info() {
+LessonInfo spans_info() {
   LessonInfo info;
   info.name = "lesson_77_spans";
   return info;
@@ -110,7 +110,7 @@ TEST_CASE(
     const RandomLayout description(seed);
     const Layout layout = description.plan();
     const int most = std::min(kColours, static_cast<int>(description.parameters.size()));
-    RecordingBuilder recorder(info(), Options());
+    RecordingBuilder recorder(spans_info(), Options());
     for (int dp = layout.grid.dp() - 1; dp >= 0; --dp)  // from the ends of the buckets
       for (std::size_t b = layout.buffers.size(); b-- > 0;)
         for (std::size_t k = layout.buffers[b].buckets.size(); k-- > 0;)
@@ -143,7 +143,7 @@ TEST_CASE(
     "RecordingBuilder: no two of up to eight tensors have one colour, whether they are parameters, matrices or runs") {
   const std::vector<Parameter> parameters = {{"a", {2, 2}, SplitDim::none, 0}, {"b", {3, 1}, SplitDim::none, 0}};
   const Layout layout = plan_layout(parameters, Grid(), {0, 4});
-  RecordingBuilder recorder(info(), Options());
+  RecordingBuilder recorder(spans_info(), Options());
   recorder.step("show",
                 by_rank(told(matrix("m"), run("r"), flat("bucket", {0, layout.buffers[0].size}, layout.buffers[0]),
                              matrix("n"), run("s"))));
@@ -163,7 +163,7 @@ TEST_CASE(
 }
 
 TEST_CASE("RecordingBuilder: what was only named as a source has no colour before it is shown") {
-  RecordingBuilder recorder(info(), Options());
+  RecordingBuilder recorder(spans_info(), Options());
   Shown made = matrix("made");
   made.from("source");
   recorder.step("make", by_rank(told(std::move(made))));
@@ -175,7 +175,7 @@ TEST_CASE("RecordingBuilder: what was only named as a source has no colour befor
 TEST_CASE("recording_json: spans are written where a block has them, also where it is nothing but padding") {
   const std::vector<Parameter> parameters = {{"a", {2, 2}, SplitDim::none, 0}, {"b", {3, 1}, SplitDim::none, 0}};
   const Layout layout = plan_layout(parameters, Grid(), {0, 8});  // a 0–3, b 8–10
-  RecordingBuilder recorder(info(), Options());
+  RecordingBuilder recorder(spans_info(), Options());
   recorder.step("show", by_rank(told(flat("bucket", {2, 11}, layout.buffers[0]),
                                      flat("padding", {4, 8}, layout.buffers[0]), matrix("a"))));
   const auto recorded = nlohmann::json::parse(recording_json(recorder.recording()));

@@ -137,7 +137,7 @@ Json prediction_json(const StepPrediction& prediction, int gpus) {
           {"memory", terms_json(prediction.bytes, "bytes")}};
 }
 
-std::string document(const Json& json) { return json.dump(1) + "\n"; }
+std::string document(const Json& all) { return all.dump(1) + "\n"; }
 
 }  // namespace
 

@@ -39,6 +39,8 @@ struct TermKind {
 
 /// All kinds of terms.
 namespace terms {
+/// A kind of term; its name says what it stands for.
+/// @{
 inline constexpr TermKind products{"products of the layers", TermKind::in_micro_batches};
 inline constexpr TermKind attention{"attention", TermKind::in_micro_batches};
 inline constexpr TermKind elementwise{"norms, residuals, activations", TermKind::in_micro_batches};
@@ -80,6 +82,7 @@ inline constexpr TermKind activations{"activations", TermKind::transient};
 inline constexpr TermKind gathered_inputs{"inputs gathered from TP ranks", TermKind::transient};
 inline constexpr TermKind logits{"logits", TermKind::transient};
 inline constexpr TermKind working_layer{"the layer that is worked on", TermKind::transient};
+/// @}
 }  // namespace terms
 
 /// One term of a prediction, so that it can be taken apart.

@@ -17,7 +17,7 @@ Json unless_empty(const T& value) {
   return value == T() ? Json(nullptr) : Json(value);
 }
 
-Json ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
+Json json_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 const char* basis_name(TimeBasis basis) {
   constexpr std::array<const char*, 4> kNames = {"device", "host", "recorded", "none"};
@@ -40,17 +40,17 @@ Json collective_json(const CollectiveLine& line) {
 Json optimizer_json(const OptimizerShare& share) {
   if (share.ranges == 0) return nullptr;
   return {{"ranges", share.ranges},
-          {"time_ms", ms(share.time_ns)},
-          {"of_ms", ms(share.of_ns)},
+          {"time_ms", json_ms(share.time_ns)},
+          {"of_ms", json_ms(share.of_ns)},
           {"share", share.share()},
-          {"communication_ms", ms(share.communication_ns)}};
+          {"communication_ms", json_ms(share.communication_ns)}};
 }
 
 Json rank_json(const RankSummary& rank, bool one) {
   Json json = {
       {"rank", one ? Json(rank.rank) : Json(nullptr)}, {"label", rank.label}, {"counted", basis_name(rank.basis)}};
   for (const RankTime& time : kRankTimes) {
-    json[time.key] = rank.basis == TimeBasis::none ? Json(nullptr) : ms(rank.*time.ns);
+    json[time.key] = rank.basis == TimeBasis::none ? Json(nullptr) : json_ms(rank.*time.ns);
     if (time.ns == &RankSummary::overlap_ns) json["overlap"] = or_null(rank.overlap_share());
   }
   json["kernels"] = rank.kernels;
@@ -61,8 +61,8 @@ Json rank_json(const RankSummary& rank, bool one) {
   if (rank.waiting.matched_calls > 0)
     json["transfer_and_waiting"] = {{"calls", rank.waiting.matched_calls},
                                     {"not_matched", rank.waiting.unmatched_calls},
-                                    {"transfer_ms", ms(rank.waiting.transfer_ns)},
-                                    {"waiting_ms", ms(rank.waiting.waiting_ns)}};
+                                    {"transfer_ms", json_ms(rank.waiting.transfer_ns)},
+                                    {"waiting_ms", json_ms(rank.waiting.waiting_ns)}};
   json["steps"] = unless_empty(rank.steps);
   json["steps_from"] = unless_empty(rank.steps_from);
   json["collectives"] = Json::array();

@@ -18,8 +18,6 @@
 namespace muonwalk::sim {
 namespace {
 
-using Json = nlohmann::json;
-
 // The fields of one event, as far as any figure needs them.
 struct EventFields {
   std::string phase, category, name, process;
@@ -111,7 +109,7 @@ std::int64_t or_unknown(const JsonScalar& value) { return value.as_integer().val
 
 // Listens to the parser and keeps what is needed. It knows at which place of the file it is by a stack of places, one
 // for each object or array that is open.
-class TraceListener : public nlohmann::json_sax<Json> {
+class TraceListener : public nlohmann::json_sax<nlohmann::json> {
  public:
   TraceListener(TraceInput& input, RawTrace& trace) : input_(input), trace_(trace) {}
 
@@ -152,7 +150,7 @@ class TraceListener : public nlohmann::json_sax<Json> {
     if (places_.back() == Place::events && open_call_) ++trace_.file.left_out[kNoEnd];
     return close();
   }
-  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
     failure = {position, error.what()};
     return false;
   }
@@ -509,7 +507,7 @@ RawTrace read_raw_trace(const std::string& path, TraceInput& input) {
   RawTrace trace(path);
   TraceListener listener(input, trace);
   std::istream stream(&input);
-  if (!Json::sax_parse(stream, &listener)) {
+  if (!nlohmann::json::sax_parse(stream, &listener)) {
     const auto& [position, what] = *listener.failure;
     if (!listener.whole && input.at_end())
       throw UsageError(

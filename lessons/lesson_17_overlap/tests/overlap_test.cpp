@@ -17,7 +17,7 @@ using namespace muonwalk::test;
 
 namespace {
 
-const Schedule kSchedules[] = {Schedule::in_sequence, Schedule::all_at_once, Schedule::pipelined};
+const Schedule kAllSchedules[] = {Schedule::in_sequence, Schedule::all_at_once, Schedule::pipelined};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ TEST_CASE(
   for (int buckets = 1; buckets <= 7; ++buckets) {
     parameters.push_back({"w" + std::to_string(buckets), {16, 16}});
     const Layout layout = plan_layout(parameters, Grid().dp(2), options);
-    for (const Schedule schedule : kSchedules) {
+    for (const Schedule schedule : kAllSchedules) {
       CAPTURE(buckets);
       const Plan plan = overlapped_plan(layout, layout.grid.place(0), {}, schedule);
       int posted = 0, waited = 0, most = 0;
@@ -58,7 +58,7 @@ TEST_CASE("overlapped plan: any layout, every schedule: the bytes over dp and tp
       INFO(c.text());
       const Layout layout = c.layout();
       for (const Buffer& buffer : layout.buffers) several += buffer.buckets.size() > 1;
-      for (const Schedule schedule : kSchedules)
+      for (const Schedule schedule : kAllSchedules)
         for (int r = 0; r < c.grid.size(); ++r) {
           const Place place = c.grid.place(r);
           const Plan plan = overlapped_plan(layout, place, c.settings, schedule);

@@ -23,7 +23,7 @@ using GridSizes = std::tuple<int, int, int>;
 
 GridSizes grid_of(const TrainingLayout& layout) { return {layout.dp, layout.tp, layout.pp}; }
 
-LayoutSearch search_of(const char* model, const Cluster& cluster, int gpus, int sequences = 0, bool muon = true) {
+LayoutSearch search_with(const char* model, const Cluster& cluster, int gpus, int sequences = 0, bool muon = true) {
   return {model_shape(model), cluster, software_of("nanotron"), gpus, sequences, muon};
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the mo
 TEST_CASE("possible_layouts: on one node of eight GPUs, 1B has these grids, and no others") {
   const Cluster cluster = cluster_of("h100-efa");
   std::set<GridSizes> grids;
-  for (const TrainingLayout& layout : possible_layouts(search_of("1B", cluster, 8))) grids.insert(grid_of(layout));
+  for (const TrainingLayout& layout : possible_layouts(search_with("1B", cluster, 8))) grids.insert(grid_of(layout));
   const std::set<GridSizes> expected = {{8, 1, 1}, {4, 1, 2}, {2, 1, 4}, {1, 1, 8}, {4, 2, 1},
                                         {2, 2, 2}, {1, 2, 4}, {2, 4, 1}, {1, 4, 2}, {1, 8, 1}};
   CHECK((grids == expected));
@@ -138,7 +138,7 @@ TEST_CASE("find_layouts: the fastest of all that is tried, one per grid, in orde
   for (const auto& [model, gpus, muon] :
        {std::tuple{"1B", 8, true}, {"8B", 16, true}, {"8B", 16, false}, {"qwen3-30b", 16, true}}) {
     CAPTURE(model);
-    const LayoutSearch search = search_of(model, cluster, gpus, 64, muon);
+    const LayoutSearch search = search_with(model, cluster, gpus, 64, muon);
     const std::map<GridSizes, double> least = least_seconds(search);
     const FoundLayouts found = find_layouts(search, 1000);
     CHECK(found.tried == static_cast<int>(possible_layouts(search).size()));
@@ -179,7 +179,7 @@ TEST_CASE("find_layouts: in order also where another strategy makes one layout o
   cluster.accelerator.product_efficiency = MeasuredCurve{{{1e9, 0.4}, {1e11, 0.75}}, "made up"};
   cluster.levels = {{"node", 16, 4.7 * kGigabyte, 2.9e-6, {}, {}, "made up"},
                     {"all", 0, 0.5 * kGigabyte, 589.6e-6, {}, {}, "made up"}};
-  const LayoutSearch search = search_of("1B", cluster, 128, 128);
+  const LayoutSearch search = search_with("1B", cluster, 128, 128);
   const FoundLayouts found = find_layouts(search, 1000);
   bool overtaken = false;
   double before = 0, before_by_work = 0;
@@ -209,7 +209,7 @@ TEST_CASE("find_layouts: in order also where another strategy makes one layout o
 TEST_CASE("find_layouts: numbers of GPUs and batches that can't be are refused in a sentence") {
   const Cluster cluster = cluster_of("h100-efa");
   const auto said = [&](const char* model, int gpus, int sequences = 0) {
-    return usage_error([&] { find_layouts(search_of(model, cluster, gpus, sequences)); });
+    return usage_error([&] { find_layouts(search_with(model, cluster, gpus, sequences)); });
   };
   for (const int gpus : {0, -1, -8, std::numeric_limits<int>::min(), 9, 12, 1001}) {
     CAPTURE(gpus);
@@ -228,7 +228,7 @@ TEST_CASE("find_layouts: numbers of GPUs and batches that can't be are refused i
 TEST_CASE("find_layouts: where nothing fits, it says what the leanest layout needs") {
   const Cluster cluster = cluster_of("h100-efa");
   for (const bool muon : {true, false}) {
-    const LayoutSearch search = search_of("80B", cluster, 8, 0, muon);
+    const LayoutSearch search = search_with("80B", cluster, 8, 0, muon);
     double least = std::numeric_limits<double>::infinity();
     for (const TrainingLayout& layout : possible_layouts(search)) {
       const StepQuestion question{search.model, cluster, search.software, layout};

@@ -6,13 +6,12 @@
 #include <random>
 
 #include "tests/near.hpp"
+#include "tools/scale/tests/training_case.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
 
 namespace {
-
-const TrainingSoftware& nanotron() { return software_of("nanotron"); }
 
 // "E3 3 2 H" and the like: E for the embedding, layers, H for the head, C for the cast, X for the loss, - for nothing.
 std::string drawn(const std::vector<Stage>& stages) {

@@ -19,7 +19,7 @@ std::vector<Term> bytes_of(const char* model, const TrainingLayout& layout, int 
   return stage_bytes(model_shape(model), layout, nanotron(), stage);
 }
 
-constexpr double kTokens = 4096, kVocabulary = 131072;
+constexpr double kSequence = 4096, kVocabulary = 131072;
 
 }  // namespace
 
@@ -31,16 +31,16 @@ TEST_CASE("stage_bytes: 1B with DP alone, every term by hand") {
   CHECK(amount(terms, &terms::fresh_gradients) == held * 2);
   CHECK(amount(terms, &terms::master_weights) == held * 4 / 8);
   CHECK(amount(terms, &terms::two_moments) == held * 8 / 8);
-  CHECK(amount(terms, &terms::activations) == 16 * 2 * kTokens * (20.0 * 2048 + 8.0 * 8192));
-  CHECK(amount(terms, &terms::logits) == 2 * kTokens * kVocabulary * 14);
-  CHECK(amount(terms, &terms::working_layer) == 2 * kTokens * 8 * 2048);
+  CHECK(amount(terms, &terms::activations) == 16 * 2 * kSequence * (20.0 * 2048 + 8.0 * 8192));
+  CHECK(amount(terms, &terms::logits) == 2 * kSequence * kVocabulary * 14);
+  CHECK(amount(terms, &terms::working_layer) == 2 * kSequence * 8 * 2048);
   CHECK(terms.size() == 8);
 }
 
 TEST_CASE("stage_bytes: stages of a pipeline hold min(m, pp − stage) micro-batches, and the last ones the logits") {
   // 1B in eight stages: E3 3 2 3 2 3 H CX.
   const TrainingLayout layout = layout_of(1, 1, 1, 8, 0, 1, 256);
-  const double layer = kTokens * (20.0 * 2048 + 8.0 * 8192), logits = kTokens * kVocabulary;
+  const double layer = kSequence * (20.0 * 2048 + 8.0 * 8192), logits = kSequence * kVocabulary;
   CHECK(amount(bytes_of("1B", layout, 0), &terms::activations) == 3 * 8 * layer);
   CHECK(amount(bytes_of("1B", layout, 2), &terms::activations) == 2 * 6 * layer);
   CHECK(amount(bytes_of("1B", layout, 5), &terms::logits) == 0);
@@ -52,7 +52,7 @@ TEST_CASE("stage_bytes: stages of a pipeline hold min(m, pp − stage) micro-bat
 }
 
 TEST_CASE("stage_bytes: inputs gathered from TP ranks stay, in part on the slow path, and are not counted to fit") {
-  const double gathered = 4.0 * 4096 * kTokens * (1 - 1.0 / 8);
+  const double gathered = 4.0 * 4096 * kSequence * (1 - 1.0 / 8);
   CHECK(amount(bytes_of("8B", layout_of(1, 1, 8, 1, 0, 1, 256), 0), &terms::gathered_inputs) == 32 * gathered);
   // Eleven stages' worth of 80B would say the same: 8B in four stages, 9 layers first, 4 in flight, half of them kept.
   const TrainingLayout slow = layout_of(4, 1, 8, 4, 0, 1, 256);
@@ -66,8 +66,8 @@ TEST_CASE("stage_bytes: with full recomputation a layer keeps its input alone, a
   TrainingLayout layout = layout_of(1, 8, 1, 1, 1, 2, 16);
   layout.recomputation = Recomputation::full;
   const std::vector<Term> terms = bytes_of("1B", layout, 0);
-  CHECK(amount(terms, &terms::activations) == 16 * 2 * kTokens * 2 * 2048);
-  CHECK(amount(terms, &terms::working_layer) == 2 * kTokens * (8 * 2048 + 20 * 2048 + 8 * 8192));
+  CHECK(amount(terms, &terms::activations) == 16 * 2 * kSequence * 2 * 2048);
+  CHECK(amount(terms, &terms::working_layer) == 2 * kSequence * (8 * 2048 + 20 * 2048 + 8 * 8192));
 }
 
 TEST_CASE("memory of any layout: the sums without terms are those of the terms, and ZeRO-1 saves what it should") {
