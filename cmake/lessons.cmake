@@ -1,3 +1,22 @@
+# program_in_namespace(FOLDER/NAME.cpp namespace): makes build/exercises/NAME.hpp, the program's own #include lines, and then all of it
+# inside of a namespace of its own, where its main is a function like any other. Judges of exercises and tests use a lesson's own
+# reference, steps and plan that way, and muonwalk.js has many lessons, whose functions are global and share names. One unit of
+# what is linked may include it.
+function(program_in_namespace source namespace)
+  get_filename_component(name ${source} NAME_WE)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${source})
+  file(STRINGS ${CMAKE_SOURCE_DIR}/${source} includes REGEX "^#include")
+  list(JOIN includes "\n" includes)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/${name}.hpp @ONLY CONTENT
+"// Made by cmake/lessons.cmake.
+#pragma once
+@includes@
+namespace @namespace@ {
+#include \"@source@\"
+}
+")
+endfunction()
+
 # add_lesson(lesson_NN_topic [LIBRARIES target...] [TOY argument...] [TEST_ARGUMENTS argument...]): builds
 # lessons/lesson_NN_topic/lesson_NN_topic.cpp into bin/ and registers its tests. A lesson that works long names arguments with
 # which most of its tests run it in a smaller size. With TOY, arguments with which it is small enough to be shown with all
@@ -5,10 +24,6 @@
 #
 # Other .cpp files in the lesson's folder become a shared library of its own, muonwalk_lesson_NN, which its notebook and its
 # judge load too. A CMakeLists.txt in the folder may say more about that library. Nobody else includes a file of it.
-#
-# Judges of exercises and tests use the lesson's own reference, steps and plan. They stand in its source, which is a program; so
-# they include build/exercises/lesson_NN_topic.hpp, made here: the lesson's own #include lines, and then all of the lesson inside
-# of a namespace of its own, lesson_NN, where its main is a function like any other. One unit of a program may do so.
 function(add_lesson name)
   cmake_parse_arguments(LESSON "" "" "LIBRARIES;TEST_ARGUMENTS;TOY" ${ARGN})
   if(LESSON_UNPARSED_ARGUMENTS)
@@ -16,17 +31,7 @@ function(add_lesson name)
   endif()
   set(folder ${CMAKE_SOURCE_DIR}/lessons/${name})
   string(REGEX REPLACE "^(lesson_[0-9]+)_.*$" "\\1" namespace ${name})
-  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name}.cpp)
-  file(STRINGS ${folder}/${name}.cpp includes REGEX "^#include")
-  list(JOIN includes "\n" includes)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/exercises/${name}.hpp @ONLY CONTENT
-"// Made by cmake/lessons.cmake.
-#pragma once
-@includes@
-namespace @namespace@ {
-#include \"lessons/@name@/@name@.cpp\"
-}
-")
+  program_in_namespace(lessons/${name}/${name}.cpp ${namespace})
   set(library muonwalk_${namespace})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   list(REMOVE_ITEM sources ${folder}/${name}.cpp)

@@ -473,9 +473,11 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict)
       cost.kernel_known = kernel.known;
       cost.kernel_sent = kernel.bytes_sent;
       cost.header_sent = groups.header_bytes_sent();
-      rusage usage{};
-      getrusage(RUSAGE_SELF, &usage);
-      counted.kilobytes = usage.ru_maxrss;
+      if (options_.world == WorldKind::processes) {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        counted.kilobytes = usage.ru_maxrss;
+      }
       rank.add(std::move(counted));
     });
     for_each<Counted>(reports, [&](int rank, const Counted& counted) {

@@ -6,12 +6,13 @@
 
 namespace muonwalk::sim {
 
-/// Stacks to switch between, and nothing else: the one part of fibers that depends on the machine. One fiber at a time
-/// runs, or the scheduler that made them.
+/// Stacks to switch between, each with the exceptions that are handled on it, which C++ keeps per thread: the one part
+/// of fibers that depends on the machine. One fiber at a time runs, or the scheduler that made them.
 class FiberStacks {
  public:
-  /// `entry(fiber)` runs on the fiber's stack when it is entered for the first time. `stack_is_full` is called, on the
-  /// signal stack, for the fiber that runs when its stack is used up.
+  /// `entry(fiber)` runs on the fiber's stack when it is entered for the first time. `stack_is_full` is called
+  /// for the fiber that runs when its stack is used up (on the signal stack; in WebAssembly, when its turn ends), and
+  /// must not return.
   FiberStacks(int fibers, std::size_t stack_bytes, std::function<void(int)> entry,
               std::function<void(int)> stack_is_full);
   /// Every fiber must have returned from its entry, or never been entered.

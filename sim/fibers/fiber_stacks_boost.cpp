@@ -1,9 +1,11 @@
+#include <cxxabi.h>
 #include <signal.h>
 #include <sys/mman.h>
 
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,9 +83,25 @@ struct StackThatStays {
   void deallocate(context::stack_context&) {}
 };
 
+// The exceptions that a fiber is handling, as the C++ ABI keeps them for a thread.
+class Exceptions {
+ public:
+  // `thread` is where the C++ runtime keeps those of this thread.
+  void swap(void* thread) {
+    const Exceptions mine = *this;
+    std::memcpy(static_cast<void*>(this), thread, sizeof mine);
+    std::memcpy(thread, &mine, sizeof mine);
+  }
+
+ private:
+  void* caught_ = nullptr;
+  unsigned int uncaught_ = 0;
+};
+
 struct Fiber {
   context::fiber rest;  // where it goes on; empty while it runs, and once it has returned
   KnownStack known;
+  Exceptions exceptions;
 };
 
 }  // namespace
@@ -116,6 +134,7 @@ struct FiberStacks::State {
   }
 
   static thread_local State* here;
+  void* exceptions_of_thread = abi::__cxa_get_globals();
   StackMemory stacks;
   std::vector<Fiber> fibers;
   std::function<void(int)> stack_is_full;
@@ -165,10 +184,12 @@ FiberStacks::~FiberStacks() {
 void FiberStacks::enter(int number) {
   Fiber& fiber = state_->fibers[static_cast<std::size_t>(number)];
   state_->running = number;
+  fiber.exceptions.swap(state_->exceptions_of_thread);
   state_->schedulers_stack.leave_for(fiber.known);
   fiber.rest = std::move(fiber.rest).resume();
   KnownStack nobody;
   state_->schedulers_stack.entered(nobody);
+  fiber.exceptions.swap(state_->exceptions_of_thread);
   state_->running = -1;
 }
 

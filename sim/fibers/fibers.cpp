@@ -1,9 +1,6 @@
 #include "sim/fibers/fibers.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <stdexcept>
@@ -19,28 +16,6 @@ namespace {
 
 // Of all fibers that this thread ever runs, so that what outlives a run, such as a link, goes on.
 thread_local std::int64_t virtual_clock_ns = 0;
-
-// What a fiber has besides its stack, because C++ and this library keep it per thread: the exceptions that it is
-// handling, and the meter that counts its memory.
-class OwnState {
- public:
-  // Exchanges what is kept here with what the thread has; `thread` is where the C++ runtime keeps its part of that.
-  void swap(void* thread) {
-    Exceptions now;
-    std::memcpy(&now, thread, sizeof now);
-    std::memcpy(thread, &exceptions_, sizeof now);
-    exceptions_ = now;
-    meter_ = MemoryMeter::exchange(meter_);
-  }
-
- private:
-  struct Exceptions {  // as the C++ ABI has them
-    void* caught;
-    unsigned int uncaught;
-  };
-  Exceptions exceptions_{};
-  MemoryMeter* meter_ = nullptr;
-};
 
 class Scheduler {
  public:
@@ -127,9 +102,9 @@ class Scheduler {
 
  private:
   struct Fiber {
-    bool waits = false;  // and nobody has woken it yet
-    bool woken = false;  // since it last waited
-    OwnState own;
+    bool waits = false;            // and nobody has woken it yet
+    bool woken = false;            // since it last waited
+    MemoryMeter* meter = nullptr;  // that counts its memory
   };
 
   Fiber& of(int fiber) { return fibers_[static_cast<std::size_t>(fiber)]; }
@@ -155,9 +130,10 @@ class Scheduler {
   void give_turn(int fiber) {
     running_ = fiber;
     if (turns_.begins) turns_.begins(fiber);
-    of(fiber).own.swap(exceptions_of_thread_);
+    const auto swap_meters = [&] { of(fiber).meter = MemoryMeter::exchange(of(fiber).meter); };
+    swap_meters();
     stacks_.enter(fiber);
-    of(fiber).own.swap(exceptions_of_thread_);
+    swap_meters();
     running_ = -1;
   }
 
@@ -173,7 +149,6 @@ class Scheduler {
   }
 
   const Turns& turns_;
-  void* exceptions_of_thread_ = abi::__cxa_get_globals();
   std::vector<Fiber> fibers_;
   int living_;  // have not returned
   int running_ = -1;

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "sim/ranks/agent.hpp"
+#include "sim/ranks/gloo_groups.hpp"
 #include "sim/ranks/launched_run.hpp"
-#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_side.hpp"
 #include "sim/ranks/rank_watch.hpp"

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "sim/ranks/gloo_groups.hpp"
 #include "sim/ranks/private_network.hpp"
-#include "sim/ranks/rank_groups.hpp"
 #include "sim/ranks/rank_process.hpp"
 #include "sim/ranks/rank_side.hpp"
 #include "sim/ranks/rank_watch.hpp"

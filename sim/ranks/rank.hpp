@@ -16,7 +16,7 @@
 namespace muonwalk::sim {
 
 class Progress;
-struct RankGroups;
+class RankGroups;
 
 /// One rank, as a step sees it: what it knows of itself, its groups, and a way to say what it holds. Steps run on all
 /// ranks at once, and what they show is printed by the parent in rank order when the step has ended.

@@ -10,7 +10,6 @@
 #include "sim/ranks/options.hpp"
 #include "sim/ranks/progress.hpp"
 #include "sim/replay/span_buffer.hpp"
-#include "sim/transport/gloo_device.hpp"
 #include "sim/transport/memory_backend.hpp"
 #include "src/comm/communicator.hpp"
 #include "src/numerics/newton_schulz.hpp"
@@ -87,15 +86,6 @@ class RankGroups {
   int rank_;
   std::vector<std::unique_ptr<Member>> members_;  // in the order of RunGroups::names
 };
-
-/// A key store with room for what the ranks of a run write while their groups connect.
-std::unique_ptr<KeyStore> board_for(const Options& options);
-
-/// Connects one rank to its groups over Gloo, a context of its own for each group, and where NCCL was asked for, over
-/// that as well. What Gloo's waits are limited to is `timeout`; NCCL's, in which no rank computes, to --timeout as
-/// well.
-std::unique_ptr<RankGroups> connect_over_gloo(const Options& options, int rank, KeyStore& store, Progress& progress,
-                                              std::chrono::milliseconds timeout);
 
 /// All groups of a run whose ranks are fibers that talk through memory.
 class MemoryGroups {

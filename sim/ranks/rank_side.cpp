@@ -5,7 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "sim/ranks/rank_groups.hpp"
+#include "sim/ranks/gloo_groups.hpp"
+#include "sim/transport/gloo_device.hpp"
 
 namespace muonwalk::sim {
 namespace {

@@ -2,8 +2,11 @@
 #if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
 #include <arm_neon.h>
 #endif
+#ifdef __wasm_simd128__
+#include <wasm_simd128.h>
+#endif
 
-#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "src/numerics/chain_kernel.hpp"
@@ -12,6 +15,7 @@ namespace muonwalk {
 namespace {
 
 using Vector = float __attribute__((vector_size(16)));
+using FourBits = std::uint32_t __attribute__((vector_size(16)));
 #ifdef __aarch64__
 constexpr int tile_rows = 14;
 #else
@@ -41,46 +45,98 @@ void store_first(float* to, Vector value, Index count) {
   }
 }
 
-// Fused, if need be in the C library, which is slow.
-Vector multiply_add(Vector left, Vector right, Vector sum) {
-#if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
-  return vfmaq_f32(sum, left, right);
+using TwoDoubles = double __attribute__((vector_size(16)));
+using TwoBits = std::int64_t __attribute__((vector_size(16)));
+
+// The numbers `first` and `first` + 1 of left · right + sum: the product exact, the sum rounded to 53 bits.
+template <int first>
+TwoDoubles in_double(Vector left, Vector right, Vector sum) {
+  return TwoDoubles{left[first], left[first + 1]} * TwoDoubles{right[first], right[first + 1]} +
+         TwoDoubles{sum[first], sum[first + 1]};
+}
+
+Vector in_float(TwoDoubles low, TwoDoubles high) {
+#ifdef __wasm_simd128__
+  const v128_t two = wasm_f32x4_demote_f64x2_zero(reinterpret_cast<v128_t>(low));
+  const v128_t other_two = wasm_f32x4_demote_f64x2_zero(reinterpret_cast<v128_t>(high));
+  return reinterpret_cast<Vector>(wasm_i32x4_shuffle(two, other_two, 0, 1, 4, 5));
 #else
-  Vector result;
-  for (int i = 0; i < 4; ++i) result[i] = __builtin_fmaf(left[i], right[i], sum[i]);
-  return result;
+  return Vector{static_cast<float>(low[0]), static_cast<float>(low[1]), static_cast<float>(high[0]),
+                static_cast<float>(high[1])};
 #endif
 }
 
-// The same where subnormal numbers count as zeros, as a bfloat16 chain has it. This is the reference for what
-// processors do by themselves: `exact` is the result, to far more digits than a float has where it is near 2⁻¹²⁶.
-float flushed(double exact, float rounded) {
-  const bool tiny = __builtin_fabs(exact) < 0x1p-126 - 0x1p-151 || __builtin_fabsf(rounded) < 0x1p-126f;
-  return tiny ? __builtin_copysignf(0.0f, rounded) : rounded;
+// Whether a sum's magnitude is below this.
+TwoBits below(TwoDoubles sum, double limit) {
+  return reinterpret_cast<TwoDoubles>(reinterpret_cast<TwoBits>(sum) & 0x7fffffffffffffff) < limit;
 }
-float flushed(float value) { return flushed(value, value); }
 
-Vector multiply_add_flushed(Vector left, Vector right, Vector sum) {
-  Vector result;
-  for (int i = 0; i < 4; ++i) {
-    const float x = flushed(left[i]), y = flushed(right[i]), z = flushed(sum[i]);
-    result[i] = flushed(static_cast<double>(x) * y + z, __builtin_fmaf(x, y, z));
-  }
+#if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
+Vector multiply_add(Vector left, Vector right, Vector sum) { return vfmaq_f32(sum, left, right); }
+#else
+// left · right + addend, rounded once. The sum is rounded to odd first (Boldo and Melquiond, "Emulation of FMA and
+// correctly rounded sums: proved algorithms using rounding to odd", 2008): where 53 bits don't hold it, to the one of
+// its neighbours whose last bit is 1, which lies halfway between no two floats.
+float fused(float left, float right, float addend) {
+  const double product = static_cast<double>(left) * right;
+  double sum = product + addend;
+  const double added = sum - product;
+  const double error = (product - (sum - added)) + (addend - added);
+  std::uint64_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof(bits));
+  if ((error < 0 || error > 0) && bits % 2 == 0) (error > 0) == (sum > 0) ? ++bits : --bits;
+  __builtin_memcpy(&sum, &bits, sizeof(bits));
+  return static_cast<float>(sum);
+}
+
+// Where it matters what a sum was before it was rounded to 53 bits: halfway between two floats, and where floats are
+// subnormal.
+TwoBits undecided(TwoDoubles sum) {
+  const TwoBits last = reinterpret_cast<TwoBits>(sum) & 0x1fffffff;
+  return (last == 0x10000000) | (below(sum, 0x1p-126) & (sum != 0));
+}
+
+bool any(TwoBits lanes) {
+#ifdef __wasm_simd128__
+  return wasm_v128_any_true(reinterpret_cast<v128_t>(lanes));
+#else
+  return (lanes[0] | lanes[1]) != 0;
+#endif
+}
+
+// In doubles, whatever the processor can do. Not by fmaf of the C library: Emscripten's is wrong in half of those
+// halfway cases.
+Vector multiply_add(Vector left, Vector right, Vector sum) {
+  const TwoDoubles low = in_double<0>(left, right, sum), high = in_double<2>(left, right, sum);
+  Vector result = in_float(low, high);
+  if (any(undecided(low) | undecided(high)))
+    for (int i = 0; i < 4; ++i) result[i] = fused(left[i], right[i], sum[i]);
   return result;
+}
+#endif
+
+// What follows is the same where subnormal numbers count as zeros, as a bfloat16 chain has it: the reference for what
+// processors do by themselves.
+Vector flushed(Vector x) {
+  const auto bits = reinterpret_cast<FourBits>(x);
+  const auto tiny = reinterpret_cast<FourBits>(reinterpret_cast<Vector>(bits & 0x7fffffffu) < 0x1p-126f);
+  return reinterpret_cast<Vector>(bits & ~(tiny & 0x7fffffffu));
+}
+TwoDoubles flushed(TwoDoubles exact) {
+  const TwoBits bits = reinterpret_cast<TwoBits>(exact);
+  return reinterpret_cast<TwoDoubles>(bits & ~(below(exact, 0x1p-126 - 0x1p-151) & 0x7fffffffffffffff));
+}
+
+// Of bfloat16, so the sum that is rounded to 53 bits is never one that is halfway between two floats: its two parts
+// have 16 and 24 bits, and when they are too far apart for 53, the small one is far from half of the large one's last.
+Vector multiply_add_flushed(Vector left, Vector right, Vector sum) {
+  left = flushed(left), right = flushed(right);  // and so was the sum, by the step before
+  return in_float(flushed(in_double<0>(left, right, sum)), flushed(in_double<2>(left, right, sum)));
 }
 Vector multiply_flushed(Vector left, Vector right) {
-  Vector result;
-  for (int i = 0; i < 4; ++i) {
-    const float x = flushed(left[i]), y = flushed(right[i]);
-    result[i] = flushed(static_cast<double>(x) * y, x * y);
-  }
-  return result;
+  return multiply_add_flushed(left, right, Vector{-0.0f, -0.0f, -0.0f, -0.0f});  // which changes no product
 }
-Vector add_flushed(Vector left, Vector right) {
-  Vector result;
-  for (int i = 0; i < 4; ++i) result[i] = flushed(flushed(left[i]) + flushed(right[i]));
-  return result;
-}
+Vector add_flushed(Vector left, Vector right) { return flushed(flushed(left) + flushed(right)); }
 
 #include "src/numerics/chain_kernel.inc"
 

@@ -14,8 +14,10 @@ using EigenMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::
 /// Views a Matrix as an Eigen matrix, without a copy. The view holds as long as the matrix is neither resized nor
 /// freed.
 /// @{
-inline Eigen::Map<EigenMatrix> eigen_view(Matrix& x) { return {x.data(), x.rows(), x.cols()}; }
-inline Eigen::Map<const EigenMatrix> eigen_view(const Matrix& x) { return {x.data(), x.rows(), x.cols()}; }
+inline Eigen::Map<EigenMatrix> eigen_view(Matrix& x) { return Eigen::Map<EigenMatrix>(x.data(), x.rows(), x.cols()); }
+inline Eigen::Map<const EigenMatrix> eigen_view(const Matrix& x) {
+  return Eigen::Map<const EigenMatrix>(x.data(), x.rows(), x.cols());
+}
 /// @}
 
 }  // namespace muonwalk

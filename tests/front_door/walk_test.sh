@@ -59,6 +59,7 @@ frobnicate|"frobnicate" $known
 list all|"list" takes nothing after it, but was given "all"
 help me|"help" takes nothing after it, but was given "me"
 docs all|"docs" takes nothing after it, but was given "all"
+wasm all|"wasm" takes nothing after it, but was given "all"
 test relaese|"relaese" is nothing to test; try ./walk test, or all, release, debug, asan or soak after it
 bench silence|there is no benchmark silence; there are: bench_talk
 notebooks all|"all" is nothing that notebooks take; try ./walk notebooks, or --library or --jupyter after it
@@ -108,7 +109,7 @@ test_help() {
   walk help
   expect_status 0
   page=$out
-  for word in list 05 try "try 05" test "test all" "test [preset]" "test soak" docs bench notebooks jupyter help; do
+  for word in list 05 try "try 05" test "test all" "test [preset]" "test soak" docs wasm bench notebooks jupyter help; do
     [[ $page == *"./walk $word "* ]] || fail "help should name $word"
   done
   for word in --hint --solution --reset release debug asan "--minutes N" "--seed N" build/docs/html/index.html --library \
@@ -178,9 +179,9 @@ that are missing too, CMake fetches; cmake/packages.txt lists them all)"
 
 test_packages_for_a_purpose() {
   : "a lesson installs no Python, no browser and no Doxygen; every other word installs what it needs and no more"
-  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +(build|python|docs|notebooks|bench|test)(,[a-z]+)? +[A-Za-z]' \
+  ! grep -vE '^(#.*|)$|^[a-z0-9+.-]+ +[a-z0-9+.-]+ +(build|python|docs|notebooks|wasm|bench|test)(,[a-z]+)? +[A-Za-z]' \
     "$source_root/cmake/packages.txt" || fail "each line needs: Debian's name, Homebrew's name, what needs it, purpose"
-  printf '%s\n' cmake doctest-dev libbenchmark-dev python3 clang-tools-19 doxygen chromium >"$absent"
+  printf '%s\n' cmake doctest-dev libbenchmark-dev python3 clang-tools-19 doxygen emscripten chromium >"$absent"
   stub id 'echo 0'
   stub apt-cache
   stub apt-get 'exit 100'
@@ -197,6 +198,7 @@ test_packages_for_a_purpose() {
 05|cmake
 try 05|cmake python3
 docs|cmake python3 doxygen
+wasm|cmake emscripten
 notebooks|cmake python3 clang-tools-19
 notebooks --library|cmake python3
 bench|cmake doctest-dev libbenchmark-dev

@@ -110,6 +110,43 @@ TEST_CASE("chain: fp32, zeros, subnormals and infinities: nothing is flushed") {
   compare_all(Precision::fp32, Numbers::special, 60);
 }
 
+// One step of a chain each: products that are a little more or less than a power of two, and sums about as far above
+// it as a float is long, so that the exact result is next to halfway between two floats, or is a subnormal one.
+TEST_CASE("chain: fp32, halfway but for a bit far behind, and subnormal: rounded once, by every kernel") {
+  std::mt19937 random(26);
+  std::int64_t hard = 0;
+  for (int round = 0; round < 40; ++round) {
+    const int middle = round % 2 == 0 ? static_cast<int>(random() % 100) - 50 : -150;
+    const auto near_one = [&] {
+      const float last_bits = static_cast<float>(static_cast<int>(random() % 7) - 3);
+      return std::ldexp(1 + std::ldexp(last_bits, -23), random() % 2 == 0 ? middle / 2 : middle - middle / 2);
+    };
+    Matrix left(100, 1), right(1, 100), addend(100, 100);
+    for (float& value : left.flat()) value = near_one();
+    for (float& value : right.flat()) value = near_one();
+    for (float& value : addend.flat()) {
+      const float fraction = static_cast<float>(random() >> 8) * (random() % 2 == 0 ? 1.0f : -1.0f);
+      value = std::ldexp(fraction, middle + static_cast<int>(random() % 2));
+    }
+    ChainProduct p;
+    p.rows = p.cols = 100, p.depth = 1;
+    p.left = left.data(), p.right = right.data(), p.addend = addend.data();
+    const Matrix expected = plain_loops(p);
+    for (Index i = 0; i < p.rows; ++i)
+      for (Index j = 0; j < p.cols; ++j)
+        hard += static_cast<float>(static_cast<double>(left(i, 0)) * right(0, j) + addend(i, j)) != expected(i, j);
+    for (const ChainKernel* kernel : chain_kernels()) {
+      CAPTURE(std::string(kernel->name));
+      CAPTURE(round);
+      Matrix out(p.rows, p.cols);
+      p.out = out.data();
+      compute(p, 1, *kernel);
+      REQUIRE(same_bits(out, expected));
+    }
+  }
+  CHECK(hard > 10000);  // of 400,000; rounded twice, they differ
+}
+
 TEST_CASE(
     "chain: more rows than a kernel keeps near at once, in blocks that end anywhere: the plain loops, bit for bit") {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {

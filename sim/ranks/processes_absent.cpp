@@ -1,0 +1,23 @@
+// What the room of processes promises, in a program without it: in a browser there is no process but this one.
+#include "sim/ranks/launched_process.hpp"
+#include "sim/ranks/world.hpp"
+#include "src/errors.hpp"
+
+namespace muonwalk::sim {
+
+std::unique_ptr<World> start_process_world(const Options&) {
+  throw UsageError("--world processes is not in this program; leave it out, and ranks are fibers");
+}
+
+void speak_only_as_rank_0(int, char**) {}
+bool tells_refusals() { return true; }
+void let_refusal_be_told() {}
+std::optional<Launch> launch_of_this_process(const LaunchOptions&) { return std::nullopt; }
+
+LaunchedRun* meet_launched(const Options&, const std::string&) { return nullptr; }
+int hosts_of(const LaunchedRun*) { return 1; }
+void refuse_launched(LaunchedRun*) {}
+void end_launched(int) {}
+std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun&) { return start_world(options); }
+
+}  // namespace muonwalk::sim
