@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <numeric>
@@ -268,6 +269,9 @@ TEST_CASE("fibers: who uses up the stack is told apart from a crash, whatever th
   CHECK(code_of(go_down<4096>) == 42);
   CHECK(code_of(go_down<40000>) == 42);
   // A pointer to nowhere is a crash, as ever.
-  CHECK(code_of([](int) { return *reinterpret_cast<volatile int*>(8); }) == -SIGSEGV);
+  CHECK(code_of([](int) {
+          volatile std::uintptr_t nowhere = 8;
+          return *reinterpret_cast<volatile int*>(nowhere);
+        }) == -SIGSEGV);
 }
 #endif
