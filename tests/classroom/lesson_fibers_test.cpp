@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/classroom/lesson.hpp"
+#include "sim/fibers/fibers.hpp"
 #include "sim/ranks/stop_request.hpp"
 #include "src/comm/predicted_traffic.hpp"
 #include "src/errors.hpp"
@@ -342,7 +343,10 @@ TEST_CASE("Lesson: options that can't work are refused before any rank exists") 
   Options options = on_fibers(Grid().dp(2));
   options.bug = "no_such_bug";
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
-  options = on_fibers(Grid().dp(65));
+  options = on_fibers(Grid().dp(kMostFibers + 1));
+  CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
+  options = on_fibers(Grid().dp(kMostRanks + 1));
+  options.world = WorldKind::processes;
   CHECK_THROWS_AS(Lesson<Local>(test_info(), options), UsageError);
 }
 
