@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "sim/fibers/fibers.hpp"
 #include "sim/transport/tcp_sockets.hpp"
 #include "src/errors.hpp"
 #include "tests/comm/rank_runners.hpp"
@@ -47,7 +48,11 @@ class AllOut {
   void pass(Communicator& c) {
     c.barrier();
     ++out_;
-    while (out_ < c.size()) std::this_thread::sleep_for(milliseconds(1));
+    while (out_ < c.size())
+      if (sim::fiber::inside())
+        sim::fiber::sleep_until(sim::fiber::clock_ns() + 1000000);
+      else
+        std::this_thread::sleep_for(milliseconds(1));
   }
 
  private:
