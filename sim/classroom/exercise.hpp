@@ -24,7 +24,7 @@ std::vector<NamedMatrix> answer(const std::string& name, Flat values);
 /// What is asked of the reader's function, and what it is held to. The lesson's own functions prepare the input and
 /// compute what must come out.
 struct Task {
-  /// The layouts, each a run of its own: real processes that talk over Gloo.
+  /// The layouts, each a run of its own, in the world that JudgeOptions names.
   std::vector<Grid> grids;
   /// On a rank, before anything is counted: makes the input, and returns what calls the reader's function with it.
   std::function<Answer(Rank&)> prepare;

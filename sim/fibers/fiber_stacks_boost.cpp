@@ -119,7 +119,8 @@ struct FiberStacks::State {
       const char* touched = static_cast<const char*>(info->si_addr);
       if (touched >= guard && touched < guard + StackMemory::kGuard) state->stack_is_full(state->running);
     }
-    signal(SIGSEGV, SIG_DFL);  // the instruction is tried again
+    // The instruction is tried again.
+    if (state == nullptr || sigaction(SIGSEGV, &state->action_before, nullptr) != 0) signal(SIGSEGV, SIG_DFL);
   }
 
   void watch_stacks() {

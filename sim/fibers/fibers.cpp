@@ -57,20 +57,13 @@ class Scheduler {
   int running() const { return running_; }
   bool draws() const { return turns_.seed.has_value(); }
 
-  void hand_on() {
-    require_going_on();
-    stacks_.leave();
-    require_going_on();
-  }
-
   void wait() {
-    Fiber& fiber = of(running_);
-    if (!std::exchange(fiber.woken, false)) {
-      fiber.waits = true;
-      hand_on();
-      fiber.woken = false;
-    }
     require_going_on();
+    Fiber& fiber = of(running_);
+    if (std::exchange(fiber.woken, false)) return;
+    fiber.waits = true;
+    hand_on();
+    fiber.woken = false;
   }
 
   void wake(int number) {
@@ -80,11 +73,13 @@ class Scheduler {
   }
 
   void yield() {
+    require_going_on();
     ready_.push_back(running_);
     hand_on();
   }
 
   void sleep_until(std::int64_t ns) {
+    require_going_on();
     asleep_.emplace(ns, running_);
     hand_on();
   }
@@ -142,6 +137,13 @@ class Scheduler {
     asleep_.erase(asleep_.begin());
     virtual_clock_ns = std::max(virtual_clock_ns, when);
     ready_.push_back(fiber);
+  }
+
+  // For a fiber that is noted somewhere as one that will have another turn. Who must not go on is noted nowhere: it may
+  // have returned by the time that its turn comes.
+  void hand_on() {
+    stacks_.leave();
+    require_going_on();
   }
 
   void require_going_on() const {

@@ -16,25 +16,25 @@ namespace {
 
 constexpr int kLooks = 8;  // in the time that is allowed
 
-// What the last look saw. The signal's handler comes on the thread that it looks at.
+// What it saw. The signal's handler comes on the thread that it looks at.
 struct {
   const Progress* progress;
   std::optional<LastWords> words;
   int rank;
   std::uint64_t signs;
   int looks;  // that saw the same
-} seen;
+} last_look;
 
 void look(int) {
   if (!fiber::inside()) return;
   const int rank = fiber::self();
-  const std::uint64_t signs = seen.progress->slot(rank).signs;
-  if (rank != seen.rank || signs != seen.signs) {
-    seen.rank = rank;
-    seen.signs = signs;
-    seen.looks = 0;
-  } else if (++seen.looks >= kLooks) {
-    seen.words->say_of(rank);
+  const std::uint64_t signs = last_look.progress->slot(rank).signs;
+  if (rank != last_look.rank || signs != last_look.signs) {
+    last_look.rank = rank;
+    last_look.signs = signs;
+    last_look.looks = 0;
+  } else if (++last_look.looks >= kLooks) {
+    last_look.words->say_of(rank);
   }
 }
 
@@ -62,7 +62,7 @@ void LastWords::say_of(int rank) const {
 
 ComputeLimit::ComputeLimit(const Progress& progress, const std::string& title, double seconds) {
   if (interrupted_program().empty()) return;
-  seen = {&progress, LastWords(interrupted_program(), endless_work_text(title, seconds)), -1, 0, 0};
+  last_look = {&progress, LastWords(interrupted_program(), endless_work_text(title, seconds)), -1, 0, 0};
   struct sigaction action {};
   action.sa_handler = look;
   action.sa_flags = SA_RESTART;

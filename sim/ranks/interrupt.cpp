@@ -15,7 +15,8 @@ namespace {
 
 // A handler may touch little more than this: fixed memory, kill and waitpid.
 std::atomic<pid_t> registered[kMostRanks];
-std::string name_of_program;
+
+std::string name_of_program;  // for sentences that are put together beforehand
 
 void end_ranks() {
   for (auto& pid : registered) {

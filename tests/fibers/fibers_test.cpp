@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <set>
@@ -184,6 +185,42 @@ TEST_CASE("fibers: who asks for the end is heard before the next turn, and the f
         },
         turns);
     CHECK(told == std::vector<std::string>(3, "somebody asked"));
+  }
+}
+
+TEST_CASE("fibers: once waits have ended, nobody who has returned gets another turn, whatever was asked for last") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    std::vector<int> ends(6, 0);
+    run_fibers(
+        6,
+        [&](int me) {
+          std::mt19937_64 random(seed * 6 + static_cast<std::uint64_t>(me));
+          while (sentence_of([&] {
+                   const int other = static_cast<int>(random() % 6);
+                   switch (random() % (me == 0 ? 5 : 4)) {
+                     case 0:
+                       return fiber::wait();
+                     case 1:
+                       return fiber::wake(other);
+                     case 2:
+                       return fiber::may_hand_on();
+                     case 3:
+                       return fiber::sleep_until(fiber::clock_ns() + static_cast<std::int64_t>(random() % 9));
+                     default:
+                       return fiber::end_waits("over");
+                   }
+                 }).empty()) {
+          }
+          // Each of these says that it is over, and leaves nothing behind that would be given a turn.
+          for (const auto& last : std::vector<std::function<void()>>{
+                   [] { fiber::wait(); }, [] { fiber::may_hand_on(); }, [] { fiber::sleep_until(0); }})
+            CHECK_FALSE(sentence_of(last).empty());
+          for (int other = 0; other < 6; ++other) fiber::wake(other);
+          ++ends[static_cast<std::size_t>(me)];
+        },
+        drawn(seed));
+    CHECK(ends == std::vector<int>(6, 1));
   }
 }
 

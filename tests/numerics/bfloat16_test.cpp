@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/element_type.hpp"
-#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
@@ -49,7 +49,7 @@ std::uint16_t nearest_by_search(float value) {
 }
 
 void check_rounding(float value) {
-  CAPTURE(bits_of(value));
+  CAPTURE(float_bits(value));
   REQUIRE(bfloat16(value).bits == nearest_by_search(value));
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("bfloat16: each of the 65536 patterns survives the way to float and ba
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     CAPTURE(bits);
     const float wide = static_cast<float>(pattern(bits));
-    REQUIRE(bits_of(wide) == (bits << 16));
+    REQUIRE(float_bits(wide) == (bits << 16));
     const bool is_nan = (bits & 0x7fff) > 0x7f80;
     REQUIRE(bfloat16(wide).bits == (is_nan ? bits | 0x40 : bits));  // a NaN comes back quiet
   }
@@ -69,8 +69,8 @@ TEST_CASE("bfloat16: rounding is to the nearest, ties to even, around every one 
   for (std::uint32_t bits = 0; bits < 0x7f80; ++bits) {
     const std::uint32_t middle = bits << 16 | 0x8000;
     for (std::uint32_t near : {bits << 16, (bits << 16) + 1, middle - 1, middle, middle + 1, middle + 0x7fff}) {
-      check_rounding(float_of(near));
-      check_rounding(float_of(near | 0x80000000u));
+      check_rounding(float_from_bits(near));
+      check_rounding(float_from_bits(near | 0x80000000u));
     }
   }
 }
@@ -84,7 +84,7 @@ TEST_CASE("bfloat16: every NaN becomes a quiet NaN of the same sign, whatever it
     if (i < 2) bits = i == 0 ? 0x7f800001u : 0xffffffffu;
     if ((bits & 0x007fffff) == 0) continue;
     CAPTURE(bits);
-    const std::uint32_t rounded = bfloat16(float_of(bits)).bits;
+    const std::uint32_t rounded = bfloat16(float_from_bits(bits)).bits;
     REQUIRE((rounded & 0x7fc0) == 0x7fc0);
     REQUIRE((rounded >> 15) == (bits >> 31));
   }
@@ -98,7 +98,7 @@ TEST_CASE("bfloat16: the array functions do what the single element does, at any
     CAPTURE(count);
     std::vector<float> values(static_cast<std::size_t>(count) + 1, 1.00390625f);
     for (Index i = 0; i < count; ++i)
-      values[static_cast<std::size_t>(i)] = float_of(static_cast<std::uint32_t>(random()));
+      values[static_cast<std::size_t>(i)] = float_from_bits(static_cast<std::uint32_t>(random()));
     std::vector<bfloat16> narrow(values.size());
     std::vector<float> wide(values.size(), 7.0f);
     std::vector<float> rounded = values;
@@ -107,8 +107,8 @@ TEST_CASE("bfloat16: the array functions do what the single element does, at any
     round_to_bf16(rounded.data(), count);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       REQUIRE(narrow[i].bits == bfloat16(values[i]).bits);
-      REQUIRE(bits_of(wide[i]) == (std::uint32_t{narrow[i].bits} << 16));
-      REQUIRE(bits_of(rounded[i]) == bits_of(wide[i]));
+      REQUIRE(float_bits(wide[i]) == (std::uint32_t{narrow[i].bits} << 16));
+      REQUIRE(float_bits(rounded[i]) == float_bits(wide[i]));
     }
     CHECK(narrow.back().bits == 0);
     CHECK(wide.back() == 7.0f);

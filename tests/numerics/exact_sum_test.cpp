@@ -12,14 +12,14 @@
 #include <random>
 #include <vector>
 
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/philox.hpp"
-#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
 namespace {
 
-std::uint64_t bits_of(double value) {
+std::uint64_t double_bits(double value) {
   std::uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
@@ -33,7 +33,7 @@ std::vector<float> floats(std::uint32_t seed, std::size_t count, std::uint32_t l
   for (std::uint32_t i = 0; values.size() < count; ++i) {
     const auto words = philox4x32_10({i, 0, 0, 0}, {seed, 7});
     const std::uint32_t exponent = lowest + words[0] % (highest - lowest + 1);
-    values.push_back(float_of((words[1] & 0x807fffff) | exponent << 23));
+    values.push_back(float_from_bits((words[1] & 0x807fffff) | exponent << 23));
   }
   return values;
 }
@@ -84,7 +84,7 @@ TEST_CASE("ExactSum: any finite numbers: the exact sum rounded once, as an expan
     // All magnitudes, some binades next to each other, only the smallest, only the largest.
     for (const auto& [lowest, highest] : {std::pair{0u, 254u}, {100u + seed % 40, 150u}, {0u, 2u}, {250u, 254u}}) {
       const std::vector<float> values = floats(seed, 1 + seed * 7 % 300, lowest, highest);
-      REQUIRE(bits_of(sum_of(values).value()) == bits_of(sum_of_expansion(values)));
+      REQUIRE(double_bits(sum_of(values).value()) == double_bits(sum_of_expansion(values)));
     }
   }
 }
@@ -107,15 +107,15 @@ TEST_CASE("ExactSum: shuffled, split anywhere, added up by any rank first: the s
     ExactSum sum;
     for (const ExactSum& part : parts) sum.add(ExactSum::of_bytes(part.bytes().data()));
     REQUIRE(sum.bytes() == bytes);
-    REQUIRE(bits_of(sum.value()) == bits_of(sum_of(values).value()));
+    REQUIRE(double_bits(sum.value()) == double_bits(sum_of(values).value()));
   }
 }
 
 TEST_CASE("ExactSum: more numbers than a bin has room for, at odd places") {
   for (const std::size_t count : {131071u, 131072u, 131073u, 400001u}) {
     CAPTURE(count);
-    std::vector<float> values(count, float_of(0x4b7fffff));  // 2²⁴ − 1, the most bits that a square can have
-    const double square = 281474943156225.0;                 // (2²⁴ − 1)²
+    std::vector<float> values(count, float_from_bits(0x4b7fffff));  // 2²⁴ − 1, the most bits that a square can have
+    const double square = 281474943156225.0;                        // (2²⁴ − 1)²
     CHECK(sum_of(values).value() == static_cast<double>(static_cast<long double>(square) * count));
     values.back() = 0.5f;
     CHECK(sum_of(values).value() == static_cast<double>(static_cast<long double>(square) * (count - 1) + 0.25L));
@@ -155,7 +155,7 @@ TEST_CASE("ExactSum: a carry goes through all digits, whether a number or a sum 
 
 TEST_CASE("ExactSum: a NaN or an infinity is never forgotten") {
   const float inf = std::numeric_limits<float>::infinity();
-  for (const float bad : {inf, -inf, std::numeric_limits<float>::quiet_NaN(), float_of(0x7f800001)}) {
+  for (const float bad : {inf, -inf, std::numeric_limits<float>::quiet_NaN(), float_from_bits(0x7f800001)}) {
     std::vector<float> values = floats(3, 40);
     values[17] = bad;
     ExactSum sum = sum_of(values);

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/philox.hpp"
 #include "tests/near.hpp"
-#include "tests/numerics/float_bits.hpp"
 
 using namespace muonwalk;
 
@@ -57,7 +57,7 @@ TEST_CASE(
     for (Index count = 0; count <= 64; ++count) {
       CAPTURE(count);
       const auto leaves = wild_values(seed, 1, count);
-      REQUIRE(bits_of(tree_sum(leaves.data(), count)) == bits_of(pair_neighbours(leaves)));
+      REQUIRE(float_bits(tree_sum(leaves.data(), count)) == float_bits(pair_neighbours(leaves)));
     }
   }
 }
@@ -87,7 +87,7 @@ TEST_CASE("tree_sum: with a power of two of leaves a rank, summing within the ra
         const auto leaves = wild_values(seed, 3, each * ranks);
         std::vector<float> of_rank;
         for (Index rank = 0; rank < ranks; ++rank) of_rank.push_back(tree_sum(leaves.data() + rank * each, each));
-        REQUIRE(bits_of(tree_sum(of_rank.data(), ranks)) == bits_of(tree_sum(leaves.data(), each * ranks)));
+        REQUIRE(float_bits(tree_sum(of_rank.data(), ranks)) == float_bits(tree_sum(leaves.data(), each * ranks)));
       }
     }
   }
@@ -165,7 +165,7 @@ TEST_CASE("ring_sum: any number of ranks and any piece: from the rank behind it 
       for (Index rank = 0; rank <= piece; ++rank) in_turn.push_back(x[static_cast<std::size_t>(rank)]);
       float expected = in_turn[0];
       for (std::size_t i = 1; i < in_turn.size(); ++i) expected += in_turn[i];
-      CHECK(bits_of(ring_sum(x.data(), count, piece)) == bits_of(expected));
+      CHECK(float_bits(ring_sum(x.data(), count, piece)) == float_bits(expected));
     }
 }
 

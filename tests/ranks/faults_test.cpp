@@ -147,6 +147,17 @@ TEST_CASE("64 ranks that wait for each other do not pass for ranks that work") {
        {joined(many, {"wrong_call"}), 3, {"in step 'trouble'", "do not make the same calls", "recv", "all_reduce"}}});
 }
 
+TEST_CASE(
+    "ranks as fibers: what a rank throws is named in any order of turns, and nobody who has left is asked again") {
+  std::vector<FaultCase> cases;
+  for (int seed = 1; seed <= 40; ++seed)
+    cases.push_back(
+        {{"--world", "fibers", "--verbose", "0", "--turns", text(seed), "--mode", "throw", "--culprit", text(seed % 8)},
+         3,
+         {"rank " + text(seed % 8) + " failed in step 'trouble'", "the culprit threw"}});
+  run_cases(cases);
+}
+
 TEST_CASE("ranks as fibers: what a rank throws is named, a rank that hangs or computes forever as well") {
   const std::vector<std::string> world = {"--world", "fibers"};
   run_cases({
