@@ -1,5 +1,6 @@
 """Builds a library of what the reader wrote, and has the program muonwalk-try judge it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -131,11 +132,15 @@ def judge_on_fibers(exercise, library, build, output):
 def judge(exercise, path, build, timeout=None, output=None):
     """Builds the file and lets muonwalk-try judge it: with ranks as fibers first, and before it is called solved with ranks as
     processes. That prints to `output` (standard output where it is None)."""
-    library = build / "try" / f"{path.stem}.so"
-    warnings = build_library(exercise, path, build, library)
-    if isinstance(warnings, Result):
-        return warnings
-    result = judge_on_fibers(exercise, library, build, output) or judge_on_processes(exercise, library, build, timeout, output)
+    library = build / "try" / f"{path.stem}.{os.getpid()}.so"  # of its own: two files of one name may be judged at a time
+    try:
+        warnings = build_library(exercise, path, build, library)
+        if isinstance(warnings, Result):
+            return warnings
+        result = judge_on_fibers(exercise, library, build, output) or judge_on_processes(exercise, library, build, timeout, output)
+    finally:
+        for suffix in (".o", ".so", ".verdict"):
+            library.with_suffix(suffix).unlink(missing_ok=True)
     if not result.solved and warnings and not result.words:
         result.words = f"The compiler warns:\n{warnings}"
     return result

@@ -146,8 +146,9 @@ class Exercises(unittest.TestCase):
                                 "Try 05.2 · Cut\nSolved. That is 3 of 3: all of them.\n"])
         self.assertEqual(self.ask()[1], "05    Join columns   solved ✔\n05.2  Cut            solved ✔\n07    Add up         solved ✔\n\n"
                                         "3 of 3 solved. ./walk try 05 puts a file of your own in place and judges it.\n")
-        made = self.build / "try" / "lesson_05_2"
+        made = self.build / "try" / f"lesson_05_2.{os.getpid()}"
         self.assertEqual((self.build / "bin/muonwalk-try.calls").read_text(), f"<lesson_05_tp_gather/cut><{made}.so><{made}.verdict><processes><0.5>")
+        self.assertEqual(list((self.build / "try").iterdir()), [])  # nothing is left of what was built
         (self.folder / "lesson_05.cpp").write_text("changed", encoding="utf-8")
         self.assertEqual(self.ask()[1].split("\n")[0], "05    Join columns   solved before, changed since")
         self.ask("05", "--reset")
@@ -156,7 +157,7 @@ class Exercises(unittest.TestCase):
     def test_what_the_compiler_is_asked(self):
         self.ask("05.2")
         self.judged('echo solved >"$3"', "05.2")
-        made = self.build / "try" / "lesson_05_2"
+        made = self.build / "try" / f"lesson_05_2.{os.getpid()}"
         self.assertEqual(Path(f"{self.compiler}.calls").read_text().split("\n"), [
             f"<-Wall><-I{self.root}><-x><c++><-c><-><-o><{made}.o>",
             '#include "lessons/lesson_05_tp_gather/try_cut/contract.hpp"', '#include "try/lesson_05_2.cpp"', 'extern "C" {',
