@@ -76,9 +76,9 @@ Machine epyc_vm() {
   const Cluster cluster = cluster_of("epyc-vm");
   const NetworkLevel& loopback = cluster.levels.front();  // α and β: between two ranks of the machine
   // The products of the largest matrix of the lesson, 32 × 32: three in each of five steps.
-  const double flop = product_seconds(cluster.accelerator, 1, newton_schulz_flops(32, 32) / 15).seconds;
+  const double share = product_efficiency(cluster.accelerator, newton_schulz_flops(32, 32) / 15).value;
   // Given as bandwidths and rates, wanted as the time of one.
-  return {loopback.latency_seconds, 1 / loopback.bytes_per_second, flop};
+  return {loopback.latency_seconds, 1 / loopback.bytes_per_second, 1 / (cluster.accelerator.flops_per_second * share)};
 }
 
 // Counts as a matrix of one row, which ranks can hand over and a check can compare, and back.

@@ -46,7 +46,8 @@ PlanParts parts_on_machines(int ranks) {
     parts.bytes += static_cast<double>(call.traffic.bytes_sent) / link.bytes_per_second;
   }
   const double work = flops(plan, phases::orthogonalize), products = 15.0 * count(plan, phases::orthogonalize);
-  parts.newton_schulz = product_seconds(cluster.accelerator, work, work / products).seconds;
+  const double share = product_efficiency(cluster.accelerator, work / products).value;
+  parts.newton_schulz = work / (cluster.accelerator.flops_per_second * share);
   return parts;
 }
 

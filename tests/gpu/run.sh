@@ -165,6 +165,29 @@ else
 fi
 
 write ""
+write "## Products by size"
+write ""
+# Dense bf16, from the data sheets, by a part of the device's name.
+peak_of() {
+  case $1 in
+    *H100*PCIe*) echo 756 ;; *H100* | *H200* | *H800* | *GH200*) echo 989 ;; *A100* | *A800*) echo 312 ;; *4090*) echo 165 ;;
+    *GB300* | *GB200*) echo 2500 ;; *B200* | *B300*) echo 2250 ;;
+  esac
+}
+name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || name=
+peak=${MUONWALK_PEAK_TFLOPS:-$(peak_of "$name")}
+if [[ -z $peak ]]; then
+  not_run "products by size" "no peak is known of \"$name\"; set MUONWALK_PEAK_TFLOPS to the dense bf16 TFLOP/s of its data sheet"
+elif python3 "$root/tests/gpu/product_efficiency.py" --peak "$peak" >"$work/products" 2>"$work/out"; then
+  write "\"product_efficiency\" of a cluster file (docs/cost-model.md), over a peak of $peak TFLOP/s:"
+  write '```'
+  cat "$work/products" >>"$report"
+  write '```'
+else
+  not_run "products by size" "$(tail -n 1 "$work/out")"
+fi
+
+write ""
 write "## compute-sanitizer"
 write ""
 if command -v compute-sanitizer >/dev/null; then

@@ -61,6 +61,7 @@ expect "- holds: kernels: products, norms, trees, momentum, apply"
 expect "- not run: cuda_device_test and cuda_errors_test: they let calls fail"
 expect "| fp32 | $(echo right | sha256sum | cut -c 1-16) | $(echo right | sha256sum | cut -c 1-16) | equal |"
 expect "| a table |"
+expect "- not run: products by size: no peak is known of"
 expect "- holds: memcheck: lesson 22"
 lesson_22="--transport nccl --dp 1 --tp 1"
 printf '%s\n' "$lesson_22" "$lesson_22 --precision bf16" "$lesson_22 --real-sizes" "$lesson_22 --real-sizes --precision bf16" \
@@ -84,6 +85,14 @@ NCCL_PROFILER_PLUGIN=/some/plugin.so whole 1
 expect "- **does not hold**: NCCL's own trace, read by muonwalk-trace (exit 2):"
 # shellcheck disable=SC2016
 program "$machine/nvidia-smi" '[[ $1 == -L ]] && echo "GPU 0: stand-in" || echo "0, stand-in, 580.1, 9.0"'
+
+program "$machine/python3" 'echo "curves: ${*:2}"'
+MUONWALK_PEAK_TFLOPS=989 whole 0
+expect "curves: --peak 989"
+program "$machine/python3" 'echo "there is no PyTorch here" >&2; exit 1'
+MUONWALK_PEAK_TFLOPS=989 whole 0
+expect "- not run: products by size: there is no PyTorch here"
+rm "$machine/python3"
 
 echo 1 >"$scratch/newton"
 whole 1

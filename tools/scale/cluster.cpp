@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
@@ -21,12 +22,40 @@ long ranks_in_unit(long ranks, long stride, long accelerators) {
   return ranks % room == 0 ? room : 0;
 }
 
+// Of the GPUs on which somebody timed products of several sizes.
+const std::vector<MeasuredCurve>& curves_of_known_gpus() {
+  static const std::vector<MeasuredCurve> all = [] {
+    std::vector<MeasuredCurve> curves;
+    for (const char* name : {"h100-efa", "a100-selene", "rtx4090-100gbe"})
+      for (const MeasuredCurve& curve : cluster_of(name).accelerator.product_efficiency) curves.push_back(curve);
+    return curves;
+  }();
+  return all;
+}
+
 }  // namespace
 
-ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product) {
-  const MeasuredCurve& curve = accelerator.product_efficiency;
-  const CurveReading reading = curve.measured() && product > 0 ? curve.at(product) : CurveReading{1};
-  return {flops / (accelerator.flops_per_second * reading.value), reading.outside};
+ProductEfficiency product_efficiency(const Accelerator& accelerator, double product) {
+  ProductEfficiency efficiency;
+  if (product <= 0) return efficiency;
+  efficiency.elsewhere = accelerator.product_efficiency.empty();
+  efficiency.source = efficiency.elsewhere ? "measured on other GPUs alone: the middle of what they reach"
+                                           : "measured on this accelerator, by the size of a product";
+  const std::vector<MeasuredCurve>& curves =
+      efficiency.elsewhere ? curves_of_known_gpus() : accelerator.product_efficiency;
+  bool inside = false;
+  for (const MeasuredCurve& curve : curves) {
+    const CurveReading reading = curve.at(product);
+    efficiency.low = std::min(efficiency.low, reading.value);
+    efficiency.high = &curve == &curves.front() ? reading.value : std::max(efficiency.high, reading.value);
+    inside = inside || !reading.outside;
+    const auto distance = [product](const Outside& each) { return std::abs(std::log(each.nearest / product)); };
+    if (reading.outside && (!efficiency.outside || distance(*reading.outside) < distance(*efficiency.outside)))
+      efficiency.outside = reading.outside;
+  }
+  if (inside) efficiency.outside.reset();
+  efficiency.value = std::sqrt(efficiency.low * efficiency.high);
+  return efficiency;
 }
 
 bool is_json_path(const std::string& name) {

@@ -21,19 +21,24 @@ struct Accelerator {
   double flops_per_second = 0;  ///< Dense, in the type that products are computed in (bf16 on a GPU).
   double memory_bytes = 0;
   double memory_bytes_per_second = 0;  ///< How fast it reads or writes its memory.
-  MeasuredCurve product_efficiency;  ///< The share of flops_per_second that a product reaches, by its FLOPs, or empty.
-  std::string source;                ///< Where these numbers come from.
+  /// The share of flops_per_second that a product reaches, by its FLOPs: a curve for everybody who measured it on this
+  /// accelerator; none where nobody did.
+  std::vector<MeasuredCurve> product_efficiency;
+  std::string source;  ///< Where these numbers come from.
 };
 
-/// What products take on an accelerator.
-struct ProductSeconds {
-  double seconds = 0;
-  std::optional<Outside> outside;  ///< No efficiency was measured for products of this size, in FLOPs.
+/// The share of its peak that an accelerator reaches in products of one size, with the band in which it may lie.
+struct ProductEfficiency {
+  double value = 1;                ///< The middle of the band: the root of low · high.
+  double low = 1, high = 1;        ///< The least and the most that was measured of products of this size.
+  const char* source = "";         ///< Whether that was on this accelerator.
+  std::optional<Outside> outside;  ///< No curve has products of this size, in FLOPs.
+  bool elsewhere = false;          ///< It was measured on other accelerators alone.
 };
 
-/// The time of `flops` in products of `product` FLOPs each: their size decides how much of its peak the accelerator
-/// reaches.
-ProductSeconds product_seconds(const Accelerator& accelerator, double flops, double product);
+/// The efficiency of products of `product` FLOPs each, whoever asks: a model's layers and Newton–Schulz alike. Where
+/// nothing was measured on this accelerator, the band is what the GPUs of known clusters reach that were measured.
+ProductEfficiency product_efficiency(const Accelerator& accelerator, double product);
 
 /// One level of a network: what joins the accelerators of a node, the nodes of a pod, the pods. Every accelerator has
 /// a link of its own into it, or an equal part of those that its unit of the level below has.

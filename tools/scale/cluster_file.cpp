@@ -133,9 +133,29 @@ class Fields {
 
   // The object {"source": …, "points": [{`at`: …, `value`: …}, …]}; no curve where there is none.
   MeasuredCurve curve(const std::string& name, const char* at, double at_unit, const char* value, double value_unit) {
+    return has(name) ? curve_of(object(name), at, at_unit, value, value_unit) : MeasuredCurve{};
+  }
+
+  // Several of them, or one alone.
+  std::vector<MeasuredCurve> curves(const std::string& name, const char* at, double at_unit, const char* value,
+                                    double value_unit) {
+    std::vector<MeasuredCurve> all;
+    if (has(name) && object_->at(name).is_array())
+      for (const Fields& each : objects(name)) all.push_back(curve_of(each, at, at_unit, value, value_unit));
+    else if (has(name))
+      all.push_back(curve(name, at, at_unit, value, value_unit));
+    return all;
+  }
+
+  // Refuses a field that was not taken.
+  void done() const {
+    for (const auto& [name, value] : object_->items())
+      if (taken_.count(name) == 0) refuse(name, "is not a field that it knows");
+  }
+
+ private:
+  static MeasuredCurve curve_of(Fields fields, const char* at, double at_unit, const char* value, double value_unit) {
     MeasuredCurve curve;
-    if (!has(name)) return curve;
-    Fields fields = object(name);
     for (Fields& point : fields.objects("points")) {
       curve.points.push_back({point.number(at, at_unit), point.number(value, value_unit)});
       point.done();
@@ -147,13 +167,6 @@ class Fields {
     return curve;
   }
 
-  // Refuses a field that was not taken.
-  void done() const {
-    for (const auto& [name, value] : object_->items())
-      if (taken_.count(name) == 0) refuse(name, "is not a field that it knows");
-  }
-
- private:
   const json& take(const std::string& name) {
     if (!has(name)) refuse(name, "is missing");
     taken_.insert(name);
@@ -171,9 +184,10 @@ Accelerator accelerator_from(Fields fields) {
   accelerator.flops_per_second = fields.number("peak_tflop_per_s", kTeraflop);
   accelerator.memory_bytes = fields.number("memory_gib", kGibibyte);
   accelerator.memory_bytes_per_second = fields.number("memory_bandwidth_gb_per_s", kGigabyte);
-  accelerator.product_efficiency = fields.curve("product_efficiency", "gflop", kGigaflop, "share_of_peak", 1);
-  for (const MeasuredCurve::Point& point : accelerator.product_efficiency.points)
-    if (point.value > 1) fields.refuse("product_efficiency", "has a share of the peak that is above 1");
+  accelerator.product_efficiency = fields.curves("product_efficiency", "gflop", kGigaflop, "share_of_peak", 1);
+  for (const MeasuredCurve& curve : accelerator.product_efficiency)
+    for (const MeasuredCurve::Point& point : curve.points)
+      if (point.value > 1) fields.refuse("product_efficiency", "has a share of the peak that is above 1");
   accelerator.source = fields.text("source");
   fields.done();
   return accelerator;

@@ -19,16 +19,27 @@ bool shared_with_adamw(Phase phase) { return phase == phases::reduce_gradients |
 
 // Newton–Schulz of a plan, each work by its own size.
 struct ProductTime {
-  double seconds = 0, flops = 0;
+  double seconds = 0, least = 0, most = 0, flops = 0;
+  ProductEfficiency last;          // where it comes from
   std::optional<Outside> outside;  // the FLOPs of a product whose efficiency was not measured
 
   void add(const Work& work, int ns_steps, const Accelerator& device) {
     // Three products per step; the mean of their FLOPs says how efficient they are.
-    const double product = work.flops / (3.0 * std::max(1, ns_steps));
-    const ProductSeconds time = product_seconds(device, work.flops, product);
+    last = product_efficiency(device, work.flops / (3.0 * std::max(1, ns_steps)));
+    const double at_peak = work.flops / device.flops_per_second;
     flops += work.flops;
-    seconds += time.seconds;
-    if (time.outside) outside = time.outside;
+    seconds += at_peak / last.value;
+    least += at_peak / last.high;
+    most += at_peak / last.low;
+    if (last.outside) outside = last.outside;
+  }
+  // Of all of it: FLOPs over what the peak would do in this time.
+  TermInput efficiency(const Accelerator& device) const {
+    const auto share = [&](double time) { return time > 0 ? flops / (time * device.flops_per_second) : 1; };
+    TermInput input{"efficiency", share(seconds), "", seconds > 0 ? last.source : "nothing to do"};
+    if (least < most) input.low = share(most), input.high = share(least);
+    input.elsewhere = last.elsewhere;
+    return input;
   }
 };
 
@@ -88,11 +99,10 @@ class PlanSum {
     const double steps = plans_;
     cost.flops = products_.flops / steps;
     cost.transient_bytes = transient_;
-    const double seconds = products_.seconds / steps, peak = cluster_.accelerator.flops_per_second;
-    Formula newton_schulz =
-        in("FLOPs", cost.flops, "FLOP", "the plan of the busiest rank") /
-        (in("peak", peak, "FLOP/s", "the cluster's accelerator") *
-         in("efficiency", seconds > 0 ? cost.flops / (seconds * peak) : 1, "", "by the size of the products"));
+    const double seconds = products_.seconds / steps;
+    Formula newton_schulz = in("FLOPs", cost.flops, "FLOP", "the plan of the busiest rank") /
+                            (in("peak", cluster_.accelerator.flops_per_second, "FLOP/s", "the cluster's accelerator") *
+                             input<Formula>(products_.efficiency(cluster_.accelerator)));
     if (products_.outside)
       newton_schulz =
           with(std::move(newton_schulz), {"a product", products_.outside->at, "FLOP",

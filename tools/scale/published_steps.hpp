@@ -13,6 +13,7 @@ struct PublishedStep {
   const char* unit = "";      ///< "s", "%", "B" or "GB/s".
   std::string miss = {};      ///< Why it differs, where it differs by more than 10 %.
   bool extrapolated = false;  ///< The prediction reads a curve outside of what was measured.
+  double low = 0, high = 0;   ///< The band of the prediction, where products were not measured; 0: none.
 
   /// Predicted over published, minus 1.
   double error() const { return predicted / published - 1; }

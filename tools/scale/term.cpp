@@ -22,6 +22,8 @@ std::string with_prefix(double number, const std::string& unit) {
 std::string input_text(const TermInput& input) {
   std::string text = fmt::format("{} = {}", input.name, amount_text(input.value, input.unit));
   if (input.source[0] != '\0') text += fmt::format(" ({})", input.source);
+  if (input.high > input.low)
+    text += fmt::format(", from {} to {}", amount_text(input.low, input.unit), amount_text(input.high, input.unit));
   if (input.nearest_at)
     text += fmt::format(", outside of what was measured: the nearest point, at {}",
                         amount_text(*input.nearest_at, input.unit));
@@ -85,7 +87,24 @@ std::string amount_text(double number, const std::string& unit) {
 }
 
 bool Term::extrapolated() const {
-  return std::any_of(inputs.begin(), inputs.end(), [](const TermInput& input) { return input.nearest_at.has_value(); });
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const TermInput& input) { return input.nearest_at.has_value() || input.elsewhere; });
+}
+
+std::pair<double, double> Term::band() const {
+  for (const TermInput& input : inputs)
+    if (input.high > 0) return {amount * input.value / input.high, amount * input.value / input.low};
+  return {amount, amount};
+}
+
+std::pair<double, double> total_band(const std::vector<Term>& terms) {
+  std::pair<double, double> sum{0, 0};
+  for (const Term& term : terms) {
+    const auto [least, most] = term.band();
+    sum.first += least;
+    sum.second += most;
+  }
+  return sum;
 }
 
 double total(const std::vector<Term>& terms) {

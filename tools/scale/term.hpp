@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/comm/call.hpp"
@@ -15,7 +16,9 @@ struct TermInput {
   const char* unit = "";    ///< "B", "s", "B/s", "FLOP", or "" for a count.
   const char* source = "";  ///< "the plan", "H100 data sheet"
   std::optional<double> nearest_at =
-      {};  ///< The nearest measured point, where this one lies outside of what was measured.
+      {};                    ///< The nearest measured point, where this one lies outside of what was measured.
+  double low = 0, high = 0;  ///< The band in which it may lie, as far as anybody measured it; 0: none is known.
+  bool elsewhere = false;    ///< It was measured on other machines alone.
 };
 
 /// The group of the two stages that share a tied table.
@@ -93,12 +96,18 @@ struct Term {
   std::vector<TermInput> inputs = {};  ///< The numbers in the formula, in the order in which they stand there.
   double bytes_sent = 0;               ///< Where the term is a collective: what one rank sends in it.
 
-  /// Whether one of its inputs lies outside of what was measured.
+  /// Whether one of its inputs lies outside of what was measured, or was measured elsewhere.
   bool extrapolated() const;
+  /// The amount at the upper and at the lower end of the band of an efficiency, to which products are in inverse
+  /// proportion (what an output layer sends over TP is taken for a part of them); twice the amount where there is none.
+  std::pair<double, double> band() const;
 };
 
 /// The sum of the terms.
 double total(const std::vector<Term>& terms);
+
+/// The sum of their bands.
+std::pair<double, double> total_band(const std::vector<Term>& terms);
 
 /// Whether one of the terms is extrapolated.
 bool any_extrapolated(const std::vector<Term>& terms);

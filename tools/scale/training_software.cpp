@@ -12,6 +12,7 @@ TrainingSoftware nanotron() {
   TrainingSoftware software;
   software.name = "nanotron";
   for (const FittedConstant& each : fitted_constants()) software.*each.member = each.value;
+  software.fitted_on = "H100";
   software.slow_path_nodes = 64;
   software.fresh_gradient_bytes = 2;
   software.keeps_gathered_inputs = true;
@@ -24,7 +25,6 @@ TrainingSoftware nanotron() {
 TrainingSoftware megatron() {
   TrainingSoftware software;
   software.name = "megatron";
-  software.product_efficiency = nanotron().product_efficiency;
   software.reads_curve = true;
   software.fused_attention = false;
   software.source = "Korthikanti et al., 'Reducing Activation Recomputation in Large Transformer Models', 2022";

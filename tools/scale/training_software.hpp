@@ -9,6 +9,7 @@ namespace muonwalk::sim {
 struct TrainingSoftware {
   std::string name;                       ///< "nanotron"
   double product_efficiency = 1;          ///< The share of the peak that products reach, where no curve is read.
+  std::string fitted_on;                  ///< The accelerator of the runs that constants were fitted to: "H100".
   bool reads_curve = false;               ///< The accelerator's curve of efficiencies is taken, where it has one.
   double host_seconds_per_layer = 0;      ///< Time to launch forward and backward of a layer.
   double node_hop_seconds = 0;            ///< Latency per layer and hop of a TP ring that leaves its node.

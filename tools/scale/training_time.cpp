@@ -15,7 +15,7 @@ constexpr char kLayout[] = "the layout";
 constexpr char kCounted[] = "counted in nanotron's source";
 constexpr char kFitted[] = "fitted, see the list of constants";
 constexpr char kCluster[] = "the cluster";
-constexpr char kProductRate[] = "the accelerator's peak · product efficiency";
+constexpr char kProductRate[] = "the accelerator's peak · efficiency of products";
 constexpr char kPerRank[] = "per rank: the cluster · node link share";
 
 // The sizes of the runs that constants were fitted to.
@@ -68,12 +68,21 @@ double floor_seconds(const StepQuestion& of) {
                                             software.node_hop_seconds * (of.layout.tp - 1) * (tp_nodes(of) - 1));
 }
 
-// The share of its peak that the accelerator reaches in products.
-CurveReading product_efficiency(const StepQuestion& of) {
-  const MeasuredCurve& curve = of.cluster.accelerator.product_efficiency;
-  if (!of.software.reads_curve || !curve.measured()) return {of.software.product_efficiency};
+// The share of its peak that the accelerator reaches in products: by their size, as in Newton–Schulz; or what was
+// fitted to whole runs, with the band of that where the runs were on another accelerator.
+ProductEfficiency product_efficiency(const StepQuestion& of) {
   constexpr double kProductsOfALayer = 4;  // queries, keys and values; output; gate and up; down
-  return curve.at(2 * tokens_of(of.model, of.layout) * product_weights(of.model) / of.layout.tp / kProductsOfALayer);
+  ProductEfficiency efficiency =
+      product_efficiency(of.cluster.accelerator, 2 * tokens_of(of.model, of.layout) * product_weights(of.model) /
+                                                     of.layout.tp / kProductsOfALayer);
+  if (of.software.reads_curve) return efficiency;
+  const double fitted = efficiency.value = of.software.product_efficiency;
+  efficiency.elsewhere = of.cluster.accelerator.name != of.software.fitted_on;
+  efficiency.source = efficiency.elsewhere ? "fitted to runs on another accelerator" : kFitted;
+  efficiency.outside.reset();
+  efficiency.low = efficiency.elsewhere ? std::min(fitted, efficiency.low) : fitted;
+  efficiency.high = efficiency.elsewhere ? std::max(fitted, efficiency.high) : fitted;
+  return efficiency;
 }
 
 // ── Formulas of one stage ──
@@ -183,10 +192,13 @@ class StageFormulas {
   N tp_link() const { return in("link", link_of(of_, of_.layout.tp, 1), "B/s", kCluster); }
   double peak() const { return of_.cluster.accelerator.flops_per_second; }
   N product_rate() const {
-    const CurveReading efficiency = product_efficiency(of_);
-    TermInput rate{"rate", peak() * efficiency.value, "FLOP/s", kProductRate};
-    if (efficiency.outside) rate.nearest_at = efficiency.outside->nearest;
-    return input<N>(rate);
+    const ProductEfficiency efficiency = product_efficiency(of_);
+    TermInput share{"efficiency", efficiency.value, "", efficiency.source};
+    if (efficiency.low < efficiency.high) share.low = efficiency.low, share.high = efficiency.high;
+    share.elsewhere = efficiency.elsewhere;
+    const N rate = in("peak", peak(), "FLOP/s", kCluster) * input<N>(share);
+    if (!efficiency.outside) return rate;
+    return with(rate, {"a product", efficiency.outside->at, "FLOP", kShape, efficiency.outside->nearest});
   }
   // What one collective of a TP group moves.
   N gathered() const {

@@ -53,7 +53,11 @@ json random_cluster(unsigned seed) {
                             {"memory_gib", number()},
                             {"memory_bandwidth_gb_per_s", number()},
                             {"source", "a data sheet"}};
-  if (seed % 2 == 0) cluster["accelerator"]["product_efficiency"] = curve("gflop", "share_of_peak", 1);
+  // None, one, or a list of them.
+  json& efficiency = cluster["accelerator"]["product_efficiency"] = json::array();
+  for (unsigned i = 0; i < seed % 4; ++i) efficiency.push_back(curve("gflop", "share_of_peak", 1));
+  if (seed % 4 == 1) cluster["accelerator"]["product_efficiency"] = json(efficiency[0]);
+  if (seed % 4 == 0) cluster["accelerator"].erase("product_efficiency");
   int joined = 1;
   for (unsigned l = 0; l < 1 + seed % 3; ++l) {
     json level = {{"name", "level " + std::to_string(l)},
@@ -72,15 +76,18 @@ json random_cluster(unsigned seed) {
 }
 
 // Whether a curve is that of a file, each number times its unit; none where the file has none.
-bool same_curve(const MeasuredCurve& curve, const json& of, const char* name, const char* at, double at_unit,
-                const char* value, double value_unit) {
-  if (!of.contains(name)) return !curve.measured();
-  const json& points = of[name]["points"];
-  bool same = curve.points.size() == points.size() && curve.source == of[name]["source"];
+bool same_points(const MeasuredCurve& curve, const json& of, const char* at, double at_unit, const char* value,
+                 double value_unit) {
+  const json& points = of["points"];
+  bool same = curve.points.size() == points.size() && curve.source == of["source"];
   for (std::size_t i = 0; same && i < points.size(); ++i)
     same = curve.points[i].at == points[i][at].get<double>() * at_unit &&
            curve.points[i].value == points[i][value].get<double>() * value_unit;
   return same;
+}
+bool same_curve(const MeasuredCurve& curve, const json& of, const char* name, const char* at, double at_unit,
+                const char* value, double value_unit) {
+  return of.contains(name) ? same_points(curve, of[name], at, at_unit, value, value_unit) : !curve.measured();
 }
 
 // Checks that a cluster has every number of its file, times its unit.
@@ -92,8 +99,11 @@ void check_cluster(const Cluster& cluster, const json& file) {
   CHECK(cluster.accelerator.memory_bytes == chip["memory_gib"].get<double>() * kGibibyte);
   CHECK(cluster.accelerator.memory_bytes_per_second == chip["memory_bandwidth_gb_per_s"].get<double>() * 1e9);
   CHECK(cluster.accelerator.source == chip["source"]);
-  CHECK(
-      same_curve(cluster.accelerator.product_efficiency, chip, "product_efficiency", "gflop", 1e9, "share_of_peak", 1));
+  json efficiency = chip.value("product_efficiency", json::array());
+  if (efficiency.is_object()) efficiency = json::array({efficiency});
+  REQUIRE(cluster.accelerator.product_efficiency.size() == efficiency.size());
+  for (std::size_t i = 0; i < efficiency.size(); ++i)
+    CHECK(same_points(cluster.accelerator.product_efficiency[i], efficiency[i], "gflop", 1e9, "share_of_peak", 1));
   REQUIRE(cluster.levels.size() == file["levels"].size());
   for (std::size_t l = 0; l < cluster.levels.size(); ++l) {
     const NetworkLevel& level = cluster.levels[l];
@@ -305,8 +315,44 @@ TEST_CASE("levels have to nest, and a share of the peak is at most 1") {
   CHECK(holds(sentence("h100-ndr", "/levels/0/accelerators_joined", "all"), "is not a whole number"));
   CHECK(holds(sentence("h100-ndr", "/levels/0/accelerators_joined", 2.5), "is not a whole number"));
   CHECK(sentence("h100-ndr", "/levels/1/accelerators_joined", 16) == kAccepted);
-  CHECK(holds(sentence("a100-selene", "/accelerator/product_efficiency/points/0/share_of_peak", 1.1), "above 1"));
+  CHECK(holds(sentence("a100-selene", "/accelerator/product_efficiency/0/points/0/share_of_peak", 1.1), "above 1"));
   CHECK(holds(sentence("h100-efa", "/levels/1/all_reduce/points/3/units", 2), "not above that of the point before"));
+}
+
+TEST_CASE("product_efficiency: the middle of the curves at a size, between the least and the most of them") {
+  Accelerator chip{"chip", 1e12, 1, 1, {}, "made up"};
+  chip.product_efficiency = {{{{1e9, 0.2}, {1e11, 0.2}}, "one"}, {{{1e10, 0.8}}, "another"}};
+  const ProductEfficiency both = product_efficiency(chip, 1e10);
+  CHECK(both.value == near(0.4));
+  CHECK(both.low == near(0.2));
+  CHECK(both.high == near(0.8));
+  CHECK(!both.elsewhere);
+  // Outside is what lies outside of every curve; the nearest of all points is named.
+  CHECK(!both.outside);
+  CHECK(!product_efficiency(chip, 2e9).outside);
+  const ProductEfficiency larger = product_efficiency(chip, 1e12);
+  REQUIRE(larger.outside);
+  CHECK(larger.outside->nearest == 1e11);
+  CHECK(larger.outside->at == 1e12);
+}
+
+TEST_CASE("product_efficiency: what nobody measured lies in the band of what was measured elsewhere, and says so") {
+  const Accelerator unknown{"unknown", 1e15, 1, 1, {}, "made up"};
+  for (double product = 1e8; product < 1e14; product *= 3) {
+    CAPTURE(product);
+    const ProductEfficiency efficiency = product_efficiency(unknown, product);
+    CHECK(efficiency.elsewhere);
+    CHECK(efficiency.low < efficiency.value);
+    CHECK(efficiency.value < efficiency.high);
+    CHECK(efficiency.high <= 1);
+    for (const char* name : {"a100-selene", "h100-efa", "rtx4090-100gbe"}) {
+      const ProductEfficiency known = product_efficiency(cluster_of(name).accelerator, product);
+      CHECK(!known.elsewhere);
+      CHECK(known.low >= efficiency.low);
+      CHECK(known.high <= efficiency.high);
+    }
+  }
+  CHECK(cluster_of("gb300-nvl72").accelerator.product_efficiency.empty());
 }
 
 TEST_CASE("limits of a file hold to the last one") {
@@ -327,7 +373,8 @@ TEST_CASE("limits of a file hold to the last one") {
   CHECK(holds(sentence(name, ""), "has 0 bytes; a text has from 1 to 1000"));
   CHECK(sentence("/levels/1/accelerators_joined", 1'000'000'000) == kAccepted);
   CHECK(holds(sentence("/levels/1/accelerators_joined", 1'000'000'008), "is not a whole number from 1 to 1000000000"));
-  CHECK(sentence("/accelerator/product_efficiency/points/2/share_of_peak", 1) == kAccepted);
+  CHECK(sentence("/accelerator/product_efficiency/0/points/2/share_of_peak", 1) == kAccepted);
+  CHECK(holds(sentence("/accelerator/product_efficiency", json::array()), "is not a list of 1 to 64 objects"));
   CHECK(holds(sentence("/levels", json::array()), "is not a list of 1 to 64 objects"));
 }
 

@@ -176,7 +176,7 @@ TEST_CASE("find_layouts: in order also where another strategy makes one layout o
   Cluster cluster;
   cluster.name = "slow links";
   cluster.accelerator = {"unit", 376.325e12, 200 * kGibibyte, 3.35e12, {}, "made up"};
-  cluster.accelerator.product_efficiency = MeasuredCurve{{{1e9, 0.4}, {1e11, 0.75}}, "made up"};
+  cluster.accelerator.product_efficiency = {MeasuredCurve{{{1e9, 0.4}, {1e11, 0.75}}, "made up"}};
   cluster.levels = {{"node", 16, 4.7 * kGigabyte, 2.9e-6, {}, {}, "made up"},
                     {"all", 0, 0.5 * kGigabyte, 589.6e-6, {}, {}, "made up"}};
   const LayoutSearch search = search_with("1B", cluster, 128, 128);

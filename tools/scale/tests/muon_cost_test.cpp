@@ -24,7 +24,7 @@ namespace {
 Cluster plain_cluster(double latency = 0) {
   Cluster cluster;
   cluster.name = "plain";
-  cluster.accelerator = {"unit", 1e9, 1e12, 1e12, {}, "made up"};
+  cluster.accelerator = {"unit", 1e9, 1e12, 1e12, {MeasuredCurve{{{1, 1}}, "made up"}}, "made up"};
   NetworkLevel level;
   level.name = "wire";
   level.bytes_per_second = 1;
