@@ -57,7 +57,8 @@ std::string published_ratios() {
   };
   const Grid square = Grid().dp(2).tp(2), line = Grid().dp(4);
   const SentBytes muon = published(muon_bf16, square);
-  const std::int64_t reduced = published(all_reduce, line).total(), sharded = published(zero1, line).total();
+  const std::int64_t reduced = published(all_reduce, line).total();
+  const auto on_line = [&](Who who, Halved halved) { return published(who, line, halved).total(); };
   const std::vector<Ratio> ratios = {
       {"Muon's two gathers, dp 2 × tp 2", muon.gathers(), "AdamW, all-reduce, dp 4", reduced,
        "what the 0.57 compared, in bytes: two layouts, two types, no gradients and no weights of Muon"},
@@ -65,10 +66,11 @@ std::string published_ratios() {
        "nothing left out, still two layouts: close to 0.57, by coincidence"},
       {"all of Muon, dp 2 × tp 2", muon.total(), "AdamW, ZeRO-1, dp 2 × tp 2", published(zero1, square).total(),
        "like for like: the same layout, the same types, nothing left out"},
-      {"Muon in float32, dp 4", published(muon_fp32, line).total(), "AdamW, ZeRO-1, dp 4", sharded,
-       "without TP: three moves of 4 B against two"},
-      {"Muon in bf16, dp 4", published(muon_bf16, line).total(), "AdamW, ZeRO-1, dp 4", sharded,
-       "the update in 2 B: the upper bound of (1, 1.25]"},
+      {"Muon in bf16, dp 4", on_line(muon_bf16, Halved::nothing), "AdamW, ZeRO-1, dp 4",
+       on_line(zero1, Halved::nothing), "4 + 2 + 4 B to 4 + 4: the upper bound of (1, 1.25]. In 2 B, too:"},
+      {"  weights: 4 + 2 + 2 B", on_line(muon_bf16, Halved::weights), "  4 + 2 B", on_line(zero1, Halved::weights), ""},
+      {"  gradients as well: 2 + 2 + 2 B", on_line(muon_bf16, Halved::weights_and_gradients), "  2 + 2 B",
+       on_line(zero1, Halved::weights_and_gradients), ""},
       {"Muon, an owner for each matrix", sent_by_all(muon_bf16, published_layout(line, Ownership::matrices)),
        "AdamW, ZeRO-1, all ranks", sent_by_all(zero1, published_layout(line)),
        "no DP gather: the lower bound of (1, 1.25]"}};
@@ -79,7 +81,8 @@ std::string published_ratios() {
   std::string text = lines[0];
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     text += "\n" + lines[i + 1];
-    for (const std::string& remark : paragraph(ratios[i].remark, 6, 6)) text += "\n" + remark;
+    if (*ratios[i].remark != '\0')
+      for (const std::string& remark : paragraph(ratios[i].remark, 6, 6)) text += "\n" + remark;
   }
   return text;
 }

@@ -16,7 +16,8 @@ std::string ledger_table(const std::string& heading, const std::vector<std::pair
 /// All contenders on the two grids of the published run, a table for each grid.
 std::string published_tables();
 
-/// What the published ratios are ratios of, each with a remark about what is compared or left out.
+/// What the published ratios are ratios of, with remarks about what is compared or left out; and what becomes of the
+/// upper bound where weights, or weights and gradients, travel in bf16.
 std::string published_ratios();
 
 }  // namespace muonwalk::sim

@@ -33,6 +33,11 @@ using namespace muonwalk::sim;
 // Where Newton–Schulz computes in bf16 it begins by rounding its input, so the update may as well travel in two bytes.
 // TP adds a move that AdamW does not have at all: the gather of TP slices.
 //
+// That is how the published bound counts, with weights of four bytes. Who trains in mixed precision keeps float32
+// *masters* of the weights that a rank owns, computes with bf16, and so gathers new weights in two bytes, whoever the
+// optimizer is: 6 B for AdamW with ZeRO-1 and 8 B for Muon, or 4 B and 6 B where gradients are added up in bf16, too.
+// What AdamW sends becomes less, the update does not, and the ratio grows.
+//
 // These are the contenders (src/train/contenders.hpp). They take a step one after the other, from the same weights
 // and with the same gradients.
 
@@ -69,7 +74,8 @@ std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
 //
 // Lay out the matrices, one behind the other. The planted bug `padded_matrices` begins each of them at a multiple of
 // 2,048 elements, so that ranks could share each one evenly. Padding is zeros and no weight becomes wrong, which is why
-// nobody notices. microsoft/dion did such a thing, and sent four times the bytes (its issues 96 and 97).
+// nobody notices. In microsoft/dion, too, zeros travelled unnoticed: its Dion2 takes a fraction of a matrix's rows, by
+// default a quarter, and sent all of them, 1 / fraction times the bytes (issue 96, mended by pull request 97).
 void start(Rank& rank, Local& local) { local.layout = layout_of(rank.grid, rank.bug("padded_matrices") ? 2048 : 1); }
 
 // The gradients that this rank computed itself. With the planted bug `lost_gradient`, DP rank 1 hands in zeros: that
@@ -187,18 +193,18 @@ void run(Lesson<Local>& lesson, bool quiet) {
 // ## Three numbers
 //
 // What the small matrices have counted holds for the large ones, whose plans need no rank to run; with `--real-size`
-// they do run. First all contenders at the published sizes, then six ratios of these numbers, each with what it
-// compares.
+// they do run. First all contenders at the published sizes, then ratios of these numbers, with what they compare. Two
+// of them stand below the bound that they go beyond: weights in two bytes, and gradients as well, by the same plans.
 //
 // Before you believe a ratio of bytes, ask four things of it. Have both sides the same grid? Are the elements of the
 // same type, or is the difference of types what the ratio is about? Are all calls of a step in it, on both sides? And
 // is it a ratio of bytes at all, or of times? The first three rows of the last table fail in one of these each, or in
 // none: see which.
 //
-// The 0.57 is a ratio of times. Jen Wei's "Distributed Muon: Field Notes & Reproducibility Artifacts" (2025) puts the
-// all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4; \ref lesson_18_read_a_trace reads the
-// traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training" (Liu et al., 2025), for ZeRO-1 without
-// TP.
+// Who claimed them? The 0.57 is a ratio of times. Jen Wei's "Distributed Muon: Field Notes & Reproducibility Artifacts"
+// (2025) puts the all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4; \ref
+// lesson_18_read_a_trace reads the traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training" (Liu et
+// al., 2025), for ZeRO-1 without TP and for gradients and weights in float32. The 1.70 is what this lesson counts.
 std::string three_numbers() { return "\n" + published_tables() + "\n\n" + published_ratios(); }
 
 // The answer comes after the last layout.
@@ -206,11 +212,11 @@ int finish(Lesson<Local>& lesson, bool last_layout) {
   if (!last_layout) return lesson.answer("");
   lesson.say(three_numbers());
   return lesson.answer(
-      "on one grid and without TP, Muon sends a quarter more than AdamW with ZeRO-1, half as much again where it "
-      "gathers "
-      "float32, and nothing more where each matrix has one owner. TP adds a gather that AdamW does not have. That Muon "
-      "sends less than AdamW came out of two layouts, with two of its four moves left out. A ratio of bytes says "
-      "something when both sides have the same grid, the same types, and all of their calls.");
+      "on one grid and without TP, Muon sends a quarter more than AdamW with ZeRO-1 where all but the update has 4 "
+      "bytes, a third more where weights have 2, half as much again where gradients do, too, and nothing more where "
+      "each "
+      "matrix has one owner. TP adds a gather that AdamW does not have. That Muon sends less came out of two layouts, "
+      "with two of its four moves left out. A ratio of bytes needs the same grid, types and calls on both sides.");
 }
 
 int main(int argc, char** argv) {
@@ -249,9 +255,10 @@ int main(int argc, char** argv) {
   //    owns a part of the largest matrix and nothing else. DP rank 1 owns the rest of it and all the small ones, so it
   //    sends more.
   // 3. A colleague says: send everything in bf16, then Muon is at 6 B per element and AdamW at 8 B. What is wrong with
-  //    this? Hint: what could AdamW send in bf16? Answer: Nothing keeps AdamW from sending gradients and weights in
-  //    bf16 as well; then it is at 4 B. Gradients that are rounded before they are summed lose something in each step,
-  //    and so do weights that are the only copy, whoever the optimizer is. The update is the one thing that is rounded
-  //    anyway.
+  //    this? Hint: what could AdamW send in bf16? Answer: Nothing keeps AdamW from doing the same; then it is at 4 B,
+  //    and Muon sends 1.5 times as much. Weights in bf16 lose nothing where float32 masters are kept, so most do that:
+  //    6 B and 8 B, a ratio of 1.33. Gradients that are rounded before they are summed lose something in each step,
+  //    whoever the optimizer is. The bound of 1.25 holds for 4 B of each, and the less AdamW sends, the more the update
+  //    counts beside it.
   return code;
 }

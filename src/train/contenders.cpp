@@ -2,6 +2,7 @@
 
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
+#include "src/optim/master_weights.hpp"
 #include "src/train/models.hpp"
 
 namespace muonwalk::sim {
@@ -25,8 +26,12 @@ const std::vector<Contender>& contenders() {
   return all;
 }
 
-SentBytes planned(const Contender& contender, const Layout& layout, const Place& place) {
-  return sent_bytes(contender.make(1, Products::chain)->plan(layout, place));
+SentBytes planned(const Contender& contender, const Layout& layout, const Place& place, Halved halved) {
+  const Plan plan = contender.make(1, Products::chain)->plan(layout, place);
+  if (halved == Halved::nothing) return sent_bytes(plan);
+  SentBytes sent = sent_bytes(with_master_weights(plan, layout));
+  if (halved == Halved::weights_and_gradients) sent.gradients /= 2;
+  return sent;
 }
 
 Layout published_layout(const Grid& grid, Ownership ownership) {
@@ -36,8 +41,8 @@ Layout published_layout(const Grid& grid, Ownership ownership) {
   return plan_layout(published_run_parameters(), grid, options);
 }
 
-SentBytes published(Who who, const Grid& grid) {
-  return planned(contenders()[who], published_layout(grid), grid.place(0));
+SentBytes published(Who who, const Grid& grid, Halved halved) {
+  return planned(contenders()[who], published_layout(grid), grid.place(0), halved);
 }
 
 }  // namespace muonwalk::sim

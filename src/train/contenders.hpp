@@ -27,13 +27,18 @@ enum Who { all_reduce, zero1, muon_bf16, muon_fp32 };
 /// All four.
 const std::vector<Contender>& contenders();
 
+/// Which of the moves that every optimizer makes have elements of 2 bytes: none; that of weights, of which each rank
+/// keeps float32 masters for its shard (with_master_weights); or that of gradients as well.
+enum class Halved { nothing, weights, weights_and_gradients };
+
 /// What the rank at `place` sends in a step of a contender, by plan.
-SentBytes planned(const Contender& contender, const Layout& layout, const Place& place);
+SentBytes planned(const Contender& contender, const Layout& layout, const Place& place,
+                  Halved halved = Halved::nothing);
 
 /// The matrices of the published run in one bucket without padding.
 Layout published_layout(const Grid& grid, Ownership ownership = Ownership::buckets);
 
 /// What rank 0 of the published run sends with a contender, in one bucket and without padding.
-SentBytes published(Who who, const Grid& grid);
+SentBytes published(Who who, const Grid& grid, Halved halved = Halved::nothing);
 
 }  // namespace muonwalk::sim

@@ -12,6 +12,7 @@
 #include "src/optim/adamw_step.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/text/units.hpp"
+#include "src/train/contenders.hpp"
 #include "src/train/models.hpp"
 #include "src/train/sent_bytes.hpp"
 #include "tests/layout/random_layout.hpp"
@@ -98,6 +99,18 @@ TEST_CASE("without TP, Muon in bf16 sends from 1 to 1.25 times what ZeRO-1 AdamW
       wide += sent_bytes(muon_in(layout, place, Precision::fp32)).total();
       adamw += sent_bytes(zero_1(layout, place)).total();
     }
+    // With weights in bf16, and with gradients as well, both are above that bound.
+    const auto all_ranks = [&](Who who, Halved halved) {
+      std::int64_t sum = 0;
+      for (int rank = 0; rank < layout.grid.size(); ++rank)
+        sum += planned(contenders()[who], layout, layout.grid.place(rank), halved).total();
+      return sum;
+    };
+    CHECK(all_ranks(muon_bf16, Halved::nothing) == muon);
+    CHECK(8 * all_ranks(zero1, Halved::weights) == 6 * adamw);
+    CHECK(8 * all_ranks(muon_bf16, Halved::weights) == 8 * adamw);
+    CHECK(8 * all_ranks(zero1, Halved::weights_and_gradients) == 4 * adamw);
+    CHECK(8 * all_ranks(muon_bf16, Halved::weights_and_gradients) == 6 * adamw);
     CHECK(8 * muon == 10 * adamw);
     CHECK(8 * wide == 12 * adamw);
     CHECK(cut >= adamw);
@@ -120,6 +133,15 @@ TEST_CASE(
   CHECK(ratio_text(muon.total(), reduced.total()) == "0.58");
   CHECK(ratio_text(published(line, 0, in_bf16).total(), published(line, 0, zero_1).total()) == "1.25");
   CHECK(ratio_text(published(line, 0, in_fp32).total(), published(line, 0, zero_1).total()) == "1.50");
+  // Of the ratios that are printed: weights in bf16, gradients as well.
+  const std::string ratios = published_ratios();
+  for (const auto& [begin, ratio] :
+       {std::pair("\n  weights: 4 + 2 + 2 B ", " 1.33\n"), {"\n  gradients as well: 2 + 2 + 2 B ", " 1.50\n"}}) {
+    CAPTURE(begin);
+    const std::size_t at = ratios.find(begin);
+    REQUIRE(at != std::string::npos);
+    CHECK(ratios.find(ratio, at) == ratios.find('\n', at + 1) - 5);
+  }
   Index elements = 0, small = 0;
   for (const Parameter& parameter : published_run_parameters()) elements += parameter.shape.size();
   for (const Parameter& parameter : small_published_run_parameters()) small += parameter.shape.size();
