@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "src/errors.hpp"
 #include "src/numerics/newton_schulz.hpp"
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
@@ -26,6 +27,13 @@ std::vector<const DistMeta*> in_order(const Layout& layout) {
     for (const DistMeta& meta : buffer.parameters) metas.push_back(&meta);
   std::sort(metas.begin(), metas.end(), [](auto* a, auto* b) { return a->parameter < b->parameter; });
   return metas;
+}
+
+double largest_work(const Layout& layout) {
+  double largest = 0;
+  for (const Buffer& buffer : layout.buffers)
+    for (const DistMeta& meta : buffer.parameters) largest = std::max(largest, work_of(meta));
+  return largest;
 }
 
 void require_some(const std::vector<NamedLayout>& layouts) {
@@ -72,13 +80,8 @@ std::vector<NamedLayout> layouts_of(const std::vector<Parameter>& parameters, co
 }
 
 double least_slowdown(const Layout& layout) {
-  double largest = 0, sum = 0;
-  for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) {
-      largest = std::max(largest, work_of(meta));
-      sum += work_of(meta);
-    }
-  return sum == 0 ? 1 : std::max(1.0, largest * layout.grid.dp() / sum);
+  const double sum = sharding_of(layout).flops_once;
+  return sum == 0 ? 1 : std::max(1.0, largest_work(layout) * layout.grid.dp() / sum);
 }
 
 std::string owners_table(const std::vector<NamedLayout>& layouts) {
@@ -105,7 +108,8 @@ std::string owners_table(const std::vector<NamedLayout>& layouts) {
   return table.text();
 }
 
-std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered) {
+std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered,
+                           const std::vector<NamedLayout>& experts) {
   require_some(layouts);
   const Layout& first = layouts[0].second;
   const int dp = first.grid.dp();
@@ -121,23 +125,36 @@ std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision ga
     table.row(row);
   };
 
-  for (const auto& [name, layout] : layouts) {
-    last = sharding_of(layout);
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    last = sharding_of(layouts[i].second);
+    if (!experts.empty()) last = with_experts(std::move(last), sharding_of(experts.at(i).second));
     const Index gathers = *std::max_element(last.gathered.begin(), last.gathered.end());
-    add(name, last.cut, static_cast<double>(gathers),
+    add(layouts[i].first, last.cut, static_cast<double>(gathers),
         {last.redundancy(1), most_over_mean(last.elements), most_over_mean(last.flops), last.slowdown()});
   }
   // The bounds. Where whole matrices are dealt out by work, nothing bounds the elements of a rank.
-  double all = 0;
+  double all = 0, gathered_by_all = 0, done_by_all = 0, largest = 0;
+  int cut_by_all = 0;
   for (const Index elements : last.elements) all += static_cast<double>(elements);
-  const double least = least_slowdown(first), ranks = dp;
-  add("all cut by all", dp > 1 ? last.matrices : 0, all / dp * (dp - 1), {ranks, 1, 1, ranks});
+  for (const Layout* layout : {&first, experts.empty() ? nullptr : &experts[0].second}) {
+    if (layout == nullptr) continue;
+    const Sharding part = sharding_of(*layout);
+    const int ranks = layout->grid.dp();  // what they hold, all of them would cut
+    for (const Index elements : part.elements) gathered_by_all += static_cast<double>(elements) / ranks * (ranks - 1);
+    if (ranks > 1) cut_by_all += part.matrices * (dp / ranks);
+    done_by_all += part.flops_once * dp;
+    largest = std::max(largest, largest_work(*layout));
+  }
+  const double done = done_by_all / std::max(last.flops_once, 1.0);
+  const double least = last.flops_once == 0 ? 1 : std::max(1.0, largest * dp / last.flops_once);
+  add("all cut by all", cut_by_all, gathered_by_all, {done, 1, 1, done});
   add("whole, at best", 0, 0, {1, 0, least, least});
 
   const auto [unit, flops] = unit_of(last.flops_once);
-  return fmt::format("{} {} on {}: {} in TP slices, {:.1f} {} of Newton–Schulz\n", number_text(last.matrices),
-                     last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), elements_text(all),
-                     last.flops_once / flops, unit) +
+  const std::string ep = experts.empty() ? "" : fmt::format(", ep {}", dp / experts[0].second.grid.dp());
+  return fmt::format("{} {} on {}{}: {}{}, {:.1f} {} of Newton–Schulz\n", number_text(last.matrices),
+                     last.matrices == 1 ? "matrix" : "matrices", first.grid.text(), ep, elements_text(all),
+                     experts.empty() ? " in TP slices" : "", last.flops_once / flops, unit) +
          table.text();
 }
 
@@ -174,6 +191,28 @@ std::vector<Parameter> with_whole_experts(const std::string& model) {
       parameters.push_back(std::move(tensor.parameter));
   }
   return parameters;
+}
+
+std::pair<std::vector<Parameter>, std::vector<Parameter>> with_dealt_experts(const std::string& model, int ep, int dp) {
+  const Index count = model_configuration(model).experts.count;
+  if (count == 0)
+    throw UsageError(fmt::format("--ep {} deals out experts, and {} has none; try --model qwen3-30b", ep, model));
+  if (ep < 1 || count % ep != 0)
+    throw UsageError(
+        fmt::format("--ep {} does not divide the {} experts of a layer of {}; try --ep 8", ep, count, model));
+  if (dp % ep != 0)
+    throw UsageError(fmt::format("--ep {} does not divide --dp {}, in whose ranks an EP group lies; try --dp {}", ep,
+                                 dp, (dp + ep - 1) / ep * ep));
+  std::pair<std::vector<Parameter>, std::vector<Parameter>> lists;
+  for (Parameter& each : with_whole_experts(model)) {
+    const std::string word = "expert";  // "layer3.expert5.up"
+    const std::size_t at = each.name.find(word);
+    if (at == std::string::npos)
+      lists.first.push_back(std::move(each));
+    else if (std::stol(each.name.substr(at + word.size())) < count / ep)
+      lists.second.push_back(std::move(each));
+  }
+  return lists;
 }
 
 }  // namespace muonwalk::sim

@@ -38,8 +38,10 @@ std::string owners_table(const std::vector<NamedLayout>& layouts);
 /// has to be done once; the most elements that a rank owns, and the most work that it has, over the mean; and the most
 /// work over an equal share of what has to be done once. Above that is all that there is; below it two bounds: every
 /// rank owns a part of every matrix, and whole matrices dealt out as evenly as the largest one allows. At most 100
-/// columns. Throws std::invalid_argument where there is no layout.
-std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered);
+/// columns. With `experts`, the same layouts of what each rank of an EP group holds of the experts (with_experts), on
+/// fewer DP ranks. Throws std::invalid_argument where there is no layout.
+std::string sharding_table(const std::vector<NamedLayout>& layouts, Precision gathered,
+                           const std::vector<NamedLayout>& experts = {});
 
 /// The slowdown() of published models (with_whole_experts) in each of these ways, in buckets of megatron_bucket, and
 /// the least that whole matrices allow: a line per model. Throws as lay_out does.
@@ -56,5 +58,10 @@ std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int t
 /// What Muon takes of a published model (model_tensors). TP cuts it as Megatron-LM does, but leaves experts whole, as
 /// frameworks do that give experts to the ranks of TP instead. Throws UsageError for a name that is not known.
 std::vector<Parameter> with_whole_experts(const std::string& model);
+
+/// The same in two lists: what is no expert's, and the experts that the first rank of an EP group holds; the others
+/// hold as many of the same shapes. Throws UsageError where the model has no experts, where `ep` doesn't divide those
+/// of a layer, or where it doesn't divide `dp`.
+std::pair<std::vector<Parameter>, std::vector<Parameter>> with_dealt_experts(const std::string& model, int ep, int dp);
 
 }  // namespace muonwalk::sim

@@ -5,7 +5,8 @@
 // it cuts every bucket. When somebody missed throughput there, the author of the proof of concept named this as the
 // probable reason (pull request 1428, February 2025). A newer optimizer deals out whole matrices: at first by their
 // elements, since August 2026 by the cost of Newton–Schulz (pull request 6379). This lesson takes one step in each of
-// these layouts, and prints the figures to decide by; `--model qwen3-30b --dp 64` prints them for a real model.
+// these layouts, and prints the figures to decide by; `--model qwen3-30b --dp 64` prints them for a real model, and
+// with `--ep 8` for one whose experts are dealt out.
 //
 // You need to know how a buffer is cut (\ref lesson_03_virtual_buffer), what Newton–Schulz costs
 // (\ref lesson_06_newton_schulz), and the whole step (\ref lesson_09_full_step).
@@ -132,7 +133,9 @@ void start(Rank& rank, Local& local) {
 // Two planted bugs. With `ties`, DP rank 1 has `wk` and `wv` the other way round: they are equally large, and a rank
 // that sorts by size alone may find either one first. All counts fit, so no call fails, and only the bits tell. With
 // `slice_work` the cost of Newton–Schulz is worked out for TP slices, and the experts, which TP does not cut, weigh too
-// much. (What Megatron-LM counted before were the elements of local shards.)
+// much. Megatron-LM has this bug in November 2026: before, it counted the elements of local shards; now
+// `_ns_compute_cost` (layer_wise_optimizer.py, commit d98e8a6) takes the shape that a TP rank holds, and puts together
+// again only what GTP, its second cut of the rows, has cut. Pull request 6683, still open, counts TP as well.
 Layout my_layout(const Rank& rank, const OwnershipPolicy& way) {
   LayoutOptions options = layout_of(rank, way).options;
   if (rank.bug("ties") && rank.place.dp == 1 && way.owners != nullptr)
@@ -227,7 +230,16 @@ void take_steps(Rank& rank, Local& local) {
 // A last table has the last column for several models on 2,048 ranks. Two of them have fewer matrices than DP ranks.
 // The two others show why to count work: TP leaves their experts whole here, so counted in slices they weigh more than
 // the work that they are.
+//
+// Where a model has experts, `--ep` deals them out as well (*expert parallelism*): the ranks of an EP group, which lie
+// in dp one after the other, hold different experts, and send each other tokens in place of weights. As a layout that
+// means two lists of matrices: one that all dp ranks share out, and for the experts of each EP rank a shorter one,
+// which only dp / ep ranks share out. Megatron-LM keeps two sets of buffers for that. Buckets are full at about as many
+// elements as before, so a rank's part of a bucket of experts is larger and far fewer of them are cut: compare
+// `--model qwen3-30b --dp 64 --tp 8` with the same and `--ep 8`. Dealt out whole, each list is fair by itself, and
+// both together a little less so.
 std::string model;    // as --model names it; empty: the toy
+int ep = 1;           // as --ep says
 std::string figures;  // the first table, made before any rank is started
 
 // ## The cost
@@ -258,9 +270,19 @@ void prepare(const RankInfo& rank) {
   if (rank.grid.pp() > 1)
     throw UsageError(fmt::format(
         "--pp {} changes nothing here: each stage of a pipeline is laid out for itself; try --pp 1", rank.grid.pp()));
+  if (model.empty() && ep != 1)
+    throw UsageError(
+        fmt::format("--ep {} deals out experts, and the toy has one in each layer; add --model qwen3-30b", ep));
   const Index bucket = model.empty() ? kBucket : megatron_bucket(rank.grid.dp());
-  const std::vector<Parameter> matrices = model.empty() ? kMatrices : with_whole_experts(model);
-  figures = sharding_table(layouts_of(matrices, rank.grid, kWays, bucket), settings_of(rank).gathered());
+  std::vector<Parameter> matrices = model.empty() ? kMatrices : with_whole_experts(model);
+  std::vector<NamedLayout> experts;
+  if (ep != 1) {  // two lists: what dp shares out, and what dp / ep does
+    auto [others, dealt] = with_dealt_experts(model, ep, rank.grid.dp());
+    matrices = std::move(others);
+    const Grid sharers = Grid().dp(rank.grid.dp() / ep).tp(rank.grid.tp());
+    experts = layouts_of(dealt, sharers, kWays, megatron_bucket(sharers.dp()));
+  }
+  figures = sharding_table(layouts_of(matrices, rank.grid, kWays, bucket), settings_of(rank).gathered(), experts);
   // Random weights, and random gradients for one step; the same for all ranks and layouts.
   data = std::make_unique<RandomTraining>(kMatrices, 1, rank.seed);
   reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
@@ -275,8 +297,9 @@ int main(int argc, char** argv) {
   info.bugs = {{"ties", "DP rank 1 deals two equally large matrices the other way round"},
                {"own_part", "an owner of a cut matrix orthogonalizes its own part, with zeros for the rest"},
                {"slice_work", "matrices are dealt out by the work of their TP slices"}};
-  info.also_try = {"--model qwen3-30b --dp 64 --tp 8", "--dp 8 --tp 1", "--svg layouts/"};
-  info.options = {{"--model", "a published model, for example gpt2: its figures, and no rank", &model}};
+  info.also_try = {"--model qwen3-30b --dp 64 --tp 8 --ep 8", "--dp 8 --tp 1", "--svg layouts/"};
+  info.options = {{"--model", "a published model, for example gpt2: its figures, and no rank", &model},
+                  {"--ep", "with --model: so many DP ranks share out the experts (default 1)", &ep}};
   info.plans_of = &model;
 
   // The figures first, from the layouts alone.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "src/numerics/newton_schulz.hpp"
 
@@ -46,6 +47,22 @@ Sharding sharding_of(const Layout& layout, int steps) {
       }
     }
   return sharding;
+}
+
+Sharding with_experts(Sharding others, const Sharding& experts) {
+  const std::size_t dp = others.flops.size(), copies = experts.flops.size();
+  if (copies == 0 || dp % copies != 0)
+    throw std::invalid_argument("the ranks that hold an expert have to divide the DP ranks");
+  const std::size_t ep = dp / copies;
+  others.matrices += static_cast<int>(ep) * experts.matrices;
+  others.cut += static_cast<int>(ep) * experts.cut;
+  others.flops_once += static_cast<double>(ep) * experts.flops_once;
+  for (std::size_t rank = 0; rank < dp; ++rank) {
+    others.elements[rank] += experts.elements[rank / ep];
+    others.gathered[rank] += experts.gathered[rank / ep];
+    others.flops[rank] += experts.flops[rank / ep];
+  }
+  return others;
 }
 
 }  // namespace muonwalk

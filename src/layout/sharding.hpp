@@ -28,6 +28,12 @@ struct Sharding {
 /// What a layout means with `steps` steps of Newton–Schulz.
 Sharding sharding_of(const Layout& layout, int steps = 5);
 
+/// Two layouts at once, where experts are dealt out to `ep` ranks (expert parallelism): consecutive DP ranks are an EP
+/// group and hold different experts, equally many of the same shapes, so an expert has only dp / ep DP ranks to be
+/// shared out among. `others` is of what all DP ranks hold, `experts` of those of one rank of an EP group, over dp / ep
+/// ranks. Throws std::invalid_argument where the ranks of `experts` don't divide those of `others`.
+Sharding with_experts(Sharding others, const Sharding& experts);
+
 /// The largest of the loads over their mean; 1: all are equal.
 /// @{
 double most_over_mean(const std::vector<double>& loads);

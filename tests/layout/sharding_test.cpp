@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "src/numerics/newton_schulz.hpp"
 #include "tests/layout/random_layout.hpp"
@@ -93,4 +94,44 @@ TEST_CASE("owners: in turn, or the largest load first to the rank that has least
       }
     }
   }
+}
+
+TEST_CASE("with_experts: a rank has what it has of the one list, and what its number over ep has of the other") {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    const RandomLayout random(seed), other(seed + 1000);
+    const int copies = random.grid.dp(), ep = 1 + static_cast<int>(seed % 4);
+    const auto layout = [&](const std::vector<Parameter>& parameters, int dp, Ownership ownership) {
+      LayoutOptions options = random.options;
+      options.ownership = ownership;
+      options.owners.clear();
+      std::vector<Parameter> whole = parameters;
+      for (Parameter& each : whole) each.tp_split_dim = SplitDim::none;
+      return sharding_of(plan_layout(whole, Grid().dp(dp), options));
+    };
+    for (const Ownership ownership : {Ownership::buckets, Ownership::buffer, Ownership::matrices}) {
+      const Sharding experts = layout(random.parameters, copies, ownership);
+      const Sharding others = layout(other.parameters, copies * ep, ownership);
+      const Sharding both = with_experts(others, experts);
+      CHECK(both.matrices == others.matrices + ep * experts.matrices);
+      CHECK(both.cut == others.cut + ep * experts.cut);
+      double flops = 0, sum = 0;
+      for (int rank = 0; rank < copies * ep; ++rank) {  // EP groups are ranks that follow each other
+        CHECK(both.elements[rank] == others.elements[rank] + experts.elements[rank / ep]);
+        CHECK(both.gathered[rank] == others.gathered[rank] + experts.gathered[rank / ep]);
+        CHECK(both.flops[rank] == others.flops[rank] + experts.flops[rank / ep]);
+        flops += both.flops[rank];
+      }
+      for (const double each : others.flops) sum += each;
+      for (const double each : experts.flops) sum += ep * each;
+      CHECK(flops == near(sum));
+      if (ownership == Ownership::matrices) CHECK(both.redundancy(1) == near(1));
+      if (copies == 1) CHECK(experts.cut == 0);
+    }
+  }
+  const Sharding three = of(Ownership::buffer);  // of three ranks
+  CHECK_THROWS_AS(with_experts(three, Sharding{}), std::invalid_argument);
+  Sharding two = three;
+  two.flops.pop_back();
+  CHECK_THROWS_AS(with_experts(three, two), std::invalid_argument);
 }

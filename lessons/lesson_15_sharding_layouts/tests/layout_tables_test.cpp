@@ -211,6 +211,48 @@ TEST_CASE("tp_slices and with_whole_experts: what a rank keeps, and experts that
   CHECK(left_whole == 26 * 64 * 3);
 }
 
+TEST_CASE("with_dealt_experts: both lists make up the model, an EP rank's share of the experts taken ep times") {
+  const std::vector<Parameter> all = with_whole_experts("moonlight-16b");
+  for (const int ep : {1, 2, 8, 64}) {
+    CAPTURE(ep);
+    const auto [others, experts] = with_dealt_experts("moonlight-16b", ep, 64);
+    CHECK(others.size() + experts.size() * ep == all.size());
+    CHECK(experts.size() * ep == 26 * 64 * 3);
+    for (const Parameter& each : others) CHECK(each.name.find(".expert") == std::string::npos);
+  }
+  CHECK_THROWS_WITH_AS(with_dealt_experts("gpt2", 8, 64),
+                       "--ep 8 deals out experts, and gpt2 has none; try --model qwen3-30b", UsageError);
+  CHECK_THROWS_AS(with_dealt_experts("moonlight-16b", 3, 66), UsageError);
+  CHECK_THROWS_AS(with_dealt_experts("moonlight-16b", 0, 64), UsageError);
+  CHECK_THROWS_AS(with_dealt_experts("moonlight-16b", 8, 12), UsageError);
+}
+
+TEST_CASE("sharding_table with experts: ep 1 changes nothing but their own buckets, and ep dp cuts none of them") {
+  const auto table = [](int dp, int ep) {
+    const auto [others, experts] = with_dealt_experts("moonlight-16b", ep, dp);
+    const Grid sharers = Grid().dp(dp / ep);
+    return lines_of(sharding_table(layouts_of(others, Grid().dp(dp), kWays, megatron_bucket(dp)), Precision::fp32,
+                                   layouts_of(experts, sharers, kWays, megatron_bucket(sharers.dp()))));
+  };
+  const auto whole = lines_of(sharding_table(
+      layouts_of(with_whole_experts("moonlight-16b"), Grid().dp(64), kWays, megatron_bucket(64)), Precision::fp32));
+  const auto one = table(64, 1), eight = table(64, 8), own = table(64, 64);
+  const std::size_t of_cuts = 1, all_by_all = 2 + kWays.size();
+  CHECK(one[0].find("on dp 64 × tp 1, ep 1: ") != std::string::npos);
+  CHECK(cells_of(one[all_by_all]) == cells_of(whole[all_by_all]));
+  for (const std::string& line : eight) CHECK(text_width(line) <= kColumns);
+  const auto cut = [&](const std::vector<std::string>& lines, std::size_t line) {
+    std::string digits;
+    for (const char letter : cells_of(lines[line])[of_cuts].substr(0, cells_of(lines[line])[of_cuts].find(" of ")))
+      if (letter != ',') digits += letter;
+    return std::stoi(digits);
+  };
+  CHECK(cut(eight, 2) < cut(one, 2));
+  const int no_experts = cut(own, all_by_all);  // all but the experts, which one rank has alone
+  CHECK(no_experts == static_cast<int>(with_dealt_experts("moonlight-16b", 64, 64).first.size()));
+  CHECK(cut(eight, all_by_all) == cut(one, all_by_all));
+}
+
 TEST_CASE("the toy: distinct names, and sizes of TP from 1 to 16") {
   std::set<std::string> names;
   for (const Parameter& each : expert_layers()) names.insert(each.name);

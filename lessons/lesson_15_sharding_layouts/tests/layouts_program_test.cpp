@@ -42,6 +42,9 @@ TEST_CASE(
                             {{"--model", "gpt2", "--tp", "7"}, "--tp 7 does not divide"},
                             {{"--model", "gpt2", "--dp", "70000"}, "70000"},
                             {{"--model", "gpt2", "--pp", "2"}, "--pp 2"},
+                            {{"--ep", "2"}, "add --model qwen3-30b"},
+                            {{"--model", "gpt2", "--ep", "2"}, "gpt2 has none"},
+                            {{"--model", "qwen3-30b", "--dp", "12", "--ep", "8"}, "try --dp 16"},
                             {{"--pp", "2"}, "--pp 2"},
                             {{"--tp", "3"}, "--tp 3 does not divide"}});
 }
