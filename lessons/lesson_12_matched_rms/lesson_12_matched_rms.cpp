@@ -436,9 +436,9 @@ int main(int argc, char** argv) {
   // 3. Look at the last column of *norms*, in its first line and in its last one. Published were 1.67 of an expected
   //    45. Where do such numbers come from, and how large was that matrix? Hint: for small singular values a step of
   //    Newton–Schulz is a multiplication by its first coefficient. Answer: dividing by 1e-10 + 1e-7 leaves a norm of
-  //    about 0.001. Five steps make 3.4445⁵ = 485 of each small singular value, and six make 1670, so it looks as if
-  //    six steps were taken there. The larger the matrix, the smaller is each singular value and the nearer the norm to
-  //    1.67. The norm of an orthogonal matrix is the root of its shorter side, and 45² is about 2048.
+  //    about 0.001. Five steps make 3.4445⁵ = 485 of each small singular value, and six make 1670: the script in that
+  //    thread takes steps=6. The larger the matrix, the smaller is each singular value and the nearer the norm to 1.67.
+  //    The norm of an orthogonal matrix is the root of its shorter side, and 45² is about 2048, as in the script.
   return lesson.answer(
       "an orthogonal matrix has a root mean square of 1 / √max(rows, cols), so the scale decides: 0.2 · √max(rows, "
       "cols) makes a step as large as AdamW's for every shape. Implementations differ in ten lines; scale, "

@@ -47,6 +47,9 @@ using namespace muonwalk::sim;
 //     (g) distributed Gram      X Xᵀ is a sum over columns: each rank adds its part, and no slice travels
 //     (h) block-wise            each rank takes its slice for a whole matrix, and gathers in every second step only
 //
+// (h) comes from MuonBP (Khaled et al., 2025, arXiv 2510.16981), which needs a learning rate for each of its two kinds
+// of steps. Here both have one rate, so what you see are its bytes and bits, and not how well it trains.
+//
 // First we do these by hand, with one matrix. TP cuts `gate`, 6 × 4, by rows, and dp cuts what is left, as FSDP does:
 // ⌈rows / dp⌉ for each rank, as long as there are some. The last ranks may get fewer, or none. (Where tp does not
 // divide 6, `gate` has a few more rows, so that it does.)
@@ -159,11 +162,14 @@ void my_gradient(Rank& rank, Local& local) {
 //
 // Here are five planted bugs, as three projects had them. With dp 4 and tp 2 a slice has 3 rows, and DP rank 3 has
 // none. `empty_shard`: who has no rows leaves, and the others wait (microsoft/dion, issue 83). `padded_shards`: there
-// is a matrix for every rank to work on, of zeros where need be, and all of them travel (dion, issue 96: four times the
-// bytes). `partly_reduced`: the worker has the sum of its own rows, and for the others' its own gradient (DeepSpeed,
-// issue 7807, whose tests asked only whether weights had changed). `padded_scale`: the scale is that of a matrix with
-// padding, √8 in place of √6 (Megatron-LM, issue 6740). `clip_after`: a gradient's norm is clipped to 1 when it is
-// orthogonal already, so the update shrinks by the norm of O, the more the larger it is (DeepSpeed, issue 7713).
+// is a matrix for every rank to work on, of zeros where need be, and all of them travel. (Zeros travelled in dion, too:
+// Dion2 takes a fraction of the rows, by default a quarter, and sent all of them, zeros for the others, so it sent
+// 1 / fraction, four times the bytes: issue 96.) `partly_reduced`: the worker has the sum of its own rows, and for the
+// others' its own gradient (DeepSpeed, issue 7807, whose tests asked only whether weights had changed). `padded_scale`:
+// the scale is that of a matrix with padding, √8 in place of √6, as where Megatron-LM's GTP fills up rows so that all
+// its ranks have equally many (pull requests 6740, which takes the padding away before Newton–Schulz, and 7236, which
+// scales by what is left). `clip_after`: a gradient's norm is clipped to 1 when it is orthogonal already, so the update
+// shrinks by the norm of O, the more the larger it is (DeepSpeed, issue 7713).
 void to_a_worker(Rank& rank, Local& local) {
   const int dp = rank.grid.dp();
   const std::vector<Index> counts = parts_of_slice(rank.grid);  // elements of my slice, by DP rank
@@ -482,5 +488,5 @@ int main(int argc, char** argv) {
       "done twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a "
       "worker and back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in "
       "every bit. Over tp, sums of Gram matrices (g) save bytes for flat matrices alone, and have bits of their "
-      "own; blocks (h) save all of them, and are another optimizer.");
+      "own; blocks (h) save all of them, and are another optimizer, with two learning rates to find.");
 }

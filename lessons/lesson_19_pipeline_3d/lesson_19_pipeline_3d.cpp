@@ -275,7 +275,8 @@ void batch(Rank& rank, Local& local, PipelineSchedule schedule) {
 // alone hold the same.
 //
 // The planted bug `split_tie` takes the copy on the last stage for one more matrix, and gives it to Muon; the first
-// stage gives its own to AdamW. Two optimizers then step one parameter. Megatron-LM had that (its issue 4641).
+// stage gives its own to AdamW. Two optimizers then step one parameter. Megatron-LM had that where a last stage holds
+// nothing but multi-token prediction, because nobody marked the copy there as an embedding (its issue 4641).
 std::string stage_text(const RankInfo& rank) {
   const ModelPart part = stage_part(training.config, rank.grid.pp(), rank.place.pp);
   Index here = 0, all = 0;
@@ -446,5 +447,5 @@ int main(int argc, char** argv) {
       "it does, to the last bit, as long as every sum has an order that the grid does not change. A micro-batch is a "
       "leaf of the gradient, a piece of the heads or channels is a leaf of a layer's sums, and the norm's sum has no "
       "order at all. Which schedule the stages follow changes nothing but time and memory: GPipe and 1F1B have the "
-      "same bubble, and 1F1B holds the activations of no more micro-batches than there are stages ahead.");
+      "same bubble, and 1F1B holds the activations of no more micro-batches than there are stages from its own on.");
 }
