@@ -66,6 +66,7 @@ std::string holders_of(const Layout& stage) {
 
 std::string step_table(const Plan& plan, const Layout& layout) {
   Table table({{"        "}, {"phase"}, {"before", Side::right}, {"after", Side::right}, {"sends", bytes_text}}, 2);
+  const std::map<std::string, std::string> names = layout.short_names(kNameWidth);
   int matrices = 0, matrices_left_out = 0, buckets = 0, last = -1;
   for (const PlannedPhase& planned : phases_of(plan)) {
     const int parameter = planned.work.parameter;
@@ -79,7 +80,7 @@ std::string step_table(const Plan& plan, const Layout& layout) {
       continue;
     }
     const auto [before, after] = before_and_after(planned, layout);
-    const std::string name = begins ? visible_name(layout.meta(parameter).name, kNameWidth) : "";
+    const std::string name = begins ? names.at(layout.meta(parameter).name) : "";
     table.row({name, std::string(planned.work.phase), before, after, planned.calls ? Cell(planned.bytes) : Cell("")});
   }
   table.row({"all", "", "", "", ledger_of(plan).total().bytes_sent});

@@ -174,6 +174,7 @@ std::string memory_table(const std::string& title, const std::vector<MemoryPair>
 std::string phase_chart(const std::string& title, const RankMemory& memory, const Layout& layout) {
   const Index held = memory.held(), most = std::max<Index>(memory.most(), 1);
   const std::vector<std::string> buckets = bucket_names(layout);
+  const std::map<std::string, std::string> names = layout.short_names(kMatrixWidth);
   Table table({{title}, {""}, {"bytes", number_text}}, 2);
   std::vector<Index> bytes = {0};
   Index before = held;
@@ -183,10 +184,10 @@ std::string phase_chart(const std::string& title, const RankMemory& memory, cons
     const bool of_matrix = phase.parameter >= 0;
     if (!of_matrix && phase.most == before) continue;
     before = phase.most;
-    table.row({phase.phase,
-               of_matrix ? visible_name(layout.meta(phase.parameter).name, kMatrixWidth)
-                         : buckets.at(std::max<std::size_t>(begun, 1) - 1),
-               phase.most});
+    table.row(
+        {phase.phase,
+         of_matrix ? names.at(layout.meta(phase.parameter).name) : buckets.at(std::max<std::size_t>(begun, 1) - 1),
+         phase.most});
     bytes.push_back(phase.most);
   }
   const std::vector<std::string> lines = table.lines();

@@ -337,6 +337,13 @@ Index Layout::shard_elements(int dp_rank) const {
   return elements;
 }
 
+std::map<std::string, std::string> Layout::short_names(int most) const {
+  std::vector<std::string> names;
+  for (const Buffer& buffer : buffers)
+    for (const DistMeta& meta : buffer.parameters) names.push_back(meta.name);
+  return muonwalk::short_names(names, most);
+}
+
 std::string Layout::text() const {
   constexpr int kNameWidth = 22;  // what is left of 100 columns beside numbers of seven digits
   Table table({{"parameter"},
@@ -347,10 +354,11 @@ std::string Layout::text() const {
                {"bucket"},
                {"global range"},
                {"DP ranks"}});
+  const std::map<std::string, std::string> names = short_names(kNameWidth);
   for (const Buffer& buffer : buffers) {
     for (const DistMeta& meta : buffer.parameters) {
       const std::vector<int> ranks = owners(meta);
-      table.row({visible_name(meta.name, kNameWidth), shape_text(meta.full_shape.rows, meta.full_shape.cols),
+      table.row({names.at(meta.name), shape_text(meta.full_shape.rows, meta.full_shape.cols),
                  split_name(meta.tp_split_dim), shape_text(meta.shape.rows, meta.shape.cols),
                  std::to_string(meta.buffer_idx), std::to_string(meta.bucket_idx), range_text(meta.global_range),
                  // Owners are neighbours, since a parameter is one contiguous range of its bucket.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,9 @@ struct Layout {
 
   /// Elements of all DP shards of one rank: what ZeRO-1 leaves it to keep of one optimizer state. Padding included.
   Index shard_elements(int dp_rank) const;
+
+  /// The names of its parameters for a column that is so wide (short_names of names.hpp).
+  std::map<std::string, std::string> short_names(int most) const;
 
   /// The plan as a table: a line per parameter with its buffer, bucket, shapes, ranges and owners.
   std::string text() const;

@@ -24,9 +24,10 @@ std::string part(const Layout& layout, int first_rank, int end_rank) {
   Table table({{"parameter"}, {"bucket"}, {"global range"}});
   for (int dp = first_rank; dp < end_rank; ++dp) table.column({"dp " + std::to_string(dp)});
   table.column({""});
+  const std::map<std::string, std::string> names = layout.short_names(kNameWidth);
   for (const Buffer& buffer : layout.buffers) {
     for (const DistMeta& meta : buffer.parameters) {
-      std::vector<Cell> row = {visible_name(meta.name, kNameWidth),
+      std::vector<Cell> row = {names.at(meta.name),
                                std::to_string(meta.bucket_idx) + " of buffer " + std::to_string(meta.buffer_idx),
                                range_text(meta.global_range)};
       for (int dp = first_rank; dp < end_rank; ++dp) {

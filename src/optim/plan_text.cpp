@@ -21,7 +21,7 @@ using Row = std::array<std::string, 5>;  // number, what, matrix, shape or eleme
 Row row_of(const Operation& operation, const Plan& plan, const std::vector<std::string>& names, Index& held) {
   if (const Work* work = std::get_if<Work>(&operation))
     return {"", std::string(work->phase),
-            work->parameter < 0 ? "" : visible_name(names.at(static_cast<std::size_t>(work->parameter)), kNameWidth),
+            work->parameter < 0 ? "" : names.at(static_cast<std::size_t>(work->parameter)),
             work->parameter < 0 ? number_text(work->shape.size()) : shape_text(work->shape.rows, work->shape.cols),
             flops_text(work->flops)};
   if (const Memory* memory = std::get_if<Memory>(&operation)) {
@@ -56,9 +56,10 @@ Run run_at(const std::vector<int>& kinds, std::size_t first) {
 }
 
 std::vector<std::string> names_of(const Layout& layout) {
+  const std::map<std::string, std::string> shorter = layout.short_names(kNameWidth);
   std::map<int, std::string> by_number;
   for (const Buffer& buffer : layout.buffers)
-    for (const DistMeta& meta : buffer.parameters) by_number[meta.parameter] = meta.name;
+    for (const DistMeta& meta : buffer.parameters) by_number[meta.parameter] = shorter.at(meta.name);
   std::vector<std::string> names;
   for (const auto& [number, name] : by_number) names.push_back(name);
   return names;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <vector>
 
 namespace muonwalk {
@@ -114,6 +115,40 @@ std::string visible_name(const std::string& name) {
 }
 
 std::string visible_name(const std::string& name, int most) { return shown_name(name, std::max(most, 3), false).text; }
+
+std::map<std::string, std::string> short_names(const std::vector<std::string>& names, int most) {
+  const auto fits = [most](const std::string& name) { return width_of(visible_name(name)) <= most; };
+  std::string begin;  // of all long ones, up to and with a dot
+  bool first = true;
+  for (const std::string& name : names) {
+    if (fits(name)) continue;
+    if (first) begin = name.substr(0, name.rfind('.') + 1);
+    first = false;
+    while (!begin.empty() && name.rfind(begin, 0) != 0)
+      begin = begin.substr(0, begin.size() < 2 ? 0 : begin.rfind('.', begin.size() - 2) + 1);
+  }
+  const std::string weight = ".weight";
+  std::map<std::string, std::string> all;
+  std::set<std::string> taken;
+  for (const bool long_ones : {false, true})
+    for (const std::string& name : names) {
+      if (fits(name) == long_ones || all.count(name) > 0) continue;
+      std::string shorter = name;
+      if (long_ones) {
+        const bool ends = name.size() > weight.size() + begin.size() &&
+                          name.compare(name.size() - weight.size(), weight.size(), weight) == 0;
+        shorter = (begin.empty() ? "" : "…") +
+                  name.substr(begin.size(), name.size() - begin.size() - (ends ? weight.size() : 0));
+      }
+      std::string shown = visible_name(shorter, most);
+      for (int number = 2; !taken.insert(shown).second; ++number) {
+        const std::string mark = fmt::format("~{}", number);
+        shown = visible_name(shorter, most - width_of(mark)) + mark;
+      }
+      all[name] = shown;
+    }
+  return all;
+}
 
 std::string visible_names(const std::vector<std::string>& names) {
   std::string text;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,12 @@ std::string visible_name(const std::string& name);
 
 /// The name in at most `most` characters (at least 3), without how many it has.
 std::string visible_name(const std::string& name, int most);
+
+/// The names of a model for a narrow column, each with at most `most` characters (at least 12), by what they are short
+/// for: two that differ look different. What all long ones begin with is left out, and so is ".weight"; of what is
+/// still too long the middle; and where two would then be the same, the later ones are numbered: "…0.mlp.up_proj",
+/// "…proj~2".
+std::map<std::string, std::string> short_names(const std::vector<std::string>& names, int most);
 
 /// Several names with commas between, and how many more there are where they are many: "w, bias and 3 more".
 std::string visible_names(const std::vector<std::string>& names);

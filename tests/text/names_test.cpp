@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -134,5 +135,37 @@ TEST_CASE("names: of any name the two ends that are shown are as long as there i
     for (std::size_t k = pieces.size(); k > 0 && text_width(pieces[k - 1] + tail) <= tail_room; --k)
       tail.insert(0, pieces[k - 1]);
     CHECK(visible_name(name, most) == (width <= most ? all : head + "…" + tail));
+  }
+}
+
+TEST_CASE("short_names: those that fit stay; two that differ look different, however narrow the column is") {
+  const std::map<std::string, std::string> two = short_names(
+      {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.mlp.up_proj.weight", "lm_head.weight"}, 20);
+  CHECK(two.at("model.layers.0.self_attn.q_proj.weight") == "…self_attn.q_proj");
+  CHECK(two.at("model.layers.0.mlp.up_proj.weight") == "…mlp.up_proj");
+  CHECK(two.at("lm_head.weight") == "lm_head.weight");
+
+  std::mt19937 random(3);
+  const std::vector<std::string> words = {"model",  "layers", "0",    "11", "mlp",
+                                          "q_proj", "weight", "bias", "\n", "experts[2]"};
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::string> names;
+    for (unsigned count = 1 + random() % 30; count > 0; --count) {
+      std::string name;
+      for (unsigned length = 1 + random() % 8; length > 0; --length)
+        name += (name.empty() ? "" : ".") + words[random() % words.size()];
+      names.push_back(name);
+    }
+    const int most = 12 + static_cast<int>(random() % 30);
+    CAPTURE(most);
+    std::set<std::string> seen;
+    const std::map<std::string, std::string> all = short_names(names, most);
+    for (const auto& [name, shown] : all) {
+      CAPTURE(name);
+      CHECK(text_width(shown) <= most);
+      CHECK(seen.insert(shown).second);
+      if (text_width(visible_name(name)) <= most) CHECK(shown == visible_name(name));
+    }
+    CHECK(all.size() == std::set<std::string>(names.begin(), names.end()).size());
   }
 }
