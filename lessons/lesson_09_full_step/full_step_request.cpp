@@ -29,9 +29,11 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
     throw UsageError(fmt::format("--model {} is too large to run here; add --plan, to see what its ranks would do",
                                  as_typed(request.model)));
   if (!files.params.empty()) return std::make_unique<FileTraining>(files, tp);
-  if (!files.grads.empty() || !files.out.empty() || !files.frozen.empty())
+  if (!files.grads.empty() || !files.out.empty() || !files.frozen.empty() || !files.split.empty() ||
+      !files.momentum_in.empty() || !files.momentum_out.empty())
     throw UsageError(
-        "--grads, --out and --frozen go with --params, which was not given; add --params FILE.safetensors");
+        "--grads, --out, --frozen, --split and --momentum-… go with --params, which was not given; add "
+        "--params FILE.safetensors");
   return std::make_unique<RandomTraining>(!request.model.empty() ? model_parameters(request.model)
                                           : request.small        ? small_parameters()
                                           : request.toy          ? small_layer()
@@ -40,33 +42,74 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
 }
 
 std::vector<LessonOption> FullStepRequest::options() {
-  return {{"--plan", "print what a rank of each kind does in a step, and start none", &training.plan},
-          {"--model", "with --plan: the matrices of a published model,\nfor example llama-3-70b", &training.model},
-          {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
-          {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
-          {"--toy", "the four matrices of lessons 03 to 08, whose values --record keeps", &training.toy},
-          {"--lr", "learning rate (default 0.1)", &muon.lr},
-          {"--momentum", "momentum (default 0.9)", &muon.momentum},
-          {"--weight-decay", "decoupled weight decay (default 0.1)", &muon.weight_decay},
-          {"--rms", "root mean square that updates are brought to (default 0.2)", &muon.rms},
-          {"--ns-steps", "Newton–Schulz steps (default 5)", &muon.newton_schulz.steps},
-          {"--no-nesterov", "plain momentum", &no_nesterov},
-          {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
-          {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
-          {"--adamw-beta1", "its first beta (default 0.9)", &adamw.beta1},
-          {"--adamw-beta2", "its second beta (default 0.999)", &adamw.beta2},
-          {"--adamw-epsilon", "its epsilon (default 1e-08)", &adamw.epsilon},
-          {"--adamw-for", "a matrix, or a pattern of names, that AdamW steps as well", &adamw_for},
-          {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &bucket_capacity},
-          {"--alignment", "elements to whose multiples parameters are padded (default 1)", &alignment},
-          {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a range", &ownership},
-          {"--params", "your weights, a safetensors file", &training.files.params, PathUse::reads},
-          {"--grads", "your gradients, one safetensors file per step", &training.files.grads, PathUse::reads},
-          {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
-          {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen}};
+  return {
+      {"--plan", "print what a rank of each kind does in a step, and start none", &training.plan},
+      {"--model", "with --plan: the matrices of a published model,\nfor example llama-3-70b", &training.model},
+      {"--steps", "optimizer steps on random numbers (default 10)", &training.steps},
+      {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
+      {"--toy", "the four matrices of lessons 03 to 08, whose values --record keeps", &training.toy},
+      {"--recipe",
+       "the published class whose step is taken, with its own defaults, for example\ntorch, moonshot, "
+       "normuon; lesson 12 --tables lists them (default: the proof of\nconcept's step)",
+       &recipe},
+      {"--lr", "learning rate (default 0.1, or the recipe's)", &asked.lr},
+      {"--momentum", "momentum (default 0.9, or the recipe's)", &asked.momentum},
+      {"--weight-decay", "decoupled weight decay (default 0.1, or the recipe's)", &asked.weight_decay},
+      {"--rms", "root mean square that updates are brought to (default 0.2); no recipe has it", &rms},
+      {"--ns-steps", "Newton–Schulz steps (default 5)", &asked.steps},
+      {"--nesterov", "Nesterov's momentum, where a recipe has plain momentum", &nesterov},
+      {"--no-nesterov", "plain momentum", &no_nesterov},
+      {"--beta2", "of normuon and nanochat: how long the second moment remembers", &asked.beta2},
+      {"--cautious", "of dion and normuon: decay only where the update has the sign of the weight", &asked.cautious},
+      {"--adjust-lr", "how a recipe's class scales updates by their shape, in its own word", &asked.scale},
+      {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
+      {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
+      {"--adamw-beta1", "its first beta (default 0.9)", &adamw.beta1},
+      {"--adamw-beta2", "its second beta (default 0.999)", &adamw.beta2},
+      {"--adamw-epsilon", "its epsilon (default 1e-08)", &adamw.epsilon},
+      {"--adamw-for", "a matrix, or a pattern of names, that AdamW steps as well", &adamw_for},
+      {"--bucket-capacity", "elements at which a bucket is closed (default 0: one bucket)", &bucket_capacity},
+      {"--alignment", "elements to whose multiples parameters are padded (default 1)", &alignment},
+      {"--ownership", "buckets (default), buffer or matrices: of what each rank owns a range", &ownership},
+      {"--params", "your weights, a safetensors file", &training.files.params, PathUse::reads},
+      {"--grads", "your gradients, one safetensors file per step", &training.files.grads, PathUse::reads},
+      {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
+      {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen},
+      {"--split",
+       "PATTERN=HOW: tensors that several matrices share, each orthogonalized by itself;\nHOW is "
+       "qkv:HEADS:KV_HEADS, qkv-heads:HEADS:KV_HEADS, megatron-qkv:…,\nmegatron-qkv-heads:…, heads:HEADS "
+       "or gate-up",
+       &training.files.split},
+      {"--momentum-in", "the momentum to begin with, a safetensors file", &training.files.momentum_in, PathUse::reads},
+      {"--momentum-out", "the safetensors file for what the momentum becomes", &training.files.momentum_out,
+       PathUse::writes}};
 }
 
 void FullStepRequest::settle(const RankInfo& rank) {
+  if (nesterov && no_nesterov) throw UsageError("--nesterov and --no-nesterov contradict each other; leave one out");
+  RecipeArguments arguments = asked;
+  if (nesterov || no_nesterov) arguments.nesterov = nesterov;
+  if (recipe.empty()) {
+    if (asked.beta2 || asked.cautious || !asked.scale.empty())
+      throw UsageError(fmt::format("{} goes with --recipe, which was not given; add for example --recipe normuon",
+                                   asked.beta2      ? "--beta2"
+                                   : asked.cautious ? "--cautious"
+                                                    : "--adjust-lr"));
+    muon = MuonSettings();
+    muon.lr = static_cast<float>(asked.lr.value_or(muon.lr));
+    muon.momentum = asked.momentum.value_or(muon.momentum);
+    muon.weight_decay = static_cast<float>(asked.weight_decay.value_or(muon.weight_decay));
+    muon.rms = static_cast<float>(rms.value_or(muon.rms));
+    muon.newton_schulz.steps = asked.steps.value_or(muon.newton_schulz.steps);
+    muon.nesterov = arguments.nesterov.value_or(muon.nesterov);
+  } else {
+    if (rms)
+      throw UsageError(fmt::format("--rms has no place in --recipe {}, whose scale is fixed; leave it out", recipe));
+    if (asked.steps && (*asked.steps < 0 || *asked.steps > 100))
+      muon.newton_schulz.steps = *asked.steps;
+    else
+      muon = called(recipe_named(recipe), arguments);
+  }
   require_sensible(muon);
   require_sensible(adamw);
   const AdamWSettings usual;
@@ -75,13 +118,19 @@ void FullStepRequest::settle(const RankInfo& rank) {
     throw UsageError(
         "options that begin with --adamw go with --params, which was not given: without files of yours, all "
         "parameters are hidden matrices; add --params FILE.safetensors");
-  muon.nesterov = !no_nesterov;
   muon.newton_schulz.precision = rank.precision;
   muon.newton_schulz.products = rank.products;
 }
 
 std::unique_ptr<Training> FullStepRequest::data(const RankInfo& rank) const {
-  return requested_training(training, rank.grid.tp(), rank.seed);
+  std::unique_ptr<Training> data = requested_training(training, rank.grid.tp(), rank.seed);
+  if (const auto* files = dynamic_cast<const FileTraining*>(data.get())) {
+    std::vector<std::string> hidden;
+    for (const Parameter& parameter : route(files->parameters(), groups()))
+      if (parameter.group == kHiddenMatrices) hidden.push_back(parameter.name);
+    files->require_kept(hidden, muon.second_moment);
+  }
+  return data;
 }
 
 std::vector<ParameterGroup> FullStepRequest::groups() const {
@@ -97,6 +146,19 @@ std::unique_ptr<GroupedOptimizer> FullStepRequest::optimizer(const std::vector<P
       throw UsageError(
           fmt::format("--adamw-for {} names no matrix of {}", as_typed(name), in_quotes(training.files.params)));
   return std::make_unique<GroupedOptimizer>(groups(), route(parameters, groups()));
+}
+
+std::string FullStepRequest::recipe_text() const {
+  if (recipe.empty()) return "";
+  const Recipe& known = recipe_named(recipe);
+  std::string text;
+  for (const std::string& line : paragraph(
+           fmt::format("recipe  {}: {} ({}); lr {:g}, momentum {:g}, weight decay {:g}, Nesterov {}, {} of {}", recipe,
+                       known.whose, known.source, muon.lr, muon.momentum, muon.weight_decay,
+                       muon.nesterov ? "on" : "off", count_text(muon.newton_schulz.steps, "step"), known.coefficients),
+           0, 8))
+    text += line + "\n";
+  return text;
 }
 
 std::string FullStepRequest::groups_text(const std::vector<Parameter>& parameters) const {

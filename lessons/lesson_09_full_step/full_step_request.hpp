@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "sim/ranks/options.hpp"
 #include "src/layout/buffer.hpp"
 #include "src/optim/parameter_groups.hpp"
+#include "src/optim/recipes.hpp"
 
 namespace muonwalk::sim {
 
@@ -19,7 +21,7 @@ struct TrainingRequest {
   bool toy = false;         ///< --toy: matrices that can be read number by number
   std::string model;        ///< --model: matrices of a large model, to be planned and not run
   bool plan = false;        ///< --plan: nothing will run
-  TrainingFileNames files;  ///< --params, --grads, --out, --frozen: the reader's own
+  TrainingFileNames files;  ///< --params, --grads, --out and so on: the reader's own
 };
 
 /// The reader's files where they were given; else random numbers for the matrices of the model, or of the proof of
@@ -30,9 +32,13 @@ std::unique_ptr<Training> requested_training(const TrainingRequest& request, int
 /// What lesson 09 can be asked for besides the options of every lesson. The defaults are those of the proof of
 /// concept's own test.
 struct FullStepRequest {
-  MuonSettings muon;                   ///< --lr, --momentum, --weight-decay, --rms, --ns-steps
-  AdamWSettings adamw;                 ///< --adamw-lr and so on: for what is not a hidden matrix
+  MuonSettings muon;          ///< What the options below make of Muon, once it is settled.
+  std::string recipe;         ///< --recipe; empty: the proof of concept's
+  RecipeArguments asked;      ///< --lr, --momentum, --weight-decay, --ns-steps, --beta2, --cautious, --adjust-lr
+  std::optional<double> rms;  ///< --rms
+  AdamWSettings adamw;        ///< --adamw-lr and so on: for what is not a hidden matrix
   std::vector<std::string> adamw_for;  ///< --adamw-for: matrices that it steps besides those with a usual name
+  bool nesterov = false;               ///< --nesterov
   bool no_nesterov = false;            ///< --no-nesterov
   int bucket_capacity = 0;             ///< --bucket-capacity; 0: one bucket
   int alignment = 1;                   ///< --alignment; 1: no padding
@@ -44,8 +50,8 @@ struct FullStepRequest {
   /// The reader brought their own weights.
   bool own_files() const { return !training.files.params.empty(); }
 
-  /// Completes `muon` with what the options of every lesson say; of the threads each rank knows by itself. Throws
-  /// UsageError where the settings make no sense.
+  /// Makes `muon`, with what the options of every lesson say as well; of the threads each rank knows by itself. Throws
+  /// UsageError where the settings make no sense, and where a recipe has no such option.
   void settle(const RankInfo& rank);
   /// Where weights and gradients come from. Throws UsageError for what requested_training refuses.
   std::unique_ptr<Training> data(const RankInfo& rank) const;
@@ -55,6 +61,8 @@ struct FullStepRequest {
   /// The optimizer of all groups, for the parameters of the whole model. Throws UsageError for an --adamw-for that
   /// names no matrix among them.
   std::unique_ptr<GroupedOptimizer> optimizer(const std::vector<Parameter>& parameters) const;
+  /// Which class is followed, with which numbers: a line, or none without a recipe.
+  std::string recipe_text() const;
   /// A line or more for each group: which parameters its optimizer steps.
   std::string groups_text(const std::vector<Parameter>& parameters) const;
 

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "lessons/lesson_09_full_step/full_step_request.hpp"
+#include "lessons/lesson_09_full_step/kept_momentum.hpp"
 #include "lessons/lesson_09_full_step/plan_tables.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "sim/classroom/shown_phases.hpp"
@@ -73,6 +74,17 @@ std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
   return unpack_buckets(local.layout, weights, rank.place.tp);
 }
 
+// With `--momentum-out`: what a rank keeps of the momentum, and what it should keep, cut out of the reference's.
+std::vector<NamedMatrix> held_momentum(const RankInfo& rank, const Local& local) {
+  return kept_parts(local.state, local.hidden, rank.place);
+}
+std::vector<NamedMatrix> expected_momentum(const RankInfo& rank) {
+  const Layout hidden = layout_of(rank).of_group(kHiddenMatrices);
+  MuonState state = {{}, zero_shards(hidden, rank.place.dp), zero_second_moments(hidden, rank.place, request.muon)};
+  put_kept(reference->kept(), hidden, rank.place, state);
+  return kept_parts(state, hidden, rank.place);
+}
+
 // ## The steps
 //
 // Plan the layout and pack my TP slices of the weights into buckets. The momentum starts at zero, for my DP shard only.
@@ -81,7 +93,9 @@ std::vector<NamedMatrix> held_slices(const RankInfo& rank, const Local& local) {
 void start(Rank& rank, Local& local) {
   local.layout = layout_of(rank);
   local.hidden = local.layout.of_group(kHiddenMatrices);
-  local.state = {first_buckets(local.hidden, *data, rank.place.tp), zero_shards(local.hidden, rank.place.dp)};
+  local.state = {first_buckets(local.hidden, *data, rank.place.tp), zero_shards(local.hidden, rank.place.dp),
+                 zero_second_moments(local.hidden, rank.place, request.muon)};
+  put_kept(kept_before(*data), local.hidden, rank.place, local.state);  // nothing, without --momentum-in
   for (const Buffer& buffer : local.layout.buffers) {
     if (buffer.group == kHiddenMatrices) continue;
     const Layout part = local.layout.of_group(buffer.group);
@@ -154,6 +168,8 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
         begin.made(matrix);
         begin(phases::orthogonalize, &meta);
         matrix = orthogonalize(matrix, settings, meta.name);
+        if (settings.second_moment.used)  // NorMuon and nanochat divide by a running mean of squares
+          divide_by_second_moment(matrix, local.state.second_moments[0][meta.parameter], settings.second_moment);
         begin.made(matrix);
         begin(phases::tp_shard, &meta);  // back to my TP slice, without a message
         matrix = tp_shard(matrix, meta.tp_split_dim, rank.tp().size(), rank.tp().rank());
@@ -253,7 +269,9 @@ void prepare(const RankInfo& rank) {
   optimizer = request.optimizer(data->parameters());
   layouts_of(rank);  // one that works for a stage may not work for another
   // One thread: this program forks again for its second layout, and a process that forks must not have started threads.
-  if (reference == nullptr) reference = std::make_unique<ReferenceRun>(*data, request.optimizer(data->parameters()));
+  if (reference == nullptr)
+    reference = std::make_unique<ReferenceRun>(*data, request.optimizer(data->parameters()), kKeptReferenceElements,
+                                               kept_before(*data));
 }
 
 // ## One layout, all steps
@@ -268,6 +286,8 @@ void take_steps(Lesson<Local>& lesson) {
   }
   lesson.sum_up_checks(data->steps() == 1 ? "weights after step 1"
                                           : fmt::format("weights after steps 1–{}", data->steps()));
+  if (!request.training.files.momentum_out.empty())
+    lesson.check("momentum after the last step", held_momentum, expected_momentum);
 }
 
 // With `--out`, what the steps made of your own weights is put together again and written, where every check has held:
@@ -278,6 +298,7 @@ void write_weights(Lesson<Local>& lesson, const FileTraining& files) {
     if (!lesson.all_equal()) return;
     const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
     write_or_fail([&] { files.write(whole); });
+    if (!request.training.files.momentum_out.empty()) write_or_fail([&] { files.write_kept(reference->kept()); });
     lesson.say(fmt::format("wrote   {} to {}", count_text(std::int64_t(whole.size()), "new tensor"),
                            visible_name(request.training.files.out)));
     if (!files.unchanged().empty())
@@ -323,6 +344,7 @@ int main(int argc, char** argv) {
   lesson.plan(plan_text(plan_kinds(layouts_of(lesson.rank_info()), plan_of), layouts_of(lesson.rank_info())));
   lesson.trains(data->parameters());
   lesson.say(layout_of(lesson.rank_info()).text());
+  if (!request.recipe.empty()) lesson.say(request.recipe_text());
   if (request.own_files()) lesson.say(request.groups_text(data->parameters()));
   lesson.say(
       step_table(plan_of(layout_of(lesson.rank_info()), lesson.rank_info().place), layout_of(lesson.rank_info())) +

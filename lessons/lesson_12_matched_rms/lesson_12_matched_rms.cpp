@@ -63,7 +63,7 @@ UpdateRms update_rms(Shape shape, int steps, std::uint64_t seed) {
 }
 std::vector<UpdateRms> update_rms_of_shapes(std::uint64_t seed) {
   std::vector<UpdateRms> all;
-  for (const Shape shape : {Shape{64, 64}, {16, 64}, {64, 16}, {64, 256}, {256, 64}})
+  for (const Shape shape : {Shape{64, 64}, {64, 16}, {64, 256}, {256, 64}})
     all.push_back(update_rms(shape, 50, seed));
   return all;
 }
@@ -151,6 +151,7 @@ struct Request {
   std::string scale, coefficients;  // in place of the recipe's; empty: the recipe's
   std::string split_qkv = "three";  // how the fused matrix of an attention is split
   int steps = 10;                   // optimizer steps of each recipe
+  bool tables = false;              // tables of all recipes first
 };
 Request request;
 std::vector<std::string> running;  // the recipes, in the order in which they run
@@ -252,7 +253,12 @@ void prepare(const RankInfo& rank) {
     throw UsageError(fmt::format("--steps {} is too few or too many; it takes 1 to 100", request.steps));
   layout_of(rank);
   running.clear();
-  for (const Recipe& each : recipes()) running.push_back(each.name);
+  if (request.recipe != "all" && recipe_named(request.recipe).settings.second_moment.used)
+    throw UsageError(
+        fmt::format("--recipe {} keeps a mean of squares for whole matrices, and this lesson splits two of "
+                    "its matrices; try lesson 09 --recipe {}",
+                    request.recipe, request.recipe));
+  for (const Recipe& each : main_recipes()) running.push_back(each.name);
   if (request.recipe != "all") running = {request.recipe};  // settings_of refuses one that is not known
   data = std::make_unique<RandomTraining>(kLayer, request.steps, rank.seed);
   for (const std::string& name : running) {
@@ -395,19 +401,22 @@ int main(int argc, char** argv) {
                {"other_rounding", "learning rate and scale are multiplied in another order"},
                {"gains_not_decayed", "the gains of the RMSNorm are left out of the weight decay"},
                {"partial_rms", "the squares are added up over dp, and not over tp"}};
-  info.also_try = {"--recipe torch", "--split-qkv heads --tp 4"};
+  info.also_try = {"--recipe torch", "--split-qkv heads --tp 4", "--tables"};
   info.groups = {{"world", {}}};
-  info.options = {{"--recipe", "moonshot, kellerjordan, torch, emerging, dion or all (default)", &request.recipe},
-                  {"--scale", "matched, largest, tall, ratio or none, in place of the recipe's", &request.scale},
-                  {"--coefficients", "simple, quintic, polar_express, aol or deepseekv4, in place of\nthe recipe's",
-                   &request.coefficients},
-                  {"--split-qkv", "none, three (default) or heads: the pieces of qkv", &request.split_qkv},
-                  {"--steps", "optimizer steps of each recipe (default 10)", &request.steps}};
+  info.options = {
+      {"--recipe", "one of those that --tables lists, or all (default): the first five", &request.recipe},
+      {"--tables", "first the defaults of every recipe, all coefficients, and their surprises", &request.tables},
+      {"--scale", "matched, largest, tall, ratio or none, in place of the recipe's", &request.scale},
+      {"--coefficients", "simple, quintic, polar_express, and others of --tables, in place of\nthe recipe's",
+       &request.coefficients},
+      {"--split-qkv", "none, three (default) or heads: the pieces of qkv", &request.split_qkv},
+      {"--steps", "optimizer steps of each recipe (default 10)", &request.steps}};
 
   // One process: how large steps are, and which line, split or norm changes them.
   Lesson<Local> lesson(info, Grid().dp(2).tp(2), argc, argv);
   lesson.require(prepare);
   lesson.trains(kLayer);
+  if (request.tables) lesson.say(recipe_tables(lesson.rank_info().seed));
   lesson.say(update_rms_table(update_rms_of_shapes(lesson.rank_info().seed),
                               adamw_rms_on_noise(double(AdamWSettings().beta1))));
   lesson.say(weight_rms_table(weight_rms(settings_of(running[0], lesson.rank_info()), lesson.rank_info().seed)));

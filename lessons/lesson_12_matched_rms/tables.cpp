@@ -82,6 +82,15 @@ MuonSettings for_tables(MuonSettings settings) {
   return settings;
 }
 
+const std::vector<Recipe>& main_recipes() {
+  static const std::vector<Recipe> all = [] {
+    std::vector<Recipe> first(recipes().begin(), recipes().begin() + kMainRecipes);
+    for (Recipe& recipe : first) recipe.settings = with_recipe(recipe.name, {});
+    return first;
+  }();
+  return all;
+}
+
 std::string relative_text(double relative) {
   constexpr double kLastBits = 1e-5;
   if (relative == 0) return "same bits";
@@ -120,7 +129,9 @@ Matrix RecipeTrial::end(const MuonSettings& recipe) const {
   MuonSettings settings = for_tables(recipe);
   settings.newton_schulz.precision = precision;
   Matrix w = noise(shape, seed + 1, 0), m(shape.rows, shape.cols);
-  for (int step = 0; step < steps; ++step) recipe_step(w, m, noise(shape, seed, step), settings, "matrix");
+  Flat v(static_cast<std::size_t>(settings.second_moment.count(shape)));
+  for (int step = 0; step < steps; ++step)
+    recipe_step(w, m, noise(shape, seed, step), settings, "matrix", nullptr, v.empty() ? nullptr : &v);
   return w;
 }
 
@@ -134,7 +145,7 @@ std::vector<LineEffect> line_effects(const Recipe& recipe, const RecipeTrial& tr
   for (const RecipeLine& line : recipe_lines()) {
     const std::size_t first = effects.size();
     const std::string mine = line.text(recipe.settings);
-    for (const Recipe& other : recipes()) {
+    for (const Recipe& other : main_recipes()) {
       const std::string theirs = line.text(other.settings);
       if (theirs == mine) continue;
       const auto known = std::find_if(effects.begin() + static_cast<std::ptrdiff_t>(first), effects.end(),
@@ -154,20 +165,21 @@ std::vector<LineEffect> line_effects(const Recipe& recipe, const RecipeTrial& tr
 std::string line_table(const std::string& name, std::uint64_t seed) {
   RecipeTrial trial;
   trial.seed = seed;
-  const Recipe recipe{name, "", with_recipe(name, {})};
+  Recipe recipe = recipe_named(name);
+  recipe.settings = with_recipe(name, {});
   const std::vector<LineEffect> effects = line_effects(recipe, trial);
   Table table({{"line"}, {"in " + recipe.name}, {"in its place"}, {"as in"}, {"moves weights by", Side::right}});
   std::string about;
   for (const LineEffect& effect : effects) {
     const bool again = effect.about == about;
     about = effect.about;
-    const bool all_others = effect.recipes.size() + 1 == recipes().size();
+    const bool all_others = effect.recipes.size() + 1 == main_recipes().size();
     const std::string as_in = all_others ? "all others" : fmt::format("{}", fmt::join(effect.recipes, " "));
     table.row({again ? "" : about, again ? "" : effect.mine, effect.theirs, as_in, relative_text(effect.distance)});
   }
   std::vector<std::string> lines = table.lines();
   std::vector<std::string> whole;
-  for (const Recipe& other : recipes())
+  for (const Recipe& other : main_recipes())
     if (other.name != recipe.name)
       whole.push_back(other.name + " " + relative_text(trial.relative_distance(recipe.settings, other.settings)));
   append(lines, wrap_items("all lines of ", whole, output_columns() - 8));
@@ -262,16 +274,16 @@ std::string norm_table(std::uint64_t seed) {
   };
   const int steps = MuonSettings().newton_schulz.steps;
   std::vector<std::string> told;
-  for (const Recipe& recipe : recipes()) {
+  for (const Recipe& recipe : main_recipes()) {
     const std::string how = division.text(recipe.settings);
     if (std::find(told.begin(), told.end(), how) != told.end()) continue;
     told.push_back(how);
     std::vector<std::string> names;  // of all recipes that divide so
-    for (const Recipe& other : recipes())
+    for (const Recipe& other : main_recipes())
       if (division.text(other.settings) == how) names.push_back(other.name);
     add(fmt::format("{}: {}", how, fmt::join(names, ", ")), recipe.settings.newton_schulz.normalization, steps);
   }
-  add(told.front() + ", a sixth step", recipes().front().settings.newton_schulz.normalization, steps + 1);
+  add(told.front() + ", a sixth step", main_recipes().front().settings.newton_schulz.normalization, steps + 1);
   return labelled("norms", table.lines());
 }
 

@@ -21,6 +21,13 @@ Matrix noise(Shape shape, std::uint64_t seed, int step);
 /// Settings with one thread, and with chains, so that every processor comes to the same digits.
 MuonSettings for_tables(MuonSettings settings);
 
+/// The recipes that this lesson compares, the first kMainRecipes, all with one learning rate, momentum and decay.
+const std::vector<Recipe>& main_recipes();
+
+/// Of every recipe: what its class takes where nobody says otherwise; all coefficients; and what may surprise in both,
+/// measured on random matrices or quoted with its source.
+std::string recipe_tables(std::uint64_t seed);
+
 /// A relative distance in words: "same bits", "last bits" below 0.00001, else percent, "0.31 %" or "23 %".
 std::string relative_text(double relative);
 

@@ -42,7 +42,7 @@ ComparedTraining way_of(const PretrainingRequest& request, const RankInfo& rank,
   GptTraining& training = way.training;
   training.config = model_of(request.small);
   training.muon = muon_settings(rank.precision, rank.threads, rank.products);
-  training.muon.momentum = 0.95f;
+  training.muon.momentum = 0.95;
   training.muon.lr = request.lr;
   training.adamw.lr = alone ? request.adamw_lr : request.outer_lr;
   training.adamw.beta2 = 0.95f;

@@ -137,7 +137,9 @@ struct LessonOption {
   std::string name;  ///< "--small"
   std::string help;  ///< a line for --help
   /// Where its value goes; has to live as long as the command line is read.
-  std::variant<bool*, int*, float*, std::string*, std::vector<std::string>*> target;
+  std::variant<bool*, int*, float*, std::optional<int>*, std::optional<double>*, std::string*,
+               std::vector<std::string>*>
+      target;
   PathUse use = PathUse::none;  ///< tells whether its path is read or written
 };
 

@@ -39,6 +39,7 @@ struct ChainProduct {
   Index left_row = 0;             ///< Elements from a row of left to the next; 0: its rows follow each other.
   Index right_row = 0;            ///< Elements from a row of right to the next; 0: its rows follow each other.
   Index out_row = 0;              ///< Elements from a row of out, and of addend, to the next; 0: rows follow each other
+  bool leaves_sums = false;       ///< In bf16, without an addend: out is the sum, in float32.
   bool symmetric = false;         ///< Compute one half and mirror the other: rows = cols, and rows follow each other.
   Precision precision = Precision::fp32;  ///< Which of the two chains.
 };

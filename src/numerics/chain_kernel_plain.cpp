@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "src/numerics/chain_kernel.hpp"
+#include "src/numerics/fused.hpp"
 
 namespace muonwalk {
 namespace {
@@ -74,21 +75,6 @@ TwoBits below(TwoDoubles sum, double limit) {
 #if defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
 Vector multiply_add(Vector left, Vector right, Vector sum) { return vfmaq_f32(sum, left, right); }
 #else
-// left · right + addend, rounded once. The sum is rounded to odd first (Boldo and Melquiond, "Emulation of FMA and
-// correctly rounded sums: proved algorithms using rounding to odd", 2008): where 53 bits don't hold it, to the one of
-// its neighbours whose last bit is 1, which lies halfway between no two floats.
-float fused(float left, float right, float addend) {
-  const double product = static_cast<double>(left) * right;
-  double sum = product + addend;
-  const double added = sum - product;
-  const double error = (product - (sum - added)) + (addend - added);
-  std::uint64_t bits;
-  __builtin_memcpy(&bits, &sum, sizeof(bits));
-  if ((error < 0 || error > 0) && bits % 2 == 0) (error > 0) == (sum > 0) ? ++bits : --bits;
-  __builtin_memcpy(&sum, &bits, sizeof(bits));
-  return static_cast<float>(sum);
-}
-
 // Where it matters what a sum was before it was rounded to 53 bits: halfway between two floats, and where floats are
 // subnormal.
 TwoBits undecided(TwoDoubles sum) {
@@ -110,7 +96,7 @@ Vector multiply_add(Vector left, Vector right, Vector sum) {
   const TwoDoubles low = in_double<0>(left, right, sum), high = in_double<2>(left, right, sum);
   Vector result = in_float(low, high);
   if (any(undecided(low) | undecided(high)))
-    for (int i = 0; i < 4; ++i) result[i] = fused(left[i], right[i], sum[i]);
+    for (int i = 0; i < 4; ++i) result[i] = fused_in_doubles(left[i], right[i], sum[i]);
   return result;
 }
 #endif

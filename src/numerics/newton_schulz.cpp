@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/errors.hpp"
+#include "src/numerics/bf16_rounding.hpp"
 #include "src/numerics/newton_schulz_steps.hpp"
 #include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
@@ -46,9 +47,9 @@ const Quintic& quintic_of(const NewtonSchulzSettings& settings, int step) {
 bool is_plain(const NewtonSchulzSettings& settings) {
   const Normalization& n = settings.normalization;
   const Normalization plain;
-  return settings.schedule.empty() && !settings.product_first && !settings.from_the_right &&
+  return settings.schedule.empty() && settings.lines == IterationLines::scaled_first && !settings.from_the_right &&
          n.epsilon == plain.epsilon && n.floor == plain.floor && n.cushion == plain.cushion &&
-         n.round_first == plain.round_first;
+         n.round_first == plain.round_first && n.equal_rows == plain.equal_rows;
 }
 
 void iterate(Matrix& x, const NewtonSchulzSettings& settings,
@@ -59,6 +60,21 @@ void iterate(Matrix& x, const NewtonSchulzSettings& settings,
     newton_schulz_gram(x, settings, buffers);
     newton_schulz_update(x, step, settings, buffers);
     if (after_step) after_step(step, x);
+  }
+}
+
+// Brings every row of the matrix that X is, or with `turned` is the transpose of, to √(‖X‖² / rows), where its own norm
+// is not zero. In bf16 the factor and the products round.
+void make_rows_equal(Matrix& x, bool turned, bool bf16, double squares) {
+  const Index rows = turned ? x.cols() : x.rows(), cols = turned ? x.rows() : x.cols();
+  const auto at = [&](Index row, Index col) -> float& { return turned ? x(col, row) : x(row, col); };
+  for (Index row = 0; row < rows; ++row) {
+    double of_row = 0;
+    for (Index col = 0; col < cols; ++col) of_row += static_cast<double>(at(row, col)) * at(row, col);
+    if (of_row == 0) continue;
+    const float factor = static_cast<float>(std::sqrt(squares / static_cast<double>(rows) / of_row));
+    for (Index col = 0; col < cols; ++col)
+      at(row, col) = bf16 ? nearest_bf16(at(row, col) * nearest_bf16(factor)) : at(row, col) * factor;
   }
 }
 
@@ -103,11 +119,14 @@ void refuse_what_is_not_finite(const Matrix& wide, bool tall, bool after_roundin
 double squares_of_norm(Matrix& x, bool turned, const NewtonSchulzSettings& settings, const std::string& parameter) {
   double squares = pairwise_sum_of_squares(x.data(), x.size());
   if (!std::isfinite(squares)) refuse_what_is_not_finite(x, turned, false, parameter);
-  if (!rounds_before_norm(settings)) return squares;
-  round_to_bf16(x.data(), x.size());
-  squares = pairwise_sum_of_squares(x.data(), x.size());
-  if (!std::isfinite(squares)) refuse_what_is_not_finite(x, turned, true, parameter);
-  return squares;
+  if (rounds_before_norm(settings)) {
+    round_to_bf16(x.data(), x.size());
+    squares = pairwise_sum_of_squares(x.data(), x.size());
+    if (!std::isfinite(squares)) refuse_what_is_not_finite(x, turned, true, parameter);
+  }
+  if (!settings.normalization.equal_rows) return squares;
+  make_rows_equal(x, turned, rounds_before_norm(settings), squares);
+  return pairwise_sum_of_squares(x.data(), x.size());
 }
 
 void divide_by_norm(Matrix& x, double squares, const NewtonSchulzSettings& settings) {

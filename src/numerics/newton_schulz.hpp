@@ -24,7 +24,7 @@ using ChainEngine =
 
 /// While it lives, newton_schulz with Products::chain on the calling thread is left to `engine`, unless it is to show
 /// its steps, or the settings have a variant of the plain formula that engines need not know (a schedule, another
-/// normalization, product_first, from_the_right). Scopes nest.
+/// normalization, other lines, from_the_right). Scopes nest.
 class ChainEngineScope {
  public:
   /// `engine` must outlive the scope.

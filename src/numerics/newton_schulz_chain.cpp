@@ -57,14 +57,33 @@ void chain_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonS
   const Quintic& q = settings.quintic;
   float *const a = buffers.a.data(), *const b = buffers.b.data(), *const scaled = buffers.scaled.data();
   const Index size = buffers.a.size();
-  if (settings.product_first) {  // B = b A + c (A A)
+  const bool once = settings.lines == IterationLines::one_call;
+  // sums ← from · start + factor · sums, rounded where the lines say
+  const auto add_up = [&](float from, const float* start, float factor, Matrix& sums) {
+    float* const sum = sums.data();
+    for (Index i = 0; i < sums.size(); ++i) {
+      const float first = from * start[i], second = factor * sum[i];
+      sum[i] = !in_bf16 ? first + second
+               : once   ? nearest_bf16(first + second)
+                        : nearest_bf16(nearest_bf16(first) + nearest_bf16(second));
+    }
+  };
+  // X ← a X + factor · left X
+  const auto multiply_x = [&](const float* left, float factor) {
+    ChainProduct next = chain_next(x.rows(), x.cols(), q, settings.precision, x.data(), left, buffers.next.data());
+    next.addend = nullptr;
+    next.leaves_sums = true;
+    compute(next, settings.threads);
+    add_up(q.a, x.data(), factor, buffers.next);
+  };
+  if (once && q.c == 0) return multiply_x(a, q.b);  // there is no B
+  if (settings.lines != IterationLines::scaled_first) {
     ChainProduct square = chain_square(x.rows(), x.rows(), settings.precision, a, b);
     square.right_transposed = false;
+    square.leaves_sums = once;
     compute(square, settings.threads);
-    for (Index i = 0; i < size; ++i) {
-      const float linear = q.b * a[i], square_term = q.c * b[i];
-      b[i] = in_bf16 ? nearest_bf16(nearest_bf16(linear) + nearest_bf16(square_term)) : linear + square_term;
-    }
+    add_up(q.b, a, q.c, buffers.b);
+    if (once && in_bf16) return multiply_x(b, 1);
   } else {
     for (Index i = 0; in_bf16 && i < size; ++i) scaled[i] = nearest_bf16(q.c * a[i]);
     compute(chain_polynomial(x.rows(), q, settings.precision, a, scaled, b), settings.threads);

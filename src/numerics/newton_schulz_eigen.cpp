@@ -58,9 +58,15 @@ void update_in_fp32(ConstView x, View a, View b, View next, const NewtonSchulzSe
   const Quintic& q = settings.quintic;
   const int threads = settings.threads;
 
+  if (settings.lines == IterationLines::one_call && q.c == 0)  // there is no B
+    return in_stripes(m, threads, [&](Index top, Index rows) {
+      next.middleRows(top, rows) = q.a * x.middleRows(top, rows);
+      next.middleRows(top, rows).noalias() += (q.b * a.middleRows(top, rows)) * x;
+    });
+
   in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
     auto stripe = b.block(top, 0, rows, top + rows);
-    if (settings.product_first) {
+    if (settings.lines != IterationLines::scaled_first) {
       stripe.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
       stripe = q.b * a.block(top, 0, rows, top + rows) + q.c * stripe;
     } else {
@@ -91,6 +97,25 @@ void gram(ConstView x, View a, const NewtonSchulzSettings& settings) {
   });
 }
 
+// Where every line is one call, which rounds once.
+void update_with_one_rounding(ConstView x, View a, View b, View next, const NewtonSchulzSettings& settings) {
+  const Index m = x.rows();
+  const Quintic& q = settings.quintic;
+  const bool cubic = q.c == 0;  // then there is no B
+  if (!cubic)
+    in_stripes(m, settings.threads, [&](Index top, Index rows) {  // B = b A + c A A
+      auto half = b.block(top, 0, rows, top + rows);
+      half.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
+      half = rounded(q.b * a.block(top, 0, rows, top + rows) + q.c * half);
+      mirror(b, top, rows);
+    });
+  in_stripes(m, settings.threads, [&](Index top, Index rows) {  // X ← a X + B X, or a X + b A X
+    auto stripe = next.middleRows(top, rows);
+    stripe.noalias() = (cubic ? a : b).middleRows(top, rows) * x;
+    stripe = rounded(q.a * x.middleRows(top, rows) + (cubic ? q.b : 1) * stripe);
+  });
+}
+
 // Rounding c A leaves (c A) A a little asymmetric, so all of it is computed.
 void update_in_bf16(ConstView x, View a, View b, View ca, View next, const NewtonSchulzSettings& settings) {
   const Index m = x.rows();
@@ -98,7 +123,7 @@ void update_in_bf16(ConstView x, View a, View b, View ca, View next, const Newto
   const int threads = settings.threads;
 
   in_stripes(m, threads, [&](Index top, Index rows) {  // B = b A + (c A) A, or b A + c (A A)
-    if (settings.product_first) {
+    if (settings.lines == IterationLines::square_first) {
       auto half = b.block(top, 0, rows, top + rows);
       half.noalias() = a.middleRows(top, rows) * a.leftCols(top + rows);
       half = rounded(rounded(q.b * a.block(top, 0, rows, top + rows)) + rounded(q.c * rounded(half)));
@@ -110,7 +135,7 @@ void update_in_bf16(ConstView x, View a, View b, View ca, View next, const Newto
     stripe = rounded(rounded(q.b * a.middleRows(top, rows)) + rounded(stripe));
   });
 
-  if (settings.from_the_right && !settings.product_first) b.transposeInPlace();
+  if (settings.from_the_right && settings.lines == IterationLines::scaled_first) b.transposeInPlace();
   in_stripes(m, threads, [&](Index top, Index rows) {  // X ← a X + B X
     auto stripe = next.middleRows(top, rows);
     stripe.noalias() = b.middleRows(top, rows) * x;
@@ -132,6 +157,8 @@ void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonS
   View a = eigen_view(buffers.a), b = eigen_view(buffers.b), next = eigen_view(buffers.next);
   if (settings.precision == Precision::fp32) {
     update_in_fp32(eigen_view(x), a, b, next, settings);
+  } else if (settings.lines == IterationLines::one_call) {
+    update_with_one_rounding(eigen_view(x), a, b, next, settings);
   } else {
     update_in_bf16(eigen_view(x), a, b, eigen_view(buffers.scaled), next, settings);
   }

@@ -21,6 +21,16 @@ struct Normalization {
   bool floor = false;       ///< Divide by max(cushion · ‖X‖, ε), and not by cushion · ‖X‖ + ε.
   double cushion = 1;       ///< Some coefficients need a largest singular value below 1, and so a cushion above 1.
   bool round_first = true;  ///< In bf16: round X, divide, and round again. If not: divide in float32, then round.
+  /// Before that, every row of X is brought to the norm that rows have on average, √(‖X‖² / rows): X must be whole
+  /// then.
+  bool equal_rows = false;
+};
+
+/// How the two lines of an iteration are written down, and so where bf16 rounds.
+enum class IterationLines {
+  scaled_first,  ///< B = b A + (c A) A, as Python reads c * A @ A; every product and every sum rounds.
+  square_first,  ///< B = b A + c (A A), with brackets; every product and every sum rounds.
+  one_call       ///< B = b A + c A A and X ← a X + B X are a call each (torch.addmm), which rounds once, at its end.
 };
 
 /// How newton_schulz iterates.
@@ -33,9 +43,10 @@ struct NewtonSchulzSettings {
   /// A polynomial for each step in place of the one above: step k takes number k, or the last one.
   std::vector<Quintic> schedule = {};
   Normalization normalization = {};
-  bool product_first = false;  ///< B = b A + c (A A) in place of b A + (c A) A rounds differently.
+  /// With one_call, a polynomial without c takes no B: X ← a X + b (A X).
+  IterationLines lines = IterationLines::scaled_first;
   /// A tall X is not transposed: A = Xᵀ X and X ← a X + X B. The sums are the same, term by term, so it makes a
-  /// difference only where rounding leaves B asymmetric: in bf16, unless product_first.
+  /// difference only where rounding leaves B asymmetric: in bf16 with scaled_first.
   bool from_the_right = false;
 };
 

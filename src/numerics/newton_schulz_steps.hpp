@@ -20,8 +20,8 @@ struct NewtonSchulzBuffers {
 
 /// A step in two halves, in Eigen's words or with chains: buffers.a = X Xᵀ from X, m × n; then buffers.next = a X + B X
 /// from X and buffers.a. Between them A can be added up over the pieces of a larger matrix. Both use the settings'
-/// precision and threads, and the second their quintic, product_first, and from_the_right, with which it is Bᵀ: X is a
-/// tall matrix's transpose.
+/// precision and threads, and the second their quintic, lines, and from_the_right, with which it is Bᵀ: X is a tall
+/// matrix's transpose.
 /// @{
 void eigen_gram(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
 void eigen_update(const Matrix& x, const NewtonSchulzSettings& settings, NewtonSchulzBuffers& buffers);
@@ -44,7 +44,8 @@ ChainProduct chain_next(Index m, Index n, const Quintic& q, Precision precision,
 /// those of the piece; whoever adds them up over all pieces before going on has the result's pieces at the end.
 /// @{
 
-/// The sum of squares that the norm is the root of. In bf16, if settings.normalization.round_first, it rounds X before.
+/// The sum of squares that the norm is the root of. In bf16, if settings.normalization.round_first, it rounds X before;
+/// with equal_rows it then makes the rows equal.
 /// Throws UsageError, naming `parameter`, where X holds a NaN or an infinity, or does after rounding; X is that
 /// parameter, or, with `turned`, its transpose.
 double squares_of_norm(Matrix& x, bool turned, const NewtonSchulzSettings& settings, const std::string& parameter);

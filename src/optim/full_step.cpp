@@ -1,14 +1,16 @@
 #include "src/optim/full_step.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include "src/optim/serial_muon.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk {
 
 void full_step(const StepContext& context, const MuonSettings& settings, const BucketsView& gradients, MuonState& state,
                const Orthogonalizer& orthogonalizer) {
-  const auto& [layout, place, dp, tp, observer, monitor] = context;
+  const auto& [layout, place, dp, tp, observer, monitor, second_moments] = context;
   require_fitting("full_step", context,
                   {{"weights", state.weights},
                    {"momentum", state.momentum, /*whole=*/false},
@@ -121,6 +123,16 @@ Matrix DuplicatedOrthogonalizer::orthogonal_slice(const StepContext& context, co
     matrix = orthogonalize(matrix, settings, meta.name);
   }
 
+  if (settings.second_moment.used) {
+    const auto number = static_cast<std::size_t>(meta.parameter);
+    std::vector<Flat>* const means = context.second_moments;
+    if (means == nullptr || means->size() <= number || (*means)[number].empty())
+      throw std::invalid_argument("parameter " + in_quotes(meta.name) +
+                                  " has no running mean of squares on this rank; a recipe that divides by one needs a "
+                                  "step in which owners orthogonalize whole matrices");
+    divide_by_second_moment(matrix, (*means)[number], settings.second_moment);
+  }
+
   context.begin(phases::tp_shard, &meta);
   matrix = tp_shard(matrix, meta.tp_split_dim, tp.size(), tp.rank());  // my TP slice of the orthogonal matrix
   return matrix;
@@ -131,18 +143,39 @@ const Orthogonalizer& duplicated_orthogonalizer() {
   return way;
 }
 
+Buckets zero_second_moments(const Layout& layout, const Place& place, const MuonSettings& settings) {
+  if (!settings.second_moment.used) return {};
+  Buckets means(1);
+  for (const auto& [b, k] : layout.all_buckets())
+    for (const int index : layout.owned_parameters(b, k, place.dp)) {
+      const DistMeta& meta = layout.buffers[b].parameters[index];
+      const auto number = static_cast<std::size_t>(meta.parameter);
+      if (means[0].size() <= number) means[0].resize(number + 1);
+      means[0][number].resize(static_cast<std::size_t>(settings.second_moment.count(meta.full_shape)));
+    }
+  return means;
+}
+
 MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, const Place& place) {
   return MuonState{pack_buckets(layout, full, place.tp), zero_shards(layout, place.dp)};
 }
 
 void Muon::start(const Layout& layout, const Place& place, Buckets weights) {
-  state_ = {std::move(weights), zero_shards(layout, place.dp)};
+  state_ = {std::move(weights), zero_shards(layout, place.dp), zero_second_moments(layout, place, settings_)};
   steps_ = 0;
 }
 
 void Muon::step(const StepContext& context, const BucketsView& gradients) {
-  full_step(context, settings_, gradients, state_, orthogonalizer());
+  StepContext with_means = context;
+  if (settings_.second_moment.used) with_means.second_moments = &state_.second_moments[0];
+  full_step(with_means, settings_, gradients, state_, orthogonalizer());
   ++steps_;
+}
+
+Optimizer::StateTensors Muon::state_tensors() {
+  StateTensors own{{{"momentum", &state_.momentum}}, {&steps_}};
+  if (settings_.second_moment.used) own.items.push_back({"second moment", &state_.second_moments});
+  return own;
 }
 
 std::unique_ptr<SerialOptimizer> Muon::reference(std::vector<NamedMatrix> parameters) const {

@@ -8,9 +8,15 @@ namespace muonwalk {
 
 /// What one rank keeps of Muon between steps.
 struct MuonState {
-  Buckets weights;   ///< TP slices of all parameters, in whole buckets, the same on every DP rank.
-  Buckets momentum;  ///< DP shards: what the rank owns of each bucket.
+  Buckets weights;              ///< TP slices of all parameters, in whole buckets, the same on every DP rank.
+  Buckets momentum;             ///< DP shards: what the rank owns of each bucket.
+  Buckets second_moments = {};  ///< One list, or none: StepContext::second_moments.
 };
+
+/// The means of settings.second_moment before the first step, all zero: by the number of the parameter, those of every
+/// matrix of which the rank at `place` owns an element, and so orthogonalizes all of it. Without a second moment there
+/// is no list.
+Buckets zero_second_moments(const Layout& layout, const Place& place, const MuonSettings& settings);
 
 /// The state before the first step: weights packed from full matrices (see pack_buckets) and zero momentum.
 MuonState initial_state(const Layout& layout, const std::vector<const Matrix*>& full, const Place& place);
@@ -98,7 +104,7 @@ class Muon : public Optimizer {
   MuonState state_;        ///< The state after the last step.
   int steps_ = 0;          ///< How many steps were taken.
 
-  StateTensors state_tensors() override { return {{{"momentum", &state_.momentum}}, {&steps_}}; }
+  StateTensors state_tensors() override;
 
  private:
   float unscaled_lr_;  // as it was given

@@ -121,6 +121,9 @@ Plan muon_plan(const Layout& layout, const Place& place, const MuonSettings& set
                const Orthogonalizer& orthogonalizer) {
   Plan plan = settings.summed_gradients ? plan_of_held(layout, place, {"weights"}, {"gradients", "momentum"})
                                         : plan_of_held(layout, place, {"weights", "gradients"}, {"momentum"});
+  for (const std::vector<Flat>& all : zero_second_moments(layout, place, settings))
+    for (const Flat& means : all)
+      if (!means.empty()) plan.take(static_cast<Index>(means.size()), "second moment");
   const bool gathers = gathers_buckets(layout, settings);
   for (const auto& [b, k] : layout.all_buckets()) {
     const Index whole = layout.bucket({b, k}).range.size();

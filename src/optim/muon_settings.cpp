@@ -32,6 +32,8 @@ void require_sensible(const MuonSettings& settings) {
                  "a number from 0 to below 1");
   require_option(from_zero(settings.weight_decay), "--weight-decay", settings.weight_decay, "a number of at least 0");
   require_option(from_zero(settings.rms), "--rms", settings.rms, "a number of at least 0, for example 0.2");
+  require_option(settings.second_moment.beta2 >= 0 && settings.second_moment.beta2 < 1, "--beta2",
+                 settings.second_moment.beta2, "a number from 0 to below 1");
   require_option(settings.newton_schulz.steps >= 0 && settings.newton_schulz.steps <= 100, "--ns-steps",
                  settings.newton_schulz.steps, "a whole number from 0 to 100");
 }

@@ -39,21 +39,46 @@ enum class Scaling {
   thrice  ///< w − lr · (rms · (root · O)), where rms is 1 unless the scale is matched_rms
 };
 
+/// How weights decay, by c = lr · weight_decay.
+enum class Decay {
+  scales,     ///< w · (1 − c)
+  subtracts,  ///< w − c · w
+  cautious    ///< w − c · w where the update has the sign of w, or one of both is 0 (arXiv:2510.12402); else w
+};
+
 /// The elementwise arithmetic of a step: where implementations order and round the same formula differently.
 /// recipes.hpp has the choices of each.
 struct ElementArithmetic {
   bool lerp = false;                 ///< A mean of gradients in place of a sum: m ← m + (1 − μ)(g − m).
-  bool decay_subtracts = false;      ///< w − (lr · weight_decay) · w in place of w · (1 − lr · weight_decay).
+  bool float_momentum = false;       ///< The mean takes 1 − μ in float32, and not in double precision.
+  bool fused = false;                ///< x + a · y, where torch.add does both, rounds once.
+  Decay decay = Decay::scales;       ///< How weights decay.
+  bool decay_scaled = false;         ///< The scale of the update is in the decay as well.
   Scale scale = Scale::matched_rms;  ///< What the update is multiplied by.
   Scaling scaling = Scaling::once;   ///< How it is multiplied.
   bool round_scaled = false;         ///< In bf16, the first product of O with a factor is rounded again.
+};
+
+/// A running mean of squares of the orthogonal matrix, which NorMuon (arXiv:2510.05491) and nanochat divide it by, row
+/// by row, before they bring it back to the norm that it had: O ← O / √v, with v ← lerp(v, mean of O² over a row, 1 −
+/// β₂). All of it in float32.
+struct SecondMoment {
+  bool used = false;
+  float beta2 = 0.95f;
+  float epsilon = 1e-8f;   ///< Added to √v; or the least v, with `floor`.
+  bool floor = false;      ///< Divide by √max(v, ε), and not by √v + ε.
+  bool shorter = false;    ///< One mean for each row or column, of which there are more; false: for each row.
+  bool unit_norm = false;  ///< The matrix is brought to the Frobenius norm √min(rows, cols) before.
+
+  /// How many means a matrix of this shape has.
+  Index count(Shape full) const { return !used ? 0 : shorter ? std::max(full.rows, full.cols) : full.rows; }
 };
 
 /// The knobs of Muon, grouped by the part of the step that reads them. The defaults are those of the proof of concept's
 /// own test.
 struct MuonSettings {
   float lr = 0.1f;            ///< The learning rate.
-  float momentum = 0.9f;      ///< μ: m ← μ m + g.
+  double momentum = 0.9;      ///< μ: m ← μ m + g. A double, because 1 − μ rounds differently of a float.
   float weight_decay = 0.1f;  ///< Decoupled: weights are multiplied by 1 − lr · weight_decay.
   float rms = 0.2f;           ///< The update's root mean square, here that of AdamW: see update_scale.
   bool nesterov = true;       ///< Orthogonalize g + μ m, else m.
@@ -61,6 +86,7 @@ struct MuonSettings {
   ElementArithmetic arithmetic = {};        ///< What momentum and apply read, besides the numbers above.
   NewtonSchulzSettings newton_schulz = {};  ///< Its precision is also that in which updates are gathered.
   FusedMatrices fused = {};                 ///< Matrices that are orthogonalized in pieces.
+  SecondMoment second_moment = {};          ///< What the orthogonal matrix is divided by. No piece has one.
 
   Gather gather = Gather::buckets;  ///< What the DP gather brings together.
   bool gather_unrounded = false;    ///< Gathers in float32 even where bf16 would do.
@@ -87,7 +113,7 @@ inline MuonSettings muon_settings(Precision precision, int threads, Products pro
 
 /// Refuses settings that no step makes sense with. Throws UsageError, one sentence that names the knob as the option of
 /// lesson 09 does, its value and what works: a negative or infinite learning rate, decay or rms, a momentum outside of
-/// [0, 1), or Newton–Schulz steps outside of 0 to 100.
+/// [0, 1), a β₂ outside of it, or Newton–Schulz steps outside of 0 to 100.
 void require_sensible(const MuonSettings& settings);
 
 /// The part of the scale that is of the shape alone: a root, or 1.

@@ -26,6 +26,9 @@ struct StepContext {
   Communicator& tp;               ///< The rank's tensor-parallel group.
   StepObserver observer = {};     ///< may be empty
   RmsMonitor* monitor = nullptr;  ///< may be null; Muon tells it of new weights and updates
+  /// By the number of the parameter, for those that this rank orthogonalizes: the means of MuonSettings::second_moment.
+  /// Null where no step uses it.
+  std::vector<Flat>* second_moments = nullptr;
 
   /// Tells the observer that a phase begins.
   void begin(Phase phase, const DistMeta* parameter = nullptr) const {

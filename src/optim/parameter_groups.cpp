@@ -48,6 +48,12 @@ class SerialGroups : public SerialOptimizer {
   void skip_steps(int steps) override {
     for (const Part& part : parts_) part.optimizer->skip_steps(steps);
   }
+  void go_on_from(const MuonMemory& kept) override {
+    for (const Part& part : parts_) part.optimizer->go_on_from(kept);
+  }
+  void keep_in(MuonMemory& kept) const override {
+    for (const Part& part : parts_) part.optimizer->keep_in(kept);
+  }
   const std::vector<NamedMatrix>& parameters() const override { return parameters_; }
 
  private:

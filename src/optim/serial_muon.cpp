@@ -1,13 +1,39 @@
 #include "src/optim/serial_muon.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/fused.hpp"
 
 namespace muonwalk {
 namespace {
 
-float nearest(float value) {
-  round_to_bf16(&value, 1);
-  return value;
+// X / √v, line by line, and back to the norm of X; a line is a row of X, or with `shorter` what X has more of.
+void serial_second_moment(Matrix& x, Flat& v, const SecondMoment& settings) {
+  const bool columns = settings.shorter && x.cols() > x.rows();
+  double norm = 0, new_norm = 0;  // their squares
+  std::vector<double> of_line(v.size());
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < x.cols(); ++j) of_line[columns ? j : i] += static_cast<double>(x(i, j)) * x(i, j);
+  for (const double squares : of_line) norm += squares;
+  const double unit = settings.unit_norm && norm > 0 ? static_cast<double>(std::min(x.rows(), x.cols())) / norm : 1;
+  for (std::size_t line = 0; line < v.size(); ++line) {
+    const float now = static_cast<float>(unit * of_line[line] / static_cast<double>(columns ? x.rows() : x.cols()));
+    const float weight = 1 - settings.beta2;
+    v[line] = weight < 0.5f ? fused(weight, now - v[line], v[line]) : fused(weight - 1, now - v[line], now);
+    of_line[line] = 0;
+  }
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < x.cols(); ++j) {
+      const float vi = v[columns ? j : i];
+      x(i, j) /= settings.floor ? std::sqrt(std::max(vi, settings.epsilon)) : std::sqrt(vi) + settings.epsilon;
+      of_line[columns ? j : i] += static_cast<double>(x(i, j)) * x(i, j);
+    }
+  for (const double squares : of_line) new_norm += squares;
+  const float back = new_norm > 0 ? static_cast<float>(std::sqrt(unit * norm / new_norm)) : 1;
+  for (Index i = 0; i < x.size(); ++i) x.data()[i] *= back;
 }
 
 }  // namespace
@@ -15,7 +41,9 @@ float nearest(float value) {
 SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings settings)
     : settings_(std::move(settings)), unscaled_lr_(settings_.lr), parameters_(std::move(parameters)) {
   for (const NamedMatrix& parameter : parameters_) {
-    momentum_.push_back({parameter.name, Matrix(parameter.matrix.rows(), parameter.matrix.cols())});
+    const Shape shape{parameter.matrix.rows(), parameter.matrix.cols()};
+    momentum_.push_back({parameter.name, Matrix(shape.rows, shape.cols)});
+    second_moment_.push_back(Flat(static_cast<std::size_t>(settings_.second_moment.count(shape))));
   }
 }
 
@@ -23,7 +51,7 @@ SerialMuon::SerialMuon(std::vector<NamedMatrix> parameters, MuonSettings setting
 // how much of the matrix it needs.
 void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name) {
   const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
-  const float mu = settings.momentum;
+  const float mu = static_cast<float>(settings.momentum);
   const float keep = 1.0f - settings.lr * settings.weight_decay;
   const float scale = update_scale({w.rows(), w.cols()}, settings);  // lr · 0.2 · √max(rows, cols) of the whole
 
@@ -48,26 +76,29 @@ void muon_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settin
 }
 
 void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& settings, const std::string& name,
-                 const Orthogonalize& orthogonalize) {
+                 const Orthogonalize& orthogonalize, Flat* v) {
   const bool bf16 = settings.newton_schulz.precision == Precision::bf16;
-  const float lr = settings.lr, mu = settings.momentum, decay = settings.lr * settings.weight_decay;
+  const ElementArithmetic& how = settings.arithmetic;
+  const float lr = settings.lr, mu = static_cast<float>(settings.momentum);
+  const float of_new = how.float_momentum ? 1 - mu : static_cast<float>(1 - settings.momentum);
 
   // Momentum: a sum of gradients, or a mean of them. Between two numbers, torch.lerp goes from the nearer one.
   const auto towards = [](float from, float to, float weight) {
-    return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * (1 - weight);
+    return weight < 0.5f ? fused(weight, to - from, from) : fused(weight - 1, to - from, to);
   };
   Matrix u(w.rows(), w.cols());
   for (Index i = 0; i < w.size(); ++i) {
     float& mi = m.data()[i];
     const float gi = g.data()[i];
-    if (settings.arithmetic.lerp) {
-      mi = towards(mi, gi, 1 - mu);
+    if (how.lerp) {
+      mi = towards(mi, gi, of_new);
       u.data()[i] = settings.nesterov ? towards(gi, mi, mu) : mi;
     } else {
-      mi = mu * mi + gi;
-      u.data()[i] = settings.nesterov ? gi + mu * mi : mi;
+      mi = mu * mi;
+      mi = mi + gi;
+      u.data()[i] = !settings.nesterov ? mi : how.fused ? fused(mu, mi, gi) : gi + mu * mi;
     }
-    if (bf16 && settings.newton_schulz.normalization.round_first) u.data()[i] = nearest(u.data()[i]);
+    if (bf16 && settings.newton_schulz.normalization.round_first) u.data()[i] = nearest_bf16(u.data()[i]);
   }
 
   // Which rows are orthogonalized together: all, or those of each projection.
@@ -89,24 +120,35 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) o(i, j) = u(rows[i], j);
     o = orthogonalize ? orthogonalize(o, settings.newton_schulz, name) : newton_schulz(o, settings.newton_schulz, name);
+    if (v != nullptr) serial_second_moment(o, *v, settings.second_moment);
 
     // The scale is that of the piece, as if it were a parameter of its own.
-    const float rms = settings.arithmetic.scale == Scale::matched_rms ? settings.rms : 1.0f;
-    const float root = shape_scale({count, w.cols()}, settings.arithmetic.scale);
+    const float rms = how.scale == Scale::matched_rms ? settings.rms : 1.0f;
+    const float root = shape_scale({count, w.cols()}, how.scale);
+    const float decay = lr * settings.weight_decay * (how.decay_scaled ? root : 1);
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < w.cols(); ++j) {
-        float update = o(i, j);
-        const auto times = [&](float factor) { update = factor * update; };
-        if (settings.arithmetic.scaling == Scaling::once) times(lr * rms * root);
-        if (settings.arithmetic.scaling == Scaling::twice) times(rms * root);
-        if (settings.arithmetic.scaling == Scaling::thrice) times(root);
-        if (bf16 && settings.arithmetic.round_scaled) update = nearest(update);
-        if (settings.arithmetic.scaling == Scaling::thrice) times(rms);
-        if (settings.arithmetic.scaling != Scaling::once) times(lr);
-
         float& weight = w(rows[i], j);
-        weight = settings.arithmetic.decay_subtracts ? weight - decay * weight : weight * (1 - decay);
-        weight = weight - update;
+        const float x = o(i, j);
+        if (how.decay == Decay::scales) {
+          weight = weight * (1 - decay);
+        } else if (how.decay == Decay::subtracts || weight * x >= 0) {
+          weight = how.fused ? fused(-decay, weight, weight) : weight - decay * weight;
+        }
+
+        std::vector<float> factors = {lr * rms * root};
+        if (how.scaling == Scaling::twice) factors = {rms * root, lr};
+        if (how.scaling == Scaling::thrice) factors = {root, rms, lr};
+        float update = x;
+        for (std::size_t f = 0; f < factors.size(); ++f) {
+          if (how.fused && f + 1 == factors.size()) {
+            weight = fused(-factors[f], update, weight);
+            break;
+          }
+          update = factors[f] * update;
+          if (f == 0 && bf16 && how.round_scaled) update = nearest_bf16(update);
+          if (f + 1 == factors.size()) weight = weight - update;
+        }
       }
   }
 }
@@ -114,12 +156,28 @@ void recipe_step(Matrix& w, Matrix& m, const Matrix& g, const MuonSettings& sett
 void SerialMuon::step(const std::vector<std::vector<Matrix>>& gradients) {
   require_gradients(parameters_, gradients);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    matrix_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), parameters_[p].name);
+    matrix_step(parameters_[p].matrix, momentum_[p].matrix, summed_gradient(gradients, p), parameters_[p].name,
+                settings_.second_moment.used ? &second_moment_[p] : nullptr);
   }
 }
 
-void SerialMuon::matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name) {
-  recipe_step(w, m, g, settings_, name);
+void SerialMuon::go_on_from(const MuonMemory& kept) {
+  for (std::size_t p = 0; p < momentum_.size(); ++p) {
+    const std::string& name = momentum_[p].name;
+    if (kept.momentum.count(name) > 0) momentum_[p].matrix = kept.momentum.at(name);
+    if (kept.second_moments.count(name) > 0) second_moment_[p] = kept.second_moments.at(name);
+  }
+}
+
+void SerialMuon::keep_in(MuonMemory& kept) const {
+  for (std::size_t p = 0; p < momentum_.size(); ++p) {
+    kept.momentum[momentum_[p].name] = momentum_[p].matrix;
+    if (settings_.second_moment.used) kept.second_moments[momentum_[p].name] = second_moment_[p];
+  }
+}
+
+void SerialMuon::matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name, Flat* v) {
+  recipe_step(w, m, g, settings_, name, nullptr, v);
 }
 
 }  // namespace muonwalk

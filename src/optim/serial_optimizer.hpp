@@ -1,10 +1,18 @@
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "src/optim/muon_settings.hpp"
 
 namespace muonwalk {
+
+/// What Muon keeps of a model between two steps, by the names of parameters, as whole matrices.
+struct MuonMemory {
+  std::map<std::string, Matrix> momentum;      ///< Of the shape of the parameter.
+  std::map<std::string, Flat> second_moments;  ///< MuonSettings::second_moment's means; none where it is not used.
+};
 
 /// An optimizer on one process, as plain loops over whole matrices: what ranks are compared with, bit for bit. It knows
 /// nothing of ranks, layouts or buffers.
@@ -20,6 +28,11 @@ class SerialOptimizer {
   /// Counts this many steps that were never taken, for those that depend on how many there were before: the reference
   /// of ranks that go on from a checkpoint with another number of steps. Changes nothing where none does.
   virtual void skip_steps(int /*steps*/) {}
+  /// Goes on, before its first step, from what a Muon has kept; of parameters that are not in it, and where nothing is
+  /// kept by these names, it begins anew.
+  virtual void go_on_from(const MuonMemory& /*kept*/) {}
+  /// Adds what it would keep, as a Muon.
+  virtual void keep_in(MuonMemory& /*kept*/) const {}
   /// The weights, in the order in which they were given.
   virtual const std::vector<NamedMatrix>& parameters() const = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "src/layout/slicing.hpp"
 #include "src/numerics/bf16_rounding.hpp"
+#include "src/numerics/fused.hpp"
 #include "src/text/names.hpp"
 
 namespace muonwalk {
@@ -53,36 +54,63 @@ void exchange_parts(Communicator& dp, const Layout& layout, const DistMeta& meta
   for (Transfer& each : under_way) each.wait();
 }
 
-// From `start` to `end` by `weight`, as torch.lerp rounds it: from the nearer end.
+// From `start` to `end` by `weight`, as torch.lerp rounds it: once, and from the nearer end.
 float lerp(float start, float end, float weight) {
-  return weight < 0.5f ? start + weight * (end - start) : end - (end - start) * (1 - weight);
+  return weight < 0.5f ? fused(weight, end - start, start) : fused(weight - 1, end - start, end);
 }
 
-// What is taken from a weight for an element of O.
-class Scaler {
+// What becomes of a weight, with its element of O.
+class Update {
  public:
-  Scaler(Shape full, const MuonSettings& settings)
-      : factors_(update_factors(full, settings)),
-        rounds_(settings.arithmetic.round_scaled && settings.newton_schulz.precision == Precision::bf16) {}
-  float operator()(float orthogonal) const {
-    const float first = factors_[0] * orthogonal;
-    return (rounds_ ? nearest_bf16(first) : first) * factors_[1] * factors_[2];
+  Update(Shape full, const MuonSettings& settings)
+      : how_(settings.arithmetic),
+        factors_(update_factors(full, settings)),
+        last_(static_cast<int>(how_.scaling)),
+        rounds_(how_.round_scaled && settings.newton_schulz.precision == Precision::bf16),
+        decay_(settings.lr * settings.weight_decay * (how_.decay_scaled ? shape_scale(full, how_.scale) : 1)),
+        keep_(1.0f - decay_) {}
+
+  // What is taken from it, decay not counted.
+  float size(float orthogonal) const { return times(last_, before(last_, orthogonal)); }
+
+  float operator()(float weight, float orthogonal) const {
+    const float decayed = how_.decay == Decay::scales                                    ? weight * keep_
+                          : how_.decay == Decay::cautious && !(weight * orthogonal >= 0) ? weight
+                          : how_.fused ? fused(-decay_, weight, weight)
+                                       : weight - decay_ * weight;
+    if (how_.fused) return fused(-factors_[last_], before(last_, orthogonal), decayed);
+    return decayed - size(orthogonal);
   }
 
  private:
+  float times(int factor, float update) const {
+    const float product = factors_[factor] * update;
+    return rounds_ && factor == 0 ? nearest_bf16(product) : product;
+  }
+  // With all factors before number `end`.
+  float before(int end, float update) const {
+    for (int factor = 0; factor < end; ++factor) update = times(factor, update);
+    return update;
+  }
+
+  ElementArithmetic how_;
   std::array<float, 3> factors_;
+  int last_;  // of the factors that are used
   bool rounds_;
+  float decay_, keep_;
 };
 
 }  // namespace
 
 void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings, float* update) {
-  const float mu = settings.momentum;
+  const ElementArithmetic& how = settings.arithmetic;
+  const float mu = static_cast<float>(settings.momentum);
+  const float of_new = how.float_momentum ? 1 - mu : static_cast<float>(1 - settings.momentum);
   for (Index i = 0; i < count; ++i) {
     const float g = gradient[i];
-    const float m = settings.arithmetic.lerp ? lerp(momentum_buffer[i], g, 1 - mu) : mu * momentum_buffer[i] + g;
+    const float m = how.lerp ? lerp(momentum_buffer[i], g, of_new) : mu * momentum_buffer[i] + g;
     momentum_buffer[i] = m;
-    update[i] = !settings.nesterov ? m : settings.arithmetic.lerp ? lerp(g, m, mu) : g + mu * m;
+    update[i] = !settings.nesterov ? m : how.lerp ? lerp(g, m, mu) : how.fused ? fused(mu, m, g) : g + mu * m;
   }
 }
 
@@ -156,6 +184,34 @@ void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& 
   put_rows(rows, piece, whole);
 }
 
+void divide_by_second_moment(Matrix& orthogonal, Flat& means, const SecondMoment& settings) {
+  // A line is a row, or where columns are more and have the means, a column.
+  const bool by_column = settings.shorter && orthogonal.rows() < orthogonal.cols();
+  const Index length = by_column ? orthogonal.rows() : orthogonal.cols();
+  const auto at = [&](Index line, Index i) -> float& { return by_column ? orthogonal(i, line) : orthogonal(line, i); };
+  const auto squares_of_lines = [&] {
+    std::vector<double> squares(means.size());
+    for (Index line = 0; line < static_cast<Index>(means.size()); ++line)
+      for (Index i = 0; i < length; ++i) squares[line] += static_cast<double>(at(line, i)) * at(line, i);
+    return squares;
+  };
+  const std::vector<double> squares = squares_of_lines();
+  const double before = std::accumulate(squares.begin(), squares.end(), 0.0);
+  const double least = static_cast<double>(std::min(orthogonal.rows(), orthogonal.cols()));
+  const double to_unit = settings.unit_norm && before > 0 ? least / before : 1;  // a factor of squares
+  for (std::size_t line = 0; line < means.size(); ++line) {
+    const float mean = static_cast<float>(to_unit * squares[line] / static_cast<double>(length));
+    means[line] = lerp(means[line], mean, 1 - settings.beta2);
+    const float root =
+        settings.floor ? std::sqrt(std::max(means[line], settings.epsilon)) : std::sqrt(means[line]) + settings.epsilon;
+    for (Index i = 0; i < length; ++i) at(static_cast<Index>(line), i) /= root;
+  }
+  const std::vector<double> divided = squares_of_lines();
+  const double after = std::accumulate(divided.begin(), divided.end(), 0.0);
+  const float back = after > 0 ? static_cast<float>(std::sqrt(to_unit * before / after)) : 1;
+  for (float& value : orthogonal.flat()) value *= back;
+}
+
 Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank) { return tp_slice(whole, dim, tp, tp_rank); }
 
 Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, int dp_rank) {
@@ -166,25 +222,21 @@ Flat dp_shard(const Matrix& slice, const Layout& layout, const DistMeta& meta, i
 }
 
 void apply(float* weights, const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {
-  const float decay = settings.lr * settings.weight_decay, keep = 1.0f - decay;
-  const Scaler scaled(full_shape, settings);
-  for (Index i = 0; i < count; ++i) {
-    const float decayed = settings.arithmetic.decay_subtracts ? weights[i] - decay * weights[i] : weights[i] * keep;
-    weights[i] = decayed - scaled(orthogonal[i]);
-  }
+  const Update updated(full_shape, settings);
+  for (Index i = 0; i < count; ++i) weights[i] = updated(weights[i], orthogonal[i]);
 }
 
 double apply_flops(const MuonSettings& settings) {
   const int multiplications = settings.arithmetic.scaling == Scaling::once    ? 1
                               : settings.arithmetic.scaling == Scaling::twice ? 2
                                                                               : 3;
-  return (settings.arithmetic.decay_subtracts ? 2 : 1) + multiplications + 1;
+  return (settings.arithmetic.decay == Decay::scales ? 1 : 2) + multiplications + 1;
 }
 
 double update_squares(const float* orthogonal, Index count, Shape full_shape, const MuonSettings& settings) {
-  const Scaler scaled(full_shape, settings);
+  const Update update(full_shape, settings);
   double squares = 0;
-  for (Index i = 0; i < count; ++i) squares += std::pow(static_cast<double>(scaled(orthogonal[i])), 2);
+  for (Index i = 0; i < count; ++i) squares += std::pow(static_cast<double>(update.size(orthogonal[i])), 2);
   return squares;
 }
 

@@ -53,6 +53,10 @@ Matrix orthogonalize(const Matrix& whole, const MuonSettings& settings, const st
 /// of its pieces. Throws as orthogonalize does.
 void orthogonalize_piece(Matrix& whole, const Piece& piece, const MuonSettings& settings, const std::string& parameter);
 
+/// O ← O / √v, row by row, and back to the norm that it had: see SecondMoment, whose `means` are updated before. O is
+/// the whole matrix, and so are its SecondMoment::count means.
+void divide_by_second_moment(Matrix& orthogonal, Flat& means, const SecondMoment& settings);
+
 /// The opposite of tp_gather, without talking: this rank's slice of the orthogonal matrix.
 Matrix tp_shard(const Matrix& whole, SplitDim dim, int tp, int tp_rank);
 

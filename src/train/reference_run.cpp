@@ -8,8 +8,9 @@
 
 namespace muonwalk {
 
-ReferenceRun::ReferenceRun(const Training& training, std::unique_ptr<Optimizer> optimizer, Index most_elements)
-    : training_(training), optimizer_(std::move(optimizer)) {
+ReferenceRun::ReferenceRun(const Training& training, std::unique_ptr<Optimizer> optimizer, Index most_elements,
+                           MuonMemory kept)
+    : training_(training), optimizer_(std::move(optimizer)), first_(std::move(kept)) {
   Index elements = 0;
   for (const Parameter& parameter : training.parameters()) elements += parameter.shape.size();
   most_results_ = static_cast<std::size_t>(most_elements / std::max<Index>(elements, 1));
@@ -25,6 +26,7 @@ const std::vector<NamedMatrix>& ReferenceRun::after(int step, int dp) {
   if (step <= static_cast<int>(results_.size())) return results_[static_cast<std::size_t>(step - 1)];
   if (serial_ == nullptr || step < done_) {
     serial_ = optimizer_->reference(training_.first_weights());
+    serial_->go_on_from(first_);
     done_ = 0;
   }
   while (done_ < step) {
@@ -33,6 +35,12 @@ const std::vector<NamedMatrix>& ReferenceRun::after(int step, int dp) {
       results_.push_back(serial_->parameters());
   }
   return serial_->parameters();
+}
+
+MuonMemory ReferenceRun::kept() const {
+  MuonMemory kept;
+  if (serial_ != nullptr) serial_->keep_in(kept);
+  return kept;
 }
 
 std::vector<NamedMatrix> ReferenceRun::slices_after(int step, const Grid& grid, const Place& place) {

@@ -17,15 +17,18 @@ constexpr Index kKeptReferenceElements = Index{16} << 20;
 /// optimizer itself.
 class ReferenceRun {
  public:
-  /// With the reference of `optimizer`. `training` must outlive the run, which keeps weights of at most
-  /// `most_elements`.
+  /// With the reference of `optimizer`, which goes on from `kept`. `training` must outlive the run, which keeps weights
+  /// of at most `most_elements`.
   ReferenceRun(const Training& training, std::unique_ptr<Optimizer> optimizer,
-               Index most_elements = kKeptReferenceElements);
+               Index most_elements = kKeptReferenceElements, MuonMemory kept = {});
 
   /// All parameters after optimizer step `step` (counted from 1) on a grid with `dp` data-parallel ranks; valid until
   /// the next call. Asked for step by step, each is computed once. What is no longer kept is computed again from the
   /// first step on.
   const std::vector<NamedMatrix>& after(int step, int dp);
+
+  /// What Muon keeps after the step that was asked for last.
+  MuonMemory kept() const;
 
   /// What the rank at `place` should hold then: its TP slices of the parameters of its pipeline stage
   /// (stage_parameters).
@@ -35,6 +38,7 @@ class ReferenceRun {
   const Training& training_;
   std::unique_ptr<Optimizer> optimizer_;
   std::size_t most_results_;
+  MuonMemory first_;
   std::unique_ptr<SerialOptimizer> serial_;
   int done_ = 0;                                   // steps that serial_ has taken
   std::vector<std::vector<NamedMatrix>> results_;  // [step − 1], of the first steps

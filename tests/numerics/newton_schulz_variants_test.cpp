@@ -88,7 +88,7 @@ Matrix rounded_formula(const Matrix& given, const NewtonSchulzSettings& settings
     for (Index i = 0; i < right.size(); ++i) right.data()[i] = nearest_bf16(left.data()[i] + right.data()[i]);
     return right;
   };
-  const auto product = [](const Matrix& left, const Matrix& right) {
+  const auto unrounded_product = [](const Matrix& left, const Matrix& right) {
     Matrix out(left.rows(), right.cols());
     for (Index i = 0; i < out.rows(); ++i)
       for (Index j = 0; j < out.cols(); ++j) {
@@ -97,14 +97,36 @@ Matrix rounded_formula(const Matrix& given, const NewtonSchulzSettings& settings
           if (k + 1 < left.cols()) total = std::fma(left(i, k + 1), right(k + 1, j), total);
           total = std::fma(left(i, k), right(k, j), total);
         }
-        out(i, j) = nearest_bf16(total);
+        out(i, j) = total;
       }
+    return out;
+  };
+  const auto product = [&](const Matrix& left, const Matrix& right) {
+    return each(unrounded_product(left, right), [](float value) { return value; });
+  };
+  // start · from + factor · left · right, rounded once
+  const auto one_call = [&](float start, const Matrix& from, float factor, const Matrix& left, const Matrix& right) {
+    Matrix out = unrounded_product(left, right);
+    for (Index i = 0; i < out.size(); ++i)
+      out.data()[i] = nearest_bf16(start * from.data()[i] + factor * out.data()[i]);
     return out;
   };
   const bool tall = given.rows() > given.cols();
   Matrix x = tall ? given.transposed() : given;
   const bool round_first = settings.normalization.round_first;
   if (round_first) x = each(x, [](float value) { return value; });
+  if (settings.normalization.equal_rows) {
+    const double mean = frobenius_norm(x) / std::sqrt(static_cast<double>(given.rows()));
+    Matrix rows = tall ? x.transposed() : x;
+    for (Index i = 0; i < rows.rows(); ++i) {
+      double squares = 0;
+      for (Index j = 0; j < rows.cols(); ++j) squares += std::pow(static_cast<double>(rows(i, j)), 2);
+      const float factor = static_cast<float>(mean / std::sqrt(squares));
+      for (Index j = 0; j < rows.cols(); ++j)
+        rows(i, j) = round_first ? nearest_bf16(nearest_bf16(factor) * rows(i, j)) : factor * rows(i, j);
+    }
+    x = tall ? rows.transposed() : rows;
+  }
   const double denominator = newton_schulz_denominator(
       frobenius_norm(x), round_first ? Precision::bf16 : Precision::fp32, settings.normalization);
   x = each(x, [&](float value) { return static_cast<float>(value / denominator); });
@@ -112,8 +134,13 @@ Matrix rounded_formula(const Matrix& given, const NewtonSchulzSettings& settings
     const Quintic q = quintic_of_step(settings, step);
     const Matrix a = product(x, x.transposed());
     const auto scaled = [&](float by, const Matrix& matrix) { return each(matrix, [by](float v) { return by * v; }); };
-    Matrix b = settings.product_first ? sum(scaled(q.b, a), scaled(q.c, product(a, a)))
-                                      : sum(scaled(q.b, a), product(scaled(q.c, a), a));
+    if (settings.lines == IterationLines::one_call) {
+      const Matrix b = q.c == 0 ? a : one_call(q.b, a, q.c, a, a);
+      x = one_call(q.a, x, q.c == 0 ? q.b : 1, b, x);
+      continue;
+    }
+    Matrix b = settings.lines != IterationLines::scaled_first ? sum(scaled(q.b, a), scaled(q.c, product(a, a)))
+                                                              : sum(scaled(q.b, a), product(scaled(q.c, a), a));
     if (settings.from_the_right && tall) b = b.transposed();
     x = sum(scaled(q.a, x), product(b, x));
   }
@@ -126,7 +153,7 @@ struct Way {
 };
 
 std::vector<Way> ways() {
-  std::vector<Way> all(13);
+  std::vector<Way> all(16);
   all[0].what = "plain";
   all[1].what = "epsilon", all[1].settings.normalization.epsilon = 3.7;
   all[2].what = "floor below", all[2].settings.normalization.floor = true, all[2].settings.normalization.epsilon = 0.01;
@@ -134,16 +161,20 @@ std::vector<Way> ways() {
   all[4].what = "cushion", all[4].settings.normalization.cushion = 1.3;
   all[5].what = "rounded after", all[5].settings.normalization.round_first = false;
   all[6].what = "schedule", all[6].settings.schedule = {{3.0f, -3.5f, 1.4f}, {}, {2.1f, -1.3f, 0.3f}};
-  all[7].what = "product first", all[7].settings.product_first = true;
+  all[7].what = "product first", all[7].settings.lines = IterationLines::square_first;
   all[8].what = "from the right", all[8].settings.from_the_right = true;
   all[9].what = "product first, from the right";
-  all[9].settings.product_first = all[9].settings.from_the_right = true;
+  all[9].settings.lines = IterationLines::square_first, all[9].settings.from_the_right = true;
   all[10].what = "quintic", all[10].settings.quintic = {3.0f, -3.2f, 1.2f};
   all[11].what = "three steps", all[11].settings.steps = 3;
-  Way& last = all[12];
+  all[12].what = "equal rows", all[12].settings.normalization.equal_rows = true;
+  all[13].what = "one call", all[13].settings.lines = IterationLines::one_call;
+  all[14].what = "one call, cubic", all[14].settings.lines = IterationLines::one_call;
+  all[14].settings.quintic = {1.5f, -0.5f, 0};
+  Way& last = all[15];
   last.what = "all";
   last.settings.schedule = {{3.1f, -3.6f, 1.5f}, {2.9f, -3.0f, 1.1f}};
-  last.settings.normalization = {0.05, true, 1.1, false};
+  last.settings.normalization = {0.05, true, 1.1, false, true};
   last.settings.from_the_right = true;
   last.settings.steps = 4;
   return all;
@@ -332,14 +363,15 @@ TEST_CASE(
   int shown = 0;
   CHECK(newton_schulz(x, by_chains(), "x", [&](int, const Matrix&) { ++shown; }).rows() == 3);
   CHECK(shown == 6);
-  std::vector<NewtonSchulzSettings> not_plain(7, by_chains());
+  std::vector<NewtonSchulzSettings> not_plain(8, by_chains());
   not_plain[0].schedule = {{}};
-  not_plain[1].product_first = true;
+  not_plain[1].lines = IterationLines::square_first;
   not_plain[2].from_the_right = true;
   not_plain[3].normalization.epsilon = 1e-8;
   not_plain[4].normalization.floor = true;
   not_plain[5].normalization.cushion = 1.01;
   not_plain[6].normalization.round_first = false;
+  not_plain[7].normalization.equal_rows = true;
   for (std::size_t i = 0; i < not_plain.size(); ++i) {
     CAPTURE(i);
     CHECK(newton_schulz(x, not_plain[i]).rows() == 3);

@@ -33,7 +33,7 @@ TEST_CASE("momentum: a mean goes from the nearer of two numbers, and at one half
   CHECK(other + 0.5f * (further - other) != further - (further - other) * 0.5f);
   for (const float mu : {0.25f, 0.5f, 0.75f, 0.9f}) {
     const auto lerp = [](float start, float end, float weight) {
-      const float near_start = start + weight * (end - start), near_end = end - (end - start) * (1 - weight);
+      const float near_start = std::fma(weight, end - start, start), near_end = std::fma(weight - 1, end - start, end);
       return weight < 0.5f ? near_start : near_end;
     };
     MuonSettings settings;
@@ -63,11 +63,11 @@ TEST_CASE(
   s.weight_decay = 0.9f;
   const float start = 1.7f, o = 0.31f, root = std::sqrt(12.0f), decay = s.lr * s.weight_decay;
   const auto nearest = [](float value) { return static_cast<float>(bfloat16(value)); };
-  for (const bool subtracts : {false, true})
+  for (const Decay decay_of : {Decay::scales, Decay::subtracts, Decay::cautious})
     for (const bool rounds : {false, true})
       for (const Precision precision : {Precision::fp32, Precision::bf16})
         for (const Scaling scaling : {Scaling::once, Scaling::twice, Scaling::thrice}) {
-          s.arithmetic.decay_subtracts = subtracts;
+          s.arithmetic.decay = decay_of;
           s.arithmetic.round_scaled = rounds;
           s.newton_schulz.precision = precision;
           s.arithmetic.scaling = scaling;
@@ -78,7 +78,7 @@ TEST_CASE(
           update = first;
           if (scaling == Scaling::twice) update = first * s.lr;
           if (scaling == Scaling::thrice) update = first * s.rms * s.lr;
-          const float decayed = subtracts ? start - decay * start : start * (1 - decay);
+          const float decayed = decay_of == Decay::scales ? start * (1 - decay) : start - decay * start;
           Flat weights(3, start);
           const Flat orthogonal(3, o);
           apply(weights.data(), orthogonal.data(), 2, {5, 12}, s);
@@ -87,5 +87,21 @@ TEST_CASE(
           CHECK(weights[2] == start);
           CHECK(update_squares(orthogonal.data(), 2, {5, 12}, s) == 2 * (static_cast<double>(update) * update));
           CHECK(update_squares(orthogonal.data(), 0, {5, 12}, s) == 0);
+          // The other way, a cautious decay leaves the weight alone; at zero it doesn't.
+          Flat against = {start, 0.0f};
+          const Flat other = {-o, -o};
+          apply(against.data(), other.data(), 2, {5, 12}, s);
+          CHECK(against[0] == (decay_of == Decay::cautious ? start : decayed) + update);
+          CHECK(against[1] == update);
+          // Where torch.add does both, the last product and the sum round once.
+          if (rounds && scaling == Scaling::once) continue;
+          s.arithmetic.fused = true;
+          Flat at_once(1, start);
+          apply(at_once.data(), orthogonal.data(), 1, {5, 12}, s);
+          s.arithmetic.fused = false;
+          const float kept = decay_of == Decay::scales ? decayed : std::fma(-decay, start, start);
+          const float factor = scaling == Scaling::once ? s.lr * s.rms * root : s.lr;
+          const float before = scaling == Scaling::once ? o : scaling == Scaling::twice ? first : first * s.rms;
+          CHECK(at_once[0] == std::fma(-factor, before, kept));
         }
 }

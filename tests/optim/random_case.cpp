@@ -79,7 +79,7 @@ Case random_case(std::uint64_t seed) {
   c.settings.nesterov = choose.yes(50);
   c.settings.weight_decay = choose.yes(50) ? 0.1f : 0.0f;
   c.settings.lr = choose.one_of<float>({0.1f, 0.02f});
-  c.settings.momentum = choose.one_of<float>({0.9f, 0.95f, 0.0f});
+  c.settings.momentum = choose.one_of<double>({0.9, 0.95, 0.0});
   c.settings.newton_schulz.steps = static_cast<int>(choose.between(1, 5));
   c.settings.newton_schulz.threads = static_cast<int>(choose.between(1, 2));
   c.settings.newton_schulz.precision = choose.yes(50) ? Precision::bf16 : Precision::fp32;

@@ -47,9 +47,9 @@ TEST_CASE("momentum: with and without Nesterov, in place or not: equals the loop
     Flat expected_m = start;
     Flat expected_u(gradient.size(), 5.0f);
     for (Index i = 0; i < count; ++i) {
-      const float decayed = settings.momentum * start[i];
+      const float mu = static_cast<float>(settings.momentum), decayed = mu * start[i];
       expected_m[i] = decayed + gradient[i];
-      const float again = settings.momentum * expected_m[i];
+      const float again = mu * expected_m[i];
       expected_u[i] = settings.nesterov ? gradient[i] + again : expected_m[i];
     }
 

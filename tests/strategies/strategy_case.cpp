@@ -11,7 +11,8 @@ Case strategy_case(std::uint64_t seed) {
   Case c = random_case(seed);
   Choices choose(seed + 1'000'000);
   if (c.grid.tp() <= 2 && choose.yes(40)) c.grid = Grid().dp(static_cast<int>(choose.between(5, 8))).tp(c.grid.tp());
-  if (choose.yes(30)) c.settings = with_recipe(choose.one_of(recipes()).name, c.settings);
+  const Recipe& recipe = choose.one_of(recipes());  // one with a second moment takes the step of Muon alone
+  if (choose.yes(30) && !recipe.settings.second_moment.used) c.settings = with_recipe(recipe.name, c.settings);
   if (choose.yes(15)) c.settings.gather_unrounded = true;
   for (const Parameter& each : c.parameters)
     if (each.shape.rows % 2 == 0 && choose.yes(20)) c.settings.fused[each.name] = gate_and_up(each.shape.rows);

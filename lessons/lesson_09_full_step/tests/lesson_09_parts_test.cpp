@@ -179,8 +179,42 @@ TEST_CASE("what lesson 09 is asked for: other buckets to compare with, and stage
   CHECK_FALSE(settled.muon.nesterov);
   CHECK(settled.muon.newton_schulz.precision == Precision::bf16);
   CHECK(settled.muon.newton_schulz.products == Products::chain);
-  settled.muon.lr = -1;
+  settled.asked.lr = -1;
   CHECK_THROWS_AS(settled.settle(rank), UsageError);
+}
+
+TEST_CASE("what lesson 09 is asked for: a recipe with its own numbers, and what goes with it or against it") {
+  const auto error = [](const std::function<void(FullStepRequest&)>& ask) {
+    FullStepRequest request;
+    ask(request);
+    return usage_error([&] { request.settle(RankInfo()); });
+  };
+  FullStepRequest request;
+  CHECK(request.recipe_text().empty());
+  request.recipe = "normuon";
+  request.asked.beta2 = 0.5;
+  request.nesterov = true;
+  request.settle(RankInfo());
+  CHECK(request.muon.lr == 0.01f);
+  CHECK(request.muon.momentum == 0.95);
+  CHECK(request.muon.second_moment.beta2 == 0.5f);
+  CHECK(request.muon.nesterov);
+  CHECK(request.recipe_text() ==
+        "recipe  normuon: NorMuon of dion (microsoft/dion 0a059a45, 2026-08-07, dion/normuon.py,\n"
+        "        polar_express.py); lr 0.01, momentum 0.95, weight decay 0.01, Nesterov on, 5 steps of\n"
+        "        polar_dion\n");
+  CHECK(error([](FullStepRequest& r) { r.nesterov = r.no_nesterov = true; }) ==
+        "--nesterov and --no-nesterov contradict each other; leave one out");
+  CHECK(error([](FullStepRequest& r) { r.recipe = "torch", r.rms = 0.3; }) ==
+        "--rms has no place in --recipe torch, whose scale is fixed; leave it out");
+  CHECK(error([](FullStepRequest& r) {
+          r.recipe = "torch", r.asked.steps = 101;
+        }).find("--ns-steps 101 makes no sense") == 0);
+  for (const auto& [option, ask] : std::vector<std::pair<std::string, std::function<void(FullStepRequest&)>>>{
+           {"--beta2", [](FullStepRequest& r) { r.asked.beta2 = 0.5; }},
+           {"--cautious", [](FullStepRequest& r) { r.asked.cautious = true; }},
+           {"--adjust-lr", [](FullStepRequest& r) { r.asked.scale = "original"; }}})
+    CHECK(error(ask) == option + " goes with --recipe, which was not given; add for example --recipe normuon");
 }
 
 TEST_CASE("what lesson 09 is asked for: which optimizer steps what, with files of one's own and without") {
@@ -246,8 +280,11 @@ TEST_CASE("requested_training: what can't be done is refused in a sentence, at b
   // Files without --params, and two options that each bring matrices of their own; the sentence names them.
   for (const Ask& ask :
        {Ask([](TrainingRequest& r) { r.files.grads = {"G"}; }), Ask([](TrainingRequest& r) { r.files.out = "O"; }),
-        Ask([](TrainingRequest& r) { r.files.frozen = {"w0"}; })})
-    CHECK(refusal(ask).rfind("--grads, --out and --frozen go with --params", 0) == 0);
+        Ask([](TrainingRequest& r) { r.files.frozen = {"w0"}; }),
+        Ask([](TrainingRequest& r) { r.files.split = {"w"}; }),
+        Ask([](TrainingRequest& r) { r.files.momentum_in = "M"; }),
+        Ask([](TrainingRequest& r) { r.files.momentum_out = "M"; })})
+    CHECK(refusal(ask).rfind("--grads, --out, --frozen, --split and --momentum-… go with --params", 0) == 0);
   const Ask model = [](TrainingRequest& r) { r.model = "llama-3-70b", r.plan = true; };
   const Ask toy = [](TrainingRequest& r) { r.toy = true; };
   CHECK(refusal(model) == none);

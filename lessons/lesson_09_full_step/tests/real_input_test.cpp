@@ -2,6 +2,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include "src/numerics/chain_product.hpp"
 #include "src/numerics/philox.hpp"
 #include "src/optim/adamw_step.hpp"
+#include "src/optim/recipes.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/ranks/expect_refused.hpp"
@@ -244,6 +247,114 @@ TEST_CASE("lesson 09 on files: the settings of the command line reach the step")
   INFO(outcome.out, outcome.err);
   REQUIRE(outcome.exit_code == 0);
   require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings, adamw));
+}
+
+TEST_CASE(
+    "lesson 09 on files: every recipe, with its own numbers, on four ranks and on one: the bytes of one process") {
+  const Files files;
+  for (const Recipe& recipe : recipes())
+    for (const bool four : {false, true}) {
+      CAPTURE(recipe.name);
+      MuonSettings settings = recipe.settings;
+      settings.newton_schulz.precision = Precision::bf16;
+      const Outcome outcome = files.run({"--recipe", recipe.name, "--precision", "bf16", "--dp", four ? "2" : "1",
+                                         "--tp", four ? "2" : "1", "--world", "fibers", "--bucket-capacity", "100"});
+      INFO(outcome.out, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      CHECK(outcome.out.find("recipe  " + recipe.name + ": ") != std::string::npos);
+      require_same(files.folder.file("O"), serial_result({gradients(1), gradients(2)}, settings));
+    }
+}
+
+TEST_CASE("lesson 09 on files: momentum that is written and read again goes on as if the run had never stopped") {
+  for (const char* recipe : {"torch", "normuon", "nanochat"}) {
+    CAPTURE(recipe);
+    Routes hidden;  // AdamW's moments are in no file
+    hidden.adamw = hidden.without_decay = {};
+    const Files files;
+    const auto file = [&](const std::string& name) { return files.folder.file(name); };
+    const auto step = [&](const std::string& from, const std::string& gradient, const std::string& to, Names more) {
+      Names command = {kLesson, "--recipe", recipe,     "--params", file(from), "--grads", file(gradient),
+                       "--out", file(to),   "--world",  "fibers",   "--dp",     "3",       "--tp",
+                       "2",     "--frozen", kEmbedding, "norm",     "up.bias",  "scale"};
+      command.insert(command.end(), more.begin(), more.end());
+      const Outcome outcome = run_program(command, 120);
+      INFO(outcome.out, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      return outcome;
+    };
+    for (const char* gradient : {"G0", "G1"}) {
+      SafetensorsFile file_of = read_safetensors(file(gradient));
+      file_of.tensors.erase(std::remove_if(file_of.tensors.begin(), file_of.tensors.end(),
+                                           [](const StoredTensor& each) {
+                                             return each.name == kEmbedding || each.name == "norm" ||
+                                                    each.name == "up.bias" || each.name == "scale";
+                                           }),
+                            file_of.tensors.end());
+      write_safetensors(file(gradient), file_of);
+    }
+    // In float32, so that nothing is rounded in between.
+    SafetensorsFile first = weights();
+    for (StoredTensor& each : first.tensors) {
+      if (!each.is_matrix() || each.name == kEmbedding) continue;
+      const Matrix values = each.matrix();
+      each.dtype = "F32", each.type = StoredType::f32;
+      each.bytes.resize(static_cast<std::size_t>(4 * each.elements()));
+      each.store(values);
+    }
+    write_safetensors(file("P"), first);
+    const Outcome outcome = step("P", "G0", "O1", {"--momentum-out", file("M1")});
+    CHECK(outcome.out.find("momentum after the last step: 6 ranks equal the reference") != std::string::npos);
+    step("O1", "G1", "O2", {"--momentum-in", file("M1"), "--momentum-out", file("M2")});
+    require_same(file("O2"),
+                 serial_result({gradients(1), gradients(2)}, recipe_named(recipe).settings, {}, hidden, first));
+    CHECK(read_safetensors(file("M2")).tensors.size() == (std::string(recipe) == "torch" ? 4 : 8));
+    // Without it, the second step is another.
+    step("O1", "G1", "O3", {});
+    const Matrix with = read_safetensors(file("O2")).find("q")->matrix();
+    CHECK(read_safetensors(file("O3")).find("q")->matrix().flat() != with.flat());
+  }
+}
+
+TEST_CASE("lesson 09 on files: a stack of experts and what projections share: each matrix is a parameter by itself") {
+  TemporaryFolder folder;
+  const auto experts = tensor("experts", "F32", {3, 8, 12}, 1), qkv = tensor("qkv", "F32", {24, 16}, 2);
+  const auto fill = [](StoredTensor stored, std::uint64_t number) {
+    const Index rows = stored.elements() / stored.shape.back();
+    StoredTensor flat = stored;
+    flat.shape = {rows, stored.shape.back()};
+    flat.store(random_matrix({11, number}, rows, stored.shape.back()));
+    stored.bytes = flat.bytes;
+    return stored;
+  };
+  SafetensorsFile params, grads;
+  params.tensors = {fill(experts, 1), fill(qkv, 2)};
+  grads.tensors = {fill(experts, 3), fill(qkv, 4)};
+  write_safetensors(folder.file("P"), params);
+  write_safetensors(folder.file("G"), grads);
+  const Outcome outcome = run_program(
+      {kLesson, "--recipe", "dion", "--dp", "2", "--tp", "2", "--world", "fibers", "--params", folder.file("P"),
+       "--grads", folder.file("G"), "--out", folder.file("O"), "--split", "qkv=megatron-qkv:4:1"},
+      120);
+  INFO(outcome.out, outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.out.find("experts[2]") != std::string::npos);
+  CHECK(outcome.out.find("qkv[k]") != std::string::npos);
+  const SafetensorsFile after = read_safetensors(folder.file("O"));
+  const auto rows_of = [](const SafetensorsFile& file, std::size_t number, Index begin, Index end) {
+    StoredTensor flat = file.tensors[number];
+    flat.shape = {flat.elements() / flat.shape.back(), flat.shape.back()};
+    return take_rows(flat.matrix(), {"", {{begin, end}}});
+  };
+  std::vector<std::array<Index, 3>> parts;  // tensor, first row, end
+  for (Index expert = 0; expert < 3; ++expert) parts.push_back({0, 8 * expert, 8 * expert + 8});
+  for (const Index end : {16, 20, 24}) parts.push_back({1, end == 16 ? 0 : end - 4, end});  // one group of heads
+  for (const auto& [number, begin, end] : parts) {
+    const std::size_t t = static_cast<std::size_t>(number);
+    SerialMuon muon({{"w", rows_of(params, t, begin, end)}}, recipe_named("dion").settings);
+    muon.step({{rows_of(grads, t, begin, end)}});
+    CHECK(muon.parameters()[0].matrix.flat() == rows_of(after, t, begin, end).flat());
+  }
 }
 
 TEST_CASE("lesson 09 on files: --products chain writes the same bytes with the code for any processor") {

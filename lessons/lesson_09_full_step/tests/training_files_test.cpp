@@ -135,10 +135,26 @@ TEST_CASE("FileTraining: what is missing, of another shape or type, or named and
        },
        "--frozen \"c*\" names no tensor of \"P\""},
       {[&](Files& f) { changed(f.names.params, [](SafetensorsFile& file) {
-                         file.tensors[0].shape = {30, 8, 5};
+                         file.tensors[0].shape = {30, 2, 4, 5};
                        }); },
-       "\"P\": tensor \"a\" is [30, 8, 5], but only matrices and vectors are trained; with --frozen a it is written "
-       "unchanged"},
+       "\"P\": tensor \"a\" is [30, 2, 4, 5], but only vectors, matrices and stacks of matrices are trained; with "
+       "--frozen a it is written unchanged"},
+      {[](Files& f) { f.names.split = {"a"}; },
+       "--split a says of no tensor how it is split; it takes PATTERN=HOW, for example '*qkv*=qkv:32:8'"},
+      {[](Files& f) { f.names.split = {"c=gate-up"}; }, "--split c=gate-up names no matrix of \"P\""},
+      {[](Files& f) { f.names.split = {"a=heads:4"}; },
+       "--split …=heads:4 shares rows out to 4 parts, which does not divide the 30 rows of the matrix; give the "
+       "numbers "
+       "of heads that it has"},
+      {[](Files& f) { f.names.split = {"a=qkv:0:1"}; },
+       "--split …=qkv:0:1 is not known; it takes qkv:HEADS:KV_HEADS, qkv-heads:HEADS:KV_HEADS, the same with megatron- "
+       "before it, heads:HEADS or gate-up, for example qkv-heads:32:8"},
+      {[&](Files& f) {
+         f.names.momentum_in = f.names.grads[0];
+         changed(f.names.grads[0], [](SafetensorsFile& file) { file.tensors[1].shape = {40, 30}; });
+         f.names.grads = {f.names.grads[1]};
+       },
+       "\"G0\": tensor \"b\" is [40, 30] here but [30, 40] in \"P\"; a momentum has the shape of its weights"},
       {[](Files& f) { f.names.frozen = {"*"}; },
        "\"P\": there is no tensor of type F32, BF16 or F16 in it that could be trained"},
       {[&](Files& f) { changed(f.names.grads[1], [](SafetensorsFile& file) { file.tensors[1].name = "c"; }); },
@@ -185,6 +201,60 @@ TEST_CASE("FileTraining: what is missing, of another shape or type, or named and
   nowhere.names.out = nowhere.folder.file("none/O");
   CHECK(refusal(nowhere) ==
         "can't write \"" + nowhere.names.out + "\": No such file or directory; create its folder first");
+}
+
+TEST_CASE("split_rows: together the pieces are all rows, each once; heads are as long as one another") {
+  for (const std::string how :
+       {"qkv:4:2", "qkv-heads:4:2", "megatron-qkv:4:2", "megatron-qkv-heads:4:2", "heads:8", "gate-up"}) {
+    CAPTURE(how);
+    const std::vector<Piece> pieces = split_rows(how, 48);
+    std::vector<int> seen(48);
+    for (const Piece& piece : pieces)
+      for (const Range& range : piece.rows)
+        for (Index row = range.begin; row < range.end; ++row) ++seen[static_cast<std::size_t>(row)];
+    CHECK(seen == std::vector<int>(48, 1));
+    const std::size_t expected = how == "gate-up" ? 2 : how.find("heads") != std::string::npos ? 8 : 3;
+    CHECK(pieces.size() == expected);
+    if (expected == 8)
+      for (const Piece& piece : pieces) CHECK(piece.count() == 6);
+  }
+  CHECK(split_rows("qkv:4:2", 48)[1].rows == std::vector<Range>{{24, 36}});
+  CHECK(split_rows("megatron-qkv:4:2", 48)[1].rows == std::vector<Range>{{12, 18}, {36, 42}});
+  for (const char* wrong :
+       {"", "qkv", "qkv:4", "qkv:4:2:1", "qkv:4:x", "heads", "heads:2:2", "gate-up:2", "megatron-heads:2", "qkv:-4:2"})
+    CHECK_THROWS_AS(split_rows(wrong, 48), UsageError);
+}
+
+TEST_CASE("FileTraining: the momentum has to be that of what Muon steps, with a second moment where one is kept") {
+  Files files(1);
+  files.names.momentum_in = files.names.grads[0];
+  files.names.momentum_out = files.folder.file("M");
+  const FileTraining training(files.names, 1);
+  const SecondMoment none, used{true};
+  const auto error = [&](const std::vector<std::string>& parameters, const SecondMoment& means) {
+    std::string said = usage_error([&] { training.require_kept(parameters, means); });
+    return said.find(": ") == std::string::npos ? said : said.substr(said.find(": "));
+  };
+  CHECK(error({"a", "b"}, none) == "(no UsageError)");
+  CHECK(error({"a"}, none) == ": \"b\" has a momentum here, but Muon doesn't step it; leave it out");
+  CHECK(error({"a", "b", "c"}, none) ==
+        ": \"c\" has no momentum here; the file must hold that of every matrix that Muon steps");
+  CHECK(error({"a", "b"}, used) ==
+        ": \"a\" needs a vector of 30 numbers called a.second_moment here, because this recipe keeps a second moment");
+
+  // Written and read again.
+  MuonMemory kept = training.kept();
+  for (const char* name : {"a", "b"}) kept.second_moments[name] = Flat(30, 0.25f);
+  training.write_kept(kept);
+  TrainingFileNames again = files.names;
+  again.momentum_in = files.names.momentum_out;
+  const FileTraining read(again, 1);
+  CHECK(read.kept().second_moments == kept.second_moments);
+  for (const char* name : {"a", "b"}) CHECK(read.kept().momentum.at(name).flat() == kept.momentum.at(name).flat());
+  read.require_kept({"a", "b"}, used);
+  CHECK(usage_error([&] {
+          read.require_kept({"a", "b"}, none);
+        }).find("has a second moment here, which this recipe doesn't keep") != std::string::npos);
 }
 
 TEST_CASE("FileTraining: writes each tensor in its own type, and what is frozen or of another type as it was") {

@@ -62,7 +62,8 @@ TEST_CASE("lesson 12: a bug that a layout gives no room to is not caught there")
 TEST_CASE("lesson 12: what can't work is one sentence and exit 2") {
   expect_refused({LESSON},
                  {{{"--recipe", "nadam"},
-                   "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging or dion"},
+                   "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging, dion, torch-rms, "},
+                  {{"--recipe", "normuon"}, "--recipe normuon keeps a mean of squares for whole matrices"},
                   {{"--recipe", ""}, "--recipe '' is empty"},
                   {{"--scale", "huge"}, "--scale \"huge\" is not known"},
                   {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},

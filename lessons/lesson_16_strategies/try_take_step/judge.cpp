@@ -46,7 +46,7 @@ MuonState stepped(const RankInfo& rank, const Variant& variant = {}) {
     const auto p = static_cast<std::size_t>(meta.parameter);
     Matrix update = summed_gradient(leaves, p);
     const Matrix momentum_of_all = update;  // m = g in the first step
-    for (float& value : update.flat()) value = value + settings.momentum * value;
+    for (float& value : update.flat()) value = value + float(settings.momentum) * value;
     const auto slice = [&](const Matrix& whole) {
       return tp_slice(whole, meta.tp_split_dim, rank.grid.tp(), rank.place.tp);
     };

@@ -101,7 +101,7 @@ TEST_CASE("what decides the bits of a run is in its notes, and the two ways diff
   CHECK(run.notes(muon) == expected);
   CHECK(adamw.training.adamw_alone);
   CHECK_FALSE(muon.training.adamw_alone);
-  CHECK(muon.training.muon.momentum == 0.95f);
+  CHECK(muon.training.muon.momentum == 0.95);
   CHECK(muon.training.adamw.beta2 == 0.95f);
   CHECK(adamw.name == "AdamW");
   CHECK(muon.name == "Muon + AdamW");

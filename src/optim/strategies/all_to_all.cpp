@@ -207,7 +207,7 @@ AllToAllMuon::AllToAllMuon(const Layout& layout, const MuonSettings& settings) :
 }
 
 void AllToAllMuon::step(const StepContext& context, const BucketsView& gradients) {
-  const auto& [layout, place, dp, tp, observer, monitor] = context;
+  const auto& [layout, place, dp, tp, observer, monitor, second_moments] = context;
   require_own_gradients("AllToAllMuon", settings_.summed_gradients);
   require_fitting(
       "AllToAllMuon", context,

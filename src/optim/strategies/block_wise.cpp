@@ -54,7 +54,7 @@ class SerialBlockWise : public SerialMuon {
   }
 
  protected:
-  void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name) override {
+  void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name, Flat*) override {
     const int blocks = steps_ % period_ == 0 ? 1 : cuts_.pieces(name);
     const bool by_rows = cuts_.by_rows(name);
     const Index rows = by_rows ? w.rows() / blocks : w.rows(), cols = by_rows ? w.cols() : w.cols() / blocks;

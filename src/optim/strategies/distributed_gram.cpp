@@ -153,8 +153,8 @@ class SerialDistributedGram : public SerialMuon {
       : SerialMuon(std::move(parameters), std::move(settings)), cuts_(std::move(cuts)) {}
 
  protected:
-  void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name) override {
-    if (cuts_.pieces(name) == 1) return SerialMuon::matrix_step(w, m, g, name);
+  void matrix_step(Matrix& w, Matrix& m, const Matrix& g, const std::string& name, Flat* v) override {
+    if (cuts_.pieces(name) == 1) return SerialMuon::matrix_step(w, m, g, name, v);
     recipe_step(w, m, g, settings_, name,
                 [this](const Matrix& u, const NewtonSchulzSettings& settings, const std::string& parameter) {
                   return newton_schulz_in_pieces(u, cuts_.pieces(parameter), cuts_.by_rows(parameter), settings,
