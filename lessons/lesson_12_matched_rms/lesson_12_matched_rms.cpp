@@ -202,7 +202,8 @@ Layout layout_of(const RankInfo& rank) { return plan_layout(kLayer, rank.grid); 
 // ## The reference
 //
 // For each recipe one process with whole matrices and plain loops (\ref recipe_step), which reads the same list of
-// choices. Golden files in the tests, made with PyTorch, say that the choices are those of the implementations.
+// choices. That the choices are those of the classes was measured: each class was run, and what it left is kept in
+// tests/golden/recipes. `--tables` shows their defaults, their coefficients, and what surprises in both.
 std::vector<std::unique_ptr<ReferenceRun>> references;  // [recipe]
 std::vector<Matrix> expected_rms;                       // [recipe] what a monitor should say of the last step
 

@@ -135,10 +135,8 @@ int exit_code_of(const std::string& name, const std::function<int()>& program) {
   try {
     return program();
   } catch (const UsageError& error) {
-    if (tells_refusals())
-      print_error_line(fmt::format("{}: {}", name, error.what()));
-    else
-      let_refusal_be_told();
+    if (tells_refusals()) print_error_line(fmt::format("{}: {}", name, error.what()));
+    hand_refusal_on(error.what());
     return 2;
   } catch (const std::exception& error) {
     print_error_line(fmt::format("{}: {}", name, error_text(error)));
@@ -222,8 +220,8 @@ void LessonCore::start() {
     if (is_agent()) return;
     try {
       require_writable(options_);
-    } catch (const UsageError&) {
-      refuse_launched(run);
+    } catch (const UsageError& error) {
+      refuse_launched(run, error.what());
       throw;
     }
   });

@@ -12,16 +12,18 @@ namespace muonwalk::sim {
 /// What an agent and the parent tell each other. Both are of the same program (Hello), so numbers go as they lie in
 /// memory.
 enum class AgentFrame : std::uint8_t {
-  hello,      ///< agent: who it is (Hello)
-  begin,      ///< parent: a world begins; 32 bytes, the run number (secret_of_run)
-  snapshot,   ///< agent: how its rank is (RankSnapshot)
-  records,    ///< agent: bytes of what its rank tells
-  ended,      ///< agent: the wait status of its rank, after all records
-  posted,     ///< parent: a key of another rank's key store, its length first, and the value
-  taken,      ///< parent: how many bytes of frames it has taken from this agent since the beginning
-  goodbye,    ///< parent: nobody needs the rank any more; it may leave
-  kill,       ///< parent: the rank has to end
-  world_over  ///< parent: an int: 0, the program goes on; or the code to exit with at once, and the rank has to end
+  hello,       ///< agent: who it is (Hello)
+  begin,       ///< parent: a world begins; 32 bytes, the run number (secret_of_run)
+  snapshot,    ///< agent: how its rank is (RankSnapshot)
+  records,     ///< agent: bytes of what its rank tells
+  ended,       ///< agent: the wait status of its rank, after all records
+  posted,      ///< parent: a key of another rank's key store, its length first, and the value
+  taken,       ///< parent: how many bytes of frames it has taken from this agent since the beginning
+  goodbye,     ///< parent: nobody needs the rank any more; it may leave
+  kill,        ///< parent: the rank has to end
+  world_over,  ///< parent: an int: 0, the program goes on; or the code to exit with at once, and the rank has to end
+  cause,       ///< parent: why, in a sentence, where nobody has begun: who was started by hand says it as well
+  refused      ///< instead of an agent: which rank it would have been, and why its process refuses what was asked
 };
 
 /// How a rank is, as its agent sees it.

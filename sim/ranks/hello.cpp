@@ -63,11 +63,6 @@ std::string digest_of_products(Products products) {
   return digests;
 }
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "an unnamed host";
-}
-
 std::string who(const Hello& hello) { return fmt::format("rank {} on {}", hello.rank, hello.host); }
 
 std::string shown(const std::string& arguments) {
@@ -75,6 +70,11 @@ std::string shown(const std::string& arguments) {
 }
 
 }  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "an unnamed host";
+}
 
 std::string Hello::text() const {
   std::string bytes;

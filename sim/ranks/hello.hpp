@@ -8,6 +8,9 @@
 
 namespace muonwalk::sim {
 
+/// The name of this host.
+std::string host_name();
+
 /// What a launched process says of itself before its rank starts: all that has to be the same everywhere for the bits
 /// to be the same, and where it is.
 struct Hello {

@@ -1,44 +1,60 @@
 #include "sim/ranks/launched_process.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
+#include "sim/launch/rendezvous.hpp"
+#include "sim/ranks/agent_frames.hpp"
+#include "sim/ranks/hello.hpp"
 #include "src/errors.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
+// How long the first process is looked for, and waited for when it has been told.
+constexpr std::chrono::milliseconds kMoment(1000);
+
 RefusalDuty duty;
 bool tells = true;
-bool by_hand = false;
+LaunchOptions said;  // in the command line
 
 // What says which rank this is, in a command line that nobody has understood yet, and that may be wrong.
 LaunchOptions launch_options_in(int argc, char** argv) {
   LaunchOptions options;
+  const auto text = [&](int word, const std::string& name, std::string& target) {
+    const std::string value = argv[word];
+    if (value.rfind(name + "=", 0) == 0) target = value.substr(name.size() + 1);
+    if (value == name && word + 1 < argc) target = argv[word + 1];
+  };
   const auto number = [&](int word, const std::string& name, std::optional<int>& target) {
-    const std::string text = argv[word];
-    if (text.rfind(name + "=", 0) == 0) target = std::atoi(text.c_str() + name.size() + 1);
-    if (text == name && word + 1 < argc) target = std::atoi(argv[word + 1]);
+    std::string value;
+    text(word, name, value);
+    if (!value.empty()) target = std::atoi(value.c_str());
   };
   for (int word = 1; word < argc; ++word) {
     number(word, "--rank", options.rank);
     number(word, "--world-size", options.world_size);
+    text(word, "--rendezvous", options.rendezvous);
+    text(word, "--interface", options.interface);
+    text(word, "--secret-file", options.secret_file);
   }
   // Half of an answer is refused; who says so is then decided by what a launcher says.
-  return options.rank && options.world_size ? options : LaunchOptions();
+  if (!options.rank || !options.world_size) options.rank = options.world_size = std::nullopt;
+  return options;
 }
 
 }  // namespace
 
 void speak_only_as_rank_0(int argc, char** argv) {
-  const LaunchOptions options = launch_options_in(argc, argv);
-  by_hand = options.rank.has_value();
-  duty = refusal_duty(options, process_environment());
-  tells = duty.of_run;
-  if (tells) return;
+  said = launch_options_in(argc, argv);
+  duty = refusal_duty(said, process_environment());
+  tells = duty.of_run || said.rank.has_value();
+  if (duty.of_run) return;
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
   dup2(nowhere, STDOUT_FILENO);
@@ -47,8 +63,20 @@ void speak_only_as_rank_0(int argc, char** argv) {
 
 bool tells_refusals() { return tells; }
 
-void let_refusal_be_told() {
-  if (!by_hand) sleep(1);
+void hand_refusal_on(const std::string& sentence) {
+  if (duty.of_run) return;
+  std::optional<Launch> launch;
+  try {
+    launch = find_launch(said, process_environment());
+    if (!launch) return;
+    FramedConnection parent(join_rendezvous(*launch, kMoment).socket);
+    parent.send(static_cast<std::uint8_t>(AgentFrame::refused),
+                fmt::format("rank {} on {} refuses what it was asked: {}", launch->rank, host_name(), sentence));
+    while (!parent.ended() && parent.receive_within(kMoment)) {
+    }
+  } catch (const std::exception&) {  // the first process has refused as well, or nobody knows where it is
+    if (!launch && !said.rank) sleep(1);
+  }
 }
 
 std::optional<Launch> launch_of_this_process(const LaunchOptions& options) {

@@ -10,12 +10,14 @@ namespace muonwalk::sim {
 /// printed: in the others, standard output leads nowhere from here on, and refusals are not told.
 void speak_only_as_rank_0(int argc, char** argv);
 
-/// True where this process tells why it refuses what was asked.
+/// True where this process tells why it refuses what was asked: rank 0's, and one that was started by hand, in a
+/// terminal of its own.
 bool tells_refusals();
 
-/// Where this process does not: gives the one that does a second to tell. A launcher ends all processes when the first
-/// of them fails, and would end that one before it has said why.
-void let_refusal_be_told();
+/// Where this is not rank 0's process: tells that one why this one refuses what was asked, so that it doesn't wait for
+/// it, and says so. Where all refuse, rank 0's isn't there, and this gives it a second to tell: a launcher ends all
+/// processes when the first of them fails, and would end it before it has said why.
+void hand_refusal_on(const std::string& sentence);
 
 /// As find_launch, for this process. Where it refuses, that is told once per host.
 std::optional<Launch> launch_of_this_process(const LaunchOptions& options);

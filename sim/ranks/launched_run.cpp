@@ -14,6 +14,7 @@
 #include "sim/ranks/world.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
+#include "src/text/names.hpp"
 
 namespace muonwalk::sim {
 namespace {
@@ -27,6 +28,8 @@ constexpr double kHelloSeconds = 5;
 constexpr milliseconds kLastWords(1000);
 // How long an agent that has to end lets the parent end first.
 constexpr double kLastToLeave = 5;
+// The most characters of another process's sentence that are shown.
+constexpr int kMostOfRefusal = 600;
 
 milliseconds in_milliseconds(double seconds) { return milliseconds(static_cast<long>(seconds * 1000)); }
 
@@ -61,8 +64,8 @@ LaunchedRun* meet_launched(const Options& options, const std::string& program) {
 
 int hosts_of(const LaunchedRun* run) { return run == nullptr ? 1 : run->hosts(); }
 
-void refuse_launched(LaunchedRun* run) {
-  if (run != nullptr) run->refuse();
+void refuse_launched(LaunchedRun* run, const std::string& why) {
+  if (run != nullptr) run->refuse(why);
 }
 
 void end_launched(int code) {
@@ -128,11 +131,15 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
       const std::optional<Hello> hello =
           frame && frame->type == type(AgentFrame::hello) ? Hello::from(frame->bytes) : std::nullopt;
       if (frame && !hello) {
+        const std::string why =
+            frame->type == type(AgentFrame::refused)
+                ? visible_name(std::string(frame->bytes.begin(), frame->bytes.end()), kMostOfRefusal)
+                : "a process that knows the secret of this run speaks another version of its protocol; install the "
+                  "same "
+                  "program on all hosts";
         send_value(*each->connection, AgentFrame::world_over, 2);
-        refuse();
-        throw UsageError(
-            "a process that knows the secret of this run speaks another version of its protocol; install the same "
-            "program on all hosts");
+        refuse(why);
+        throw UsageError(why);
       }
       if (hello) take_in(std::move(each->connection), *hello, products);
       if (hello || each->connection->ended() || monotonic_seconds() > each->until)
@@ -146,7 +153,7 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
       if (agents_[rank]->ended()) {
         const std::string text = fmt::format("rank {} on {} came and left again before all were there: {}", rank,
                                              hellos_[rank].host, agents_[rank]->reason());
-        tell_end(3);
+        tell_end(3, text);
         throw RunError(text);
       }
     }
@@ -158,7 +165,7 @@ void LaunchedRun::meet_agents(const Launch& launch, double timeout_seconds, Prod
                    "all ranks are started, and that every host can reach this one",
                    missing_text(agents_), timeout_seconds, launch.address, rendezvous.listener().port())
              : lost_text();
-    tell_end(3);
+    tell_end(3, text);
     throw RunError(text);
   }
   rendezvous.close();
@@ -176,12 +183,14 @@ void LaunchedRun::take_in(std::unique_ptr<FramedConnection> connection, const He
   const auto rank = static_cast<std::size_t>(hello.rank);
   const bool twice = refusal.empty() && agents_[rank] != nullptr;
   if (!refusal.empty() || twice) {
+    const std::string why = twice ? fmt::format("rank {} was started twice, on {} and on {}; start each rank once",
+                                                rank, hellos_[rank].host, hello.host)
+                                  : refusal;
     send_value(*connection, AgentFrame::world_over, 2);
+    connection->send(type(AgentFrame::cause), why);
     connection->flush_within(kLastWords);
-    refuse();
-    throw UsageError(twice ? fmt::format("rank {} was started twice, on {} and on {}; start each rank once", rank,
-                                         hellos_[rank].host, hello.host)
-                           : refusal);
+    refuse(why);
+    throw UsageError(why);
   }
   if (const std::string odd = oddity_of(own_, hello); !odd.empty())
     print_error_line(fmt::format("{}: {}", own_.program, odd));
@@ -189,9 +198,12 @@ void LaunchedRun::take_in(std::unique_ptr<FramedConnection> connection, const He
   hellos_[rank] = hello;
 }
 
-void LaunchedRun::tell_end(int code) {
-  for (auto& agent : agents_)
-    if (agent != nullptr) send_value(*agent, AgentFrame::world_over, code);
+void LaunchedRun::tell_end(int code, const std::string& why) {
+  for (auto& agent : agents_) {
+    if (agent == nullptr) continue;
+    send_value(*agent, AgentFrame::world_over, code);
+    if (!why.empty()) agent->send(type(AgentFrame::cause), why);
+  }
   for (auto& agent : agents_)
     if (agent != nullptr) agent->flush_within(kLastWords);
 }
@@ -231,9 +243,14 @@ bool LaunchedRun::launcher_is_gone() const { return !launcher_.empty() && getppi
 void LaunchedRun::end_agent(int code, const std::string& sentence) {
   // A launcher takes the first process that fails for the run's result, and ends all others: let it be the parent.
   const double until = monotonic_seconds() + kLastToLeave;
-  while (!parent().ended() && !launcher_is_gone() && monotonic_seconds() < until)
-    parent().receive_within(milliseconds(100));
-  if (!sentence.empty()) print_error_line(fmt::format("{}: {}", own_.program, sentence));
+  std::string said = sentence;
+  for (bool over = false; !over;) {
+    over = parent().ended() || launcher_is_gone() || monotonic_seconds() >= until;
+    while (const std::optional<Frame> frame = over ? parent().receive() : parent().receive_within(milliseconds(100)))
+      if (frame->type == type(AgentFrame::cause) && launcher_.empty() && said.empty())
+        said = visible_name(std::string(frame->bytes.begin(), frame->bytes.end()), kMostOfRefusal);
+  }
+  if (!said.empty()) print_error_line(fmt::format("{}: {}", own_.program, said));
   _exit(code);
 }
 

@@ -57,8 +57,8 @@ class LaunchedRun {
   /// else they end.
   void end_world(bool well);
 
-  /// In the parent: tells the agents that what was asked for is refused.
-  void refuse() { tell_end(2); }
+  /// In the parent: tells the agents that what was asked for is refused, and why.
+  void refuse(const std::string& why) { tell_end(2, why); }
 
   /// In a rank, which was forked from one of these processes: closes all connections.
   void leave_to_parent();
@@ -66,8 +66,8 @@ class LaunchedRun {
   /// True when the launcher that has started this process is gone, and with it whoever would end this process.
   bool launcher_is_gone() const;
 
-  /// In an agent: ends the program, with a sentence where there is one, after the parent. The rank must have been
-  /// ended.
+  /// In an agent: ends the program, with a sentence where there is one, after the parent. Who was started by hand, in a
+  /// terminal of its own, else says what the parent says of it. The rank must have been ended.
   [[noreturn]] void end_agent(int code, const std::string& sentence);
   /// In an agent: does so when the parent has said so, is lost, or the launcher is gone; `rank_ends` ends the rank.
   template <class EndRank>
@@ -80,7 +80,7 @@ class LaunchedRun {
  private:
   void meet_agents(const Launch& launch, double timeout_seconds, Products products);
   void take_in(std::unique_ptr<FramedConnection> connection, const Hello& hello, Products products);
-  void tell_end(int code);
+  void tell_end(int code, const std::string& why = "");
   std::string lost_text() const;
 
   Hello own_;

@@ -11,12 +11,12 @@ std::unique_ptr<World> start_process_world(const Options&) {
 
 void speak_only_as_rank_0(int, char**) {}
 bool tells_refusals() { return true; }
-void let_refusal_be_told() {}
+void hand_refusal_on(const std::string&) {}
 std::optional<Launch> launch_of_this_process(const LaunchOptions&) { return std::nullopt; }
 
 LaunchedRun* meet_launched(const Options&, const std::string&) { return nullptr; }
 int hosts_of(const LaunchedRun*) { return 1; }
-void refuse_launched(LaunchedRun*) {}
+void refuse_launched(LaunchedRun*, const std::string&) {}
 void end_launched(int) {}
 std::unique_ptr<World> start_launched_world(const Options& options, LaunchedRun&) { return start_world(options); }
 

@@ -45,6 +45,12 @@ std::string Progress::cycle(bool hopeless) const {
       path.push_back(next);
     }
     if (slots_[path.back()].waits_for != first || path.size() < 2) continue;
+    if (path.size() == 2) {  // one that sends and one that receives have met: their message is on its way
+      const CollectiveKind one = slots_[path[0]].waits_in, other = slots_[path[1]].waits_in;
+      if ((one == CollectiveKind::send && other == CollectiveKind::recv) ||
+          (one == CollectiveKind::recv && other == CollectiveKind::send))
+        continue;
+    }
     std::string text = fmt::format("rank {} waits in ", first);
     bool sends = false, messages = false, collectives = false;
     for (std::size_t i = 0; i < path.size(); ++i) {

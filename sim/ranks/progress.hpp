@@ -46,9 +46,9 @@ class Progress {
   /// The title of the step that the rank is in.
   std::string step(int rank) const { return slots_[rank].step; }
   /// Ranks that wait for each other, each for the next and the last for the first, as a sentence: "rank 0 waits in send
-  /// for rank 1, which waits in send for rank 0", and what to do about it. Empty when there is no such cycle. To be
-  /// asked when nothing moves any more. With `hopeless`, only of ranks that send to each other, or of which some are in
-  /// a collective and some in a send or recv.
+  /// for rank 1, which waits in send for rank 0", and what to do about it. Empty when there is no such cycle; a send
+  /// and a recv that wait for each other are none. To be asked when nothing moves any more. With `hopeless`, only of
+  /// ranks that send to each other, or of which some are in a collective and some in a send or recv.
   std::string cycle(bool hopeless = false) const;
   /// Who waits in what for whom, where nobody can go on: the cycle if there is one, and else all ranks that wait and
   /// those that `has_left` says have left the step: "rank 0 waits in recv for rank 2; rank 2 has left the step".

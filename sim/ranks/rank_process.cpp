@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "sim/ranks/interrupt.hpp"
@@ -122,7 +123,7 @@ bool RankProcess::wants_processor() const {
   const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
   std::fclose(file);
   const std::size_t end_of_name = std::string(text, length).rfind(") ");
-  return end_of_name != std::string::npos && (text[end_of_name + 2] == 'R' || text[end_of_name + 2] == 'D');
+  return end_of_name != std::string::npos && std::string_view("RDTt").find(text[end_of_name + 2]) != std::string::npos;
 }
 
 Pipe open_pipe() {

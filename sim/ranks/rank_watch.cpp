@@ -25,7 +25,8 @@ constexpr double kHopelessSeconds = 1;
 // A rank on another host that is not heard of for so long gets at least this much, however short --timeout is: its
 // agent says how it is ten times a second.
 constexpr double kLeastUnheardOf = 2;
-// How long ranks that are not needed any more may take to leave by themselves, all together.
+// How long ranks that are not needed any more may take to leave by themselves, all together. Time in which one is
+// stopped, or nobody hears of it, is up to --timeout.
 constexpr double kLeaveSeconds = 5;
 
 }  // namespace
@@ -68,10 +69,24 @@ StepReports RankWatch::wait_for_run(int run, const std::string& title) {
 }
 
 void RankWatch::require_ended(int runs) {
-  const double deadline = monotonic_seconds() + kLeaveSeconds;
+  AwakeClock clock;
+  stopped_since_.assign(ranks_.size(), -1);
+  heard_of_at_.assign(ranks_.size(), 0);
+  double left = kLeaveSeconds;  // for all together, of time in which they could have left
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    while (ranks_[r]->file() >= 0 && monotonic_seconds() < deadline) wait_for_news();
-    const bool ended = ranks_[r]->wait_for_end(deadline - monotonic_seconds());
+    bool ended = false;
+    for (double before = clock.seconds(); left > 0;) {
+      ended = ranks_[r]->file() < 0 && ranks_[r]->wait_for_end(0);
+      if (ended || ranks_[r]->failure() || ranks_[r]->finished(runs + 1)) break;
+      wait_for_news();
+      const double now = clock.seconds();
+      check_stopped(runs + 1, now);
+      check_heard_of(runs + 1, now);
+      const bool held =
+          ranks_[r]->stopped() || ranks_[r]->wants_processor() || now - heard_of_at_[r] > kHopelessSeconds / 2;
+      if (!held) left -= now - before;
+      before = now;
+    }
     const bool astray = !ended || ranks_[r]->failure() || ranks_[r]->finished(runs + 1);
     if (!astray && progress_->slot(static_cast<int>(r)).stage == ProgressSlot::Stage::finished) continue;
     if (!astray) give_up(cause_of_loss());
@@ -204,10 +219,12 @@ std::string RankWatch::cause_of_standstill(int run, const std::string& title) co
                        idle.size() == 1 ? name(static_cast<std::size_t>(idle[0])) : ranks_text(idle, all), title,
                        options_.timeout_seconds);
   const std::string cycle = progress_->cycle();
-  return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that nobody sends{}{}", title,
+  const bool sends = std::any_of(waiting.begin(), waiting.end(),
+                                 [this](int r) { return progress_->slot(r).waits_in == CollectiveKind::send; });
+  return fmt::format("nothing moved in step '{}' for {} s: {} {} for messages that {}{}{}", title,
                      options_.timeout_seconds, ranks_text(waiting, all),
                      waiting.size() == 1 || static_cast<int>(waiting.size()) == all ? "waits" : "wait",
-                     cycle.empty() ? "" : "; ", cycle);
+                     sends ? "do not get through" : "nobody sends", cycle.empty() ? "" : "; ", cycle);
 }
 
 // There is nothing to wait for when ranks wait for each other. (A rank that was stopped may have what it waits for.)

@@ -27,7 +27,7 @@ double StandstillWatch::seconds(const WatchedRanks& ranks, double now) {
   bool starved = false;
   for (const auto& rank : ranks) {
     used += rank->cpu_seconds();
-    starved = starved || rank->wants_processor();
+    starved = starved || rank->wants_processor() || rank->stopped();
   }
   const double span = now - looked_at_;
   const double share = kStandstillShare + kStandstillSharePerRank * static_cast<double>(ranks.size());

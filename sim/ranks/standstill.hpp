@@ -22,7 +22,7 @@ class AwakeClock {
 
 /// Tells for how long ranks have stood still: neither used processor time to speak of nor asked for any. A rank that
 /// computes for long is left in peace, however long the others wait for it, and so is one that gets no processor
-/// because the machine is busy with something else.
+/// because the machine is busy with something else, or that somebody has stopped: when it goes on, all begins anew.
 class StandstillWatch {
  public:
   /// Seconds for which all of the ranks have stood still, at `now` on an AwakeClock.

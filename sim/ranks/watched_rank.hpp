@@ -28,8 +28,8 @@ class WatchedRank {
   virtual bool wait_for_end(double seconds) = 0;
   /// Seconds of processor time that the process has used; 0 when that can't be told.
   virtual double cpu_seconds() const = 0;
-  /// True when its main thread could go on at this moment if it had a processor, or waits for a disk: on a busy machine
-  /// that may last without a second of processor time. False where nobody can tell.
+  /// True when its main thread could go on at this moment if it had a processor, waits for a disk, or is stopped, by a
+  /// signal or by a debugger: that may last without a second of processor time. False where nobody can tell.
   virtual bool wants_processor() const = 0;
 
   /// Says on which host the process is, where that is not a matter of course.

@@ -60,7 +60,7 @@ LaunchedRun* meet_launched(const Options& options, const std::string& program);
 int hosts_of(const LaunchedRun* run);
 /// In the parent: the other processes hear that what was asked for is refused, or that the program ends with this code.
 /// @{
-void refuse_launched(LaunchedRun* run);
+void refuse_launched(LaunchedRun* run, const std::string& why);
 void end_launched(int code);
 /// @}
 

@@ -120,7 +120,7 @@ TEST_CASE("by hand: the screen of a lesson is the expected one apart from the fi
   run.expect_nothing_left();
 }
 
-TEST_CASE("by hand: a planted bug is caught with exit code 1, and --help and refusals are printed once") {
+TEST_CASE("by hand: a planted bug is caught with exit code 1, --help is printed once, and a refusal by each") {
   ByHand bug(2), help(2), odd(2), many(2);
   bug.start_all({program_beside("lesson_05_tp_gather"), "--bug", "stale_slice"});
   help.start_all({program_beside("lesson_05_tp_gather"), "--help"});
@@ -135,7 +135,7 @@ TEST_CASE("by hand: a planted bug is caught with exit code 1, and --help and ref
     CHECK(first.exit_code == 2);
     CHECK(second.exit_code == 2);
     CHECK(sentences_of("fault_program", first.err).size() == 1);
-    CHECK(second.err.empty());
+    CHECK(second.err == first.err);
   }
   CHECK(many[0].wait(0).err.find("but dp 3 × tp 2 is a layout of 6; start 6, or try --dp 1 --tp 2 --pp 1, or --dp 2") !=
         std::string::npos);
@@ -161,7 +161,27 @@ TEST_CASE("by hand: other options are refused, on both sides, before any rank st
   CHECK(second.exit_code == 2);
   expect_one_sentence("fault_program", first.err,
                       {"rank 1 on " + host_name(), "--seed 7", "rank 0 on ", "same options"});
-  CHECK(second.err.empty());
+  CHECK(sentences_of("fault_program", second.err) == sentences_of("fault_program", first.err));
+}
+
+TEST_CASE(
+    "by hand: a rank that refuses what it was asked says why, and rank 0 says it as well, and does not wait for it") {
+  // How rank 1 was started beside a rank 0 that would wait for ten minutes, and what is said.
+  for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--dp", "2", "--tp", "1", "--tpp", "2"}, "--tpp"},
+           {{"--dp", "2", "--tp", "4"}, "is a layout of"},
+           {{"--dp", "2", "--tp", "1", "--seed", "x"}, "--seed x is not a seed"}}) {
+    CAPTURE(why);
+    ByHand run(2);
+    run.start(0, faulty({}, {"--dp", "2", "--tp", "1", "--timeout", "600"}));
+    run.start(1, faulty(words, {"--timeout", "600"}));
+    const Outcome first = run[0].wait(kFaultLimitSeconds), second = run[1].wait(kFaultLimitSeconds);
+    CHECK(first.exit_code == 2);
+    CHECK(second.exit_code == 2);
+    expect_one_sentence("fault_program", first.err, {"rank 1 on " + host_name(), why});
+    expect_one_sentence("fault_program", second.err, {why});
+    run.expect_nothing_left();
+  }
 }
 
 TEST_CASE("a process with other bits or another protocol is refused; another build is said, and let in") {

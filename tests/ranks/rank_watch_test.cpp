@@ -259,6 +259,12 @@ TEST_CASE(
   CHECK(stands([&](MadeUpRun& run) { starting(run, {}); }, 1) ==
         "the ranks did not all connect within 0.1 s in step 'rendezvous'; try a longer --timeout");
 
+  // One that sends and one that receives have met, and are no deadlock.
+  CHECK(stands([](MadeUpRun& run) {
+          run[2].done(2);
+          run.waits(0, CollectiveKind::recv, 1), run.waits(1, CollectiveKind::send, 0);
+        }) == "nothing moved in step 'the step' for 0.1 s: ranks 0–1 wait for messages that do not get through");
+
   // Ranks that send to each other never go on, however much time there is.
   MadeUpRun hopeless(30);
   hopeless[2].done(2);
@@ -267,6 +273,42 @@ TEST_CASE(
         "nothing can move in step 'the step': rank 0 waits in send for rank 1, which waits in send for rank 0; a send "
         "returns when its receiver has taken the message, so ranks that send to each other post it with isend, call "
         "recv, and then wait for the isend");
+}
+
+TEST_CASE("ranks that wait for each other are given all their time again after one was stopped") {
+  // For 1.5 s rank 1 is stopped, with the others in what would be a deadlock if nothing had happened to it.
+  MadeUpRun run(30);
+  run.waits(0, CollectiveKind::send, 1), run.waits(1, CollectiveKind::send, 0);
+  run[1].at_look = [&](int look) {
+    run[1].stopped_by(look < 75 ? SIGSTOP : 0);
+    if (look == 85)
+      for (MadeUpRank* rank : run.ranks) rank->done(2);
+  };
+  CHECK(run.said() == "nothing");
+}
+
+TEST_CASE("at the end, a rank that is stopped, or that nobody hears of, has --timeout, and is not said to go on") {
+  for (const bool stopped : {false, true}) {
+    CAPTURE(stopped);
+    MadeUpRun run(30);
+    for (int rank = 0; rank < 3; ++rank) {
+      run[static_cast<std::size_t>(rank)].done(1);
+      run.store.slot(rank).stage = ProgressSlot::Stage::finished;
+      if (rank != 1) run[static_cast<std::size_t>(rank)].exited(0);
+    }
+    run[1].at_look = [&](int look) {  // 20 ms apart: 6 s, which is more than ranks have to leave
+      const bool back = look > 300;
+      if (stopped) run[1].stopped_by(back ? 0 : SIGSTOP);
+      run[1].silent = !stopped && !back;
+      if (back) run[1].exited(0);
+    };
+    CHECK(run.said_at_the_end() == "nothing");
+  }
+  MadeUpRun run(0.1);
+  for (MadeUpRank* rank : run.ranks) rank->done(1);
+  run[0].stopped_by(SIGSTOP);
+  CHECK(run.said_at_the_end() ==
+        "rank 0 was stopped by signal 19 (SIGSTOP) in step 'step 0' and did not go on within 0.1 s");
 }
 
 TEST_CASE("at the end, a rank that goes on, or that left without having finished, is named") {
