@@ -30,7 +30,7 @@ struct Axes {
   double y(double loss) const { return kPlotBottom - (kPlotBottom - kPlotTop) * (loss - lowest) / (highest - lowest); }
 };
 
-Axes axes_of(const std::vector<LossCurve>& curves) {
+Axes axes_of(const std::vector<LossCurve>& curves, bool other = true) {
   Axes axes;
   double lowest = curves[0].training[0], highest = lowest;
   const auto include = [&](float loss) {
@@ -42,7 +42,7 @@ Axes axes_of(const std::vector<LossCurve>& curves) {
     for (const float loss : curve.training) include(loss);
     for (const Validation& each : curve.validations) {
       include(each.held_out);
-      include(each.other);
+      if (other) include(each.other);
     }
   }
   axes.lowest = std::floor(lowest * 2) / 2;
@@ -68,6 +68,17 @@ struct EndName {
   double y;
   std::string classes, words;
 };
+
+// None of them covers another.
+void draw_names(SvgPicture& picture, std::vector<EndName> names) {
+  std::sort(names.begin(), names.end(), [](const EndName& a, const EndName& b) { return a.y < b.y; });
+  double free = 0;
+  for (const EndName& name : names) {
+    const double y = std::max(name.y + 4, free);
+    picture.text(kPlotRight + 8, y, name.classes, name.words);
+    free = y + 15;
+  }
+}
 
 }  // namespace
 
@@ -99,14 +110,46 @@ std::string curves_svg(const std::string& title, const std::vector<LossCurve>& c
     picture.say(fmt::format("{}: after {} {:.2f} on held-out text and {:.2f} on other text.", name,
                             count_text(last.step, "step"), last.held_out, last.other));
   }
-  // None of them covers another.
-  std::sort(names.begin(), names.end(), [](const EndName& a, const EndName& b) { return a.y < b.y; });
-  double free = 0;
-  for (const EndName& name : names) {
-    const double y = std::max(name.y + 4, free);
-    picture.text(kPlotRight + 8, y, name.classes, name.words);
-    free = y + 15;
+  draw_names(picture, std::move(names));
+  return picture.svg(kLossPageHeight);
+}
+
+std::string smoothing_svg(const std::vector<LossCurve>& curves) {
+  if (curves.empty() || curves[0].training.empty())
+    throw std::invalid_argument("a picture of smoothed losses needs at least one run with a step");
+  Axes axes = axes_of(curves, /*other=*/false);
+  SvgPicture picture(kLossPageWidth, "What smoothing does to a curve",
+                     fmt::format("thin: each batch · thick: the mean of {} steps around it · dashed: exponentially "
+                                 "smoothed, α = {}, which lags by {:.0f} steps",
+                                 kSmoothedSteps, kSmoothing, (1 - kSmoothing) / kSmoothing));
+  draw_grid(picture, axes);
+  std::vector<EndName> names;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const LossCurve& curve = curves[i];
+    const std::size_t colour = (i + 2) % kColours;
+    const std::string line = fmt::format("mw-o{}", colour), letters = fmt::format("mw-r{}", colour);
+    const std::vector<float> late = smoothed_exponentially(curve.training, kSmoothing);
+    std::vector<std::pair<double, double>> batches, means, smoothed;
+    for (std::size_t step = 0; step < curve.training.size(); ++step) {
+      batches.emplace_back(axes.x(static_cast<int>(step)), axes.y(static_cast<double>(curve.training[step])));
+      smoothed.emplace_back(axes.x(static_cast<int>(step)), axes.y(static_cast<double>(late[step])));
+      const std::size_t half = kSmoothedSteps / 2;
+      if (step < half || step + half > curve.training.size()) continue;
+      double sum = 0;
+      for (std::size_t s = step - half; s < step + half; ++s) sum += static_cast<double>(curve.training[s]);
+      means.emplace_back(axes.x(static_cast<int>(step)), axes.y(sum / kSmoothedSteps));
+    }
+    const std::string name = visible_name(curve.name);
+    picture.path(batches, line + " mw-faint", name + ", each batch");
+    picture.path(means, line + " mw-wide", name + ", mean of the steps around");
+    picture.path(smoothed, line + " mw-wide mw-dashed", name + ", exponentially smoothed");
+    names.push_back({smoothed.back().second, letters, name + ", late"});
+    if (!means.empty()) names.push_back({means.back().second, letters + " mw-strong", name});
+    picture.say(
+        fmt::format("{}: the last batch has a loss of {:.2f}, the exponentially smoothed curve is still at {:.2f}.",
+                    name, curve.training.back(), late.back()));
   }
+  draw_names(picture, std::move(names));
   return picture.svg(kLossPageHeight);
 }
 

@@ -13,6 +13,12 @@ struct Validation {
   int step = 0;        ///< after how many steps; 0: before the first
   float held_out = 0;  ///< Its loss on the end of the text.
   float other = 0;     ///< Its loss on another text.
+  /// Where somebody asked (measured_inside): the largest score that a query gives a key before the softmax, over all
+  /// layers and heads, and the root mean square of what the last layer gives.
+  /// @{
+  float largest_score = 0;
+  float output_rms = 0;
+  /// @}
 };
 
 /// The losses of one run.
@@ -22,9 +28,28 @@ struct LossCurve {
   std::vector<Validation> validations;  ///< They stand in the order of their steps.
 };
 
+/// What is told of several numbers of one kind, such as the losses of runs with different seeds.
+struct Spread {
+  double mean = 0;
+  double smallest = 0;
+  double largest = 0;
+};
+
+/// Of at least one number.
+Spread spread_of(const std::vector<double>& numbers);
+
 /// What a curve is smoothed by before anybody asks when it reaches a loss: the mean of this many steps' losses, its own
 /// and those before it, because batches differ.
 constexpr int kSmoothedSteps = 10;
+
+/// A curve as pandas' ewm(alpha).mean() smooths it, which is how the thread of the proof of concept does: each loss
+/// counts 1 − alpha times as much as the one after it. Where a curve falls evenly, that moves it by (1 − alpha) / alpha
+/// steps, as if it learned so much later.
+std::vector<float> smoothed_exponentially(const std::vector<float>& losses, double alpha);
+
+/// *Leading steps* as that thread counts them, at a step of Muon's run: the first step in which `first` has a lower
+/// loss than `second` has in step `step`, less `step`, over `step`: (AdamW − Muon) / Muon. Nothing: `first` never has.
+std::optional<double> leading_steps(const std::vector<float>& first, const std::vector<float>& second, int step);
 
 /// At which step the smoothed training loss is first at or below `loss`; nothing: never. Steps before
 /// number kSmoothedSteps have no mean.
@@ -43,13 +68,32 @@ std::vector<float> loss_levels(const std::vector<LossCurve>& curves);
 std::string loss_table(const std::vector<LossCurve>& curves);
 
 /// When two runs reach each of some losses, a row per loss, for the training text and the held-out one, and the lead:
-/// how many steps of the first run one of the second is worth.
+/// how many steps of the first run one of the second is worth, and how many per cent more that is.
 std::string lead_table(const LossCurve& first, const LossCurve& second);
+
+/// leading_steps at some steps of the second run, a row for each way to smooth both curves: not at all, the mean of
+/// kSmoothedSteps, and exponentially.
+std::string leading_steps_table(const LossCurve& first, const LossCurve& second);
+
+/// Held-out losses of runs with different seeds, [seed][optimizer]: mean, smallest and largest behind some steps; and
+/// the same of the lead to each loss that all of them come to.
+std::string seeds_table(const std::vector<std::vector<LossCurve>>& seeds);
+
+/// The largest scores and the outputs behind each of some steps, side by side.
+std::string inside_table(const std::vector<LossCurve>& curves);
 
 /// A line of --grids: the last losses of each run on a grid, and whether all of its bits are those of the reference.
 std::string grid_line(const Grid& grid, const std::vector<LossCurve>& curves, bool equal);
 
 /// The losses of both runs over their steps as an SVG picture, in colours for light and dark pages.
 std::string curves_svg(const std::string& title, const std::vector<LossCurve>& curves);
+
+/// The same training losses three ways, over the same axes: each batch, the mean of kSmoothedSteps, and exponentially
+/// smoothed, which lies to the right of where it belongs; and by how much.
+std::string smoothing_svg(const std::vector<LossCurve>& curves);
+
+/// What curves_svg and smoothing_svg smooth with where they smooth exponentially: about as in the thread (0.005), but
+/// for a run that is as much shorter.
+constexpr double kSmoothing = 0.05;
 
 }  // namespace muonwalk::sim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
@@ -15,6 +16,7 @@
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
 #include "src/errors.hpp"
 #include "src/io/safetensors.hpp"
+#include "src/numerics/tree_sum.hpp"
 #include "src/text/names.hpp"
 #include "src/text/text.hpp"
 
@@ -80,6 +82,9 @@ void require_together(const PretrainingRequest& request) {
   if (request.sweep)
     refuse_with("--sweep", "trains with one rate after the other on one process, and writes no file",
                 {{"--grids", !request.grids.empty()}, save, resume});
+  if (request.seeds != 0)
+    refuse_with("--seeds", "trains with one seed after the other on one process, and writes no file",
+                {{"--sweep", request.sweep}, {"--grids", !request.grids.empty()}, save, resume});
   if (!request.grids.empty())
     refuse_with("--grids", "trains on one grid after the other from the first weights, and writes no file",
                 {save, resume});
@@ -108,6 +113,9 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--adamw-lr", "AdamW's, alone", &adamw_lr},
           {"--decay", "which parameters decay: matrices, or all", &decay},
           {"--sweep", "try learning rates, on one process, and print a table", &sweep},
+          {"--seeds", "train with so many seeds, on one process, and print what differs", &seeds},
+          {"--leads", "leading steps as others count them, and what smoothing does to them", &leads},
+          {"--inside", "the largest attention scores and the outputs over the training", &inside},
           {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},
           {"--save", "a folder for checkpoints, which is made if need be", &save, PathUse::writes_into},
           {"--save-every", "steps from one checkpoint to the next; 0 for one at the end", &save_every},
@@ -162,6 +170,39 @@ float validation_loss(const GptConfig& config, const PartTensors& model, const C
   return sum / static_cast<float>(windows);
 }
 
+void measure_inside(const GptConfig& config, const PartTensors& model, const Corpus& text, Validation& validation) {
+  const ModelPart part = whole_model(config);
+  const Sharers alone;
+  const RotaryAngles angles = rotary_angles(config);
+  const HeadCut cut = head_cut(config, 1, 0);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(cut.width));
+  const int windows = std::min(kValidationWindows, text.held_out_windows());
+  double squares = 0;
+  Index outputs = 0;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int i = 0; i < windows; ++i) {
+    const std::vector<int> window = text.held_out_window(i * text.held_out_windows() / windows);
+    PartSaved saved;
+    part_forward({config, part, alone, angles}, model,
+                 {{window.begin(), window.end() - 1}, {window.begin() + 1, window.end()}}, Matrix(), saved);
+    for (const LayerSaved& layer : saved.layers) {
+      const Matrix &query = layer.attention.query, &key = layer.attention.key;
+      for (Index head = 0; head < cut.heads; ++head)
+        for (Index row = 0; row < query.rows(); ++row)
+          for (Index seen = 0; seen <= row; ++seen) {
+            float score = 0;
+            for (Index c = 0; c < cut.width; ++c)
+              score += query(row, head * cut.width + c) * key(seen, cut.kv_of(cut.slot_of(head)) * cut.width + c);
+            largest = std::max(largest, score * scale);
+          }
+    }
+    squares += pairwise_sum_of_squares(saved.x.data(), saved.x.size());
+    outputs += saved.x.size();
+  }
+  validation.largest_score = largest;
+  validation.output_rms = static_cast<float>(std::sqrt(squares / static_cast<double>(outputs)));
+}
+
 std::string resumed_file(const std::string& path, const std::string& word, bool both) {
   namespace fs = std::filesystem;
   if (path.empty()) return "";
@@ -195,6 +236,8 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
     throw UsageError(
         fmt::format("--outer-lr {:g} makes no sense for AdamW; it takes a number of at least 0, for example 0.02",
                     request.outer_lr));
+  if (request.seeds < 0 || request.seeds > 100)
+    throw UsageError(fmt::format("--seeds {} makes no sense; it takes a number from 1 to 100.", request.seeds));
   require_together(request);
   const int steps = steps_of(request);
   for (const Grid& grid : grids_of(request.grids.empty() ? "1x1x1" : request.grids))
@@ -211,7 +254,8 @@ Pretraining requested_pretraining(const PretrainingRequest& request, const RankI
       steps / 2,
       {},
       request.save,
-      request.save_every};
+      request.save_every,
+      request.inside};
   run.rates = {std::max(1, steps / 10), steps, 0.1f};
   require_sensible(run.rates);
   for (const bool alone : {true, false})

@@ -7,6 +7,7 @@
 
 #include "lessons/lesson_20_pretrain/corpus.hpp"
 #include "lessons/lesson_20_pretrain/learning_rate.hpp"
+#include "lessons/lesson_20_pretrain/loss_curves.hpp"
 #include "sim/ranks/options.hpp"
 #include "src/train/gpt_training.hpp"
 
@@ -25,14 +26,17 @@ struct PretrainingRequest {
   bool small = false;              ///< --small: a smaller model, and a handful of steps
   int micro_batches = 8;           ///< --micro-batches: in a batch, over all DP ranks
   float lr = 0.02f;                ///< --lr: of Muon, at its highest
-  float outer_lr = 0.02f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
-  float adamw_lr = 0.01f;          ///< --adamw-lr: of AdamW alone
+  float outer_lr = 0.04f;          ///< --outer-lr: of AdamW beside Muon, for embedding, output and vectors
+  float adamw_lr = 0.007f;         ///< --adamw-lr: of AdamW alone
   std::string decay = "matrices";  ///< --decay: matrices alone, or all: gains of norms as well
   bool sweep = false;              ///< --sweep: tries learning rates
   std::string grids;               ///< --grids: "1x1x1,2x2x2", dp × tp × pp, one after the other
   std::string save;                ///< --save: a folder for checkpoints
   int save_every = 0;              ///< --save-every: steps from one to the next; 0: at the end
   std::string resume;              ///< --resume: a checkpoint, or a folder with some, to go on from
+  bool leads = false;              ///< --leads: leading steps as the thread of the proof of concept counts them
+  bool inside = false;             ///< --inside: the largest scores and the outputs over the training
+  int seeds = 0;                   ///< --seeds: trains with as many of them on one process; 0: the lesson itself
 
   /// The options that set all this.
   std::vector<LessonOption> options();
@@ -59,6 +63,7 @@ struct Pretraining {
   std::vector<ComparedTraining> ways;  ///< one or both, AdamW first
   std::string save;                    ///< a folder for checkpoints, with one in it for each way; empty: none
   int save_every = 0;                  ///< steps from one to the next; the last step has one in any case
+  bool inside = false;                 ///< validations measure_inside as well
 
   /// Micro-batch `number` of a step, counted from 1: windows of the training text.
   MicroBatch micro_batch(const GptTraining& training, int step, Index number) const;
@@ -77,6 +82,10 @@ struct Pretraining {
 
 /// The mean loss of up to kValidationWindows of the held-out windows of a text, evenly chosen. The model is whole.
 float validation_loss(const GptConfig& config, const PartTensors& model, const Corpus& text);
+/// What a model computes on the way of such a validation, into the two last members of `validation`: the largest score
+/// that a query gives a key that it may see, q · k / √(width of a head), and the root mean square of the last layer's
+/// output.
+void measure_inside(const GptConfig& config, const PartTensors& model, const Corpus& text, Validation& validation);
 /// The most windows of a validation: more of them would take longer than the training.
 constexpr int kValidationWindows = 24;
 
@@ -104,8 +113,10 @@ std::string pace_text(const Pretraining& run, const ComparedTraining& way, doubl
 /// before the interruption and after it.
 std::string pretraining_text(const Pretraining& run, const RankInfo& rank);
 
-/// Trains with each of some learning rates on one process, each way by itself, and says what loss on the held-out text
-/// each of them comes to, in a table on standard output. A minute or two. Returns 0, the exit code.
+/// Trains on one process with each of nine learning rates, AdamW alone, and with each of nine pairs, Muon; each with
+/// kSweptSeeds seeds, from that of the rank on. Says in a table on standard output what loss on the held-out text each
+/// comes to: the mean, the smallest and the largest. Some minutes. Returns 0, the exit code.
+constexpr int kSweptSeeds = 3;
 int print_sweep(const PretrainingRequest& request, const RankInfo& rank);
 
 }  // namespace muonwalk::sim

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "lessons/lesson_20_pretrain/loss_curves.hpp"
 #include "lessons/lesson_20_pretrain/pretraining.hpp"
 #include "sim/terminal/progress_line.hpp"
 #include "sim/terminal/terminal.hpp"
@@ -23,32 +26,32 @@ double held_out_loss(const PretrainingRequest& request, const RankInfo& rank) {
 }  // namespace
 
 int print_sweep(const PretrainingRequest& request, const RankInfo& rank) {
+  Table table({{"Muon's rate", Side::right},
+               {"AdamW's rate", Side::right},
+               {fmt::format("held-out loss of {} seeds, mean", kSweptSeeds), Digits{4}},
+               {"smallest", Digits{4}},
+               {"largest", Digits{4}}});
+  const auto row = [&](PretrainingRequest tried, std::optional<float> muon, float adamw) {
+    std::vector<double> losses;
+    RankInfo seeded = rank;
+    for (int i = 0; i < kSweptSeeds; ++i, ++seeded.seed) losses.push_back(held_out_loss(tried, seeded));
+    const Spread spread = spread_of(losses);
+    table.row({muon ? fmt::format("{}", *muon) : "-", fmt::format("{}", adamw), spread.mean, spread.smallest,
+               spread.largest});
+  };
   PretrainingRequest tried = request;
-  const auto losses = [&](const std::string& name, const std::vector<float>& rates, float PretrainingRequest::*rate) {
-    std::vector<Cell> cells = {name};
-    for (const float each : rates) {
-      tried.*rate = each;
-      cells.push_back(fmt::format("{:.4f}", held_out_loss(tried, rank)));
-    }
-    return cells;
-  };
-  const auto rates_row = [](const std::string& name, const std::vector<float>& rates) {
-    std::vector<Cell> cells = {name};
-    for (const float rate : rates) cells.push_back(fmt::format("{}", rate));
-    return cells;
-  };
-  const std::vector<float> alone = {0.0025f, 0.005f, 0.01f, 0.02f}, beside = {0.01f, 0.02f, 0.04f};
-  Table table({{""}, {"", Side::right}, {"", Side::right}, {"", Side::right}, {"", Side::right}});
   tried.optimizer = "adamw";
-  table.row(rates_row("AdamW alone, rate", alone));
-  table.row(losses("held-out loss at the end", alone, &PretrainingRequest::adamw_lr));
-  table.row({});
-  tried.optimizer = "muon";
-  table.row(rates_row("Muon, AdamW's rate beside it", beside));
-  for (const float rate : beside) {
-    tried.lr = rate;
-    table.row(losses(fmt::format("held-out loss with Muon's rate {}", rate), beside, &PretrainingRequest::outer_lr));
+  for (const float rate : {0.0025f, 0.0035f, 0.005f, 0.007f, 0.01f, 0.014f, 0.02f, 0.028f, 0.04f}) {
+    tried.adamw_lr = rate;
+    row(tried, std::nullopt, rate);
   }
+  tried.optimizer = "muon";
+  for (const float muon : {0.01f, 0.02f, 0.04f})
+    for (const float beside : {0.01f, 0.02f, 0.04f}) {
+      tried.lr = muon;
+      tried.outer_lr = beside;
+      row(tried, muon, beside);
+    }
   for (const std::string& line : table.lines()) print_line(line);
   return 0;
 }

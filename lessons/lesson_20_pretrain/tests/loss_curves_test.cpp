@@ -41,7 +41,8 @@ TEST_CASE("a run that falls twice as fast has a lead of 2 on held-out text") {
   // The table says the same of each loss that both come to on the held-out text, and of none that only one comes to.
   std::istringstream lines(lead_table(slow, fast));
   int twice = 0;
-  for (std::string line; std::getline(lines, line);) twice += line.substr(line.find_last_of(' ') + 1) == "2.00";
+  for (std::string line; std::getline(lines, line);)
+    twice += line.size() > 14 && line.substr(line.size() - 13) == " 2.00  +100 %";
   CHECK(twice == 5);
 }
 
@@ -96,4 +97,77 @@ TEST_CASE("tables fit on the screen, and the picture names what it shows") {
     CHECK_THROWS_WITH_AS(curves_svg("Losses", wrong),
                          "a picture of losses needs at least one run with a step and a validation",
                          std::invalid_argument);
+}
+
+TEST_CASE("exponential smoothing moves a curve that falls evenly by (1 − α) / α steps, once it has begun") {
+  for (const double alpha : {0.5, 0.2, 0.05}) {
+    CAPTURE(alpha);
+    const std::vector<float> losses = falling("run", 600, 0.01f).training;
+    const std::vector<float> late = smoothed_exponentially(losses, alpha);
+    REQUIRE(late.size() == losses.size());
+    CHECK(late[0] == losses[0]);
+    CHECK(late.back() == near(losses.back() + 0.01 * (1 - alpha) / alpha, 1e-4));
+    double sum = 0, weights = 0, weight = 1;  // of step 7, as pandas has it: Σ (1 − α)^i x / Σ (1 − α)^i
+    for (int i = 6; i >= 0; --i, weight *= 1 - alpha) sum += weight * double(losses[i]), weights += weight;
+    CHECK(late[6] == near(sum / weights, 1e-6));
+  }
+  const std::vector<float> same(20, 3.0f);
+  CHECK(smoothed_exponentially(same, 0.1) == same);
+  CHECK(smoothed_exponentially({}, 0.1).empty());
+}
+
+TEST_CASE("leading steps: the first lower loss of the other run, over the step; and smoothing makes them less") {
+  const std::vector<float> slow = falling("slow", 400, 0.01f).training, fast = falling("fast", 100, 0.02f).training;
+  for (const int step : {10, 50, 99}) {
+    // In step s the fast one is where the slow one is in step 2 s; the first that is lower is one further on.
+    CHECK(*leading_steps(slow, fast, step) == near((2 * step + 1 - step) / double(step), 1e-6 + 1.0 / step));
+    const auto late = leading_steps(smoothed_exponentially(slow, 0.05), smoothed_exponentially(fast, 0.05), step);
+    REQUIRE(late);
+    CHECK(*late >= *leading_steps(slow, fast, step) - 1);  // never below zero
+  }
+  // Late by w steps each, 2 s + w is set beside s + w. Here at the same loss, so what is counted shrinks.
+  const double raw = *leading_steps(slow, fast, 90);
+  std::vector<float> moved_slow(19, 6.0f), moved_fast(19, 6.0f);
+  moved_slow.insert(moved_slow.end(), slow.begin(), slow.end());
+  moved_fast.insert(moved_fast.end(), fast.begin(), fast.end());
+  CHECK(*leading_steps(moved_slow, moved_fast, 90 + 19) == near((2 * 90 + 19 - 109) / 109.0, 0.03));
+  CHECK(*leading_steps(moved_slow, moved_fast, 90 + 19) < raw);
+  CHECK_FALSE(leading_steps(falling("slow", 10, 0.01f).training, fast, 50));
+  CHECK_THROWS_AS(leading_steps(slow, fast, 101), std::out_of_range);
+}
+
+TEST_CASE("spread: mean, smallest and largest; of seeds behind each step, and of leads that all of them have") {
+  CHECK(spread_of({3, 1, 2}).mean == near(2, 1e-12));
+  CHECK(spread_of({3, 1, 2}).smallest == 1);
+  CHECK(spread_of({3, 1, 2}).largest == 3);
+  CHECK_THROWS_AS(spread_of({}), std::out_of_range);
+  const std::vector<std::vector<LossCurve>> seeds = {{falling("AdamW", 60, 0.01f), falling("Muon + AdamW", 60, 0.02f)},
+                                                     {falling("AdamW", 60, 0.01f), falling("Muon + AdamW", 60, 0.04f)}};
+  const std::string table = seeds_table(seeds);
+  CHECK(table.find("60 ") != std::string::npos);
+  CHECK(table.find("5.4000    5.4000   5.4000 ") != std::string::npos);
+  CHECK(table.find(" 3.6000   4.8000\n") != std::string::npos);
+  CHECK(table.find("3.00      2.00     4.00") != std::string::npos);  // leads of 2 and of 4
+  CHECK(seeds_table({{falling("AdamW", 60, 0.01f)}}).find("lead") == std::string::npos);
+}
+
+TEST_CASE("tables of leads and of what grows inside, and the picture of smoothed curves") {
+  std::vector<LossCurve> curves = {falling("AdamW", 100, 0.01f), falling("Muon + AdamW", 100, 0.02f)};
+  for (LossCurve& curve : curves)
+    for (Validation& each : curve.validations) each.largest_score = 1.5f, each.output_rms = 0.25f;
+  const std::string leads = leading_steps_table(curves[0], curves[1]), inside = inside_table(curves);
+  for (const std::string& table : {leads, inside, seeds_table({curves, curves, curves})}) {
+    std::istringstream lines(table);
+    for (std::string line; std::getline(lines, line);) CHECK(text_width(line) <= kColumns);
+  }
+  CHECK(leads.find("never") != std::string::npos);
+  CHECK(leads.find("α = 0.005") != std::string::npos);
+  CHECK(inside.find("1.500") != std::string::npos);
+  CHECK(inside.find("0.250") != std::string::npos);
+  const std::string svg = smoothing_svg(curves);
+  CHECK(svg.find("<svg") == 0);
+  CHECK(svg.find("lags by 19 steps") != std::string::npos);
+  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(smoothing_svg({falling("short", 3, 0.01f)}).find("<svg") == 0);
+  CHECK_THROWS_AS(smoothing_svg({}), std::invalid_argument);
 }

@@ -149,6 +149,12 @@ TEST_CASE("a run that can't be is refused in a sentence, at both ends of what ca
     CHECK(with([=](PretrainingRequest& r) { r.grids = "1x1x1", r.*given = "x"; }) ==
           grids + option + "; leave one of them out.");
   }
+  for (const int seeds : {-1, 101})
+    CHECK(with([=](PretrainingRequest& r) { r.seeds = seeds; }) ==
+          "--seeds " + std::to_string(seeds) + " makes no sense; it takes a number from 1 to 100.");
+  CHECK(with([](PretrainingRequest& r) { r.seeds = 2, r.sweep = true; }) ==
+        "--seeds trains with one seed after the other on one process, and writes no file, so it does not go with "
+        "--sweep; leave one of them out.");
   CHECK(with([](PretrainingRequest& r) { r.sweep = true, r.grids = "1x1x1"; }) ==
         one_process + "--grids; leave one of them out.");
   CHECK(with([](PretrainingRequest& r) {

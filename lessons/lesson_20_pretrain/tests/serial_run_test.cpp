@@ -1,11 +1,15 @@
 // The reference of lesson 20, what it writes, and the pieces of an interruption.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
 #include "lesson_20_pretrain.hpp"
 #include "lessons/lesson_20_pretrain/shipped_text.hpp"
+#include "tests/near.hpp"
+#include "tests/ranks/expect_refused.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -120,4 +124,64 @@ TEST_CASE("both texts are ASCII, and long enough") {
   CHECK(shipped_code().size() > 3000);
   for (const std::string* text : {&shipped_text(), &shipped_code()})
     for (const char letter : *text) REQUIRE((letter == '\n' || (letter >= ' ' && letter <= '~')));
+}
+
+TEST_CASE("--inside: scores are q · k of the heads that belong together, and outputs those of the last layer") {
+  const Pretraining asked = small_run(2);
+  SerialRun serial(asked, asked.ways[0]);
+  serial.report(1);
+  const GptConfig& config = asked.ways[0].training.config;
+  const auto measured = [&](const PartTensors& model) {
+    Validation validation;
+    measure_inside(config, model, asked.corpus, validation);
+    return validation;
+  };
+  PartTensors model = serial.model();
+  const auto scale = [](Matrix& matrix, float factor) {
+    for (float& value : matrix.flat()) value *= factor;
+  };
+  // Where the first layer's scores are by far the largest, they grow with its queries.
+  scale(model.layers[0].query, 4096);
+  const float large = measured(model).largest_score;
+  scale(model.layers[0].query, 2);
+  CHECK(measured(model).largest_score == 2 * large);
+  // The later half of the heads reads the later head of keys, and no other.
+  for (LayerTensors& layer : model.layers) {
+    for (Index i = 0; i < layer.query.size() / 2; ++i) layer.query.data()[i] = 0;
+    for (Index i = layer.key.size() / 2; i < layer.key.size(); ++i) layer.key.data()[i] = 0;
+  }
+  CHECK(measured(model).largest_score == 0);
+  // Without layers that write, the output is the embedding of each token.
+  for (LayerTensors& layer : model.layers) {
+    scale(layer.output, 0);
+    scale(layer.mlp.down, 0);
+  }
+  for (Index i = 0; i < model.embedding.size(); ++i) model.embedding.data()[i] = i % 2 == 0 ? 3.0f : -4.0f;
+  CHECK(measured(model).output_rms == near(std::sqrt(12.5), 1e-6));
+
+  // It is measured where it was asked for, and changes nothing.
+  Pretraining inside = asked;
+  inside.inside = true;
+  SerialRun watched(inside, inside.ways[0]);
+  watched.report(2);
+  serial.report(2);
+  REQUIRE(watched.curve().validations.size() == serial.curve().validations.size());
+  for (std::size_t i = 0; i < serial.curve().validations.size(); ++i) {
+    CHECK(watched.curve().validations[i].held_out == serial.curve().validations[i].held_out);
+    CHECK(watched.curve().validations[i].output_rms > 0);
+    CHECK(serial.curve().validations[i].output_rms == 0);
+  }
+}
+
+TEST_CASE("--seeds: a table of as many runs on one process, whose first is the run without it") {
+  const auto seeds = muonwalk::testing::run_lesson(LESSON, {"--small", "--steps", "4", "--seeds", "2"});
+  CHECK(seeds.exit_code == 0);
+  CHECK(seeds.out.find("2 seeds") == 0);
+  const auto one = muonwalk::testing::run_lesson(LESSON, {"--small", "--steps", "4", "--seeds", "1", "--seed", "9"});
+  const auto other = muonwalk::testing::run_lesson(LESSON, {"--small", "--steps", "4", "--seeds", "1"});
+  CHECK(one.out != other.out);
+  const Pretraining asked = small_run(4);
+  SerialRun serial(asked, asked.ways[0]);
+  serial.report(4);
+  CHECK(other.out.find(fmt::format("{:.4f}", serial.curve().validations.back().held_out)) != std::string::npos);
 }
