@@ -122,8 +122,9 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 // ### The loop
 //
 // This is what the lessons were for. From a gradient of its own to new weights, a rank goes through nine phases: two
-// for each bucket, five for each matrix in which it owns an element, and two for the bucket again. (The same loop is in
-// src/optim/full_step.cpp, where later lessons call it.)
+// for each bucket, five for each matrix in which it owns an element, and two for the bucket again. (Later lessons call
+// the one in src/optim/full_step.cpp. It goes through the same phases, cut into functions, and can do more: gather a
+// matrix that is cut by itself, and orthogonalize projections that share a matrix one by one.)
 //
 // Step 1 of rank 0 is printed as a table: what goes into each phase, what comes out, and what is sent. Look for the
 // matrix w3: rank 0 owns a small part of it, and needs the whole of it to update that part.
@@ -209,7 +210,10 @@ void step_others(Rank& rank, Local& local, const Buckets& gradients) {
 // The planted bug `forgotten_momentum` starts every step without a memory of the last one. The planted bug
 // `stale_weights` lets DP rank 0 go on with the weights from before the step, as if the all-gather had missed it.
 void optimizer_step(Rank& rank, Local& local) {
-  rank.phase("gradients (random numbers)");
+  if (request.own_files())
+    rank.phase("gradients (your files)");
+  else
+    rank.phase("gradients (random numbers)");
   const Buckets gradients = own_gradients(rank, local);
   const Buckets before = rank.bug("stale_weights") && rank.place.dp == 0 ? local.state.weights : Buckets();
   if (rank.bug("forgotten_momentum")) local.state.momentum = zero_shards(local.hidden, rank.place.dp);

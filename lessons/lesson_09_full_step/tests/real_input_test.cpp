@@ -174,6 +174,9 @@ TEST_CASE("lesson 09 on files: every layout writes the bytes that one process wo
         CAPTURE(line);
         CHECK(outcome.out.find(line) != std::string::npos);
       }
+      // The times say where the gradients came from.
+      CHECK(outcome.err.find("gradients (your files)") != std::string::npos);
+      CHECK(outcome.err.find("random numbers") == std::string::npos);
     }
   }
 }
