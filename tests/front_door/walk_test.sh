@@ -54,6 +54,9 @@ test_unknown_words() {
   done <<WORDS
 frobnicate|"frobnicate" $known
 005|"005" $known
+lesson|"lesson" $known
+05.2|05.2 is an exercise; try ./walk try 05.2
+lesson_42|there is no lesson 42; there are: 05 09
 5x|"5x" $known
 --precision bf16|"--precision" needs a lesson before it, as in ./walk 09 --precision bf16
 list all|"list" takes nothing after it, but was given "all"
@@ -101,6 +104,72 @@ test_list() {
 09 · Full step
      is it the same?"
   [[ ! -s $calls ]] || fail "list should call nothing"
+}
+
+test_names_as_typed() {
+  : "a lesson may be called by its name, and tests is test"
+  local name
+  for name in lesson5 lesson05 lesson_05 lesson_05_echo; do
+    walk "$name" --dp 2
+    expect_status 7
+    expect_out "<--dp>
+<2>"
+  done
+}
+
+test_version() {
+  : "--version says which one it is"
+  on_machine "$source_root/walk" --version
+  expect_status 0
+  [[ $out =~ ^Muonwalk\ [0-9]+\.[0-9]+\.[0-9]+ && $out != *$'\n'* ]] || fail "expected a version in a line"
+}
+
+test_full_output() {
+  : "what can't be printed is said, with exit 3 and not the 1 of a difference"
+  local word
+  for word in list help; do
+    PATH="$machine:$PATH" "$project/walk" "$word" >/dev/full 2>"$scratch/err" </dev/null && status=0 || status=$?
+    out="" err=$(<"$scratch/err")
+    expect_status 3
+    expect_words "standard output takes no more, so this could not be printed; is it full or closed?"
+  done
+}
+
+test_cdpath() {
+  : "CDPATH in the environment leads nowhere else"
+  on_machine env CDPATH=/:/tmp "$project/walk" list
+  expect_status 0
+  [[ $out == "05 · Echo"* ]] || fail "expected the list"
+}
+
+test_odd_lock() {
+  : "what stands in the place of the lock, and is none, is named; nobody waits for it"
+  local lock=$project/build/.walk_lock kind
+  mkdir -p "$project/build"
+  for kind in folder fifo link; do
+    rm -rf "$lock"
+    case $kind in folder) mkdir "$lock" ;; fifo) mkfifo "$lock" ;; link) ln -s "$scratch/nowhere" "$lock" ;; esac
+    walk 05
+    expect_status 3
+    expect_words "$lock, by which two builds wait for each other, is not a file that you can write to; remove it"
+  done
+  rm -rf "$lock"
+}
+
+test_odd_path() {
+  : "a folder that CMake could not build in is refused before CMake is called"
+  local odd name
+  for name in 'a#b' 'a;b' 'a"b' 'a\b'; do
+    odd=$scratch/$name/project
+    mkdir -p "$scratch/$name"
+    cp -r "$project" "$odd"
+    rm -rf "$odd/build"
+    on_machine "$odd/walk" 05
+    expect_status 2
+    expect_one_sentence
+    expect_err "CMake takes no # ; | <"
+    expect_no_call "cmake --preset"
+  done
 }
 
 test_help() {
