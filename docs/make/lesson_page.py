@@ -139,10 +139,11 @@ def output_section(lesson):
     content = intro + "\n" + guesses.before_output(lesson, expected, output_block(expected, "What the lesson prints"))
     on_gpus = lesson_text.expected_on_gpus(lesson)
     if on_gpus is not None:
-        content += (f'\n<details class="mw-nccl"><summary><code>./walk {lesson.number} --transport nccl</code> prints this.</summary>\n'
-                    "<p>A test compares it as well, on machines without a GPU: there, stand-ins for CUDA's driver and for NCCL run "
-                    "the kernels' own source on the processor, with memory that the host can't look into. They move the same "
-                    "bytes in the same order, and say nothing of speed.</p>\n"
+        content += ('\n<p>No GPU has printed what follows: stand-ins for CUDA\'s driver and for NCCL have, on a processor.</p>\n'
+                    f'<details class="mw-nccl"><summary><code>./walk {lesson.number} --transport nccl</code> prints this.</summary>\n'
+                    "<p>A test compares it as well, on machines without a GPU: the stand-ins run the kernels' own source on the "
+                    "processor, with memory that the host can't look into. They move the same bytes in the same order, and say "
+                    "nothing of speed.</p>\n"
                     f'{output_block(on_gpus, "What the lesson prints over NCCL")}</details>')
     return section(f"{lesson.name}_output", "What it prints", content)
 

@@ -6,7 +6,9 @@
 //
 // Without that option no GPU takes part, as the first line says. The lesson then takes the very same steps on the host,
 // on any laptop, and works out what would have to cross between host and GPU. What only a GPU can show is printed where
-// there is one: in whose memory the driver sees an array, what was queued, and who waited.
+// there is one: in whose memory the driver sees an array, what was queued, and who waited. No GPU has run this lesson
+// yet. What its page shows of `--transport nccl` was printed by stand-ins for CUDA's driver and for NCCL, on a
+// processor.
 //
 // You need to know the full step (\ref lesson_09_full_step) and its stages (\ref lesson_04_dp_gather and so on).
 
@@ -121,9 +123,10 @@ void bring_gradients(Rank& rank, Local& local) {
 // ### The same call
 //
 // Sum up the gradients of all DP ranks, for my DP shard. The call is that of lesson 09; only the addresses are others.
-// They are a GPU's, so NCCL moves the pieces from GPU to GPU. NCCL could add them as well, but in an order of its own:
-// a kernel of Muonwalk's does it, as a tree over ranks. New is the line before: NCCL's queue knows nothing of the
-// rank's. What the rank has queued must be done before NCCL may read it, so the host waits.
+// They are a GPU's, so NCCL moves the pieces from GPU to GPU. NCCL can add them as well (`ncclReduceScatter`), but in
+// an order of its own. Between two ranks there is one order alone, a + b, so there it does. Among more of them a kernel
+// of Muonwalk's does it, as a tree over ranks. New is the line before: NCCL's queue knows nothing of the rank's. What
+// the rank has queued must be done before NCCL may read it, so the host waits.
 //
 // Then momentum, element by element: a kernel, queued and not waited for. The planted bug `early_gather` is the classic
 // one. What comes next does not wait for this kernel, and finds what lay there before: on a GPU now and then, here

@@ -9,6 +9,7 @@
 #include "sim/transport/nccl/nccl_api.hpp"
 #include "src/cuda/device.hpp"
 #include "src/errors.hpp"
+#include "src/numerics/tree_sum.hpp"
 #include "tests/comm/disagreements.hpp"
 #include "tests/comm/random_calls.hpp"
 #include "tests/cuda/stand_in.hpp"
@@ -69,6 +70,44 @@ TEST_CASE(
   CHECK(calls_of_nccl("ncclBroadcast") > 0);
   CHECK(calls_of_nccl("ncclSend") > 0);
   CHECK(calls_of_nccl("ncclSend") == calls_of_nccl("ncclRecv"));
+  check_nothing_leaked();
+}
+
+TEST_CASE("NCCL adds up where there is one order alone: between two ranks, equal pieces of floats in device memory") {
+  const auto calls_for = [](int size, bool on_device, Index more) {
+    const auto run = [&](Communicator& c) -> std::string {
+      std::vector<Index> counts(static_cast<std::size_t>(c.size()), 300);
+      counts.back() += more;
+      const Index own = counts[static_cast<std::size_t>(c.rank())], all = 300 * c.size() + more;
+      const auto value = [](int rank, Index i) { return static_cast<float>(i) / 3 + static_cast<float>(rank) * 1e5f; };
+      Flat in, out(static_cast<std::size_t>(own));
+      for (Index i = 0; i < all; ++i) in.push_back(value(c.rank(), i));
+      const cuda::Device device(c.rank());
+      const cuda::Stream stream(device);
+      const cuda::DeviceArray<float> there(device, all), sums(device, own);
+      cuda::copy_bytes(stream, const_cast<float*>(there.data()), in.data(), all * Index{sizeof(float)});
+      stream.wait();
+      for (int again = 0; again < 2; ++again) {  // the second finds what the first has left behind
+        c.reduce_scatter_v(on_device ? there.data() : in.data(), counts,
+                           on_device ? const_cast<float*>(sums.data()) : out.data());
+        if (on_device) cuda::copy_bytes(stream, out.data(), sums.data(), own * Index{sizeof(float)});
+        stream.wait();
+        for (Index i = 0; i < own; ++i) {
+          std::vector<float> leaves;
+          for (int rank = 0; rank < c.size(); ++rank) leaves.push_back(value(rank, 300 * c.rank() + i));
+          if (out[static_cast<std::size_t>(i)] != tree_sum(leaves.data(), c.size())) return "it differs";
+        }
+      }
+      return "";
+    };
+    const long long before = calls_of_nccl("ncclReduceScatter");
+    CHECK(joined(on_nccl_threads(size, run)) == "");
+    return calls_of_nccl("ncclReduceScatter") - before;
+  };
+  CHECK(calls_for(2, true, 0) == 4);
+  CHECK(calls_for(2, true, 1) == 0);
+  CHECK(calls_for(2, false, 0) == 0);
+  for (const int size : {1, 3, 4}) CHECK(calls_for(size, true, 0) == 0);
   check_nothing_leaked();
 }
 
@@ -162,6 +201,8 @@ TEST_CASE("NCCL's interface, as it is written down here, is that of its own head
   CHECK(int{nccl::kRemoteError} == int{ncclRemoteError});
   CHECK(int{nccl::kInProgress} == int{ncclInProgress});
   CHECK(int{nccl::kUint8} == int{ncclUint8});
+  CHECK(int{nccl::kFloat32} == int{ncclFloat32});
+  CHECK(int{nccl::kSum} == int{ncclSum});
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
   const nccl::Config ours;
   CHECK(ours.magic == theirs.magic);

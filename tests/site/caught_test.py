@@ -29,6 +29,8 @@ MISTAKES = [
      'links to "lesson_04_db_gather.html", but there is no such file'),
     (PAGE, 'href="#lesson_05_tp_gather_the_idea"', 'href="#lesson_05_tp_gather_no_idea"', "has no such place"),
     ("lesson_01_grid.html", r'<figure class="mw-picture"><a href="[^"]*grid.svg.*?</figure>', "", "shows grid.svg 0 times"),
+    ("lesson_22_nccl.html", "No GPU has printed what follows", "A GPU has printed what follows",
+     "does not say above its output over NCCL that stand-ins printed it"),
     (PAGE, "</body>", f"<!-- {'x' * 300_000} --></body>", "and may have 300,000"),
     (PAGE, ' lang="en"', "", "should say that its language is English"),
     (PAGE, "<code>--", r"<code>\\--", "shows a backslash before an option"),

@@ -206,6 +206,8 @@ class Site:
         on_gpus = [element.find("pre", cls="mw-output")[0].text for element in page.root.find("details", cls="mw-nccl")]
         if on_gpus != ([] if nccl is None else [nccl]):
             self.say(page.name, "does not show its .nccl.expected as the output over NCCL")
+        if on_gpus and "No GPU has printed what follows" not in page.root.text:
+            self.say(page.name, "does not say above its output over NCCL that stand-ins printed it")
         for kind, cls, wanted in (("hint", "mw-hint", 3), ("answer", "mw-reply", 3)):
             folds = page.root.find("details", cls=cls)
             if len(folds) != wanted or any(len(squeezed(fold.text)) < len(kind) + 10 for fold in folds):

@@ -29,9 +29,15 @@ enum Result : int {
   kInProgress = 7,          ///< Not yet: ncclCommGetAsyncError tells when.
 };
 
-/// What is moved is bytes.
+/// What is moved is bytes, and what is added up are numbers.
 enum DataType : int {
-  kUint8 = 1  ///< A byte.
+  kUint8 = 1,   ///< A byte.
+  kFloat32 = 7  ///< A float.
+};
+
+/// What becomes of several numbers.
+enum RedOp : int {
+  kSum = 0  ///< Their sum.
 };
 
 /// How a communicator is to behave, in the form of NCCL 2.14, which later versions take as well.
@@ -60,6 +66,8 @@ struct Calls {
   Result (*AllGather)(const void* from, void* to, std::size_t count, DataType type, Comm* comm, Stream stream);
   Result (*Broadcast)(const void* from, void* to, std::size_t count, DataType type, int root, Comm* comm,
                       Stream stream);
+  Result (*ReduceScatter)(const void* from, void* to, std::size_t count, DataType type, RedOp op, Comm* comm,
+                          Stream stream);
   Result (*Send)(const void* from, std::size_t count, DataType type, int peer, Comm* comm, Stream stream);
   Result (*Recv)(void* to, std::size_t count, DataType type, int peer, Comm* comm, Stream stream);
   Result (*GroupStart)();

@@ -223,6 +223,18 @@ class NcclBackend : public Backend, private Exchanger {
       if (whole != own) cuda::copy_bytes(stream(), whole, own, all.own_bytes);
       return;
     }
+    // Two numbers have one sum, in whatever order they are added. So NCCL may do it, where it finds them side by side.
+    sum_ = nullptr;
+    if (all.envelope.kind == CollectiveKind::reduce_scatter && all.envelope.type == ElementType::float32 &&
+        member_.size == 2 && equal && all.own_bytes > 0 && all.outgoing[0].bytes == all.own_bytes) {
+      const auto *const own = static_cast<const std::byte*>(all.own), *const other = static_cast<const std::byte*>(
+                                                                          all.outgoing[0].data);
+      const auto *const first = member_.rank == 0 ? own : other, *const second = member_.rank == 0 ? other : own;
+      if (first + all.own_bytes == second && cuda::is_device_pointer(own)) {
+        sum_ = all.incoming[0].data;
+        return group_->reduce_scatter(first, all.incoming[0].data, all.own_bytes / element_size(all.envelope.type));
+      }
+    }
     if (all.own_place != all.own) {
       const std::byte* const own = to_device(in, all.own, all.own_bytes);
       cuda::copy_bytes(stream(), from_device(out, all.own_place, all.own_bytes), own, all.own_bytes);
@@ -260,6 +272,8 @@ class NcclBackend : public Backend, private Exchanger {
   void add(const std::vector<const std::byte*>& parts, Index count, void* out) {
     const Index bytes = count * Index{sizeof(T)};
     Stage in(in_room_, device_, bytes), result(out_room_, device_, bytes);  // only a rank's own part may be the host's
+    if (sum_ != nullptr)                                                    // it was added up on its way
+      return cuda::copy_bytes(stream(), from_device(result, out, bytes), std::exchange(sum_, nullptr), bytes);
     std::vector<const T*> typed;
     for (const std::byte* part : parts) typed.push_back(reinterpret_cast<const T*>(to_device(in, part, bytes)));
     kernels_.tree_sum(stream(), typed, count, reinterpret_cast<T*>(from_device(result, out, bytes)));
@@ -296,8 +310,9 @@ class NcclBackend : public Backend, private Exchanger {
   std::unique_ptr<cuda::Stream> own_stream_;  // of a group of one
   Room in_room_, out_room_, sum_room_;
   std::vector<Return> to_return_;
-  bool begun_ = false;      // something that nobody has waited for, on one rank as on all
-  std::int64_t calls_ = 0;  // made so far
+  const void* sum_ = nullptr;  // of the exchange before, where NCCL has added up; else null
+  bool begun_ = false;         // something that nobody has waited for, on one rank as on all
+  std::int64_t calls_ = 0;     // made so far
   bool closed_ = false;
   std::string reason_;
 };

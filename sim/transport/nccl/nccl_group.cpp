@@ -107,6 +107,13 @@ void NcclGroup::broadcast(void* values, Index bytes, int root) {
   cuda::tell_queued(stream_, cuda::Queued::library);
 }
 
+void NcclGroup::reduce_scatter(const void* from, void* to, Index count_of_each) {
+  check_soon(nccl_library().ReduceScatter(from, to, static_cast<std::size_t>(count_of_each), nccl::kFloat32, nccl::kSum,
+                                          comm_, stream_.handle()),
+             "ncclReduceScatter");
+  cuda::tell_queued(stream_, cuda::Queued::library);
+}
+
 void NcclGroup::wait() {
   device_.make_current();
   cuda::tell_waits(stream_);

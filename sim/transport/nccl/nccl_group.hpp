@@ -46,6 +46,8 @@ class NcclGroup {
   void receive(void* to, Index bytes, int peer);
   void all_gather(const void* from, void* to, Index bytes_of_each);
   void broadcast(void* values, Index bytes, int root);
+  /// Adds up in an order of NCCL's own. `count_of_each` floats for every rank.
+  void reduce_scatter(const void* from, void* to, Index count_of_each);
   /// @}
 
   /// Returns when the stream has done all that it was given.

@@ -40,6 +40,7 @@ nccl::Calls open_calls() {
   find(library, "ncclCommGetAsyncError", calls.CommGetAsyncError);
   find(library, "ncclAllGather", calls.AllGather);
   find(library, "ncclBroadcast", calls.Broadcast);
+  find(library, "ncclReduceScatter", calls.ReduceScatter);
   find(library, "ncclSend", calls.Send);
   find(library, "ncclRecv", calls.Recv);
   find(library, "ncclGroupStart", calls.GroupStart);
