@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -94,8 +95,8 @@ struct NameTally {
   std::int64_t events = 0, total_ns = 0;
 };
 
-/// A trace file, read. Events are in the order in which they begin; of those that begin together, the longer one comes
-/// first.
+/// A trace file, read. Events lie rank by rank, those of a rank in the order in which they begin; of those that begin
+/// together, the longer one comes first.
 struct TraceFile {
   std::string path;  ///< As it was asked for.
   TraceDialect dialect = TraceDialect::pytorch;
@@ -111,6 +112,20 @@ struct TraceFile {
   std::vector<TracedMatrix> matrices;            ///< Empty where the trace does not say them.
   std::map<std::string, std::int64_t> left_out;  ///< Why events are in no figure, and how many.
   std::vector<std::string> notes;                ///< Sentences on what is missing.
+
+  /// The events of the rank that has this number in `ranks`.
+  struct Events {
+    const TraceEvent *first, *last;  ///< The last one lies before it.
+    const TraceEvent* begin() const { return first; }
+    const TraceEvent* end() const { return last; }
+  };
+  Events events_of(int rank) const {
+    const auto before = [](const TraceEvent& event, int number) { return event.rank < number; };
+    const auto at = [&](int number) {
+      return events.data() + (std::lower_bound(events.begin(), events.end(), number, before) - events.begin());
+    };
+    return {at(rank), at(rank + 1)};
+  }
 
   /// The name of an event; its call, or null; and the text that an index into `names` stands for, "" for −1.
   /// @{

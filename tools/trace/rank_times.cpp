@@ -17,8 +17,7 @@ bool computes(const TraceFile& file, const TraceEvent& event) {
 
 TimeBasis time_basis(const TraceFile& file, int rank) {
   bool collectives = false;
-  for (const TraceEvent& event : file.events) {
-    if (event.rank != rank) continue;
+  for (const TraceEvent& event : file.events_of(rank)) {
     if (event.event_class == EventClass::computation || event.event_class == EventClass::communication ||
         event.event_class == EventClass::copy)
       return file.dialect == TraceDialect::muonwalk ? TimeBasis::recorded : TimeBasis::device;
@@ -45,17 +44,16 @@ EventClass communication_class(TimeBasis basis) {
 RankTimes rank_times(const TraceFile& file, int rank) {
   RankTimes times;
   times.basis = time_basis(file, rank);
-  const auto kind_of = [&](const TraceEvent& event) {
-    return event.rank == rank ? counted_as(file, event, times.basis) : CountedAs::nothing;
-  };
+  const TraceFile::Events events = file.events_of(rank);
+  const auto kind_of = [&](const TraceEvent& event) { return counted_as(file, event, times.basis); };
   std::array<std::vector<Interval>, static_cast<std::size_t>(CountedAs::nothing) + 1> intervals;
-  for (const TraceEvent& event : file.events)
+  for (const TraceEvent& event : events)
     intervals[static_cast<std::size_t>(kind_of(event))].push_back({event.begin_ns, event.end_ns()});
   const auto set_of = [&](CountedAs kind) { return IntervalSet(std::move(intervals[static_cast<std::size_t>(kind)])); };
   times.computation = set_of(CountedAs::computation);
   times.communication = set_of(CountedAs::communication);
   times.copies = set_of(CountedAs::copy);
-  times.span = extent(file.events, [&](const TraceEvent& event) { return kind_of(event) != CountedAs::nothing; });
+  times.span = extent(events, [&](const TraceEvent& event) { return kind_of(event) != CountedAs::nothing; });
   return times;
 }
 

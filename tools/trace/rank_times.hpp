@@ -12,8 +12,8 @@ namespace muonwalk::sim {
 
 /// From the start of the first to the end of the last of the events for which `which` holds; empty, [0, 0), where
 /// there are none.
-template <class Which>
-Interval extent(const std::vector<TraceEvent>& events, const Which& which) {
+template <class Events, class Which>
+Interval extent(const Events& events, const Which& which) {
   Interval all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
   for (const TraceEvent& event : events)
     if (which(event)) all = {std::min(all.begin, event.begin_ns), std::max(all.end, event.end_ns())};

@@ -47,8 +47,8 @@ class TraceBuilder {
     const auto uncounted = [this](TraceEvent& event) { return !finish(event); };
     file_.events.erase(std::remove_if(file_.events.begin(), file_.events.end(), uncounted), file_.events.end());
     std::sort(file_.events.begin(), file_.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
-      return std::tie(a.begin_ns, b.duration_ns, a.event_class, a.rank, a.name, a.call) <
-             std::tie(b.begin_ns, a.duration_ns, b.event_class, b.rank, b.name, b.call);
+      return std::tie(a.rank, a.begin_ns, b.duration_ns, a.event_class, a.name, a.call) <
+             std::tie(b.rank, b.begin_ns, a.duration_ns, b.event_class, b.name, b.call);
     });
     for (const auto& [category, events] : raw_.dropped)
       file_.left_out[why_left_out(file_.dialect, raw_.names.text(category))] += events;

@@ -58,8 +58,8 @@ CollectiveLine line_of_call(const TraceFile& file, const TraceEvent& event) {
 // Ranges of a class that are named as the optimizer.
 IntervalSet optimizer_ranges(const TraceFile& file, int rank, EventClass event_class, std::int64_t& ranges) {
   std::vector<Interval> intervals;
-  for (const TraceEvent& event : file.events) {
-    if (event.event_class != event_class || event.rank != rank) continue;
+  for (const TraceEvent& event : file.events_of(rank)) {
+    if (event.event_class != event_class) continue;
     if (names_optimizer(file.dialect, file.name_of(event))) intervals.push_back({event.begin_ns, event.end_ns()});
   }
   ranges = static_cast<std::int64_t>(intervals.size());
@@ -67,9 +67,8 @@ IntervalSet optimizer_ranges(const TraceFile& file, int rank, EventClass event_c
 }
 
 std::int64_t host_span(const TraceFile& file, int rank) {
-  const Interval span = extent(file.events, [&](const TraceEvent& event) {
-    const bool host = event.event_class == EventClass::host_range || event.event_class == EventClass::host_operator;
-    return host && event.rank == rank;
+  const Interval span = extent(file.events_of(rank), [](const TraceEvent& event) {
+    return event.event_class == EventClass::host_range || event.event_class == EventClass::host_operator;
   });
   return span.end - span.begin;
 }
@@ -97,8 +96,7 @@ void add_optimizer(const TraceFile& file, int rank, const RankTimes& times, Rank
 
 void add_steps(const TraceFile& file, int rank, RankSummary& summary) {
   std::int64_t profiled = 0, optimized = 0, recorded = 0;
-  for (const TraceEvent& event : file.events) {
-    if (event.rank != rank) continue;
+  for (const TraceEvent& event : file.events_of(rank)) {
     if (event.event_class == EventClass::step) ++recorded;
     if (event.event_class != EventClass::host_range || file.dialect == TraceDialect::muonwalk) continue;
     if (file.name_of(event).rfind("ProfilerStep#", 0) == 0) ++profiled;
@@ -125,8 +123,7 @@ RankSummary summarize_rank(const TraceFile& file, int rank) {
   summary.copies_ns = times.copies.length();
   summary.idle_ns = summary.span_ns - united(united(times.computation, times.communication), times.copies).length();
   const EventClass computing = times.basis == TimeBasis::host ? EventClass::host_operator : EventClass::computation;
-  for (const TraceEvent& event : file.events) {
-    if (event.rank != rank) continue;
+  for (const TraceEvent& event : file.events_of(rank)) {
     if (event.event_class == computing) ++summary.kernels;
     if (event.event_class == EventClass::transfer) {
       ++summary.transfers;

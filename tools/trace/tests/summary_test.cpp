@@ -1,8 +1,12 @@
 #include "tools/trace/summary.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "tests/io/temporary_folder.hpp"
 #include "tests/near.hpp"
@@ -371,4 +375,42 @@ TEST_CASE("summary: a message under way is communication in the times, beside th
   CHECK(all.transfers == 2);
   CHECK(summary.counted.of(EventClass::transfer) == 2);
   CHECK(has_note(summary, "calls and posted messages run at the same time as others"));
+}
+
+TEST_CASE("summary: of many ranks, each gets what its own events say, in whatever order the file has them") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    const std::size_t ranks = 1 + random() % 40;
+    std::vector<std::int64_t> computes(ranks), events_of(ranks);
+    std::vector<std::string> events;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      events.push_back(
+          fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"rank {}"}}}})", rank, rank));
+      for (unsigned event = 1 + random() % 5; event > 0; --event) {
+        const unsigned length = 1 + random() % 9;
+        computes[rank] += length * kUs;
+        ++events_of[rank];
+        events.push_back(fmt::format(
+            R"({{"ph":"X","pid":{},"tid":1,"cat":"computation","name":"work","ts":{},"dur":{},"args":{{}}}})", rank,
+            10 * event, length));
+      }
+    }
+    std::shuffle(events.begin(), events.end(), random);
+    const TraceFile file = read_trace_text(
+        "many.json", fmt::format(R"({{"traceEvents":[{}],"muonwalk":{{"version":1,"name":"lesson","ranks":{}}}}})",
+                                 fmt::join(events, ","), ranks));
+    const Summary summary = summarize({file});
+    REQUIRE(summary.ranks.size() == ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      CHECK(summary.ranks[rank].computation_ns == computes[rank]);
+      CHECK(summary.ranks[rank].kernels == events_of[rank]);
+      std::int64_t last = 0;
+      for (const TraceEvent& event : file.events_of(static_cast<int>(rank))) {
+        CHECK(event.rank == static_cast<int>(rank));
+        CHECK(event.begin_ns >= last);
+        last = event.begin_ns;
+      }
+    }
+  }
 }
