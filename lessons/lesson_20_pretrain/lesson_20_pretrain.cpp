@@ -369,9 +369,9 @@ const ComparedTraining& train_all(Lesson<Local>& lesson) {  // AdamW alone first
 //
 // Each has the learning rates that came to the lowest held-out loss of those tried for it: nine for AdamW, and nine
 // pairs for Muon, which has two; each with three seeds (`--sweep`; what that printed lies beside this file, in
-// sweep.txt). Look at its last two columns before you believe a digit: one seed differs from another by more than one
-// rate from the next, and by much less than Muon from AdamW. `--seeds 3` prints this spread for the whole run, and for
-// the lead. And the rates were chosen by the text that the table shows.
+// sweep.txt). Look at its last two columns before you believe a digit: one seed differs from another by as much as one
+// rate from the next, or by more, and by much less than Muon from AdamW. `--seeds 3` prints this spread for the whole
+// run, and for the lead. And the rates were chosen by the text that the table shows.
 //
 // ### Smoothed curves
 //
