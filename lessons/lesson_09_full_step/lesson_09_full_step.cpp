@@ -88,8 +88,6 @@ std::vector<NamedMatrix> expected_momentum(const RankInfo& rank) {
 // ## The steps
 //
 // Plan the layout and pack my TP slices of the weights into buckets. The momentum starts at zero, for my DP shard only.
-//
-// The planted bug `slice_shape` will scale updates with the shape of the TP slice in place of that of the full matrix.
 void start(Rank& rank, Local& local) {
   local.layout = layout_of(rank);
   local.hidden = local.layout.of_group(kHiddenMatrices);
@@ -102,9 +100,6 @@ void start(Rank& rank, Local& local) {
     local.others[buffer.group] = request.groups()[buffer.group].make();
     local.others[buffer.group]->start(part, rank.place, first_buckets(part, *data, rank.place.tp));
   }
-  if (rank.bug("slice_shape"))
-    for (Buffer& buffer : local.hidden.buffers)
-      for (DistMeta& meta : buffer.parameters) meta.full_shape = meta.shape;
   show_state(rank, local.hidden, local.state);
 }
 
@@ -128,6 +123,8 @@ Buckets own_gradients(const Rank& rank, const Local& local) {
 //
 // Step 1 of rank 0 is printed as a table: what goes into each phase, what comes out, and what is sent. Look for the
 // matrix w3: rank 0 owns a small part of it, and needs the whole of it to update that part.
+//
+// The planted bug `slice_shape` scales updates with the shape of the TP slice in place of that of the full matrix.
 void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buckets& gradients) {
   const Layout& layout = local.hidden;
   ShownPhases begin(rank, layout, gradients, local.state);  // told of each phase and what it made: times and pictures
@@ -179,7 +176,8 @@ void full_step(Rank& rank, Local& local, const MuonSettings& settings, const Buc
         const Flat orthogonal = dp_shard(matrix, layout, meta, rank.place.dp);
         begin.made(orthogonal);
         begin(phases::apply, &meta);
-        apply(weights.data() + (owned.begin - bucket.range.begin), orthogonal.data(), owned.size(), meta.full_shape,
+        const Shape scaled_by = rank.bug("slice_shape") ? meta.shape : meta.full_shape;
+        apply(weights.data() + (owned.begin - bucket.range.begin), orthogonal.data(), owned.size(), scaled_by,
               settings);
         begin.made(weights);
       }

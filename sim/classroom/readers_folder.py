@@ -5,8 +5,14 @@ import json
 import os
 from pathlib import Path
 
-from exercises import Broken
+from exercises import Broken, Refused
 from whole_file import write_whole
+
+
+def require_file(path, shown):
+    """Refuses what is there and is no file: nobody knows what opening it does, and a pipe would be waited for."""
+    if not path.is_file():
+        raise Refused(f"{shown} is not a file{'' if os.path.lexists(path) else ', and nothing else either'}; name one that holds C++")
 
 
 class ReadersFolder:
@@ -16,8 +22,8 @@ class ReadersFolder:
         self.folder = folder
         self.state_file = folder / ".progress.json"
         try:
-            known = json.loads(self.state_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = json.loads(self.state_file.read_text(encoding="utf-8")) if self.state_file.is_file() else {}
+        except (OSError, ValueError, RecursionError):
             known = {}
         self.state = known if isinstance(known, dict) else {}
 
@@ -36,6 +42,8 @@ class ReadersFolder:
         return known if isinstance(known, dict) else {}
 
     def note(self, exercise, **what):
+        if os.path.lexists(self.state_file) and (self.state_file.is_symlink() or not self.state_file.is_file()):
+            raise Broken(f"{self.shown(self.state_file)}, which keeps what was solved, is not a plain file; move it away")
         self.state[exercise.number] = {**self.of(exercise), **what}
         self.write(self.state_file, json.dumps(self.state, indent=1, sort_keys=True) + "\n")
 
@@ -51,6 +59,7 @@ class ReadersFolder:
         """True when the file was not there."""
         path = self.path(exercise)
         if path.exists():
+            require_file(path, self.shown(path))
             return False
         self.write(path, exercise.code("stub.cpp"))
         return True
@@ -72,8 +81,9 @@ class ReadersFolder:
         return aside
 
     def digest(self, exercise):
+        path = self.path(exercise)
         try:
-            return hashlib.sha256(self.path(exercise).read_bytes()).hexdigest()
+            return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
         except OSError:
             return None
 

@@ -3,6 +3,7 @@
 
     sim/classroom/try_exercise.py                      lists all of them, with what is solved
     sim/classroom/try_exercise.py 05 [--judge]         puts try/lesson_05.cpp in place; with --judge, builds and judges it
+    sim/classroom/try_exercise.py 05 --file FILE       judges another file, and keeps nothing; --json adds a line for programs
     sim/classroom/try_exercise.py 05 --hint            one more hint, up to three
     sim/classroom/try_exercise.py 05 --solution        prints the solution
     sim/classroom/try_exercise.py 05 --reset           starts again; what was there is kept under another name
@@ -12,6 +13,7 @@ file is in place and has to be judged, which needs the program muonwalk-try: bui
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -20,7 +22,7 @@ from pathlib import Path
 
 from exercises import ROOT, Broken, Refused, exercises, find
 from judging import judge
-from readers_folder import ReadersFolder
+from readers_folder import ReadersFolder, require_file
 
 TO_BE_JUDGED = 10
 COLUMNS = 100
@@ -100,11 +102,24 @@ def judge_and_say(exercise, folder, all_exercises, build, timeout):
     return 1
 
 
+def judge_file(exercise, path, build, timeout, as_json):
+    """Judges a file of somebody else, as who teaches a class does with many: nothing is noted."""
+    result = judge(exercise, path, build, timeout, output=sys.stderr if as_json else None)
+    if as_json:
+        print(json.dumps({"exercise": exercise.number, "file": str(path), "solved": result.solved, "outcome": result.outcome}))
+    else:
+        print(f"{result.words}\n" if result.words else "", end="")
+        print("Solved." if result.solved else f"Not solved: {result.outcome}.")
+    return 0 if result.solved else 1
+
+
 def read_words(words):
     parser = argparse.ArgumentParser(prog="./walk try", add_help=False)
     parser.add_argument("exercise", nargs="?")
     for option in ("--hint", "--solution", "--reset", "--judge", "--help"):
         parser.add_argument(option, action="store_true")
+    parser.add_argument("--file", type=Path)
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--folder", type=Path, default=ROOT / "try")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--root", type=Path, default=ROOT)
@@ -120,6 +135,10 @@ def read_words(words):
         raise Refused(f"--{chosen[0]} and --{chosen[1]} can't be asked for together; take one of them")
     if chosen and request.exercise is None:
         raise Refused(f"--{chosen[0]} needs an exercise before it, as in ./walk try 05 --{chosen[0]}")
+    if request.file is not None and (chosen or request.exercise is None):
+        raise Refused("--file is for an exercise that is judged, as in ./walk try 05 --file FILE")
+    if request.json and request.file is None:
+        raise Refused("--json says how a file was judged; add --file FILE")
     return request
 
 
@@ -127,7 +146,8 @@ def work(words):
     request = read_words(words)
     if request.help:
         print("./walk try lists the exercises; ./walk try 05 puts try/lesson_05.cpp in place and judges it;\n"
-              "--hint gives a hint, one more each time, --solution shows the solution, --reset starts again.")
+              "--hint gives a hint, one more each time, --solution shows the solution, --reset starts again;\n"
+              "--file FILE judges another file and keeps nothing, and --json adds a line for programs.")
         return 0
     folder = ReadersFolder(request.folder)
     all_exercises = exercises(request.root)
@@ -135,6 +155,11 @@ def work(words):
         show_list(all_exercises, folder)
         return 0
     exercise = find(all_exercises, request.exercise)
+    if request.file is not None:
+        require_file(request.file, str(request.file))
+        if not request.judge:
+            return TO_BE_JUDGED
+        return judge_file(exercise, request.file.resolve(), request.build, request.timeout, request.json)
     if request.hint:
         show_hint(exercise, folder)
     elif request.solution:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What ./walk try does with the reader's files, whatever is in them. try_test.py BUILD"""
 
+import json
 import os
 import shutil
 import signal
@@ -122,6 +123,42 @@ class Requests(OwnFolder):
         for words in ((), ("05", "--judge"), ("05", "--reset")):
             self.ask(*words)
             self.assertNotIn("Traceback", self.err)
+
+
+    def test_what_is_no_file(self):
+        self.folder.mkdir()
+        os.mkfifo(self.file)
+        self.ask()
+        self.assertEqual(self.code, 0, self.err)
+        self.expect_refused("try/lesson_05.cpp is not a file; name one that holds C++", "05")
+        self.expect_refused("nowhere.cpp is not a file, and nothing else either", "05", "--file", str(self.folder / "nowhere.cpp"))
+        state = self.folder / ".progress.json"
+        for make in (lambda: state.symlink_to("elsewhere"), lambda: os.mkfifo(state), state.mkdir):
+            make()
+            self.ask("05", "--hint")
+            self.assertEqual(self.code, 3, self.out)
+            self.assertIn("which keeps what was solved, is not a plain file; move it away", self.err)
+            self.assertFalse((self.folder / "elsewhere").exists())
+            state.rmdir() if state.is_dir() and not state.is_symlink() else state.unlink()
+        state.write_text("[" * 100000, encoding="utf-8")
+        self.assertIn("Hint 1 of 3", self.ask("05", "--hint"))
+
+    def test_files_of_a_class(self):
+        self.folder.mkdir()
+        for name, body, outcome in (("ada", RIGHT, "solved"), ("eve", "{ return Matrix(); }\n", "wrong")):
+            file = self.folder / f"{name}.cpp"
+            file.write_text(INCLUDE + HEAD + body, encoding="utf-8")
+            self.ask("05", "--file", str(file))
+            self.assertEqual(self.code, 10)
+            said = json.loads(self.ask("05", "--judge", "--file", str(file), "--json").splitlines()[-1])
+            self.assertEqual(self.code, 0 if outcome == "solved" else 1)
+            self.assertEqual((said["exercise"], said["file"], said["solved"]), ("05", str(file.resolve()), outcome == "solved"))
+            self.assertIn(outcome, said["outcome"])
+            self.assertIn("Solved." if outcome == "solved" else "Not solved: ", self.ask("05", "--judge", "--file", str(file)))
+        self.assertFalse((self.folder / ".progress.json").exists())
+        for words, asked in (("--file is for an exercise that is judged", ("05", "--file", "x", "--hint")),
+                             ("--json says how a file was judged", ("05", "--json"))):
+            self.expect_refused(words, *asked)
 
 
 class Attempts(OwnFolder):

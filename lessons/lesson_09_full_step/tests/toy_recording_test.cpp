@@ -49,6 +49,18 @@ std::vector<float> part(const json& block, const json& range) {
 
 }  // namespace
 
+TEST_CASE("lesson 09 --toy: what a planted bug does is recorded, and the run ends with 1") {
+  for (const char* bug : {"dropped_gradient", "forgotten_momentum", "slice_shape", "stale_weights"}) {
+    CAPTURE(bug);
+    const TemporaryFolder folder;
+    const muonwalk::testing::Outcome outcome = muonwalk::testing::run_program(
+        {LESSON_09, "--toy", "--steps", "2", "--verbose", "0", "--bug", bug, "--record", folder.file("toy.json")}, 60);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(json::parse(read_text(folder.file("toy.json")))["steps"].size() > 2);
+  }
+}
+
 TEST_CASE(
     "lesson 09 --toy: every block of every phase has its values, and they follow from those of the phase before") {
   for (const std::vector<std::string>& grid : {std::vector<std::string>{"--dp", "4", "--tp", "2"},
