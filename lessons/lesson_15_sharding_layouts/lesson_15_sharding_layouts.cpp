@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "lessons/lesson_15_sharding_layouts/layout_tables.hpp"
-#include "lessons/lesson_15_sharding_layouts/sharding_map.hpp"
 #include "sim/classroom/lesson.hpp"
 #include "src/errors.hpp"
 #include "src/optim/full_step.hpp"
@@ -292,12 +291,11 @@ int main(int argc, char** argv) {
   LessonInfo info;
   info.name = "lesson_15_sharding_layouts";
   info.title = "Sharding layouts";
-  info.draws = true;
   info.question = "why does Muon lose throughput where every bucket is cut, and which ranks should own what instead?";
   info.bugs = {{"ties", "DP rank 1 deals two equally large matrices the other way round"},
                {"own_part", "an owner of a cut matrix orthogonalizes its own part, with zeros for the rest"},
                {"slice_work", "matrices are dealt out by the work of their TP slices"}};
-  info.also_try = {"--model qwen3-30b --dp 64 --tp 8 --ep 8", "--dp 8 --tp 1", "--svg layouts/"};
+  info.also_try = {"--model qwen3-30b --dp 64 --tp 8 --ep 8", "--dp 8 --tp 1"};
   info.options = {{"--model", "a published model, for example gpt2: its figures, and no rank", &model},
                   {"--ep", "with --model: so many DP ranks share out the experts (default 1)", &ep}};
   info.plans_of = &model;
@@ -307,7 +305,6 @@ int main(int argc, char** argv) {
   lesson.require(prepare);
   if (!model.empty()) lesson.plan(figures);
   const std::vector<NamedLayout> layouts = layouts_of(kMatrices, lesson.rank_info().grid, kWays, kBucket);
-  lesson.picture("layouts", sharding_map_svg(layouts));
   lesson.say(owners_table(layouts) + "\n");
   lesson.say(figures + "\n");
 
