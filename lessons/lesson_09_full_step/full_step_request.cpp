@@ -49,18 +49,18 @@ std::vector<LessonOption> FullStepRequest::options() {
       {"--small", "matrices of an eighth of the size, for a quick look", &training.small},
       {"--toy", "the four matrices of lessons 03 to 08, whose values --record keeps", &training.toy},
       {"--recipe",
-       "the published class whose step is taken, with its own defaults, for example\ntorch, moonshot, "
-       "normuon; lesson 12 --tables lists them (default: the proof of\nconcept's step)",
+       "a published class whose step is taken, with its own defaults, for example\ntorch or normuon; lesson 12 "
+       "--tables lists them (default: the proof of concept's)",
        &recipe},
       {"--lr", "learning rate (default 0.1, or the recipe's)", &asked.lr},
       {"--momentum", "momentum (default 0.9, or the recipe's)", &asked.momentum},
       {"--weight-decay", "decoupled weight decay (default 0.1, or the recipe's)", &asked.weight_decay},
-      {"--rms", "root mean square that updates are brought to (default 0.2); no recipe has it", &rms},
+      {"--rms", "root mean square that updates are brought to (default 0.2)", &rms},
       {"--ns-steps", "Newton–Schulz steps (default 5)", &asked.steps},
       {"--nesterov", "Nesterov's momentum, where a recipe has plain momentum", &nesterov},
       {"--no-nesterov", "plain momentum", &no_nesterov},
       {"--beta2", "of normuon and nanochat: how long the second moment remembers", &asked.beta2},
-      {"--cautious", "of dion and normuon: decay only where the update has the sign of the weight", &asked.cautious},
+      {"--cautious", "of dion and normuon: weights decay where the update has their sign", &asked.cautious},
       {"--adjust-lr", "how a recipe's class scales updates by their shape, in its own word", &asked.scale},
       {"--adamw-lr", "learning rate of AdamW, which steps what is not a hidden matrix\n(default 0.001)", &adamw.lr},
       {"--adamw-decay", "its weight decay, for matrices alone (default 0.1)", &adamw.weight_decay},
@@ -76,7 +76,7 @@ std::vector<LessonOption> FullStepRequest::options() {
       {"--out", "the safetensors file that the new weights are written to", &training.files.out, PathUse::writes},
       {"--frozen", "a tensor of yours, or a pattern of names, that is not trained", &training.files.frozen},
       {"--split",
-       "PATTERN=HOW: tensors that several matrices share, each orthogonalized by itself;\nHOW is "
+       "PATTERN=HOW: tensors that matrices share, each orthogonalized by itself;\nHOW is "
        "qkv:HEADS:KV_HEADS, qkv-heads:HEADS:KV_HEADS, megatron-qkv:…,\nmegatron-qkv-heads:…, heads:HEADS "
        "or gate-up",
        &training.files.split},

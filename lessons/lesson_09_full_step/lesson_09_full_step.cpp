@@ -300,9 +300,12 @@ void write_weights(Lesson<Local>& lesson, const FileTraining& files) {
     if (!lesson.all_equal()) return;
     const std::vector<Matrix> whole = join_held_slices(files.parameters(), lesson.options().grid, held);
     write_or_fail([&] { files.write(whole); });
-    if (!request.training.files.momentum_out.empty()) write_or_fail([&] { files.write_kept(reference->kept()); });
     lesson.say(fmt::format("wrote   {} to {}", count_text(std::int64_t(whole.size()), "new tensor"),
                            visible_name(request.training.files.out)));
+    if (const std::string& momentum_out = request.training.files.momentum_out; !momentum_out.empty()) {
+      write_or_fail([&] { files.write_kept(reference->kept()); });
+      lesson.say(fmt::format("        and the momentum to {}", visible_name(momentum_out)));
+    }
     if (!files.unchanged().empty())
       lesson.say(fmt::format("        not trained and written unchanged: {}", visible_names(files.unchanged())));
   });
