@@ -154,19 +154,24 @@ std::string validation_summary() {
   const PublishedRuns runs = carried_runs();
   const std::vector<RunOutcome> outcomes = outcomes_of(runs, software_of("nanotron"));
   std::vector<std::string> lines;
-  const auto worst = [&lines](const char* what, const std::vector<PublishedStep>& steps) {
+  const auto worst = [](const std::vector<PublishedStep>& steps) {
     const auto most = std::max_element(steps.begin(), steps.end(), [](const PublishedStep& a, const PublishedStep& b) {
       return std::abs(a.error()) < std::abs(b.error());
     });
-    append(lines, paragraph(fmt::format("{}: at worst {:+.0f} %, {}", what, 100 * most->error(), most->what), 0, 2));
+    return fmt::format("at worst {:+.0f} %, {}", 100 * most->error(), most->what);
   };
   const Scores largest =
       scores_of(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
   append(lines, paragraph(fmt::format("where it fails: {} nodes, error {}, rank {:.2f}", kMostNodes,
                                       percent_text(largest.error), largest.rank),
                           0, 2));
-  worst("Megatron-LM's steps on A100", megatron_steps());
-  worst("what Muon adds, on GB300", muon_steps());
+  lines.push_back("Megatron-LM's steps on A100: " + worst(megatron_steps()));
+  double off = 0, nothing = 0;
+  const std::vector<PublishedPair> pairs = published_pairs();
+  for (const PublishedPair& each : pairs) off += std::abs(each.error()), nothing += std::abs(each.published);
+  const double points = 100.0 / static_cast<double>(pairs.size());
+  lines.push_back(fmt::format("what Muon adds: {}; {} pairs off by {:.1f} points, \"nothing\" by {:.1f}",
+                              worst(muon_steps()), pairs.size(), points * off, points * nothing));
   std::string text = target_table(outcomes);
   for (const std::string& line : lines) text += "\n" + line;
   return text;

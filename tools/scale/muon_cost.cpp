@@ -75,16 +75,18 @@ double sent_bytes(const Call& call, double whole, int ranks) {
 // A sum over a plan: what comes beyond AdamW.
 class PlanSum {
  public:
-  PlanSum(const MuonSetup& setup, const Cluster& cluster, int dp_stride)
-      : setup_(setup), cluster_(cluster), dp_stride_(dp_stride) {}
+  PlanSum(const MuonSetup& setup, const Cluster& cluster, int dp_stride, const std::function<void(const Work&)>& each)
+      : setup_(setup), cluster_(cluster), dp_stride_(dp_stride), each_(each) {}
 
   void add(const Plan& plan) {
     Phase phase = "";
     for (const Operation& operation : plan.operations) {
       if (const Work* work = std::get_if<Work>(&operation)) {
         phase = work->phase;
-        if (phase != phases::momentum && phase != phases::apply && work->flops > 0)
+        if (phase != phases::momentum && phase != phases::apply && work->flops > 0) {
           products_.add(*work, setup_.ns_steps, cluster_.accelerator);
+          if (each_) each_(*work);
+        }
       } else if (const Call* call = std::get_if<Call>(&operation)) {
         if (!shared_with_adamw(phase)) add_call(*call, phase, plan.grid);
       }
@@ -174,6 +176,7 @@ class PlanSum {
   const MuonSetup& setup_;
   const Cluster& cluster_;
   int dp_stride_;
+  const std::function<void(const Work&)>& each_;
   GroupSpread tp_spread_, dp_spread_;
   std::map<const TermKind*, TransferTime> transfers_;
   ProductTime products_;
@@ -215,12 +218,12 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
 }
 
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
-                   const MuonSetup& setup, const Cluster& cluster) {
+                   const MuonSetup& setup, const Cluster& cluster, const std::function<void(const Work&)>& each) {
   const MuonSettings settings = settings_of(setup);
   const Layout layout = setup.strategy.lay_out(matrices, Grid().dp(dp).tp(tp), bucket);
   const std::vector<double> work = setup.strategy.newton_schulz_work(layout, setup.ns_steps);
   const int busiest = static_cast<int>(std::max_element(work.begin(), work.end()) - work.begin());
-  PlanSum sum(setup, cluster, dp_stride);
+  PlanSum sum(setup, cluster, dp_stride, each);
   for (int step = 0; step < setup.strategy.period; ++step)
     sum.add(setup.strategy.optimizer(layout, settings, step)
                 ->plan(layout, layout.grid.place(layout.grid.rank(busiest, 0))));

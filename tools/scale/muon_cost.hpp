@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "src/optim/plan.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
@@ -43,8 +45,9 @@ struct MuonCost {
 /// The cost for these matrices on dp × tp ranks of a cluster. `dp` ranks share them, each `dp_stride` ranks after the
 /// one before. It is a sum over the plan of one rank, the first of those that compute most (src/optim/plan.hpp). A
 /// bucket is full at `bucket` elements. Throws UsageError where TP does not divide a matrix or the strategy can't work.
+/// `each` is told of every work on a matrix.
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,
-                   const MuonSetup& setup, const Cluster& cluster);
+                   const MuonSetup& setup, const Cluster& cluster, const std::function<void(const Work&)>& each = {});
 
 /// The cost for the fullest stage of a model: first its dense matrices, then its experts.
 MuonCost muon_cost(const ModelShape& model, const TrainingLayout& layout, const MuonSetup& setup,

@@ -22,6 +22,7 @@
 #include "tools/scale/predicted_trace.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
+#include "tools/scale/run_output.hpp"
 #include "tools/scale/stage_filling.hpp"
 #include "tools/scale/validation.hpp"
 
@@ -40,8 +41,9 @@ struct Request {
   TrainingLayout layout;
   std::string recomputation = "none", strategy = "d";
   std::string over = "links", html, trace;
-  std::string runs;       // of predict and validate
-  bool overlaps = false;  // of explain
+  std::string runs;         // of predict and validate
+  std::string run, answer;  // of predict
+  bool overlaps = false;    // of explain
 };
 
 bool with_muon(const Request& request) {
@@ -140,7 +142,31 @@ int print_map(const Request& request) {
   return 0;
 }
 
+// Writes a file whole, or not at all.
+void write_file(const std::string& path, const std::string& content) {
+  FileBeside file(path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+int print_predicted_run(const Request& request) {
+  require_distinct_files(
+      {{"--run", request.run, PathUse::reads, "", ""}, {"--json", request.answer, PathUse::writes, "", ""}});
+  const TrainingRun run = read_training_run(request.run);
+  const RunAnswer prediction = predict_run(run);
+  const auto band = band_of(run);
+  if (!request.answer.empty()) write_file(request.answer, run_json(run, prediction, band));
+  for (const std::string& line : run_text(run, prediction, band)) print_line(line);
+  return 0;
+}
+
 int print_predicted_runs(const Request& request) {
+  if (request.run.empty() == request.runs.empty())
+    throw UsageError(request.run.empty()
+                         ? "RUNS.csv is required, a table of runs, or --run FILE, a single one"
+                         : "a table of runs and --run can't be predicted at once; leave one of them out");
+  if (!request.run.empty()) return print_predicted_run(request);
+  if (!request.answer.empty()) throw UsageError("--json is for --run; the predictions of a table are rows of CSV");
   for (const std::string& row : predicted_rows(read_layouts(request.runs))) print_line(row);
   return 0;
 }
@@ -150,6 +176,8 @@ int print_validation(const Request& request) {
   const std::string runs =
       validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty());
   print_line(published_steps_text());
+  print_line();
+  print_line(published_pairs_text());
   print_line();
   print_line(runs);
   return 0;
@@ -203,8 +231,11 @@ int run(int argc, char** argv) {
   map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::Range(2, kMostOfALayout));
   map->add_option("--html", request.html, "also write a page with both maps, to point at")->type_name("FILE");
 
-  CLI::App* predict = app.add_subcommand("predict", "a table of runs with what the model says of each");
-  predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc")->required();
+  CLI::App* predict = app.add_subcommand("predict", "a run, or a table of runs, with what the model says of each");
+  predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc");
+  predict->add_option("--run", request.run, "one run, with AdamW and with Muon: a file as docs/cost-model.md has it")
+      ->type_name("FILE");
+  predict->add_option("--json", request.answer, "of --run: also write the answer as JSON")->type_name("FILE");
 
   CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
   validate->add_option("FILE", request.runs, "runs with results as CSV (default: those that the program carries)");

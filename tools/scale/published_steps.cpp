@@ -123,6 +123,8 @@ std::string figure(double value, const char* unit) {
   return fixed_text(value, value < 10 ? 2 : 1, unit);
 }
 
+}  // namespace
+
 std::string table_of(const char* heading, const char* source, const std::vector<PublishedStep>& rows) {
   const bool bands = std::any_of(rows.begin(), rows.end(), [](const PublishedStep& row) { return row.high > 0; });
   Table table({{heading}, {"predicted", Side::right}});
@@ -143,8 +145,6 @@ std::string table_of(const char* heading, const char* source, const std::vector<
   for (const std::string& note : notes) text += fmt::format("\n{}", fmt::join(paragraph(note, 0, 2), "\n"));
   return text;
 }
-
-}  // namespace
 
 std::vector<PublishedStep> megatron_steps() {
   std::vector<PublishedStep> rows;
@@ -201,11 +201,6 @@ std::string published_steps_text() {
                "Predicted from latency and bandwidth of the links alone, which do not explain why it falls: "
                "so the gathers of the optimizer take the measured curve. Published: the Ultra-Scale Playbook, 2025.",
                published_bandwidths());
-  for (const std::string& line : paragraph(
-           "Not predicted: Megatron-LM's 632, 356 and 157 ms of optimizer step on 32 GB300 (issue 6676), and the three "
-           "models of dmuon on 16 nodes (arXiv 2606.27153), because neither says which matrices these models have.",
-           0, 2))
-    text += (text.back() == '\n' ? "" : "\n") + line;
   return text;
 }
 

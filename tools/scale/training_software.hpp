@@ -19,6 +19,9 @@ struct TrainingSoftware {
   double group_seconds_per_doubling = 0;  ///< A DP collective waits for this, per doubling of its nodes.
   double remap_seconds_per_gibibyte = 0;  ///< Time lost per micro-batch and GiB beyond the card.
   double usable_share = 1;                ///< The share of the card's memory for what is counted.
+  double elementwise_share = 1;           ///< Of the traffic of what is not a product, what is left where it is fused.
+  double logit_share = 1;                 ///< The same of that of logits.
+  double gradient_bytes = 4;              ///< Of a gradient, as it is summed over DP ranks.
   double fresh_gradient_bytes = 0;        ///< A bf16 gradient's bytes before it is added to the fp32 one.
   bool keeps_gathered_inputs = false;     ///< A TP rank keeps the gathered input of a product for the backward pass.
   bool fused_attention = true;            ///< The square of attention is never in memory.

@@ -108,15 +108,18 @@ class StageFormulas {
     const N weights = with(in("weights", product_weights(of_.model), "", "of one layer"), width());
     each(terms::products, once_more(all, layers() * number<N>(6, "6") * weights * tokens() / tp() / product_rate()));
     each(terms::attention, once_more(recomputation != Recomputation::none, attention()));
-    each(terms::elementwise, once_more(all, layers() * tokens() *
-                                                (in("a", kWidthTraffic, "B", kCounted) * input<N>(width()) +
-                                                 in("b", kHiddenTraffic, "B", kCounted) *
-                                                     in("hidden", real(of_.model.hidden), "", kShape)) /
-                                                tp() / memory()));
+    each(
+        terms::elementwise,
+        once_more(all, layers() * tokens() *
+                           (in("a", kWidthTraffic * of_.software.elementwise_share, "B", kCounted) * input<N>(width()) +
+                            in("b", kHiddenTraffic * of_.software.elementwise_share, "B", kCounted) *
+                                in("hidden", real(of_.model.hidden), "", kShape)) /
+                           tp() / memory()));
     each(terms::gradients_added, parameters() * in("bytes", kAccumulationTraffic, "B", kCounted) / memory());
     if (stage_.head) each(terms::output_layer, output_layer());
     if (stage_.loss)
-      each(terms::loss, tokens() * vocabulary() / tp() * in("bytes", kLogitTraffic, "B", kCounted) / memory());
+      each(terms::loss, tokens() * vocabulary() / tp() *
+                            in("bytes", kLogitTraffic * of_.software.logit_share, "B", kCounted) / memory());
     if (of_.layout.tp > 1)
       each(terms::tp_transfers,
            once_more(all, layers() *
@@ -150,10 +153,12 @@ class StageFormulas {
     const N wait = in("wait", of_.software.group_seconds_per_doubling * std::log2(dp_nodes(of_)), "s", kFitted);
     const double sent = (copies - 1) / copies * held_;
     if (of_.layout.dp > 1) {
-      const N all = number<N>(2, "2") * others * number<N>(kGradientBytes, "4 B") * parameters() / link + wait;
+      const N all = number<N>(2, "2") * others * in("bytes", of_.software.gradient_bytes, "B", "of a gradient") *
+                        parameters() / link +
+                    wait;
       // It hides behind the backward pass, two thirds of a slot.
       each(terms::gradient_sum, at_least_0(all - number<N>(2.0 / 3, "2/3") * in("slot", slot, "s", "above")),
-           2 * kGradientBytes * sent);
+           2 * of_.software.gradient_bytes * sent);
       if (of_.layout.zero > 0)
         each(terms::weight_gather, others * number<N>(kWeightBytes, "2 B") * parameters() / link + wait,
              kWeightBytes * sent);

@@ -335,6 +335,37 @@ TEST_CASE("muonwalk-scale: a cluster file is used, and one with a field that is 
   expect_refused({"plan", "--gpus", "16", "--cluster", folder.file("none.json")}, "there is no such file");
 }
 
+TEST_CASE("muonwalk-scale predict --run: the page, its JSON, and every run that the project carries") {
+  TemporaryFolder folder;
+  for (const auto& each : std::filesystem::directory_iterator(MUONWALK_ROOT "/tools/scale/runs")) {
+    if (each.path().extension() != ".json") continue;
+    const std::string answer = folder.file("answer.json");
+    const std::string page = output({"predict", "--run", each.path().string(), "--json", answer});
+    expect_columns(page);
+    const nlohmann::json json = nlohmann::json::parse(read_text(answer));
+    CHECK(json["format"] == "muonwalk-answer 1");
+    CHECK(page.find("memory with Muon") != std::string::npos);
+    for (const auto& sentence : json["assumed"])
+      CHECK(page.find(sentence.get<std::string>().substr(0, 40)) != std::string::npos);
+  }
+  const std::string example = MUONWALK_ROOT "/tools/scale/runs/nanogpt-124m.json";
+  // The one that the documentation shows is the same, with more of it written out.
+  const std::string page = read_text(MUONWALK_ROOT "/docs/cost-model.md"), fence = "```json\n";
+  const std::size_t begin = page.rfind(fence) + fence.size();
+  write_text(folder.file("shown.json"), page.substr(begin, page.find("```", begin) - begin));
+  const auto until_assumed = [](const std::string& text) { return text.substr(0, text.find("taken, because")); };
+  CHECK(until_assumed(output({"predict", "--run", folder.file("shown.json")})) ==
+        until_assumed(output({"predict", "--run", example})));
+  expect_refused({"predict", "--run", example, "runs.csv"}, "at once");
+  expect_refused({"predict", "runs.csv", "--json", folder.file("x")}, "--json is for --run");
+  expect_refused({"predict", "--run", folder.file("none.json")}, "there is no such file");
+  expect_refused({"predict", "--run", example, "--json", folder.path()}, "can't write");
+  write_text(folder.file("run.json"), "{}");
+  expect_refused({"predict", "--run", folder.file("run.json")}, "its \"format\" is missing");
+  expect_refused({"predict", "--run", folder.file("run.json"), "--json", folder.file("run.json")}, "--run");
+  CHECK(read_text(folder.file("run.json")) == "{}");
+}
+
 TEST_CASE("muonwalk-scale: files that are written are told apart from each other and from what is read") {
   TemporaryFolder folder;
   const std::string cluster = folder.file("mine.json"), content = read_text(kCluster);

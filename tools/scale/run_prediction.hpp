@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/scale/term.hpp"
+#include "tools/scale/training_run.hpp"
+
+namespace muonwalk::sim {
+
+/// A step of a run with one of the two optimizers.
+struct RunStep {
+  std::vector<Term> seconds;  ///< One after the other, forward and backward included.
+  std::vector<Term> bytes;    ///< Memory of the fullest rank.
+  double optimizer = 0;       ///< Seconds of the optimizer itself, with what it sends.
+  double newton_schulz = 0;   ///< Of these, products and elementwise work of Newton–Schulz.
+
+  double step() const { return total(seconds); }
+  double memory() const { return total(bytes); }
+};
+
+/// How a prediction leans where nobody measured: to what is fast, to the middle, or to what is slow.
+enum class Leaning { fast, middle, slow };
+
+/// What Muon adds to a step of AdamW, with both steps.
+struct RunAnswer {
+  RunStep adamw, muon;
+  /// What one rank sends in Muon's own transfers, by collective; gradients and weights move as with AdamW.
+  std::vector<std::pair<std::string, double>> sent;
+  double least_side = 0;                      ///< A product of square matrices with smaller sides waits for its launch.
+  double waiting_matrices = 0, matrices = 0;  ///< Of Muon's, how many have such a product, and how many there are.
+  double jordan = 0;                          ///< T·m/B, Keller Jordan's bound for what Newton–Schulz adds.
+
+  double extra() const { return muon.step() - adamw.step(); }
+  double extra_share() const { return extra() / adamw.step(); }
+};
+
+/// The prediction for a run, on the rank that has most to do. Forward and backward are those of StepQuestion; a matrix
+/// takes the sum over the kernels of its Newton–Schulz, each of which takes what its FLOPs or bytes do at the GPU's
+/// rates, and never less than a launch. Throws UsageError where a group of ranks does not lie evenly in the cluster, or
+/// a strategy can't work.
+RunAnswer predict_run(const TrainingRun& run, Leaning leaning = Leaning::middle);
+
+/// The band in which nine of ten runs are expected: what Muon adds in seconds, and as a share of AdamW's step.
+struct RunBand {
+  double extra = 0, share = 0;
+};
+/// Its lower and its upper end.
+std::pair<RunBand, RunBand> band_of(const TrainingRun& run);
+
+}  // namespace muonwalk::sim
