@@ -30,9 +30,9 @@ struct LossCurve {
 
 /// What is told of several numbers of one kind, such as the losses of runs with different seeds.
 struct Spread {
-  double mean = 0;
-  double smallest = 0;
-  double largest = 0;
+  double mean = 0;      ///< Their mean.
+  double smallest = 0;  ///< The smallest of them.
+  double largest = 0;   ///< The largest of them.
 };
 
 /// Of at least one number.
