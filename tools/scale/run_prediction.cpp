@@ -68,7 +68,6 @@ struct StageClass {
   const RunMatrices* of = nullptr;
   double count = 0;
   MatrixTime time;
-  double bytes = 0;  // that travel for one of them
 };
 
 class RunModel {
@@ -92,18 +91,16 @@ class RunModel {
       const bool shards = term.kind == &terms::gradient_sum || term.kind == &terms::weight_gather;
       if (term.kind != &terms::adamw && !(run_.shards_parameters() && shards)) both.push_back(std::move(term));
     }
-    if (run_.shards_parameters()) add_shard_traffic(both);
     count_parameters();
+    if (shards_all() && run_.shard > 1) add_shard_traffic(both);
     prediction.adamw.seconds = prediction.muon.seconds = both;
     add(prediction.adamw, adamw_term(dense_ + experts_ + tables_));
     add(prediction.muon, adamw_term(dense_ + experts_ + tables_ - muon_));
     if (muon_ > 0) {
       replace_weight_gather(prediction.muon.seconds);
       add_muon(prediction.muon);
-      for (const Term& term : prediction.muon.seconds)
-        if (term.bytes_sent > 0 && is_muons(term))
-          count_sent(prediction.sent, collective_name(term.kind->collective), term.bytes_sent);
     }
+    prediction.sent = sent_;
     prediction.adamw.bytes = memory(0, 0);
     prediction.muon.bytes = memory(muon_, transient_);
     describe(prediction);
@@ -114,23 +111,13 @@ class RunModel {
   static Formula in(const char* name, double value, const char* unit, const char* source) {
     return input<Formula>({name, value, unit, source});
   }
-  static void add(RunStep& step, Term term) {
+  // A term of the optimizer's. What one sends is Muon's: that of AdamW is with forward and backward.
+  void add(RunStep& step, Term term) {
     step.optimizer += term.amount;
     if (term.kind == &terms::newton_schulz || term.kind == &terms::newton_schulz_elementwise)
       step.newton_schulz += term.amount;
+    if (term.bytes_sent > 0) sent_[collective_name(term.kind->collective)] += term.bytes_sent;
     step.seconds.push_back(std::move(term));
-  }
-  static bool is_muons(const Term& term) {
-    for (const TermKind* kind :
-         {&terms::muon_all_reduce, &terms::muon_all_gather, &terms::muon_broadcast, &terms::muon_all_to_all,
-          &terms::dp_gather, &terms::dp_transfers, &terms::tp_gather, &terms::tp_sums, &terms::to_workers})
-      if (term.kind == kind) return true;
-    return false;
-  }
-  static void count_sent(std::vector<std::pair<std::string, double>>& sent, const char* name, double bytes) {
-    for (auto& [kind, sum] : sent)
-      if (kind == name) return void(sum += bytes);
-    sent.emplace_back(name, bytes);
   }
 
   // ── Parameters of the fullest stage, on one rank
@@ -169,27 +156,26 @@ class RunModel {
   // FSDP2 gathers weights before forward and backward of every micro-batch and scatters its gradients, each layer
   // while another one computes; the first one can't hide.
   void add_shard_traffic(std::vector<Term>& both) const {
-    if (run_.shard == 1) return;
     double slot = 0;
     for (const Term& term : both)
       if (term.kind->when == TermKind::in_micro_batches) slot += term.amount / run_.layout.accumulation;
-    double parameters = run_.table_parameters / run_.layout.tp;
-    for (const RunMatrices& each : run_.matrices) parameters += stage_count(each) * each.elements() / run_.layout.tp;
-    const double gathered = collective(CollectiveKind::all_gather, 2 * kBf16Bytes * parameters, run_.shard, 1).seconds,
-                 scattered = collective(CollectiveKind::reduce_scatter, run_.gradient_bytes * parameters, run_.shard, 1)
-                                 .seconds;
+    const double parameters = dense_ + experts_ + tables_;
+    const int tp = run_.layout.tp;
+    const double moved =
+        collective(CollectiveKind::all_gather, 2 * kBf16Bytes * parameters, run_.shard, tp).seconds +
+        collective(CollectiveKind::reduce_scatter, run_.gradient_bytes * parameters, run_.shard, tp).seconds;
     const double layers = static_cast<double>(run_.model.layers);
     both.push_back(term_of(
         terms::shard_traffic,
         in("m", run_.layout.accumulation, "", kRun) *
-            (at_least_0(in("gathers and scatters", gathered + scattered, "s", "weights twice, gradients once") *
+            (at_least_0(in("gathers and scatters", moved, "s", "weights twice, gradients once") *
                             (number<Formula>(1, "1") - number<Formula>(1, "1") / in("layers", layers, "", kRun)) -
                         in("slot", slot, "s", "forward and backward of a micro-batch")) +
-             in("of the first layer", (gathered + scattered) / layers, "s", "which nothing hides"))));
+             in("of the first layer", moved / layers, "s", "which nothing hides"))));
     if (const int replicas = run_.layout.dp / run_.shard; replicas > 1) {
-      const double all =
-          collective(CollectiveKind::all_reduce, run_.gradient_bytes * parameters / run_.shard, replicas, run_.shard)
-              .seconds;
+      const double all = collective(CollectiveKind::all_reduce, run_.gradient_bytes * parameters / run_.shard, replicas,
+                                    run_.shard * tp)
+                             .seconds;
       both.push_back(
           term_of(terms::replica_sum, at_least_0(in("all-reduce", all, "s", "of a shard's gradients") -
                                                  number<Formula>(2.0 / 3, "2/3") * in("slot", slot, "s", "above"))));
@@ -212,7 +198,7 @@ class RunModel {
   struct Collective {
     double wait = 0, transfer = 0, seconds = 0;
   };
-  // `bytes` in `calls` calls over ranks that are `stride` · tp apart. A call waits for its latency once per doubling of
+  // `bytes` in `calls` calls over ranks that are `stride` apart. A call waits for its latency once per doubling of
   // the ranks, as NCCL takes trees where messages are small.
   Collective collective(CollectiveKind kind, double bytes, int ranks, int stride, double calls = 1) const {
     Collective time;
@@ -231,7 +217,7 @@ class RunModel {
     return time;
   }
 
-  void add_transfer(const TermKind& kind, double bytes, int ranks, int stride, double calls, RunStep& step) const {
+  void add_transfer(const TermKind& kind, double bytes, int ranks, int stride, double calls, RunStep& step) {
     if (ranks == 1 || bytes == 0) return;
     const Collective time = collective(kind.collective, bytes, ranks, stride, calls);
     const double sent = (kind.collective == CollectiveKind::all_reduce ? 2 : 1) * bytes * (ranks - 1.0) / ranks;
@@ -295,9 +281,7 @@ class RunModel {
   std::vector<StageClass> classes(bool experts) const {
     std::vector<StageClass> all;
     for (const RunMatrices& each : run_.matrices)
-      if (each.muon && each.expert == experts)
-        all.push_back(
-            {&each, stage_count(each), newton_schulz(each.shape), each.elements() * element_ / run_.layout.tp});
+      if (each.muon && each.expert == experts) all.push_back({&each, stage_count(each), newton_schulz(each.shape)});
     return all;
   }
 
@@ -361,7 +345,7 @@ class RunModel {
     return std::max(1.0, static_cast<double>(run_.model.experts.count) / run_.layout.ep);
   }
 
-  void add_newton_schulz(const MatrixTime& time, RunStep& step) const {
+  void add_newton_schulz(const MatrixTime& time, RunStep& step) {
     const KernelTime &products = time.products, &passes = time.elementwise;
     const double peak = device_.flops_per_second, flops = products.flops_or_bytes;
     add(step, term_of(terms::newton_schulz,
@@ -386,19 +370,20 @@ class RunModel {
     const int parts = shards_all() ? shard : tp;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const StageClass& each = all[i];
-      const double here = deals ? mine[i] : each.count, elements = each.of->elements();
+      const double here = deals ? mine[i] : each.count, elements = each.of->elements(),
+                   slice = elements * element_ / tp;
       const MatrixTime one =
           spread ? newton_schulz(each.of->shape, 1.0 / parts, kDTensorLaunches / (run_.compiled ? 1 : kEagerLaunches))
                  : each.time;
       time.products.add(one.products, here);
       time.elementwise.add(one.elementwise, here);
       owned += here * elements / tp / (deals ? 1 : shards_all() ? shard : 1);
-      bytes += each.count * each.bytes;
+      bytes += each.count * slice;
       count += each.count;
-      if (tp > 1 && each.of->tp_split_dim != SplitDim::none) gathered += here * each.bytes * tp, gathers += here;
+      if (tp > 1 && each.of->tp_split_dim != SplitDim::none) gathered += here * slice * tp, gathers += here;
       largest = std::max(largest, elements * element_);
       const double m = static_cast<double>(std::min(each.of->shape.rows, each.of->shape.cols));
-      products += each.count * run_.ns_steps * (2 * elements + m * m) * element_ / (shards_all() ? 1 : tp) * 1.0;
+      products += each.count * run_.ns_steps * (2 * elements + m * m) * element_ / (shards_all() ? 1 : tp);
     }
     transient_ = std::max(transient_, 3 * largest + (deals && !shards_all() ? bytes : 0));
     const auto move = [this, &transfers, &step](const TermKind& kind, double of_all, int ranks, int stride,
@@ -451,7 +436,7 @@ class RunModel {
             time.elementwise.add(one.elementwise, 1.0 / run_.strategy.period);
           });
       for (const Term& term : cost.terms)
-        if (term.kind != &terms::newton_schulz) transfers.push_back([term, &step] { add(step, term); });
+        if (term.kind != &terms::newton_schulz) transfers.push_back([this, term, &step] { add(step, term); });
       transient_ = std::max(transient_, cost.transient_bytes);
     }
     owned += muon_ / run_.layout.dp;
@@ -507,6 +492,7 @@ class RunModel {
   double launch_ = 0, link_ = 1, element_ = 2, read_ = 0;
   double dense_ = 0, experts_ = 0, tables_ = 0, muon_ = 0;  // elements of one rank, whole
   double transient_ = 0, momentum_bytes_ = 0;
+  std::map<std::string, double> sent_;
 };
 
 }  // namespace

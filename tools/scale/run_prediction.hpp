@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ enum class Leaning { fast, middle, slow };
 struct RunAnswer {
   RunStep adamw, muon;
   /// What one rank sends in Muon's own transfers, by collective; gradients and weights move as with AdamW.
-  std::vector<std::pair<std::string, double>> sent;
+  std::map<std::string, double> sent;
   double least_side = 0;                      ///< A product of square matrices with smaller sides waits for its launch.
   double waiting_matrices = 0, matrices = 0;  ///< Of Muon's, how many have such a product, and how many there are.
   double jordan = 0;                          ///< T·m/B, Keller Jordan's bound for what Newton–Schulz adds.

@@ -204,6 +204,8 @@ class RunReader {
     if (parallel.has_object("shard")) {
       JsonFields sizes = parallel.object("shard");
       run_.sharding = Sharding::hsdp;
+      for (const char* kind : {"kind", "type", "name"})
+        if (sizes.has(kind) && sizes.text(kind) != "hsdp") sizes.refuse(kind, "is not \"hsdp\"");
       replicate = sizes.whole("replicate");
       run_.shard = sizes.whole("shard");
       sizes.done();
@@ -246,6 +248,7 @@ class RunReader {
       if (experts > 0 && (used == 0 || expert_ffn == 0 || used > experts))
         model.refuse("experts",
                      fmt::format("is {}, so experts_used has to be from 1 to that, and expert_ffn above 0", experts));
+      if (experts > 0 && ffn > 0) assume("model.ffn is a feed-forward half that every layer has beside its experts");
       list_matrices(ffn, gated, experts, expert_ffn);
       // As channels of three matrices, which is how the model of a step counts them.
       shape.hidden = (ffn + used * expert_ffn) * (gated ? 3 : 2) / 3;
@@ -389,8 +392,10 @@ class RunReader {
     if (truth(training, "recompute", false, "activations are kept")) layout.recomputation = Recomputation::full;
     run_.weight_bytes = word(training, "weights", {"bf16", "fp32"}) == 0 ? 2 : 4;
     run_.gradient_bytes = word(training, "gradients", {"fp32", "bf16"}) == 0 ? 4 : 2;
-    const std::size_t masters = word(training, "masters", {"fp32", "none"}, run_.weight_bytes == 4 ? 1 : 0);
-    run_.master_bytes = masters == 0 && run_.weight_bytes < 4 ? 4 : 0;  // fp32 weights are their own
+    const std::size_t masters = word(training, "masters", {"fp32", "none", "bf16"}, run_.weight_bytes == 4 ? 1 : 0);
+    run_.master_bytes = run_.weight_bytes == 4 || masters == 1 ? 0
+                        : masters == 0                         ? 4
+                                                               : 2;  // fp32 weights are their own
     run_.compiled = truth(training, "compiled", true, "elementwise work is fused by a compiler");
     training.done();
     TrainingSoftware& software = run_.software;

@@ -55,10 +55,9 @@ double amount_of(const RunStep& step, const TermKind& kind) {
     if (term.kind == &kind) sum += term.amount;
   return sum;
 }
-double sent(const RunAnswer& of, const std::string& collective) {
-  for (const auto& [name, bytes] : of.sent)
-    if (name == collective) return bytes;
-  return 0;
+double sent(const RunAnswer& of, const char* collective) {
+  const auto found = of.sent.find(collective);
+  return found == of.sent.end() ? 0 : found->second;
 }
 bool assumes(const json& run, const std::string& part) {
   const TrainingRun read = run_of(run);
