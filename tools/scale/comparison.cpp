@@ -83,39 +83,4 @@ CommunicationComparison compare_communication(const ModelShape& model, int dp, i
   return compare_communication(matrices, dp, tp, megatron_bucket(dp), megatron_bucket(dp * tp), cluster);
 }
 
-std::optional<StepComparison> compare_steps(const ModelShape& model, const Cluster& cluster,
-                                            const TrainingSoftware& software,
-                                            const std::vector<TrainingLayout>& layouts) {
-  std::optional<StepComparison> comparison;
-  std::optional<MuonCost> by_work;  // which does not depend on micro-batches
-  for (const TrainingLayout& layout : layouts) {
-    const StepQuestion question{model, cluster, software, layout};
-    // What does not fit without Muon's gathered matrices does not fit with them, and this is quicker to find out.
-    if (!predict_muon(question, MuonCost()).fits) continue;
-    if (!by_work) by_work = muon_cost(model, layout, {owner_by_work()}, cluster);
-    const StepPrediction prediction = predict_muon(question, *by_work);
-    if (!prediction.fits || (comparison && comparison->muon_seconds <= prediction.step_seconds())) continue;
-    comparison.emplace();
-    comparison->layout = layout;
-    comparison->muon_seconds = prediction.step_seconds();
-  }
-  if (!comparison) return comparison;
-
-  const StepQuestion question{model, cluster, software, comparison->layout};
-  comparison->adamw_seconds = predict_adamw(question).step_seconds();
-  for (const Strategy& strategy : strategies()) {
-    if (!strategy.is_muon) continue;
-    const StepPrediction muon = predict_muon(question, MuonSetup{strategy});
-    if (!muon.fits) continue;
-    // A step with Muon has all terms of the one with AdamW.
-    comparison->extrapolated = comparison->extrapolated || any_extrapolated(muon.seconds);
-    comparison->strategies.emplace_back(strategy.letter, muon.step_seconds());
-  }
-  std::stable_sort(comparison->strategies.begin(), comparison->strategies.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
-  comparison->best = comparison->strategies.front().first;
-  comparison->muon_seconds = comparison->strategies.front().second;
-  return comparison;
-}
-
 }  // namespace muonwalk::sim

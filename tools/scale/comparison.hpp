@@ -1,14 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "src/layout/parameter.hpp"
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/model_shape.hpp"
-#include "tools/scale/training_layout.hpp"
-#include "tools/scale/training_software.hpp"
 
 namespace muonwalk::sim {
 
@@ -39,25 +35,5 @@ CommunicationComparison compare_communication(const std::vector<Parameter>& matr
 /// The comparison for all matrices of a model that Muon takes, without pipeline stages or expert-parallel ranks, in
 /// Megatron-LM's buckets.
 CommunicationComparison compare_communication(const ModelShape& model, int dp, int tp, const Cluster& cluster);
-
-/// A whole step with Muon beside one with AdamW in the same layout, as predicted.
-struct StepComparison {
-  TrainingLayout layout;                            ///< The fastest with Muon that fits into memory, for both.
-  double muon_seconds = 0;                          ///< The best strategy with the bits of Muon on one process.
-  double adamw_seconds = 0;                         ///< AdamW with ZeRO-1.
-  char best = ' ';                                  ///< The letter of the best strategy.
-  std::vector<std::pair<char, double>> strategies;  ///< Seconds with each one that fits, the fastest first.
-  bool extrapolated = false;                        ///< A figure of either step lies outside of what was measured.
-
-  /// Above 1: the step takes longer with Muon.
-  double ratio() const { return muon_seconds / adamw_seconds; }
-};
-
-/// Finds the layout in which a step with Muon is fastest and fits into memory, with matrices dealt out by work, (d),
-/// and tries every strategy in it that has the serial step's bits. Nothing where no layout fits. Throws UsageError
-/// where the groups do not lie evenly in the cluster, or TP does not divide a matrix.
-std::optional<StepComparison> compare_steps(const ModelShape& model, const Cluster& cluster,
-                                            const TrainingSoftware& software,
-                                            const std::vector<TrainingLayout>& layouts);
 
 }  // namespace muonwalk::sim

@@ -4,11 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "sim/replay/trace_writers.hpp"
 #include "sim/terminal/reading_program.hpp"
 #include "sim/terminal/terminal.hpp"
 #include "src/errors.hpp"
@@ -17,9 +15,6 @@
 #include "src/text/names.hpp"
 #include "tools/scale/found_layouts_output.hpp"
 #include "tools/scale/layout_search.hpp"
-#include "tools/scale/payoff_map.hpp"
-#include "tools/scale/payoff_output.hpp"
-#include "tools/scale/predicted_trace.hpp"
 #include "tools/scale/published_runs.hpp"
 #include "tools/scale/published_steps.hpp"
 #include "tools/scale/run_output.hpp"
@@ -40,7 +35,6 @@ struct Request {
   int gpus = 0, sequences = 0, most = 5;
   TrainingLayout layout;
   std::string recomputation = "none", strategy = "d";
-  std::string over = "links", html, trace;
   std::string runs;         // of predict and validate
   std::string run, answer;  // of predict
   bool overlaps = false;    // of explain
@@ -79,11 +73,6 @@ int print_plan(const Request& request) {
   return 0;
 }
 
-// The file that describes the cluster, where it is one.
-NamedPath cluster_file(const Request& request) {
-  return {"--cluster", is_json_path(request.cluster) ? request.cluster : "", PathUse::reads, "", ""};
-}
-
 // More stages than layers, heads that TP does not divide, and what else can't run with any optimizer.
 void require_runnable(const StepQuestion& question) {
   const TrainingLayout& layout = question.layout;
@@ -103,7 +92,6 @@ int print_explanation(Request& request) {
   const StepQuestion question{model_shape(request.model), cluster, software_of(request.software), request.layout};
   require_sensible(question.layout, std::min(cluster.node(), question.layout.ranks()));
   require_runnable(question);
-  require_distinct_files({{"--trace", request.trace, PathUse::writes, "", ""}, cluster_file(request)});
   StepPrediction prediction;
   if (with_muon(request)) {
     MuonSetup setup;
@@ -113,32 +101,9 @@ int print_explanation(Request& request) {
   } else {
     prediction = predict_adamw(question);
   }
-  if (!request.trace.empty()) write_chrome_trace(request.trace, predicted_trace(question, prediction));
   print_as(
       request.json, [&] { return explanation_json(question, prediction); },
       [&] { return explanation_text(question, prediction); });
-  return 0;
-}
-
-int print_map(const Request& request) {
-  const Cluster cluster = cluster_of(request.cluster);
-  PayoffQuestion question{model_shape(request.model), cluster, software_of(request.software)};
-  question.columns = parse_map_columns(request.over);
-  if (request.gpus > 0) question.most_gpus = request.gpus;
-  require_distinct_files({{"--html", request.html, PathUse::writes, "", ""}, cluster_file(request)});
-  std::unique_ptr<FileBeside> html;
-  if (!request.html.empty()) html = std::make_unique<FileBeside>(request.html);
-  // A page shows both maps.
-  const std::vector<PayoffMap> maps =
-      html != nullptr ? payoff_maps(question) : std::vector<PayoffMap>{payoff_map(question)};
-  const PayoffMap& map = maps.front();
-  if (html != nullptr) {
-    const std::string page = payoff_page(maps);
-    html->write(page.data(), page.size());
-    html->commit();
-  }
-  print_as(
-      request.json, [&] { return payoff_json(map); }, [&] { return payoff_text(map); });
   return 0;
 }
 
@@ -222,14 +187,6 @@ int run(int argc, char** argv) {
   explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
   explanation->add_flag("--overlap", request.overlaps,
                         "Muon's transfers hide behind Newton–Schulz, all but the first bucket's (lesson 17)");
-  explanation->add_option("--trace", request.trace, "also write the predicted step as a trace, for Perfetto")
-      ->type_name("FILE");
-
-  CLI::App* map = app.add_subcommand("map", "where Muon sends less than AdamW, and the line where that turns");
-  add_question(*map, request);
-  map->add_option("--over", request.over, "links (default): GPUs and link speed; grid: dp and tp");
-  map->add_option("--gpus", request.gpus, "in the last row (default 100,000)")->check(CLI::Range(2, kMostOfALayout));
-  map->add_option("--html", request.html, "also write a page with both maps, to point at")->type_name("FILE");
 
   CLI::App* predict = app.add_subcommand("predict", "a run, or a table of runs, with what the model says of each");
   predict->add_option("RUNS.csv", request.runs, "columns model, nodes, dp, tp, pp, zero, mbs and grad_acc");
@@ -240,12 +197,11 @@ int run(int argc, char** argv) {
   CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
   validate->add_option("FILE", request.runs, "runs with results as CSV (default: those that the program carries)");
 
-  for (CLI::App* command : {plan, explanation, map}) command->add_flag("--json", request.json, "print JSON");
+  for (CLI::App* command : {plan, explanation}) command->add_flag("--json", request.json, "print JSON");
   if (!parse_command_line(app, argc, argv)) return 0;
   return list->parsed()          ? print_list()
          : plan->parsed()        ? print_plan(request)
          : explanation->parsed() ? print_explanation(request)
-         : map->parsed()         ? print_map(request)
          : predict->parsed()     ? print_predicted_runs(request)
                                  : print_validation(request);
 }

@@ -18,9 +18,7 @@
 #include "tools/scale/cluster.hpp"
 #include "tools/scale/layout_search.hpp"
 #include "tools/scale/muon_cost.hpp"
-#include "tools/scale/payoff_map.hpp"
 #include "tools/scale/step_prediction.hpp"
-#include "tools/scale/tests/made_up_maps.hpp"
 
 using namespace muonwalk;
 using namespace muonwalk::sim;
@@ -43,6 +41,20 @@ double newton_schulz_of(const Layout& layout, int dp_rank) {
   return flops(gather_everything().optimizer(layout, {}, 0)->plan(layout, place), "Newton–Schulz");
 }
 
+// Two levels with round numbers: 8 accelerators in a node, and links of 32 GB/s between nodes whose bandwidth was
+// measured for up to 16 of them.
+Cluster round_cluster() {
+  Cluster cluster;
+  cluster.name = "round";
+  cluster.accelerator = {"accelerator", 1e15, 80 * kGibibyte, 3e12, {}, "made up"};
+  cluster.levels.resize(2);
+  cluster.levels[0] = {"inside", 8, 256 * kGigabyte, 4e-6, {}, {}, "made up"};
+  cluster.levels[1] = {"between", 0, 32 * kGigabyte, 16e-6, {}, {}, "made up"};
+  for (MeasuredCurve* curve : {&cluster.levels[1].all_reduce, &cluster.levels[1].all_gather})
+    *curve = MeasuredCurve{{{2, 240e9}, {16, 120e9}}, "made up"};
+  return cluster;
+}
+
 // One level, so that formulas by hand are short.
 Cluster flat_cluster(double latency, double bytes_per_second) {
   Cluster cluster = round_cluster();
@@ -52,12 +64,6 @@ Cluster flat_cluster(double latency, double bytes_per_second) {
 }
 
 const TrainingSoftware& software() { return software_of(software_names().front()); }
-
-MuonSetup with(const Strategy& strategy) { return {strategy}; }
-
-std::vector<TrainingLayout> layouts_of(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
-  return layouts_on(model, cluster, software(), dp, tp, 1, default_sequences(model, dp * tp));
-}
 
 }  // namespace
 
@@ -176,60 +182,6 @@ TEST_CASE("compare_communication: a single rank, and a split that does not divid
   CHECK_THROWS_AS(compare_communication({{"a", {9, 8}, SplitDim::rows}}, 2, 2, 0, 0, cluster), UsageError);
 }
 
-TEST_CASE("compare_steps: the fastest layout that fits, the fastest strategy in it, each as predicted by itself") {
-  const Cluster cluster = cluster_of("h100-efa");
-  for (const char* name : {"llama-7b", "qwen3-30b"})
-    for (const auto& [dp, tp] : {std::pair{8, 8}, {64, 2}, {32, 8}, {256, 1}}) {
-      const ModelShape& model = model_shape(name);
-      INFO(std::string(name) << ", dp " << dp << " × tp " << tp);
-      const std::vector<TrainingLayout> layouts = layouts_of(model, cluster, dp, tp);
-      const auto steps = compare_steps(model, cluster, software(), layouts);
-      REQUIRE(steps);
-      const StepQuestion chosen{model, cluster, software(), steps->layout};
-      CHECK(steps->adamw_seconds == predict_adamw(chosen).step_seconds());
-      const double by_work = predict_muon(chosen, with(owner_by_work())).step_seconds();
-      for (const TrainingLayout& layout : layouts) {
-        const StepPrediction other = predict_muon({model, cluster, software(), layout}, with(owner_by_work()));
-        if (other.fits) CHECK(by_work <= other.step_seconds());
-      }
-      double best = by_work;
-      bool outside = any_extrapolated(predict_adamw(chosen).seconds);
-      std::size_t fitting = 0;
-      for (const Strategy& strategy : strategies()) {
-        const auto listed = std::find_if(steps->strategies.begin(), steps->strategies.end(),
-                                         [&](const auto& each) { return each.first == strategy.letter; });
-        const bool is_listed = listed != steps->strategies.end();
-        if (!strategy.is_muon) {
-          CHECK_FALSE(is_listed);
-          continue;
-        }
-        const StepPrediction muon = predict_muon(chosen, with(strategy));
-        CHECK(is_listed == muon.fits);
-        if (!is_listed) continue;
-        ++fitting;
-        CHECK(listed->second == muon.step_seconds());
-        best = std::min(best, muon.step_seconds());
-        outside = outside || any_extrapolated(muon.seconds);
-        if (strategy.letter == steps->best) CHECK(muon.step_seconds() == steps->muon_seconds);
-      }
-      CHECK(fitting == steps->strategies.size());
-      CHECK(steps->muon_seconds == best);
-      CHECK(steps->extrapolated == outside);
-      CHECK(steps->ratio() > 0.9);
-      CHECK(steps->ratio() < 2);
-    }
-}
-
-TEST_CASE("compare_steps: nothing where nothing fits, and a map says that it is memory") {
-  const Cluster cluster = cluster_of("h100-efa");
-  const ModelShape& model = model_shape("megatron-530b");
-  CHECK_FALSE(compare_steps(model, cluster, software(), layouts_of(model, cluster, 2, 4)));
-  const PayoffMap map = payoff_map({model, cluster, software(), MapColumns::grid, 64});
-  CHECK(map.cells[2][2].gpus == 8);
-  CHECK(map.cells[2][2].step_obstacle == &obstacles::memory);
-  CHECK(map.cells[2][2].communication);
-}
-
 TEST_CASE(
     "expert_ranks: any grid: it divides the experts and dp, and no larger one lies evenly; so layouts are found") {
   const Cluster cluster = cluster_of("gb300-nvl72");
@@ -251,28 +203,4 @@ TEST_CASE(
     }
   CHECK(expert_ranks(model_shape("gpt2"), cluster, 64, 1) == 1);
   CHECK_FALSE(find_layouts({model, cluster, software(), 144}, 1).best.empty());
-}
-
-TEST_CASE("payoff_map: with steps: each is that of its cell's layout, finite and above 0, or a word says why not") {
-  const Cluster cluster = cluster_of("h100-efa");
-  for (const MapColumns columns : {MapColumns::links, MapColumns::grid}) {
-    const PayoffMap map = payoff_map({model_shape("llama-7b"), cluster, software(), columns});
-    int steps = 0;
-    for (const auto& row : map.cells)
-      for (const PayoffCell& cell : row) {
-        INFO(cell.gpus << " GPUs, tp " << cell.tp);
-        CHECK(cell.step.has_value() == (cell.step_obstacle == nullptr));
-        if (cell.obstacle != nullptr) CHECK(cell.step_obstacle == cell.obstacle);
-        if (!cell.step) continue;
-        ++steps;
-        CHECK(std::isfinite(cell.step->ratio()));
-        CHECK(cell.step->ratio() > 0);
-        CHECK(cell.step->layout.dp == cell.dp);
-        CHECK(cell.step->layout.tp == cell.tp);
-        CHECK(std::string("abcdef").find(cell.step->best) != std::string::npos);
-      }
-    CHECK(steps > 40);
-    // dp 512 does not divide a batch of 256 sequences.
-    if (columns == MapColumns::grid) CHECK(map.cells[8][0].step_obstacle == &obstacles::batch);
-  }
 }

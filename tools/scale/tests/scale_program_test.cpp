@@ -86,7 +86,7 @@ TEST_CASE("muonwalk-scale list: all names that are known") {
 }
 
 TEST_CASE("muonwalk-scale --help: on standard output, of the program and of each command") {
-  for (const Words& words : std::vector<Words>{{"--help"}, {"plan", "--help"}, {"explain", "-h"}, {"map", "--help"}})
+  for (const Words& words : std::vector<Words>{{"--help"}, {"plan", "--help"}, {"explain", "-h"}})
     CHECK(output(words).find("--help") != std::string::npos);
   CHECK(output({"plan", "--help"}).find("--gpus") != std::string::npos);
   CHECK(output({"--help"}).find("explain") != std::string::npos);
@@ -125,20 +125,16 @@ TEST_CASE("muonwalk-scale plan: 100,000 GPUs in 500 MB") {
   }
 }
 
-TEST_CASE("muonwalk-scale explain: one layout, and its trace") {
-  TemporaryFolder folder;
+TEST_CASE("muonwalk-scale explain: one layout") {
   const Words explain = {"explain", "--dp", "2", "--tp", "2", "--pp", "4", "--accumulation", "6", "--micro-batch", "2"};
   Words words = explain;
-  words.insert(words.end(), {"--json", "--trace", folder.file("t.json")});
+  words.emplace_back("--json");
   const nlohmann::json json = nlohmann::json::parse(output(words));
   CHECK(json["layout"]["nodes"] == 2);
   CHECK(json["layout"]["pp"] == 4);
   CHECK(json["layout"]["accumulation"] == 6);
   CHECK(json["layout"]["micro_batch_sequences"] == 2);
   CHECK(json["layout"]["zero"] == 1);
-  CHECK((folder.names() == Words{"t.json"}));
-  const nlohmann::json trace = nlohmann::json::parse(read_text(folder.file("t.json")));
-  CHECK(trace["muonwalk"]["backend"] == "predicted");
   const std::string text = output(explain);
   expect_columns(text);
   CHECK(text.find("Newton–Schulz") != std::string::npos);
@@ -154,18 +150,6 @@ TEST_CASE("muonwalk-scale explain: one layout, and its trace") {
   words.emplace_back("--overlap");
   CHECK(output(words) != in_turn);
   CHECK(in_turn != text);  // another strategy is another step
-}
-
-TEST_CASE("muonwalk-scale map: text, data and a page") {
-  TemporaryFolder folder;
-  const std::string text = output({"map", "--gpus", "64", "--over", "grid", "--html", folder.file("m.html")});
-  expect_columns(text);
-  CHECK((folder.names() == Words{"m.html"}));
-  CHECK(read_text(folder.file("m.html")).find("<html") != std::string::npos);
-  const nlohmann::json json = nlohmann::json::parse(output({"map", "--gpus", "64", "--over", "grid", "--json"}));
-  CHECK(json["over"] == "grid");
-  CHECK(json["gpus"].back() == 64);
-  CHECK(output({"map", "--gpus", "64"}) != text);
 }
 
 TEST_CASE("muonwalk-scale validate: what was published, and the targets of this model beside what it reaches") {
@@ -236,7 +220,7 @@ TEST_CASE("muonwalk-scale predict: a file that may not be read, and a folder tha
 }
 
 TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, get one sentence") {
-  const std::string commands = "muonwalk-scale takes list, plan, explain, map, predict, validate";
+  const std::string commands = "muonwalk-scale takes list, plan, explain, predict, validate";
   expect_refused({}, "a command is missing; " + commands);
   expect_refused({"predikt"}, "predikt is not a command; " + commands);
   expect_refused({"--gpus", "8"}, "--gpus is not a command; " + commands);
@@ -249,7 +233,6 @@ TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, g
   expect_refused({"plan", "--gpus", "8", "--optimizer", "sgd"}, "--optimizer sgd is not known");
   expect_refused({"explain", "--strategy", "z"}, "--strategy z is not known");
   expect_refused({"explain", "--recompute", "some"}, "--recompute some is not known");
-  expect_refused({"map", "--over", "time"}, "--over time is not known");
   for (const char* option : {"--model", "--cluster", "--software", "--gpus", "--optimizer"})
     expect_refused({"plan", std::string(option) + "="}, std::string(option) + "= has an empty value");
   expect_refused({"plan", "--gpus", "8", "--model", ""}, "is empty; give it a value");
@@ -257,7 +240,6 @@ TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, g
   for (const char* number :
        {"0", "-8", "nan", "inf", "1e5", "x", "8.5", "2147483648", "99999999999999999999", "2147483640", "1048584"}) {
     expect_refused({"plan", "--gpus", number}, "--gpus");
-    expect_refused({"map", "--gpus", number}, "--gpus");
     expect_refused({"plan", "--gpus", "8", "--sequences", std::string(number) == "1048584" ? "0" : number},
                    "--sequences");
   }
@@ -280,10 +262,6 @@ TEST_CASE("muonwalk-scale: both ends of what an option takes are taken, and one 
   CHECK(layouts_of("--gpus 1048576 --most 1").size() == 1);
   expect_refused({"plan", "--gpus", "1048577"}, "--gpus");
   expect_refused({"plan", "--gpus", "8", "--sequences", "16777217"}, "not in range 1 to 16777216");
-  CHECK(output({"map", "--gpus", "2", "--over", "grid", "--model", "gpt2"}).find("gpt2 on h100-efa") !=
-        std::string::npos);
-  expect_refused({"map", "--gpus", "1", "--over", "grid"}, "--gpus");
-  expect_refused({"map", "--gpus", "1048577", "--over", "grid"}, "--gpus");
   for (const char* letter : {"dd", "i", "D", " d"})
     expect_refused({"explain", "--strategy", letter}, "is not known; it is a letter from a to h");
 }
@@ -330,7 +308,6 @@ TEST_CASE("muonwalk-scale: a cluster file is used, and one with a field that is 
   write_text(path, bad.dump());
   expect_refused({"plan", "--gpus", "16", "--cluster", path}, "bandwidth_gb_per_s");
   write_text(path, "{\"name\": ");
-  expect_refused({"map", "--gpus", "16", "--cluster", path}, "it is not JSON");
   expect_refused({"explain", "--dp", "8", "--cluster", path}, "it is not JSON");
   expect_refused({"plan", "--gpus", "16", "--cluster", folder.file("none.json")}, "there is no such file");
 }
@@ -366,27 +343,14 @@ TEST_CASE("muonwalk-scale predict --run: the page, its JSON, and every run that 
   CHECK(read_text(folder.file("run.json")) == "{}");
 }
 
-TEST_CASE("muonwalk-scale: files that are written are told apart from each other and from what is read") {
+TEST_CASE(
+    "muonwalk-scale: what can't be written is refused before anything is said, and so is a layout that can't be") {
   TemporaryFolder folder;
-  const std::string cluster = folder.file("mine.json"), content = read_text(kCluster);
-  write_text(cluster, content);
-  const Words before = folder.names();
-  const auto refused = [&](const Words& words, const char* part) {
-    expect_refused(words, part);
-    CHECK((folder.names() == before));
-    CHECK(read_text(cluster) == content);
-  };
-  refused({"map", "--gpus", "16", "--cluster", cluster, "--html", cluster}, "--cluster");
-  refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", cluster}, "--cluster");
-  refused({"explain", "--dp", "8", "--cluster", cluster, "--trace", folder.path() + "/./mine.json"}, "--cluster");
-  for (const std::string& place : {folder.file("none/x"), folder.path()}) {
-    refused({"map", "--gpus", "16", "--html", place}, "can't write");
-    refused({"explain", "--dp", "8", "--trace", place}, "can't write");
-  }
-  // What is wrong with the question is found before anything is written.
-  refused({"map", "--gpus", "1", "--html", folder.file("x")}, "--gpus");
-  refused({"explain", "--dp", "3", "--tp", "4", "--trace", folder.file("x")}, "makes 12 ranks");
-  refused({"explain", "--pp", "8", "--accumulation", "1048576", "--trace", folder.file("x")}, "forwards");
+  const std::string run_file = std::string(MUONWALK_ROOT) + "/tools/scale/runs/dion-1b.json";
+  for (const std::string& place : {folder.file("none/x"), folder.path()})
+    expect_refused({"predict", "--run", run_file, "--json", place}, "can't write");
+  CHECK(folder.names().empty());
+  expect_refused({"explain", "--dp", "3", "--tp", "4"}, "makes 12 ranks");
 }
 
 TEST_CASE("muonwalk-scale: output that can't be written ends with exit code 3, and a sentence") {
