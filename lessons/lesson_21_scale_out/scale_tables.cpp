@@ -22,8 +22,9 @@ namespace {
 
 constexpr const char* kModel = "llama-7b";
 constexpr int kMostNodes = 64;  // of the published runs
-constexpr int kSizes[] = {8, 32, 256, 4096, 100000};
-constexpr int kTp = 2;  // of the layout of which the promises were measured
+constexpr int kSizes[] = {8, 32, 256, 2048, 100000};
+constexpr int kTp = 2;                   // of the layout of which the promises were measured
+constexpr Index kTokensPerGpu = 16'384;  // of a batch that grows: 8 sequences for each DP rank
 
 // ── Machines like the one that was measured ──
 
@@ -53,45 +54,59 @@ PlanParts parts_on_machines(int ranks) {
 
 // ── Promises ──
 
+// What Muon adds to a step with AdamW, as a share of it, with the strategy that adds least.
+struct Overhead {
+  double share = 0, least = 0, most = 0;
+  bool extrapolated = false;
+  char strategy = ' ';
+  MuonShare formula;
+};
+
 struct Promises {
   int gpus = 0;
   CommunicationComparison communication;
-  std::optional<double> overhead;  // of Muon in a step, as a share; nothing: no layout
-  bool extrapolated = false;       // of the step
-  char strategy = ' ';
-  double state = 0, held = 0;  // Muon's over AdamW's: the optimizer's state, and all that is held
+  std::optional<Overhead> fixed, growing;  // nothing: no layout, as there are more DP ranks than sequences
+  double state = 0, held = 0;              // Muon's over AdamW's: the optimizer's state, and all that is held
 };
 
-TrainingLayout layout_of(const ModelShape& model, int gpus, int node) {
+std::optional<Overhead> overhead_at(int gpus, const Batch& batch) {
+  const ModelShape& model = model_shape(kModel);
+  const Cluster cluster = cluster_of("h100-efa");
   TrainingLayout layout;
-  layout.nodes = (gpus + node - 1) / node;
+  layout.nodes = (gpus + cluster.node() - 1) / cluster.node();
   layout.tp = kTp;
   layout.dp = gpus / kTp;
   layout.zero = 1;
-  layout.accumulation = std::max(1, default_sequences(model, gpus) / layout.dp);
-  return layout;
-}
-
-Promises promises_at(int gpus) {
-  const ModelShape& model = model_shape(kModel);
-  const Cluster cluster = cluster_of("h100-efa");
-  const StepQuestion question{model, cluster, software_of("nanotron"), layout_of(model, gpus, cluster.node())};
-  Promises promises;
-  promises.gpus = gpus;
-  promises.communication = compare_communication(model, gpus / kTp, kTp, cluster);
-  const StepPrediction adamw = predict_adamw(question);
+  layout.accumulation = batch_sequences(model, gpus, batch) / layout.dp;
+  if (layout.accumulation == 0) return std::nullopt;
+  const StepQuestion question{model, cluster, software_of("nanotron"), layout};
+  const double adamw = predict_adamw(question).step_seconds();
+  std::optional<Overhead> best;
   for (const Strategy& strategy : strategies()) {
     if (!strategy.is_muon) continue;
     MuonSetup setup;
     setup.strategy = strategy;
     const StepPrediction muon = predict_muon(question, setup);
-    const double overhead = muon.step_seconds() / adamw.step_seconds() - 1;
-    if (promises.overhead && overhead >= *promises.overhead) continue;
-    promises.overhead = overhead;
-    promises.strategy = strategy.letter;
-    promises.extrapolated = any_extrapolated(muon.seconds);
+    const double share = muon.muon_seconds / adamw;
+    if (best && share >= best->share * (1 - 1e-6)) continue;  // by more than rounding
+    best = {share,
+            muon.muon_band.first / adamw,
+            muon.muon_band.second / adamw,
+            any_extrapolated(muon.seconds),
+            strategy.letter,
+            *muon.muon};
   }
-  const double all = model.parameters(), muons = model.muon_parameters(), dp = question.layout.dp;
+  return best;
+}
+
+Promises promises_at(int gpus, const Batch& batch) {
+  const ModelShape& model = model_shape(kModel);
+  const double all = model.parameters(), muons = model.muon_parameters(), dp = gpus / kTp;
+  Promises promises;
+  promises.gpus = gpus;
+  promises.communication = compare_communication(model, gpus / kTp, kTp, cluster_of("h100-efa"));
+  promises.fixed = overhead_at(gpus, batch);
+  promises.growing = overhead_at(gpus, {0, kTokensPerGpu});
   // Bytes per parameter with ZeRO-1: 6 + 12 / dp with AdamW, 6 + 8 / dp with Muon (lesson 14).
   promises.state = (8 * all - 4 * muons) / (8 * all);
   promises.held = (6 + (12 - 4 * muons / all) / dp) / (6 + 12 / dp);
@@ -100,12 +115,11 @@ Promises promises_at(int gpus) {
 
 std::string marked(const std::string& figure, bool extrapolated) { return figure + (extrapolated ? " *" : "  "); }
 
-// The first size at which a promise no longer holds.
-template <class Broken>
-std::string first_broken(const std::vector<Promises>& all, const char* what, const Broken& broken) {
-  for (const Promises& each : all)
-    if (broken(each)) return fmt::format("{} from {} GPUs on", what, number_text(each.gpus));
-  return fmt::format("{} at none of these sizes", what);
+// "1.6–2.3 % (d) *": the band, and the strategy.
+std::string overhead_text(const std::optional<Overhead>& overhead) {
+  if (!overhead) return "–";
+  return marked(fmt::format("{:.1f}–{:.1f} % ({})", 100 * overhead->least, 100 * overhead->most, overhead->strategy),
+                overhead->extrapolated);
 }
 
 }  // namespace
@@ -125,55 +139,61 @@ std::string machines_table() {
   return table.text();
 }
 
-std::string promises_table() {
+std::string promises_table(const Batch& batch) {
+  const ModelShape& model = model_shape(kModel);
   std::vector<Promises> all;
-  for (const int gpus : kSizes) all.push_back(promises_at(gpus));
+  for (const int gpus : kSizes) all.push_back(promises_at(gpus, batch));
+  const std::int64_t sequences = batch_sequences(model, 1, batch);
   Table table({{fmt::format("{}, h100-efa", kModel)},
                {"communication", Side::right},
                {"in bytes", Digits{2}},
-               {"overhead", Side::right},
-               {"with", Side::right},
+               {fmt::format("at {} tokens", number_text(sequences * model.tokens)), Side::right},
+               {fmt::format("{} per GPU", number_text(kTokensPerGpu)), Side::right},
                {"state", Digits{2}},
-               {"all memory", Digits{2}}});
+               {"memory", Digits{2}}});
   for (const Promises& each : all)
     table.row({fmt::format("{} GPUs", number_text(each.gpus)),
                marked(fixed_text(each.communication.ratio(), 2), each.communication.extrapolated),
-               each.communication.bytes_ratio(), marked(percent_text(*each.overhead), each.extrapolated),
-               fmt::format("({})", each.strategy), each.state, each.held});
-  table.row({"promised, on 4", "0.57  ", "", "1.1 %  ", "", "0.50", ""});
-  const auto sentence =
-      first_broken(all, "Muon's communication is above AdamW's", [](auto& p) { return p.communication.ratio() > 1; }) +
-      "; " + first_broken(all, "its overhead is above 1.1 %", [](auto& p) { return *p.overhead > 0.011; }) + "; " +
-      first_broken(all, "it holds above 95 % of AdamW's memory", [](auto& p) { return p.held > 0.95; }) + ".";
-  std::string text = table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs";
-  for (const std::string& line : paragraph(sentence, 0, 0)) text += "\n" + line;
+               each.communication.bytes_ratio(), overhead_text(each.fixed), overhead_text(each.growing), each.state,
+               each.held});
+  table.row({"promised, on 4", "0.57  ", "", "1.1 %      ", "", "0.50", ""});
+  const auto last = std::find_if(all.rbegin(), all.rend(), [](const Promises& each) { return each.fixed.has_value(); });
+  std::string sentence = batch_text(model, sequences) + ".";
+  if (last != all.rend()) {
+    const MuonShare &first = all.front().fixed->formula, &of = last->fixed->formula;
+    sentence += fmt::format(" T · m / B = {} · {} / B = {:.2g} %, × {:.3g} on {} GPUs, × {:.3g} on {}.", of.steps,
+                            number_text(std::llround(of.side)), 100 * of.once(), first.repeats, kSizes[0], of.repeats,
+                            number_text(last->gpus));
+  }
+  std::string text =
+      table.text() + "\n* outside of what was measured, groups of 8 to 512 GPUs; –: fewer sequences than dp";
+  for (const std::string& line : paragraph(sentence, 0, 2)) text += "\n" + line;
   return text;
 }
 
 std::string validation_summary() {
   const PublishedRuns runs = carried_runs();
-  const std::vector<RunOutcome> outcomes = outcomes_of(runs, software_of("nanotron"));
-  std::vector<std::string> lines;
-  const auto worst = [](const std::vector<PublishedStep>& steps) {
-    const auto most = std::max_element(steps.begin(), steps.end(), [](const PublishedStep& a, const PublishedStep& b) {
-      return std::abs(a.error()) < std::abs(b.error());
-    });
-    return fmt::format("at worst {:+.0f} %, {}", 100 * most->error(), most->what);
-  };
-  const Scores largest =
-      scores_of(chosen(outcomes, [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
-  append(lines, paragraph(fmt::format("where it fails: {} nodes, error {}, rank {:.2f}", kMostNodes,
-                                      percent_text(largest.error), largest.rank),
-                          0, 2));
-  lines.push_back("Megatron-LM's steps on A100: " + worst(megatron_steps()));
+  const Scores largest = scores_of(chosen(held_out_outcomes(runs, HeldOut::nodes),
+                                          [](const PublishedRun& run) { return run.layout.nodes == kMostNodes; }));
+  const std::vector<PublishedStep> megatron = megatron_steps();
+  const auto worst = std::max_element(
+      megatron.begin(), megatron.end(),
+      [](const PublishedStep& a, const PublishedStep& b) { return std::abs(a.error()) < std::abs(b.error()); });
+  std::string misses = fmt::format(
+      "misses: {} nodes, held out: {}, rank {:.2f} (their slow path was read off); Megatron-LM, A100: {:+.0f} %; Muon "
+      "on",
+      kMostNodes, percent_text(largest.error), largest.rank, 100 * worst->error());
+  for (const PublishedStep& step : muon_steps())
+    misses += fmt::format(" {} {:.1f} % ({:.1f}–{:.1f}), published {:.1f};", step.what.substr(0, step.what.find(',')),
+                          step.predicted, step.low, step.high, step.published);
   double off = 0, nothing = 0;
   const std::vector<PublishedPair> pairs = published_pairs();
   for (const PublishedPair& each : pairs) off += std::abs(each.error()), nothing += std::abs(each.published);
   const double points = 100.0 / static_cast<double>(pairs.size());
-  lines.push_back(fmt::format("what Muon adds: {}; {} pairs off by {:.1f} points, \"nothing\" by {:.1f}",
-                              worst(muon_steps()), pairs.size(), points * off, points * nothing));
-  std::string text = target_table(outcomes);
-  for (const std::string& line : lines) text += "\n" + line;
+  misses += fmt::format(" {} pairs: {:.1f} points off, \"nothing\" {:.1f}; behind the 1.1 %: 61 % (lesson 18)",
+                        pairs.size(), points * off, points * nothing);
+  std::string text = target_table(runs, outcomes_of(runs, software_of("nanotron")), true);
+  for (const std::string& line : paragraph(misses, 0, 2)) text += "\n" + line;
   return text;
 }
 

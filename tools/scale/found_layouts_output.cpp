@@ -128,13 +128,31 @@ Json layout_json(const TrainingLayout& layout) {
           {"chunks", layout.chunks}};
 }
 
+Json muon_json(const StepPrediction& prediction) {
+  if (!prediction.muon) return nullptr;
+  const MuonShare& share = *prediction.muon;
+  return {{"steps", share.steps},
+          {"side", share.side},
+          {"batch_tokens", share.batch_tokens},
+          {"repeats", share.repeats},
+          {"share_of_model_flops", share.all()},
+          {"seconds", prediction.muon_seconds},
+          {"seconds_least", prediction.muon_band.first},
+          {"seconds_most", prediction.muon_band.second}};
+}
+
 Json prediction_json(const StepPrediction& prediction, int gpus) {
   return {{"step_seconds", prediction.step_seconds()},
+          {"muon", muon_json(prediction)},
           {"tokens_per_second_per_gpu", prediction.tokens_per_second / gpus},
           {"memory_bytes", total(prediction.bytes)},
           {"fits", prediction.fits},
           {"seconds", terms_json(prediction.seconds, "seconds")},
           {"memory", terms_json(prediction.bytes, "bytes")}};
+}
+
+std::string batch_of(const ModelShape& model, const TrainingLayout& layout) {
+  return batch_text(model, std::int64_t{layout.dp} * layout.micro_batch * layout.accumulation);
 }
 
 std::string document(const Json& all) { return all.dump(1) + "\n"; }
@@ -144,12 +162,10 @@ std::string document(const Json& all) { return all.dump(1) + "\n"; }
 std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLayouts& found) {
   const FoundLayout& best = found.best.front();
   std::vector<std::string> lines;
-  const int sequences = best.layout.dp * best.layout.micro_batch * best.layout.accumulation;
-  append(lines, paragraph(fmt::format("{} on {} of {}, {} of {} tokens per step, {}", search.model.name,
+  append(lines, paragraph(fmt::format("{} on {} of {} with {}, {}", search.model.name,
                                       search.gpus == 1 ? "1 GPU" : number_text(search.gpus) + " GPUs",
-                                      visible_name(search.cluster.name),
-                                      sequences == 1 ? "1 sequence" : number_text(sequences) + " sequences",
-                                      number_text(search.model.tokens), search.software.name),
+                                      visible_name(search.cluster.name), search.software.name,
+                                      batch_of(search.model, best.layout)),
                           0, 2));
   lines.push_back(fmt::format("{} layouts, {} of them fit into {} of memory", number_text(found.tried),
                               number_text(found.fit), gibibytes_text(search.cluster.accelerator.memory_bytes)));
@@ -159,6 +175,7 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
   lines.push_back("");
   append(lines, paragraph("time: " + where_it_goes(best.prediction.seconds, time_text), 0, 2));
   append(lines, paragraph("memory: " + where_it_goes(best.prediction.bytes, gibibytes_text), 0, 2));
+  if (best.prediction.muon) append(lines, paragraph(muon_share_text(best.prediction), 0, 2));
   if (found.best.size() > 1) append(lines, paragraph("the runner-up is " + why_slower(best, found.best[1]), 0, 2));
   append_extrapolations(lines, best.prediction.seconds);
   return lines;
@@ -166,12 +183,14 @@ std::vector<std::string> layouts_text(const LayoutSearch& search, const FoundLay
 
 std::vector<std::string> explanation_text(const StepQuestion& question, const StepPrediction& prediction) {
   std::vector<std::string> lines;
-  append(lines, paragraph(fmt::format("{} on {} of {} with {}: {}", question.model.name,
+  append(lines, paragraph(fmt::format("{} on {} of {} with {}, {}: {}", question.model.name,
                                       count_text(question.layout.ranks(), "GPU"), visible_name(question.cluster.name),
-                                      question.software.name, text(question.layout)),
+                                      question.software.name, batch_of(question.model, question.layout),
+                                      text(question.layout)),
                           0, 2));
   append(lines, {"", "time of a step"});
   append(lines, explain(prediction.seconds, "s"));
+  if (prediction.muon) append(lines, paragraph(muon_share_text(prediction), 0, 2));
   append(lines, {"", "memory of the fullest stage, at its peak"});
   append(lines, explain(prediction.bytes, "B"));
   lines.push_back("");
@@ -195,6 +214,7 @@ std::string layouts_json(const LayoutSearch& search, const FoundLayouts& found) 
                    {"cluster", search.cluster.name},
                    {"software", search.software.name},
                    {"gpus", search.gpus},
+                   {"batch", batch_of(search.model, found.best.front().layout)},
                    {"tried", found.tried},
                    {"fit", found.fit},
                    {"layouts", layouts}});
@@ -205,6 +225,7 @@ std::string explanation_json(const StepQuestion& question, const StepPrediction&
                {"model", question.model.name},
                {"cluster", question.cluster.name},
                {"software", question.software.name},
+               {"batch", batch_of(question.model, question.layout)},
                {"layout", layout_json(question.layout)}};
   json.update(prediction_json(prediction, question.layout.ranks()));
   return document(json);

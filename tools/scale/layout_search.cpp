@@ -19,8 +19,7 @@ namespace muonwalk::sim {
 namespace {
 
 constexpr int kMostTp = 64;
-constexpr int kLeastSequences = 256;            // of the records
-constexpr double kTokensPerGpu = 2048;          // so that no GPU is without work
+constexpr Index kMostSequences = 1 << 24;
 constexpr std::size_t kWithEveryStrategy = 12;  // layouts
 
 std::vector<int> divisors_up_to(int number, Index most) {
@@ -115,12 +114,35 @@ bool lies_evenly(const Cluster& cluster, int dp, int tp, int pp) {
   return lie_evenly(cluster, {{tp, 1}, {dp, tp}, {pp, tp * dp}});
 }
 
-int default_sequences(const ModelShape& model, int gpus) {
-  const double needed = kTokensPerGpu * gpus / static_cast<double>(model.tokens);
-  int sequences = gpus;
-  while (sequences % 2 == 0) sequences /= 2;
-  while (sequences < std::max<double>(kLeastSequences, needed)) sequences *= 2;
-  return sequences;
+int batch_sequences(const ModelShape& model, int gpus, const Batch& batch) {
+  const bool fixed = batch.tokens > 0 && batch.per_gpu == 0;
+  const Index tokens = fixed               ? batch.tokens
+                       : batch.per_gpu > 0 ? std::max(batch.tokens, batch.per_gpu * gpus)
+                                           : model.batch_tokens;
+  if (fixed && tokens % model.tokens != 0)
+    throw UsageError(
+        fmt::format("--batch-tokens {} is not a whole number of sequences of {} tokens, of which {} has "
+                    "its own; try {}",
+                    number_text(tokens), number_text(model.tokens), model.name,
+                    number_text((tokens / model.tokens + 1) * model.tokens)));
+  const Index wanted = (tokens + model.tokens - 1) / model.tokens;
+  Index odd = gpus;
+  while (odd % 2 == 0) odd /= 2;
+  Index sequences = fixed || wanted % odd == 0 ? wanted : odd;
+  while (sequences < wanted) sequences *= 2;
+  if (sequences > kMostSequences)
+    throw UsageError(fmt::format("a batch of {} tokens is more than {} sequences of {}; take a smaller one",
+                                 number_text(tokens), number_text(kMostSequences), number_text(model.tokens)));
+  return static_cast<int>(sequences);
+}
+
+std::string batch_text(const ModelShape& model, std::int64_t sequences) {
+  const Index tokens = sequences * model.tokens;
+  const std::string text =
+      fmt::format("{} tokens per step ({} of {}), ", number_text(tokens),
+                  sequences == 1 ? "1 sequence" : number_text(sequences) + " sequences", number_text(model.tokens));
+  if (tokens == model.batch_tokens) return text + "the default, which " + model.batch_source;
+  return text + fmt::format("where {} is what {}", number_text(model.batch_tokens), model.batch_source);
 }
 
 int expert_ranks(const ModelShape& model, const Cluster& cluster, int dp, int tp) {
@@ -151,7 +173,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   if (search.gpus < 1 || (search.gpus > node && search.gpus % node != 0))
     throw UsageError(fmt::format("--gpus {} is not a whole number of nodes of {}; try {}", search.gpus, node,
                                  std::max(1, search.gpus / node) * node));
-  const int sequences = search.sequences > 0 ? search.sequences : default_sequences(search.model, search.gpus);
+  const int sequences = batch_sequences(search.model, search.gpus, search.batch);
   std::vector<TrainingLayout> layouts;
   for (const int tp : divisors_up_to(search.gpus, std::min<Index>(kMostTp, search.model.heads))) {
     if (!can_be_cut(search.model, tp)) continue;
@@ -166,7 +188,7 @@ std::vector<TrainingLayout> possible_layouts(const LayoutSearch& search) {
   if (layouts.empty())
     throw UsageError(fmt::format(
         "no layout of {} uses {} GPUs of {} with {} in a batch; try a power of two "
-        "of nodes, or a batch that dp divides",
+        "of nodes, or another --batch-tokens: dp has to divide its sequences",
         search.model.name, search.gpus, visible_name(search.cluster.name), count_text(sequences, "sequence")));
   return layouts;
 }

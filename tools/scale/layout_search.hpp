@@ -8,19 +8,29 @@
 
 namespace muonwalk::sim {
 
+/// How many tokens a step takes.
+struct Batch {
+  Index tokens = 0;   ///< 0: those with which somebody trained a model of this size (ModelShape::batch_tokens).
+  Index per_gpu = 0;  ///< Above 0: a batch that grows with the GPUs, so many for each, and at least `tokens`.
+};
+
+/// The sequences of such a batch on so many GPUs. Those that were not asked for to the token are as many more as the
+/// odd factor of the number of GPUs takes to be dealt out evenly. Throws UsageError for tokens that are not a whole
+/// number of sequences, or more than 2^24 of these.
+int batch_sequences(const ModelShape& model, int gpus, const Batch& batch);
+
+/// "4,194,304 tokens per step, as LLaMA has (…)", or, of another batch, what the default is.
+std::string batch_text(const ModelShape& model, std::int64_t sequences);
+
 /// What to look for: the fastest layouts of a model on this many GPUs.
 struct LayoutSearch {
   const ModelShape& model;           ///< The model that is trained.
   const Cluster& cluster;            ///< Where it is trained.
   const TrainingSoftware& software;  ///< The program that trains it.
   int gpus = 0;                      ///< All of them are used.
-  int sequences = 0;                 ///< The sequences in a batch; 0: default_sequences.
+  Batch batch = {};                  ///< The tokens of a step.
   bool muon = true;                  ///< Muon for the matrices, or AdamW for all parameters.
 };
-
-/// The batch that a search takes unless another one is asked for: 256 sequences, as in the records, and more where a
-/// GPU would have less than 2,048 tokens.
-int default_sequences(const ModelShape& model, int gpus);
 
 /// A layout, and what is predicted for it.
 struct FoundLayout {

@@ -23,6 +23,29 @@ ModelConfiguration megatron_model(const char* name, Index layers, Index width, I
   return model;
 }
 
+// Whose batch is taken for a model, unless another one is asked for.
+struct TrainedBatch {
+  const char* model;
+  Index tokens;
+  const char* source;
+};
+constexpr const char* kPlaybook = "the runs of the Ultra-Scale Playbook have";
+constexpr TrainedBatch kTrainedBatches[] = {
+    {"gpt2", 524'288, "GPT-3's smallest has (arXiv 2005.14165, table 2.1)"},
+    {"llama-7b", 4'194'304, "LLaMA has (arXiv 2302.13971, table 2)"},
+    {"moonlight-16b", 33'554'432, "Moonlight has after its first 200 B tokens (arXiv 2502.16982)"},
+    {"qwen3-30b", 524'288, "about follows from the FLOPs that NVIDIA published of its runs (Megatron-Bridge 26.02)"},
+    {"kimi-k2", 67'108'864, "Kimi K2 has (arXiv 2507.20534, section 2.5)"},
+    {"llama-3-70b", 4'194'304, "Llama 2 70B has (arXiv 2307.09288, table 1)"},
+    {"1B", 1'048'576, kPlaybook},
+    {"3B", 1'048'576, kPlaybook},
+    {"8B", 1'048'576, kPlaybook},
+    {"80B", 1'048'576, kPlaybook},
+    {"megatron-22b", 2'097'152, "the GPT of 18.4 B parameters has (arXiv 2104.04473, table 1)"},
+    {"megatron-175b", 3'145'728, "GPT-3 has (arXiv 2005.14165, table 2.1)"},
+    {"megatron-530b", 3'932'160, "Megatron-Turing NLG has (arXiv 2201.11990)"},
+    {"megatron-1t", 6'291'456, "the GPT of 1 T parameters has (arXiv 2104.04473, table 1)"}};
+
 ModelShape shape_of(const ModelConfiguration& model, Index tokens) {
   ModelShape shape{model};
   if (model.experts.count == 0)
@@ -30,6 +53,8 @@ ModelShape shape_of(const ModelConfiguration& model, Index tokens) {
   else
     shape.hidden = (model.experts.chosen + model.experts.shared) * model.experts.feed_forward;
   shape.tokens = tokens;
+  for (const TrainedBatch& each : kTrainedBatches)
+    if (model.name == each.model) shape.batch_tokens = each.tokens, shape.batch_source = each.source;
   shape.tied = model.tied || model.like_gpt2;
   for (const ModelTensor& tensor : model_tensors(model)) {
     const auto same = [&tensor](const TensorClass& each) {

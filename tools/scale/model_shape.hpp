@@ -21,8 +21,10 @@ struct TensorClass {
 /// What the cost model knows of a model: the sizes that were published of it, and its tensors by shape. `tied` holds
 /// for models like GPT-2, too.
 struct ModelShape : ModelConfiguration {
-  Index hidden = 0;  ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
-  Index tokens = 0;  ///< Tokens in a sequence, as it was trained.
+  Index hidden = 0;          ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
+  Index tokens = 0;          ///< Tokens in a sequence, as it was trained.
+  Index batch_tokens = 0;    ///< Tokens in a step with which somebody trained a model of this size.
+  std::string batch_source;  ///< Who: "LLaMA, table 2".
   std::vector<TensorClass> tensors = {};
 
   double parameters() const;

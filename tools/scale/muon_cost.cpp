@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/optim/full_step.hpp"
 #include "src/optim/plan_memory.hpp"
 #include "tools/scale/collective_time.hpp"
@@ -98,6 +99,7 @@ class PlanSum {
   // The mean over the plans that were added.
   MuonCost cost(Index buckets) const {
     MuonCost cost;
+    cost.ns_steps = setup_.ns_steps;
     const double steps = plans_;
     cost.flops = products_.flops / steps;
     cost.transient_bytes = transient_;
@@ -215,6 +217,24 @@ StageMatrices stage_matrices(const ModelShape& model, int pp, int ep) {
     }
   }
   return matrices;
+}
+
+MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, double flops, int ns_steps) {
+  double once = 0, visited = 0;  // FLOPs of Newton–Schulz, and weights that a token visits
+  for (const TensorClass& each : model.tensors) {
+    if (each.kind != TensorKind::hidden && each.kind != TensorKind::expert) continue;
+    const double count = static_cast<double>(each.count);
+    once += count * newton_schulz_flops(each.shape.rows, each.shape.cols, ns_steps);
+    const double chosen = static_cast<double>(model.experts.chosen) / static_cast<double>(model.experts.count);
+    visited += count * each.elements() * (each.kind == TensorKind::expert ? chosen : 1);
+  }
+  MuonShare share;
+  share.steps = ns_steps;
+  share.side = once / ns_steps / (6 * visited);
+  share.batch_tokens =
+      static_cast<double>(layout.dp) * layout.micro_batch * layout.accumulation * static_cast<double>(model.tokens);
+  share.repeats = flops * layout.ranks() / once;
+  return share;
 }
 
 MuonCost muon_cost(const std::vector<Parameter>& matrices, int dp, int tp, int dp_stride, Index bucket,

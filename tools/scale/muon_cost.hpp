@@ -36,11 +36,28 @@ struct MuonSetup {
 struct MuonCost {
   std::vector<Term> terms;     ///< Seconds: Newton–Schulz, and each kind of transfer.
   double flops = 0;            ///< Newton–Schulz on the rank that has most of it.
+  int ns_steps = 5;            ///< The steps of these.
   double bytes_sent = 0;       ///< What this rank sends in these transfers, as a ring sends them.
   double transient_bytes = 0;  ///< The most that it holds at one time beside weights, gradients and momentum.
 
   double seconds() const { return total(terms); }
 };
+
+/// Muon's products over those of the model, as a formula: T · m / B (Keller Jordan, "Muon: An optimizer for hidden
+/// layers in neural networks", 2024), times who repeats them.
+struct MuonShare {
+  int steps = 0;    ///< T, of Newton–Schulz.
+  double side = 0;  ///< m: a matrix's smaller side, in the mean over the model's work, or as a square of that work.
+  double batch_tokens = 0;  ///< B
+  double repeats = 1;       ///< What the busiest rank does, times all ranks, over doing each matrix once.
+
+  double once() const { return steps * side / batch_tokens; }
+  double all() const { return once() * repeats; }
+};
+
+/// Of a model in a layout, whose busiest rank does `flops` of Newton–Schulz. A token visits only some of the experts,
+/// and Newton–Schulz all of them, so they make m larger.
+MuonShare muon_share(const ModelShape& model, const TrainingLayout& layout, double flops, int ns_steps = 5);
 
 /// The cost for these matrices on dp × tp ranks of a cluster. `dp` ranks share them, each `dp_stride` ranks after the
 /// one before. It is a sum over the plan of one rank, the first of those that compute most (src/optim/plan.hpp). A

@@ -13,6 +13,7 @@
 #include "src/io/file_beside.hpp"
 #include "src/io/file_identity.hpp"
 #include "src/text/names.hpp"
+#include "src/text/text.hpp"
 #include "tools/scale/found_layouts_output.hpp"
 #include "tools/scale/layout_search.hpp"
 #include "tools/scale/published_runs.hpp"
@@ -32,12 +33,14 @@ constexpr const char* kName = "muonwalk-scale";
 struct Request {
   bool json = false;
   std::string model = "8B", cluster = "h100-efa", software = "nanotron", optimizer = "muon";
-  int gpus = 0, sequences = 0, most = 5;
+  int gpus = 0, most = 5;
+  Batch batch;
   TrainingLayout layout;
   std::string recomputation = "none", strategy = "d";
   std::string runs;         // of predict and validate
   std::string run, answer;  // of predict
   bool overlaps = false;    // of explain
+  bool accumulation_given = false;
 };
 
 bool with_muon(const Request& request) {
@@ -66,7 +69,7 @@ int print_plan(const Request& request) {
   const Cluster cluster = cluster_of(request.cluster);
   const ModelShape& model = model_shape(request.model);
   const TrainingSoftware& software = software_of(request.software);
-  const LayoutSearch search{model, cluster, software, request.gpus, request.sequences, with_muon(request)};
+  const LayoutSearch search{model, cluster, software, request.gpus, request.batch, with_muon(request)};
   const FoundLayouts found = find_layouts(search, request.most);
   print_as(
       request.json, [&] { return layouts_json(search, found); }, [&] { return layouts_text(search, found); });
@@ -84,11 +87,26 @@ void require_runnable(const StepQuestion& question) {
   if (!why.empty()) throw UsageError(why);
 }
 
+// The micro-batches that make up the batch: as asked for, or about as many.
+int accumulation_of(const Request& request) {
+  const ModelShape& model = model_shape(request.model);
+  const TrainingLayout& layout = request.layout;
+  const Index sequences = batch_sequences(model, 1, request.batch), at_once = Index{layout.dp} * layout.micro_batch;
+  if (request.batch.tokens > 0 && sequences % at_once != 0)
+    throw UsageError(fmt::format("--batch-tokens {} are {}, which dp {} × micro-batches of {} do not divide; try {}",
+                                 request.batch.tokens, count_text(sequences, "sequence"), layout.dp, layout.micro_batch,
+                                 (sequences / at_once + 1) * at_once * model.tokens));
+  return static_cast<int>(std::max<Index>(1, sequences / at_once));
+}
+
 int print_explanation(Request& request) {
   const Cluster cluster = cluster_of(request.cluster);
-  require_sizes(request.layout);
+  TrainingLayout sizes = request.layout;
+  sizes.accumulation += !request.accumulation_given;  // follows from the batch
+  require_sizes(sizes);
   request.layout.nodes = (request.layout.ranks() + cluster.node() - 1) / cluster.node();
   request.layout.recomputation = parse_recomputation(request.recomputation);
+  if (request.layout.accumulation == 0) request.layout.accumulation = accumulation_of(request);
   const StepQuestion question{model_shape(request.model), cluster, software_of(request.software), request.layout};
   require_sensible(question.layout, std::min(cluster.node(), question.layout.ranks()));
   require_runnable(question);
@@ -140,6 +158,8 @@ int print_validation(const Request& request) {
   // Before anything is printed: the table may be refused.
   const std::string runs =
       validation_text(request.runs.empty() ? carried_runs() : read_runs(request.runs), request.runs.empty());
+  print_line("Each run at its own batch: 1,048,576 tokens per step in the table of runs, others as published.");
+  print_line();
   print_line(published_steps_text());
   print_line();
   print_line(published_pairs_text());
@@ -166,8 +186,6 @@ int run(int argc, char** argv) {
   plan->add_option("--gpus", request.gpus, "how many; all of them are used")
       ->required()
       ->check(CLI::Range(1, kMostOfALayout));
-  plan->add_option("--sequences", request.sequences, "in a batch (default 256, more where GPUs would have no work)")
-      ->check(CLI::Range(1, 1 << 24));
   plan->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
   plan->add_option("--most", request.most, "how many layouts to print (default 5)")->check(CLI::Range(1, 1000));
 
@@ -181,7 +199,8 @@ int run(int argc, char** argv) {
   explanation->add_option("--chunks", layout.chunks, "pieces of a stage's layers, interleaved (default 1)");
   explanation->add_option("--zero", layout.zero, "0 or 1 (default 1)")->default_val(1);
   explanation->add_option("--micro-batch", layout.micro_batch, "sequences in a micro-batch (default 1)");
-  explanation->add_option("--accumulation", layout.accumulation, "micro-batches per step and DP rank (default 1)");
+  explanation->add_option("--accumulation", layout.accumulation,
+                          "micro-batches per step and DP rank (default: from the batch)");
   explanation->add_option("--recompute", request.recomputation, "none (default), selective or full");
   explanation->add_option("--optimizer", request.optimizer, "muon (default) or adamw");
   explanation->add_option("--strategy", request.strategy, "how Muon is distributed, a letter of lesson 16 (default d)");
@@ -197,8 +216,19 @@ int run(int argc, char** argv) {
   CLI::App* validate = app.add_subcommand("validate", "how far off the model is, on what was published and measured");
   validate->add_option("FILE", request.runs, "runs with results as CSV (default: those that the program carries)");
 
-  for (CLI::App* command : {plan, explanation}) command->add_flag("--json", request.json, "print JSON");
+  for (CLI::App* command : {plan, explanation}) {
+    command->add_flag("--json", request.json, "print JSON");
+    command
+        ->add_option("--batch-tokens", request.batch.tokens,
+                     "tokens in a step (default: those of somebody who trained such a model; the first line says who)")
+        ->check(CLI::Range(Index{1}, Index{1} << 40));
+  }
+  plan->add_option("--tokens-per-gpu", request.batch.per_gpu, "a batch that grows with the GPUs instead")
+      ->check(CLI::Range(Index{1}, Index{1} << 20));
+  explanation->get_option("--accumulation")->excludes("--batch-tokens");
+  layout.accumulation = 0;
   if (!parse_command_line(app, argc, argv)) return 0;
+  request.accumulation_given = explanation->count("--accumulation") > 0;
   return list->parsed()          ? print_list()
          : plan->parsed()        ? print_plan(request)
          : explanation->parsed() ? print_explanation(request)

@@ -1,7 +1,11 @@
 #include "tools/scale/step_prediction.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <utility>
 
+#include "src/text/text.hpp"
 #include "tools/scale/training_memory.hpp"
 
 namespace muonwalk::sim {
@@ -39,6 +43,9 @@ StepPrediction predict_adamw(const StepQuestion& question) {
 StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon) {
   StepPrediction prediction = predict_adamw(question);
   prediction.seconds.insert(prediction.seconds.end(), muon.terms.begin(), muon.terms.end());
+  prediction.muon = muon_share(question.model, question.layout, muon.flops, muon.ns_steps);
+  prediction.muon_seconds = muon.seconds();
+  prediction.muon_band = total_band(muon.terms);
   exchange_moments(question, prediction.bytes);
   // The optimizer's step comes when activations are gone: its memory counts only where it is more than theirs.
   double activations = 0;
@@ -54,6 +61,19 @@ StepPrediction predict_muon(const StepQuestion& question, const MuonCost& muon) 
 
 StepPrediction predict_muon(const StepQuestion& question, const MuonSetup& setup) {
   return predict_muon(question, muon_cost(question.model, question.layout, setup, question.cluster));
+}
+
+std::string muon_share_text(const StepPrediction& prediction) {
+  const MuonShare& share = *prediction.muon;
+  const double adamw = prediction.step_seconds() - prediction.muon_seconds;
+  const auto [least, most] = prediction.muon_band;
+  return fmt::format(
+      "Muon's products over the model's: T · m / B = {} · {} / {} = {:.3g} %, times {:.3g} for ranks that repeat them "
+      "or "
+      "wait: {:.3g} %. In time, with its transfers: {:.3g} % of the step with AdamW, from {:.3g} to {:.3g} %",
+      share.steps, number_text(std::llround(share.side)), number_text(std::llround(share.batch_tokens)),
+      100 * share.once(), share.repeats, 100 * share.all(), 100 * prediction.muon_seconds / adamw, 100 * least / adamw,
+      100 * most / adamw);
 }
 
 }  // namespace muonwalk::sim

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "src/errors.hpp"
@@ -149,8 +151,8 @@ std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& 
           {"the layout picked over the best one, mean", all.picked, 0.87, false},
           {"up to 32 nodes: median error", small.error, 0.095, true},
           {"up to 32 nodes: rank correlation, mean", small.rank, 0.92, false},
-          {"memory: median error", all.memory_error, 0.095, true},
-          {"fits: balanced accuracy", fitting.balanced_accuracy(), 0.96, false}};
+          {"memory: median error", all.memory_error, 0.095, true, false},
+          {"fits: balanced accuracy", fitting.balanced_accuracy(), 0.96, false, false}};
 }
 
 // ── Constants fitted to other runs
@@ -195,6 +197,52 @@ TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const Tr
     }
   }
   return best;
+}
+
+// ── Held out
+
+namespace {
+
+// What `refitted` finds for all clean runs but those of a part, in the order of kTimeConstants.
+struct KeptFit {
+  const char* without;
+  double constants[std::size(kTimeConstants)];
+};
+constexpr KeptFit kKeptFits[] = {{"1B", {0.49793, 0.004417973, 0.0004582407, 0.002212941, 0.6801459, 0.02966902}},
+                                 {"3B", {0.4978812, 0.00446, 0.0005239604, 0.001973889, 0.6064401, 0.01714678}},
+                                 {"8B", {0.4881667, 0.00446, 0.000519792, 0.00204902, 0.6237081, 0.01942308}},
+                                 {"1 node", {0.4881188, 0.00446, 0.00049, 0.00209, 0.6487836, 0.02}},
+                                 {"2 nodes", {0.4881188, 0.00446, 0.0004998, 0.00209, 0.6115385, 0.01923077}},
+                                 {"4 nodes", {0.493, 0.00446, 0.0005045545, 0.00209, 0.6173559, 0.01941371}},
+                                 {"8 nodes", {0.493, 0.00446, 0.0004998, 0.00209, 0.6300069, 0.02000769}},
+                                 {"16 nodes", {0.49793, 0.00446, 0.0005045545, 0.00209, 0.6172953, 0.01941371}},
+                                 {"32 nodes", {0.493, 0.00446, 0.00049, 0.00209, 0.6801459, 0.021816}},
+                                 {"64 nodes", {0.493, 0.00446, 0.0004718519, 0.002069307, 0.64872, 0.0204}}};
+
+std::string nodes_text(const PublishedRun& run) { return count_text(run.layout.nodes, "node"); }
+
+}  // namespace
+
+TrainingSoftware fitted_without(const std::string& part) {
+  const auto kept = std::find_if(std::begin(kKeptFits), std::end(kKeptFits),
+                                 [&part](const KeptFit& each) { return part == each.without; });
+  if (kept == std::end(kKeptFits)) throw std::invalid_argument("no fit was kept without " + part);
+  TrainingSoftware software = software_of("nanotron");
+  for (std::size_t i = 0; i < std::size(kTimeConstants); ++i) software.*kTimeConstants[i] = kept->constants[i];
+  if (part == count_text(software.slow_path_nodes, "node")) software.slow_path_nodes = 0;
+  return software;
+}
+
+std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut what) {
+  std::map<std::string, TrainingSoftware> fits;
+  std::vector<RunOutcome> outcomes;
+  for (const PublishedRun& run : carried.runs) {
+    if (run.flagged("batch_mismatch")) continue;
+    const std::string part = what == HeldOut::size ? run.model : nodes_text(run);
+    if (fits.count(part) == 0) fits.emplace(part, fitted_without(part));
+    outcomes.push_back({&run, predict_run(run, fits.at(part))});
+  }
+  return outcomes;
 }
 
 // ── As text
@@ -248,11 +296,29 @@ void add_scores(Table& table, const std::string& name, const std::vector<RunOutc
 
 }  // namespace
 
-std::string target_table(const std::vector<RunOutcome>& outcomes) {
-  Table table({{"target"}, {"reached", Digits{3}}, {"wanted", Side::right}, {"", Side::right}});
-  for (const ValidationTarget& each : validation_targets(outcomes))
-    table.row({each.what, each.reached, fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted),
-               each.met() ? "met" : "MISSED"});
+std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried) {
+  Table table({{"target"}, {carried ? "in sample" : "reached", Digits{3}}});
+  std::vector<std::vector<ValidationTarget>> held_out;
+  if (carried)
+    for (const auto& [what, name] : {std::pair{HeldOut::size, "other sizes"}, {HeldOut::nodes, "other nodes"}}) {
+      table.column({name, Digits{3}});
+      held_out.push_back(validation_targets(held_out_outcomes(runs, what)));
+    }
+  table.column({"wanted", Side::right});
+  table.column({"", Side::right});
+  const std::vector<ValidationTarget> all = validation_targets(outcomes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ValidationTarget& each = all[i];
+    std::vector<Cell> cells = {each.what, each.reached};
+    bool met = each.met();
+    for (const auto& targets : held_out) {
+      cells.push_back(each.refitted ? Cell(targets[i].reached) : Cell(std::nullopt));
+      if (each.refitted) met = met && targets[i].met();
+    }
+    cells.emplace_back(fmt::format("{} {:.3f}", each.at_most ? "≤" : "≥", each.wanted));
+    cells.emplace_back(!met ? "MISSED" : carried && !each.refitted ? "in sample" : "met");
+    table.row(cells);
+  }
   return table.text();
 }
 
@@ -267,14 +333,10 @@ std::string part_table(const PublishedRuns& runs, const std::vector<RunOutcome>&
 }
 
 // Constants fitted to all other clean runs, and scores on those that were left out.
-std::string held_out_table(const PublishedRuns& runs, const TrainingSoftware& software) {
+std::string held_out_table(const PublishedRuns& runs) {
   Table table = score_table("held out");
-  for (const RunPart& part : parts_of(runs)) {
-    std::vector<const PublishedRun*> others;
-    for (const PublishedRun& run : runs.runs)
-      if (run.clean() && !part.wanted(run)) others.push_back(&run);
-    add_scores(table, part.name, chosen(outcomes_of(runs, refitted(others, software)), part.wanted));
-  }
+  for (const RunPart& part : parts_of(runs))
+    add_scores(table, part.name, chosen(outcomes_of(runs, fitted_without(part.name)), part.wanted));
   return table.text();
 }
 
@@ -294,7 +356,10 @@ std::string constant_lines() {
 std::string remark_lines() {
   std::string text;
   for (const char* remark :
-       {"Missed: 64 nodes. The same layout takes one or five times as long there, most likely by the version of "
+       {"What counts is what was held out: the six constants of time were fitted to the runs of other sizes, or on "
+        "other numbers of nodes. The two of memory were fitted once, to all. And slow_path_nodes = 64 is no constant "
+        "that was fitted, but was read off the runs on 64 nodes; without these it is not there.",
+        "Missed: 64 nodes. The same layout takes one or five times as long there, most likely by the version of "
         "the software, which no column gives. One stage with TP over at most two nodes is reckoned on the slow "
         "path there, because most of its runs are.",
         "Missed: 1B on 8 nodes, where the layout that is picked was measured at half of its speed with ZeRO-0 and at "
@@ -315,8 +380,8 @@ std::string validation_text(const PublishedRuns& runs, bool held_out) {
         "memory_gb");
   const TrainingSoftware& software = software_of("nanotron");
   const std::vector<RunOutcome> outcomes = outcomes_of(runs, software);
-  std::string text = target_table(outcomes) + "\n\n" + part_table(runs, outcomes) + "\n";
-  if (held_out) text += "\n" + held_out_table(runs, software) + "\n";
+  std::string text = target_table(runs, outcomes, held_out) + "\n\n" + part_table(runs, outcomes) + "\n";
+  if (held_out) text += "\n" + held_out_table(runs) + "\n";
   return text + "\n" + remark_lines() + "\n" + constant_lines();
 }
 

@@ -52,6 +52,17 @@ Scores scores_of(const std::vector<RunOutcome>& outcomes);
 /// constants of memory stay as they are. Returns `start` where there are no runs.
 TrainingSoftware refitted(const std::vector<const PublishedRun*>& runs, const TrainingSoftware& start);
 
+/// Runs that a set of constants was not fitted to: all of a model, or all on a number of nodes.
+enum class HeldOut { size, nodes };
+
+/// The outcomes of the runs that the program carries, each with constants that were fitted, by `refitted`, to the runs
+/// of other sizes, or on other numbers of nodes. Those fits are kept here. Where the runs that slow_path_nodes was read
+/// off are left out, there is no such number.
+std::vector<RunOutcome> held_out_outcomes(const PublishedRuns& carried, HeldOut what);
+
+/// The software that held_out_outcomes takes for the runs of this model, or on these nodes: "1B", "8 nodes".
+TrainingSoftware fitted_without(const std::string& part);
+
 /// Spearman's rank correlation, ties at their mean rank; 0 where one side does not vary. Both have the same length.
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
 
@@ -61,6 +72,7 @@ struct ValidationTarget {
   double reached;
   double wanted;  ///< At most or at least this.
   bool at_most;
+  bool refitted = true;  ///< It rests on the six constants of time, which held_out_outcomes has others of.
 
   bool met() const { return at_most ? reached <= wanted : reached >= wanted; }
 };
@@ -69,8 +81,9 @@ struct ValidationTarget {
 /// and PP above 1, on 2 to 8 nodes.
 std::vector<ValidationTarget> validation_targets(const std::vector<RunOutcome>& outcomes);
 
-/// The targets as a table.
-std::string target_table(const std::vector<RunOutcome>& outcomes);
+/// The targets as a table. Of the runs that the program carries what counts is what comes out with a size, or a number
+/// of nodes, left out of the fit; of others there is one column.
+std::string target_table(const PublishedRuns& runs, const std::vector<RunOutcome>& outcomes, bool carried);
 
 /// All scores as tables of at most 100 columns: targets, by model, by nodes, the fitted constants; and with `held_out`
 /// those of a model, or of a number of nodes, that constants were not fitted to. Throws UsageError where the table has

@@ -18,7 +18,8 @@ using namespace muonwalk::testing;
 namespace {
 
 LayoutSearch search_of(const char* model, const Cluster& cluster, int gpus, bool muon = true, int sequences = 0) {
-  return {model_shape(model), cluster, software_of("nanotron"), gpus, sequences, muon};
+  const ModelShape& shape = model_shape(model);
+  return {shape, cluster, software_of("nanotron"), gpus, {sequences * shape.tokens}, muon};
 }
 
 void expect_readable(const std::vector<std::string>& lines) {
@@ -65,7 +66,7 @@ TEST_CASE("layouts_text: 100 columns, on every scale, with every optimizer") {
     const int node = cluster.node();
     for (const auto& [model, gpus, muon, sequences] : {std::tuple{"8B", 1, true, 0},
                                                        {"8B", 32 * node, true, 0},
-                                                       {"kimi-k2", 8192 * node, true, 0},
+                                                       {"kimi-k2", 8192 * node, true, 4096 * node},
                                                        {"80B", 64 * node, false, 0},
                                                        {"1B", node, true, 1 << 24},
                                                        {"gpt2", 1, true, 0}}) {
@@ -78,6 +79,8 @@ TEST_CASE("layouts_text: 100 columns, on every scale, with every optimizer") {
       const std::string text = joined(lines);
       CHECK(text.find("e+") == std::string::npos);
       CHECK((text.find("(d) owner, by work") != std::string::npos) == muon);
+      CHECK((text.find("T · m / B = 5 · ") != std::string::npos) == muon);
+      CHECK(text.find(" tokens per step (") < text.find("layouts, "));
       CHECK(text.find(number_text(found.tried) + " layouts, " + number_text(found.fit) + " of them fit") !=
             std::string::npos);
       if (found.best.size() > 1) {
@@ -150,7 +153,8 @@ TEST_CASE("explanations: text and JSON have every term, and terms come to the st
     const std::vector<std::string> lines = explanation_text(question, prediction);
     expect_readable(lines);
     const std::string text = joined(lines);
-    CHECK(text.find("8 micro-batches of 2") != std::string::npos);
+    CHECK(text.find("dp 4 × tp 2 × pp 8") != std::string::npos);
+    CHECK(text.find("262,144 tokens per step (64 sequences of 4,096)") != std::string::npos);
     const nlohmann::json json = nlohmann::json::parse(explanation_json(question, prediction));
     CHECK(json["format"] == "muonwalk-scale-explanation");
     CHECK(json["layout"]["pp"] == 8);

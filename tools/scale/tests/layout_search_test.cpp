@@ -24,7 +24,8 @@ using GridSizes = std::tuple<int, int, int>;
 GridSizes grid_of(const TrainingLayout& layout) { return {layout.dp, layout.tp, layout.pp}; }
 
 LayoutSearch search_with(const char* model, const Cluster& cluster, int gpus, int sequences = 0, bool muon = true) {
-  return {model_shape(model), cluster, software_of("nanotron"), gpus, sequences, muon};
+  const ModelShape& shape = model_shape(model);
+  return {shape, cluster, software_of("nanotron"), gpus, {sequences * shape.tokens}, muon};
 }
 
 std::int64_t batch_of(const TrainingLayout& layout) {
@@ -59,27 +60,48 @@ std::map<GridSizes, double> least_seconds(const LayoutSearch& search) {
 
 }  // namespace
 
-TEST_CASE(
-    "default_sequences: 256 or more, 2,048 tokens per GPU or more, dealt out evenly, and no more than that takes") {
-  for (const char* name : {"gpt2", "8B", "megatron-1t"})
+TEST_CASE("batch_sequences: somebody's batch, or the least above it that the GPUs divide; or as asked for") {
+  for (const std::string& name : model_shape_names())
     for (const int gpus : {1, 7, 8, 96, 1000, 4096, 100'000, 1 << 20}) {
       const ModelShape& model = model_shape(name);
-      const int sequences = default_sequences(model, gpus);
       CAPTURE(name);
       CAPTURE(gpus);
-      const auto enough = [&](double some) {
-        return some >= 256 && some * static_cast<double>(model.tokens) >= 2048.0 * gpus;
-      };
-      CHECK(enough(sequences));
-      const bool odd = sequences % 2 != 0;
-      CHECK((odd || !enough(sequences / 2.0)));
+      CHECK(!model.batch_source.empty());
+      CHECK(model.batch_tokens % model.tokens == 0);
       int share = gpus;
       while (share % 2 == 0) share /= 2;
-      CHECK(sequences % share == 0);
+      const auto least = [&](const Batch& batch, Index wanted) {
+        const Index sequences = batch_sequences(model, gpus, batch);
+        CHECK(sequences >= wanted);
+        CHECK(sequences % share == 0);
+        if (wanted % share == 0)
+          CHECK(sequences == wanted);
+        else
+          CHECK((sequences == share || sequences / 2 < wanted));
+      };
+      least({}, model.batch_tokens / model.tokens);
+      // A batch that grows has so many tokens for each GPU, and no fewer than the other number says.
+      for (const Index per_gpu : {Index{1}, Index{5000}})
+        for (const Index floor : {Index{0}, 300 * model.tokens})
+          least({floor, per_gpu}, (std::max(floor, per_gpu * gpus) + model.tokens - 1) / model.tokens);
+      CHECK(batch_sequences(model, gpus, {3 * model.tokens}) == 3);
     }
-  CHECK(default_sequences(model_shape("8B"), 64) == 256);
-  CHECK(default_sequences(model_shape("8B"), 96) == 384);
-  CHECK(default_sequences(model_shape("8B"), 1024) == 512);
+  const ModelShape& model = model_shape("8B");
+  for (const int gpus : {64, 1024, 65536}) CHECK(batch_sequences(model, gpus, {}) == 256);  // it does not grow
+  CHECK(batch_sequences(model, 96, {}) == 384);
+  CHECK(usage_error([&] { batch_sequences(model, 8, {4097}); }) ==
+        "--batch-tokens 4,097 is not a whole number of sequences of 4,096 tokens, of which 8B has its own; try 8,192");
+  CHECK(usage_error([&] { batch_sequences(model, 8, {Index{4096} << 25}); }).find("more than 16,777,216 sequences") !=
+        std::string::npos);
+}
+
+TEST_CASE("batch_text: tokens, sequences, and who has so many, or what the default is") {
+  const ModelShape& model = model_shape("llama-7b");
+  CHECK(batch_text(model, 1024) ==
+        "4,194,304 tokens per step (1,024 sequences of 4,096), the default, which LLaMA has (arXiv 2302.13971, table "
+        "2)");
+  CHECK(batch_text(model, 1) ==
+        "4,096 tokens per step (1 sequence of 4,096), where 4,194,304 is what LLaMA has (arXiv 2302.13971, table 2)");
 }
 
 TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the model evenly, and is there once") {
@@ -87,7 +109,7 @@ TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the mo
   for (const char* name : {"gpt2", "8B", "qwen3-30b", "megatron-175b"})
     for (const int gpus : {1, 4, 8, 64, 96, 1024})
       for (const char* software : {"nanotron", "megatron"}) {
-        LayoutSearch search{model_shape(name), cluster, software_of(software), gpus, 0, true};
+        LayoutSearch search{model_shape(name), cluster, software_of(software), gpus, {}, true};
         CAPTURE(name);
         CAPTURE(gpus);
         std::set<std::tuple<int, int, int, int, int>> seen;
@@ -95,7 +117,7 @@ TEST_CASE("possible_layouts: each uses all GPUs and the whole batch, cuts the mo
           CAPTURE(text(layout));
           REQUIRE(layout.ranks() == gpus);
           CHECK_NOTHROW(require_sensible(layout, std::min(gpus, cluster.node())));
-          CHECK(batch_of(layout) == default_sequences(search.model, gpus));
+          CHECK(batch_of(layout) == batch_sequences(search.model, gpus, {}));
           CHECK(layout.tp <= 64);
           CHECK(search.model.heads % layout.tp == 0);
           CHECK(layout.pp <= search.model.layers);
@@ -125,7 +147,7 @@ TEST_CASE("possible_layouts: on one node of eight GPUs, 1B has these grids, and 
   // Fused attention keeps nothing that selective recomputation could drop.
   const auto selective = [&](const char* software) {
     const std::vector<TrainingLayout> all =
-        possible_layouts({model_shape("1B"), cluster, software_of(software), 8, 0, true});
+        possible_layouts({model_shape("1B"), cluster, software_of(software), 8, {}, true});
     return std::count_if(all.begin(), all.end(),
                          [](const TrainingLayout& layout) { return layout.recomputation == Recomputation::selective; });
   };

@@ -167,3 +167,44 @@ TEST_CASE("muon_cost of a model: experts are stepped among those that share them
   CHECK(usage_error([&] { muon_cost(qwen, layout, setup, cluster); }).find("does not divide dp 12") !=
         std::string::npos);
 }
+
+TEST_CASE("muon_share: T · m / B of square matrices, times who repeats them; experts make m larger") {
+  ModelShape square;
+  square.tokens = 1000;
+  square.tensors = {{{512, 512}, SplitDim::rows, TensorKind::hidden, 7},
+                    {{9000, 512}, SplitDim::rows, TensorKind::embedding, 1}};
+  TrainingLayout layout;
+  layout.dp = 4;
+  layout.micro_batch = 2;
+  layout.accumulation = 3;
+  const double once = 7 * newton_schulz_flops(512, 512);
+  const MuonShare share = muon_share(square, layout, once / 4);
+  CHECK(share.side == near(512));
+  CHECK(share.batch_tokens == 24000);
+  CHECK(share.repeats == near(1));
+  CHECK(share.all() == near(5 * 512 / 24000.0));
+  // Two TP ranks that do the same, and one of four that has all of it.
+  layout.tp = 2;
+  CHECK(muon_share(square, layout, once / 4).repeats == near(2));
+  CHECK(muon_share(square, layout, once).repeats == near(8));
+  CHECK(muon_share(square, layout, 0, 8).steps == 8);
+  CHECK(muon_share(square, layout, 0, 8).side == near(512));
+  // Two of eight experts are visited.
+  square.experts.count = 8;
+  square.experts.chosen = 2;
+  square.tensors[0].kind = TensorKind::expert;
+  CHECK(muon_share(square, layout, once).side == near(4 * 512));
+}
+
+TEST_CASE("muon_share: of the published pairs: what NVIDIA says of Newton–Schulz and of the model's own FLOPs") {
+  // 35 of 686 TFLOP/s, at a batch that follows from it: the default of this model.
+  TrainingLayout layout;
+  layout.dp = layout.ep = 8;
+  const ModelShape& qwen = model_shape("qwen3-30b");
+  layout.accumulation = static_cast<int>(qwen.batch_tokens / qwen.tokens / 8);
+  const double flops = muon_cost(qwen, layout, MuonSetup(), plain_cluster()).flops;
+  const MuonShare share = muon_share(qwen, layout, flops);
+  CHECK(share.batch_tokens == qwen.batch_tokens);
+  CHECK(share.repeats == near(1, 0.01));
+  CHECK(share.once() == near(35.0 / 686, 0.35));  // they count attention and the output layer with the model
+}

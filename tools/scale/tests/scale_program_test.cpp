@@ -152,6 +152,50 @@ TEST_CASE("muonwalk-scale explain: one layout") {
   CHECK(in_turn != text);  // another strategy is another step
 }
 
+TEST_CASE("muonwalk-scale: the batch is an input, and the first line says which one it is") {
+  const auto first_lines = [](const Words& words) {
+    const std::string text = output(words);
+    std::string flat;
+    std::istringstream split(text.substr(0, text.find("\n\n")));
+    for (std::string word; split >> word;) flat += word + " ";
+    return flat;
+  };
+  for (const Words& words : std::vector<Words>{{"plan", "--gpus", "8"}, {"explain", "--dp", "8"}}) {
+    CHECK(first_lines(words).find("1,048,576 tokens per step (256 sequences of 4,096), the default, which the runs of "
+                                  "the Ultra-Scale Playbook have") != std::string::npos);
+    Words other = words;
+    other.insert(other.end(), {"--batch-tokens", "131072"});
+    CHECK(
+        first_lines(other).find("131,072 tokens per step (32 sequences of 4,096), where 1,048,576 is what the runs") !=
+        std::string::npos);
+    other.back() = "131073";
+    expect_refused(other, "try 135,168");
+  }
+  CHECK(first_lines({"plan", "--gpus", "8", "--tokens-per-gpu", "4096"}).find("32,768 tokens per step (8 sequences") !=
+        std::string::npos);
+  CHECK(output({"validate"}).rfind("Each run at its own batch: 1,048,576 tokens per step", 0) == 0);
+  // Of one layout: as many micro-batches as make up the batch.
+  const auto micro_batches = [](Words words) {
+    words.insert(words.begin(), {"explain", "--json"});
+    return nlohmann::json::parse(output(words))["layout"]["accumulation"].get<int>();
+  };
+  CHECK(micro_batches({"--dp", "8", "--micro-batch", "2"}) == 16);
+  CHECK(micro_batches({"--dp", "8", "--batch-tokens", "65536"}) == 2);
+  CHECK(micro_batches({"--dp", "512"}) == 1);  // more than the batch has sequences
+  expect_refused({"explain", "--dp", "8", "--batch-tokens", "4096"},
+                 "which dp 8 × micro-batches of 1 do not divide; try 32768");
+  expect_refused({"explain", "--dp", "8", "--batch-tokens", "65536", "--accumulation", "2"}, "--batch-tokens");
+  expect_refused({"explain", "--dp", "8", "--accumulation", "0"}, "the accumulation is 0");
+  // Muon's overhead halves where the batch doubles, and the formula says so.
+  const auto share = [](const char* tokens) {
+    return nlohmann::json::parse(
+               output({"explain", "--json", "--dp", "8", "--batch-tokens", tokens}))["muon"]["share_of_model_flops"]
+        .get<double>();
+  };
+  CHECK(std::abs(share("65536") / share("131072") - 2) < 1e-9);
+  CHECK(first_lines({"plan", "--gpus", "8", "--model", "qwen3-30b", "--batch-tokens", "1048576"}).size() > 0);
+}
+
 TEST_CASE("muonwalk-scale validate: what was published, and the targets of this model beside what it reaches") {
   TemporaryFolder folder;
   write_text(folder.file("runs.csv"), std::string(kColumnsOfRuns) +
@@ -240,8 +284,10 @@ TEST_CASE("muonwalk-scale: words that are not known, and values that can't be, g
   for (const char* number :
        {"0", "-8", "nan", "inf", "1e5", "x", "8.5", "2147483648", "99999999999999999999", "2147483640", "1048584"}) {
     expect_refused({"plan", "--gpus", number}, "--gpus");
-    expect_refused({"plan", "--gpus", "8", "--sequences", std::string(number) == "1048584" ? "0" : number},
-                   "--sequences");
+    if (std::string(number) != "2147483648")
+      expect_refused({"plan", "--gpus", "8", "--batch-tokens", number}, "--batch-tokens");
+    if (std::string(number) != "1048584")
+      expect_refused({"plan", "--gpus", "8", "--tokens-per-gpu", number}, "--tokens-per-gpu");
   }
   for (const char* number : {"0", "-1", "1001", "x"})
     expect_refused({"plan", "--gpus", "8", "--most", number}, "--most");
@@ -256,12 +302,13 @@ TEST_CASE("muonwalk-scale: both ends of what an option takes are taken, and one 
     for (std::string word; split >> word;) words.push_back(word);
     return nlohmann::json::parse(output(words))["layouts"];
   };
-  CHECK(layouts_of("--gpus 1 --most 1000")[0]["layout"]["accumulation"] == 32);
-  CHECK(layouts_of("--gpus 8 --most 1 --sequences 16777216")[0]["layout"]["accumulation"] == 262144);
-  CHECK(layouts_of("--gpus 8 --most 1 --sequences 1")[0]["layout"]["dp"] == 1);
-  CHECK(layouts_of("--gpus 1048576 --most 1").size() == 1);
+  CHECK(layouts_of("--gpus 1 --most 1000")[0]["layout"]["accumulation"] == 64);
+  CHECK(layouts_of("--gpus 8 --most 1 --batch-tokens 17179869184")[0]["layout"]["accumulation"] == 262144);
+  CHECK(layouts_of("--gpus 8 --most 1 --batch-tokens 1024")[0]["layout"]["dp"] == 1);
+  CHECK(layouts_of("--gpus 1048576 --most 1 --tokens-per-gpu 2048").size() == 1);
+  expect_refused({"plan", "--gpus", "1048576", "--model", "gpt2"}, "another --batch-tokens");
   expect_refused({"plan", "--gpus", "1048577"}, "--gpus");
-  expect_refused({"plan", "--gpus", "8", "--sequences", "16777217"}, "not in range 1 to 16777216");
+  expect_refused({"plan", "--gpus", "8", "--model", "gpt2", "--batch-tokens", "17179870208"}, "16,777,216");
   for (const char* letter : {"dd", "i", "D", " d"})
     expect_refused({"explain", "--strategy", letter}, "is not known; it is a letter from a to h");
 }
