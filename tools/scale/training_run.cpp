@@ -464,7 +464,7 @@ class RunReader {
     }
     for (std::size_t i = 0; i < names.size(); ++i)
       if (!used[i])
-        muon.refuse("for", fmt::format("has {}, which is no matrix; there are {}", in_quotes(names[i]),
+        muon.refuse("for", fmt::format("has {}, which is not the name of a matrix; there are {}", in_quotes(names[i]),
                                        visible_names({known.begin(), known.end()})));
   }
 

@@ -76,6 +76,10 @@ TEST_CASE("a run: FLOPs, bytes and T·m/B by hand") {
     if (term.kind == &terms::newton_schulz) flops = term.inputs.front().value;
   CHECK(flops == near(48 * newton_schulz_flops(768, 768) + 24 * newton_schulz_flops(3072, 768)));
   CHECK(all.sent.empty());
+  // AdamW: a bf16 weight, an fp32 gradient, and 24 bytes of moments and master; of the tables alone beside Muon.
+  const double tables = 2 * 50304 * 768.0, rate = 0.9 * 3350e9;
+  CHECK(amount_of(all.adamw, terms::adamw) == near(30 * (tables + kHidden) / rate));
+  CHECK(amount_of(all.muon, terms::adamw) == near(30 * tables / rate));
   CHECK(all.jordan == near(5 * 768.0 / 524288));
   CHECK(sent(answer(whole_run()), "all_reduce") == near(2 * 7 / 8.0 * 2 * kHidden));
   CHECK(sent(answer_with({{"/muon/then", "all_gather"}}), "all_gather") == near(7 / 8.0 * 2 * kHidden));
@@ -223,6 +227,18 @@ TEST_CASE("a run: with TP every rank of a group gathers the matrix and repeats i
   CHECK(each.muon.newton_schulz == near(whole.muon.newton_schulz));
   CHECK(sent(each, "all_gather") == near(1 / 2.0 * 2 * kHidden / 4));
   CHECK(sent(each, "all_reduce") == near(2 * 3 / 4.0 * 2 * kHidden / 2));
+  for (const char* who : {"all", "dealt", "owner_all_to_all", "d"}) {
+    const RunAnswer shards = answer(changed({{"/muon/who", who}, {"/parallel/shard", "fsdp2"}}, cut));
+    CHECK(shards.muon.step() == near(total(shards.muon.seconds)));
+    CHECK(sent(shards, "all_gather") > 0);
+    // Slices of half the size over four ranks, which lie two apart.
+    // Over two nodes, two ranks of a group in each: in two micro-batches weights twice in bf16 and gradients in fp32,
+    // of which a twelfth is not hidden.
+    const json two_nodes = changed({{"/parallel/shard", "fsdp2"}, {"/cluster/gpus_per_node", 4}}, cut);
+    const double bytes = 4 * (kHidden + 2 * 50304 * 768.0) / 2;
+    const double once = bytes * (0.5 / (0.82 * 450e9) + 0.25 / (0.97 * 50e9)) + 30e-6;
+    CHECK(amount_of(answer(two_nodes).adamw, terms::shard_traffic) == near(2 * 2 * once / 12));
+  }
 }
 
 TEST_CASE("a run: the same matrices by name and shape cost the same, and only those that are asked for are Muon's") {
@@ -331,7 +347,7 @@ TEST_CASE("a run: what can't be is refused in one sentence that names the field"
   refused(changed({{"/muon/who", "i"}}), "or a letter from a to h");
   refused(changed({{"/muon/then", "scatter"}}), "all_reduce, all_gather, broadcast");
   refused(changed({{"/muon/who", "sharded_products"}}), "every rank has whole matrices");
-  refused(changed({{"/muon/for", {"gate"}}}), "\"gate\", which is no matrix");
+  refused(changed({{"/muon/for", {"gate"}}}), "\"gate\", which is not the name of a matrix");
   refused(changed({{"/muon/for", "some"}}), "neither \"hidden\" nor a list");
   refused(changed({{"/parallel/dp", 4}}), "dp 4 × tp 1 × pp 1 = 4 ranks, and there are 8 GPUs");
   refused(changed({{"/cluster/gpus_per_node", 3}}), "does not divide the 8 GPUs");
