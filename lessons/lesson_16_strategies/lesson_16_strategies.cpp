@@ -26,6 +26,7 @@
 #include "src/optim/plan_memory.hpp"
 #include "src/optim/strategies/strategy.hpp"
 #include "src/train/models.hpp"
+#include "src/train/published_models.hpp"
 #include "src/train/reference_run.hpp"
 
 using namespace muonwalk;
@@ -368,10 +369,19 @@ std::vector<NamedMatrix> expected_counts(const RankInfo& rank) {
 // has most of them. Then come the operations of the rank that has most, and the mean. `× the work` is all Newton–Schulz
 // of all ranks over doing each matrix once. `kept` is momentum, and `passing` the most that a rank holds for a moment
 // beside what it keeps. The last column is a price: the time of a rank that has the most of everything, at a bandwidth,
-// a latency and a speed that `--price` sets. It is not a measurement, and hides nothing behind anything. With matrices
-// as small as these the messages decide, so ask for a model before you believe the line below the table.
+// a latency and a speed that `--price` sets, alike over dp and tp. `--cluster` takes them from a cluster instead, by a
+// name of `muonwalk-scale list` or from a file (docs/cost-model.md): there tp often lies within a node, whose links are
+// ten times as fast, and dp does not. A price is not a measurement, and hides nothing behind anything. With matrices as
+// small as these the messages decide, so ask for a model before you believe the line below the table.
+//
+// Of a model you get more: which of the inputs decides between the two best, and between (g) and the best, and where
+// they break even; and what the price is of the model's own products. That depends on the batch, so its tokens are an
+// input,
+// `--batch-tokens`, and the first line says how many they are and who trains with so many.
 std::string model;                // as --model names it; empty: the toy
 std::string price = "50,10,400";  // GB/s, µs for each message, TFLOP/s
+std::string cluster;              // as --cluster names it: its links and its speed instead
+int batch_tokens = 0;             // as --batch-tokens says; 0: those of somebody who trained such a model
 StrategyCosts costs;              // of all strategies, planned before any rank is started
 std::string table;                // of these
 
@@ -379,7 +389,11 @@ void prepare(const RankInfo& rank) {
   if (rank.grid.pp() > 1) throw UsageError("--pp 2 or more changes nothing in the step of a stage; try --pp 1");
   costs = model.empty() ? costs_of(kMatrices, rank.grid, kBucket, settings_of(rank))
                         : costs_of_model(model, rank.grid, settings_of(rank));
-  table = strategy_table(costs, rank.grid, parse_price(price));
+  const Price at = cluster.empty() ? parse_price(price)
+                                   : price_on(cluster, rank.grid, model.empty() ? kMatrices : model_parameters(model));
+  if (batch_tokens < 0 || (batch_tokens > 0 && model.empty()))
+    throw UsageError("--batch-tokens takes tokens of a step of a --model; try --model llama-7b --batch-tokens 4194304");
+  table = model.empty() ? strategy_table(costs, rank.grid, at) : model_table(model, costs, rank.grid, at, batch_tokens);
   if (!model.empty()) return;
   const int tp = rank.grid.tp();
   gate.shape.rows = (6 + tp - 1) / tp * tp;
@@ -432,9 +446,13 @@ int main(int argc, char** argv) {
                {"clip_after", "updates are clipped when they are orthogonal already"},
                {"every_micro_batch", "a step for each micro-batch in place of one for all"},
                {"always_gathers", "(b) gathers everything: right bits, more bytes"}};
-  info.also_try = {"--model qwen3-30b --dp 64 --tp 8 --precision bf16", "--dp 2 --tp 2"};
-  info.options = {{"--model", "a published model, for example gpt2: its table, and no rank", &model},
-                  {"--price", "GB/s, µs for each message and TFLOP/s:\n50,10,400", &price}};
+  info.also_try = {"--model llama-7b --dp 64 --tp 8 --precision bf16 --cluster h100-ndr", "--dp 2 --tp 2"};
+  info.options = {
+      {"--model", "a published model, for example gpt2: its table, and no rank", &model},
+      {"--price", "GB/s, µs for each message and TFLOP/s:\n50,10,400", &price},
+      {"--cluster", "in place of a price: a name of muonwalk-scale list,\nor FILE.json with links for dp and tp",
+       &cluster},
+      {"--batch-tokens", "of a step of the model (default: as somebody trained it)", &batch_tokens}};
   info.plans_of = &model;
   info.products = Products::chain;  // the distances below have the same digits on all processors
   // What can't work is refused before any rank is started.
@@ -487,6 +505,6 @@ int main(int argc, char** argv) {
       "cut as few matrices as you can. Dealt out whole, by the work of Newton–Schulz (d), none is gathered and none "
       "done twice over dp; cut at dp − 1 places (b), few are. Where each bucket has to be cut, send a matrix to a "
       "worker and back (e): the more ranks, the less that costs. (a) pays in bytes and in work. These are Muon in "
-      "every bit. Over tp, sums of Gram matrices (g) save bytes for flat matrices alone, and have bits of their "
-      "own; blocks (h) save all of them, and are another optimizer, with two learning rates to find.");
+      "every bit. Over tp, sums of Gram matrices (g) send less for flat matrices alone, but share the work, and so win "
+      "time where TP is wide, with bits of their own. Blocks (h) are another optimizer, with two learning rates.");
 }

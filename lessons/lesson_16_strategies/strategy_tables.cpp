@@ -1,24 +1,72 @@
 #include "lessons/lesson_16_strategies/strategy_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 
 #include "src/errors.hpp"
+#include "src/numerics/newton_schulz.hpp"
 #include "src/optim/serial_muon.hpp"
 #include "src/text/names.hpp"
 #include "src/text/table.hpp"
+#include "src/text/text.hpp"
 #include "src/train/published_models.hpp"
+#include "tools/scale/cluster.hpp"
+#include "tools/scale/layout_search.hpp"
 
 namespace muonwalk::sim {
 namespace {
 
+// The parts of a price, each of which is in proportion to one input's time.
+constexpr std::size_t kParts = 5;
+using Parts = std::array<double, kParts>;
+Parts parts_of(const StrategyCost& cost, const Price& price) {
+  const double tp_bytes = cost.most_tp_bytes_sent, tp_messages = cost.most_tp_messages_sent;
+  return {(cost.most_bytes_sent - tp_bytes) / (price.dp.gigabytes_per_second * 1e9),
+          tp_bytes / (price.tp.gigabytes_per_second * 1e9),
+          (cost.most_messages_sent - tp_messages) * price.dp.microseconds * 1e-6,
+          tp_messages * price.tp.microseconds * 1e-6, cost.most_flops / (price.teraflops * 1e12)};
+}
 double seconds_of(const StrategyCost& cost, const Price& price) {
-  return cost.most_bytes_sent / (price.gigabytes_per_second * 1e9) +
-         cost.most_messages_sent * price.microseconds * 1e-6 + cost.most_flops / (price.teraflops * 1e12);
+  const Parts parts = parts_of(cost, price);
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+// An input as words, with its time `factor` times as long.
+std::string input_text(std::size_t part, const Price& price, double factor) {
+  const double numbers[] = {price.dp.gigabytes_per_second / factor, price.tp.gigabytes_per_second / factor,
+                            price.dp.microseconds * factor, price.tp.microseconds * factor, price.teraflops / factor};
+  const char* units[] = {"GB/s over dp", "GB/s over tp", "µs for a message over dp", "µs for a message over tp",
+                         "TFLOP/s"};
+  return fmt::format("{:.3g} {}", numbers[part], units[part]);
+}
+
+using Titled = std::pair<Strategy, StrategyCost>;
+
+// Which input decides that one is cheaper than the other, and where they break even: at another value of that input,
+// or, where the first is cheaper even if that costs nothing, of the one that speaks most against it.
+std::string decision(const Titled& one, const Titled& other, const Price& price) {
+  const Parts a = parts_of(one.second, price), b = parts_of(other.second, price);
+  std::size_t most = 0, least = 0;
+  double all = 0;
+  Parts gain{};
+  for (std::size_t i = 0; i < kParts; ++i) {
+    all += gain[i] = b[i] - a[i];
+    if (gain[i] > gain[most]) most = i;
+    if (gain[i] < gain[least]) least = i;
+  }
+  if (all <= 0) return fmt::format("{} costs what {} does.", title(one.first), title(other.first));
+  const std::string words = fmt::format("{} is cheaper than {} by {}: {} decides", title(one.first), title(other.first),
+                                        seconds_text(all), input_text(most, price, 1));
+  const std::size_t at = gain[most] > all * (1 + 1e-9) ? most : least;
+  if (gain[at] == 0 || (at == least && gain[least] >= 0)) return words + ", and they break even nowhere.";
+  return fmt::format("{}, and they break even at {}.", words, input_text(at, price, 1 - all / gain[at]));
 }
 
 // The weights before the first step, and after each of them.
@@ -69,16 +117,36 @@ Price parse_price(const std::string& text) {
   Price price;
   std::istringstream in(text);
   char comma = 0, semicolon = 0;
-  const bool read = static_cast<bool>(in >> price.gigabytes_per_second >> comma >> price.microseconds >> semicolon >>
-                                      price.teraflops);
-  const bool sensible = price.gigabytes_per_second > 0 && price.microseconds >= 0 && price.teraflops > 0 &&
-                        std::isfinite(price.gigabytes_per_second + price.microseconds + price.teraflops);
+  LinkPrice& link = price.dp;
+  const bool read =
+      static_cast<bool>(in >> link.gigabytes_per_second >> comma >> link.microseconds >> semicolon >> price.teraflops);
+  const bool sensible = link.gigabytes_per_second > 0 && link.microseconds >= 0 && price.teraflops > 0 &&
+                        std::isfinite(link.gigabytes_per_second + link.microseconds + price.teraflops);
+  price.tp = price.dp;
   if (!read || comma != ',' || semicolon != ',' || in.peek() != std::istringstream::traits_type::eof() || !sensible)
     throw UsageError(
         fmt::format("--price {} is not a price; it takes GB/s above 0, microseconds for each message, and "
                     "TFLOP/s above 0, for example 50,10,400",
                     in_quotes(text)));
   return price;
+}
+
+Price price_on(const std::string& name, const Grid& grid, const std::vector<Parameter>& parameters) {
+  const Cluster cluster = cluster_of(name);
+  const auto link = [&](int ranks, int stride) {
+    const std::vector<int> widths = group_spread(cluster, ranks, stride).widths;
+    std::size_t level = 0;
+    for (std::size_t l = 0; l < widths.size(); ++l)
+      if (widths[l] > 1) level = l;
+    const NetworkLevel& of = cluster.levels[level];
+    return LinkPrice{of.bytes_per_second / 1e9, of.latency_seconds * 1e6};
+  };
+  double product = 0;
+  for (const Parameter& each : parameters)
+    product += newton_schulz_flops(each.shape.rows, each.shape.cols) / 15 / static_cast<double>(parameters.size());
+  const Accelerator& device = cluster.accelerator;
+  return {link(grid.dp(), grid.tp()), link(grid.tp(), 1),
+          device.flops_per_second * product_efficiency(device, product).value / 1e12};
 }
 
 StrategyCosts costs_of(const std::vector<Parameter>& parameters, const Grid& grid, Index bucket,
@@ -118,10 +186,45 @@ std::string strategy_table(const StrategyCosts& costs, const Grid& grid, const P
   const auto best = std::min_element(costs.begin(), costs.end(), cheaper);
   const auto best_muon = std::min_element(costs.begin(), others, cheaper);
   std::string text = table.text() + "\n";
-  text += fmt::format("at {:g} GB/s, {:g} µs for each message and {:g} TFLOP/s: {}", price.gigabytes_per_second,
-                      price.microseconds, price.teraflops, title(best_muon->first));
+  const LinkPrice &dp = price.dp, &tp = price.tp;
+  const bool alike = dp.gigabytes_per_second == tp.gigabytes_per_second && dp.microseconds == tp.microseconds;
+  text += fmt::format("at {:.4g} GB/s{}, {:.4g} µs{} for each message and {:.4g} TFLOP/s:{}{}", dp.gigabytes_per_second,
+                      alike ? "" : fmt::format(" over dp and {:.4g} over tp", tp.gigabytes_per_second), dp.microseconds,
+                      alike ? "" : fmt::format(" and {:.4g}", tp.microseconds), price.teraflops, alike ? " " : "\n  ",
+                      title(best_muon->first));
   if (best != best_muon) text += fmt::format(";\n  where other bits will do: {}", title(best->first));
   return text;
+}
+
+std::string model_table(const std::string& model, const StrategyCosts& costs, const Grid& grid, const Price& price,
+                        std::int64_t batch_tokens) {
+  const ModelShape& shape = model_shape(model);
+  const int sequences = batch_sequences(shape, grid.size(), {batch_tokens});
+  std::vector<std::string> lines;
+  const auto say = [&lines](const std::string& sentence) { append(lines, paragraph(sentence, 0, 2)); };
+  say(fmt::format("{}, {}", model, batch_text(shape, sequences)));
+  lines.push_back(strategy_table(costs, grid, price));
+  const auto seconds = [&price](const Titled& each) { return seconds_of(each.second, price); };
+  StrategyCosts muon = costs;
+  muon.erase(std::find_if(muon.begin(), muon.end(), [](const Titled& each) { return !each.first.is_muon; }),
+             muon.end());
+  std::stable_sort(muon.begin(), muon.end(), [&](const Titled& a, const Titled& b) { return seconds(a) < seconds(b); });
+  // As if all of the price were operations: over those of the model at the same speed.
+  TrainingLayout layout;
+  layout.dp = grid.dp();
+  layout.tp = grid.tp();
+  MuonShare share = muon_share(shape, layout, seconds(muon[0]) * price.teraflops * 1e12);
+  share.batch_tokens = static_cast<double>(shape.tokens) * sequences;
+  say(fmt::format(
+      "{} takes {:.3g} % of what the model's own products take at this speed, with gradients and new weights, which "
+      "AdamW sends as well; T · m / B = {} · {} / {} = {:.3g} %.",
+      title(muon[0].first), 100 * share.all(), share.steps, number_text(std::llround(share.side)),
+      number_text(std::llround(share.batch_tokens)), 100 * share.once()));
+  say(decision(muon[0], muon[1], price));
+  for (const Titled& each : costs)
+    if (each.first.letter == 'g')
+      say(seconds(each) < seconds(muon[0]) ? decision(each, muon[0], price) : decision(muon[0], each, price));
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 std::string distance_table(const Training& training, const MuonSettings& settings, int dp, Index bucket) {

@@ -23,13 +23,16 @@ TEST_CASE("strategy_cost: what the plans of all ranks add up to, also where only
       if (!takes(strategy, layout, c.settings)) continue;
       const StrategyCost cost = strategy_cost(strategy, c.parameters, c.grid, c.options.bucket_capacity, c.settings);
       double most_bytes = 0, all_bytes = 0, most_messages = 0, most_flops = 0, all_flops = 0, newton_schulz = 0;
+      double tp_bytes = 0, tp_messages = 0;
       Index kept = 0, transient = 0;
       for (int r = 0; r < c.grid.size(); ++r) {
-        Traffic traffic;
+        Traffic traffic, over_tp;
         double computed = 0;
         for (int step = 0; step < strategy.period; ++step) {
           const Plan plan = strategy.optimizer(layout, c.settings, step)->plan(layout, c.grid.place(r));
           traffic += ledger_of(plan).total();
+          for (const PlannedCall& call : calls_of(plan))
+            if (call.call.group == "tp") over_tp += call.traffic;
           computed += flops(plan);
           newton_schulz += flops(plan) - flops(plan, phases::momentum) - flops(plan, phases::apply);
           Index between = 0, of_optimizer = 0;
@@ -44,6 +47,8 @@ TEST_CASE("strategy_cost: what the plans of all ranks add up to, also where only
         most_bytes = std::max(most_bytes, static_cast<double>(traffic.bytes_sent) / steps);
         all_bytes += static_cast<double>(traffic.bytes_sent) / steps;
         most_messages = std::max(most_messages, static_cast<double>(traffic.messages_sent) / steps);
+        tp_bytes = std::max(tp_bytes, static_cast<double>(over_tp.bytes_sent) / steps);
+        tp_messages = std::max(tp_messages, static_cast<double>(over_tp.messages_sent) / steps);
         most_flops = std::max(most_flops, computed / steps);
         all_flops += computed / steps;
       }
@@ -56,6 +61,8 @@ TEST_CASE("strategy_cost: what the plans of all ranks add up to, also where only
       CHECK(cost.most_bytes_sent == doctest::Approx(most_bytes));
       CHECK(cost.mean_bytes_sent == doctest::Approx(all_bytes / c.grid.size()));
       CHECK(cost.most_messages_sent == doctest::Approx(most_messages));
+      CHECK(cost.most_tp_bytes_sent == doctest::Approx(tp_bytes));
+      CHECK(cost.most_tp_messages_sent == doctest::Approx(tp_messages));
       CHECK(cost.most_flops == doctest::Approx(most_flops));
       CHECK(cost.mean_flops == doctest::Approx(all_flops / c.grid.size()));
       CHECK(cost.redundancy == doctest::Approx(newton_schulz / strategy.period / once));

@@ -14,8 +14,9 @@ namespace {
 
 // The sums over the plans of one DP rank.
 struct RankCost {
-  std::vector<Index> bytes_sent;  // of each of its TP ranks
-  Index messages_sent = 0;
+  std::vector<Index> bytes_sent;     // of each of its TP ranks
+  std::vector<Index> tp_bytes_sent;  // over tp
+  Index messages_sent = 0, tp_messages_sent = 0;
   double flops = 0, newton_schulz = 0;
   Index kept_bytes = 0, transient_bytes = 0;  // of the plan that needs most
 };
@@ -25,9 +26,14 @@ void add_call(const Call& call, const Plan& plan, RankCost& sums) {
   sums.messages_sent += traffic.messages_sent;
   const int tp = plan.grid.tp();
   const bool alike = call.kind != CollectiveKind::all_reduce || call.group != "tp" || call.elements_in % tp == 0;
-  for (int rank = 0; rank < tp; ++rank)
-    sums.bytes_sent[static_cast<std::size_t>(rank)] +=
+  if (call.group == "tp") sums.tp_messages_sent += traffic.messages_sent;
+  for (int rank = 0; rank < tp; ++rank) {
+    const std::size_t r = static_cast<std::size_t>(rank);
+    const Index bytes =
         alike ? traffic.bytes_sent : all_reduce_traffic(rank, tp, call.elements_in, call.type).bytes_sent;
+    sums.bytes_sent[r] += bytes;
+    if (call.group == "tp") sums.tp_bytes_sent[r] += bytes;
+  }
 }
 
 void add_plan(const Plan& plan, RankCost& sums) {
@@ -70,7 +76,7 @@ StrategyCost strategy_cost(const Strategy& strategy, const std::vector<Parameter
   const Layout layout = strategy.lay_out(parameters, grid, bucket);
   const std::size_t tp = static_cast<std::size_t>(grid.tp());
   std::vector<RankCost> ranks(static_cast<std::size_t>(grid.dp()));
-  for (RankCost& rank : ranks) rank.bytes_sent.resize(tp);
+  for (RankCost& rank : ranks) rank.bytes_sent.resize(tp), rank.tp_bytes_sent.resize(tp);
   for (int step = 0; step < strategy.period; ++step) {
     const auto optimizer = strategy.optimizer(layout, settings, step);
     for (int dp = 0; dp < grid.dp(); ++dp)
@@ -85,6 +91,10 @@ StrategyCost strategy_cost(const Strategy& strategy, const std::vector<Parameter
       cost.most_bytes_sent = std::max(cost.most_bytes_sent, static_cast<double>(bytes) / steps);
       cost.mean_bytes_sent += static_cast<double>(bytes) / steps / grid.size();
     }
+    for (const Index bytes : rank.tp_bytes_sent)
+      cost.most_tp_bytes_sent = std::max(cost.most_tp_bytes_sent, static_cast<double>(bytes) / steps);
+    cost.most_tp_messages_sent =
+        std::max(cost.most_tp_messages_sent, static_cast<double>(rank.tp_messages_sent) / steps);
     cost.most_messages_sent = std::max(cost.most_messages_sent, static_cast<double>(rank.messages_sent) / steps);
     cost.most_flops = std::max(cost.most_flops, rank.flops / steps);
     cost.mean_flops += rank.flops / steps / dp;

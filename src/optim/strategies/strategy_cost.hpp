@@ -19,8 +19,10 @@ struct StrategyCost {
   /// Newton–Schulz of all ranks over that of one process, which does each matrix once and whole; all that a plan
   /// computes counts as such, but momentum and the new weights. Below 1 where blocks stay alone; 1 without matrices.
   double redundancy = 1;
-  Index most_kept_bytes = 0;       ///< what the optimizer keeps between steps besides the weights: momentum
-  Index most_transient_bytes = 0;  ///< the most at one time beside weights, gradients and what is kept
+  Index most_kept_bytes = 0;         ///< what the optimizer keeps between steps besides the weights: momentum
+  double most_tp_bytes_sent = 0;     ///< What is sent over tp, of what it sends, by the rank that sends most over tp.
+  double most_tp_messages_sent = 0;  ///< The messages over tp, likewise.
+  Index most_transient_bytes = 0;    ///< the most at one time beside weights, gradients and what is kept
 };
 
 /// The cost of a strategy where these parameters are laid out for `grid` in buckets of `bucket` elements (0: one for
