@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "src/text/text.hpp"
 
@@ -84,67 +87,116 @@ std::string row(const std::string& what, const std::string& who, const std::stri
   // A long name has a line to itself.
   if (text_width(what) >= widths.name)
     return "  " + what + "\n      " + row("", who, predicted, counted, messages, mark);
-  // A long number takes some of the room before the messages.
-  const std::string bytes = cell(counted, widths.counted, false);
-  const int left_for_messages = widths.counted + kMessageColumns - text_width(bytes);
+  // Numbers from the least to the most stand under both headings. A long one takes some of the room before the
+  // messages.
+  const int room = predicted.empty() ? widths.predicted + widths.counted : widths.counted;
+  const std::string bytes = cell(counted, room, false);
+  const int left_for_messages = room + kMessageColumns - text_width(bytes);
   std::string line = "  " + cell(what, widths.name, true) + cell(who, kRankColumns, true) +
-                     cell(predicted, widths.predicted, false) + bytes + cell(messages, left_for_messages, false) +
+                     (predicted.empty() ? "" : cell(predicted, widths.predicted, false)) + bytes +
+                     cell(messages, left_for_messages, false) +
                      std::string(static_cast<std::size_t>(widths.before_mark), ' ') + mark;
   return line.erase(line.find_last_not_of(' ') + 1);
 }
 
+// "5", or "4–6" for two numbers that differ, as `text` writes them; a unit at the end is written once.
+template <class Text>
+std::string span_text(long long least, long long most, const Text& text) {
+  if (least == most) return text(most);
+  std::string first = text(least);
+  if (const std::size_t unit = first.find(' '); unit != std::string::npos) first.resize(unit);
+  return first + "–" + text(most);
+}
+
+// One line of the table for ranks that moved the same.
+struct RanksLine {
+  std::vector<int> ranks;
+  std::string what;                                                // where lines are not drawn together
+  long long calls = 0, predicted = 0, counted = 0, messages = -1;  // −1: none are counted
+  bool equal = true;
+};
+
+// Draws the lines of one thing together, if all are as predicted: from the smallest number to the largest one.
+class Lines {
+ public:
+  Lines(CostTable& table, int ranks, bool every_set) : table_(table), ranks_(ranks), every_set_(every_set) {}
+
+  template <class Text>
+  void add(const std::string& together, const std::vector<RanksLine>& lines, const Text& text, bool times) {
+    for (const RanksLine& line : lines) table_.equal = table_.equal && line.equal;
+    const bool all_equal = std::all_of(lines.begin(), lines.end(), [](const RanksLine& line) { return line.equal; });
+    if (every_set_ || !all_equal || lines.size() < 2) {
+      for (const RanksLine& line : lines)
+        table_.lines.push_back(row(line.what, ranks_text(line.ranks, ranks_), text(line.predicted), text(line.counted),
+                                   line.messages < 0 ? "" : std::to_string(line.messages), line.equal ? "✔" : "✘"));
+      return;
+    }
+    const auto span = [&](long long RanksLine::*of, const auto& in_words) {
+      const auto [least, most] = std::minmax_element(
+          lines.begin(), lines.end(), [of](const RanksLine& x, const RanksLine& y) { return x.*of < y.*of; });
+      return span_text((*least).*of, (*most).*of, in_words);
+    };
+    std::vector<int> members;
+    for (const RanksLine& line : lines) members.insert(members.end(), line.ranks.begin(), line.ranks.end());
+    std::sort(members.begin(), members.end());
+    const auto number = [](long long value) { return std::to_string(value); };
+    const std::string calls = times ? " × " + span(&RanksLine::calls, number) : "";
+    table_.lines.push_back(row(together + (calls == " × 1" ? "" : calls), ranks_text(members, ranks_), "",
+                               span(&RanksLine::counted, text),
+                               lines[0].messages < 0 ? "" : span(&RanksLine::messages, number), "✔"));
+  }
+
+ private:
+  CostTable& table_;
+  int ranks_;
+  bool every_set_;
+};
+
 }  // namespace
 
-CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count) {
+CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count, bool every_set) {
   CostTable table;
-  const int size = static_cast<int>(ranks.size());
   table.lines.push_back(row("sent by a rank", "", "predicted", "counted", "messages", ""));
-  const auto mark = [&](bool equal) {
-    table.equal = table.equal && equal;
-    return std::string(equal ? "✔" : "✘");
-  };
+  Lines lines(table, static_cast<int>(ranks.size()), every_set);
   for (const LedgerLine& kind : all_kinds(ranks)) {
-    const auto sets = sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); });
-    for (const auto& [pair, members] : sets) {
+    std::vector<RanksLine> of_kind;
+    const std::string name =
+        fmt::format("{} over {}, {}", collective_name(kind.kind), kind.group, element_name(kind.type));
+    for (const auto& [pair, members] :
+         sets_of_equal<Pair>(ranks.size(), [&](std::size_t r) { return pair_of(ranks[r], kind); })) {
       // Nothing was to be sent and nothing was; waiting never sends.
       const bool says_nothing = pair.calls == 0 || kind.kind == CollectiveKind::wait;
-      if (says_nothing && pair.equal() && pair.counted.bytes_sent == 0) {
-        mark(true);
-        continue;
-      }
-      const std::string times = pair.calls == 1 ? "" : fmt::format(" × {}", pair.calls);
-      table.lines.push_back(
-          row(fmt::format("{} over {}, {}{}", collective_name(kind.kind), kind.group, element_name(kind.type), times),
-              ranks_text(members, size), bytes_text(pair.predicted.bytes_sent), bytes_text(pair.counted.bytes_sent),
-              fmt::format("{}", pair.counted.messages_sent), mark(pair.equal())));
+      if (says_nothing && pair.equal() && pair.counted.bytes_sent == 0) continue;
+      of_kind.push_back({members, pair.calls == 1 ? name : fmt::format("{} × {}", name, pair.calls), pair.calls,
+                         pair.predicted.bytes_sent, pair.counted.bytes_sent, pair.counted.messages_sent, pair.equal()});
     }
+    lines.add(name, of_kind, bytes_text, true);
   }
-  if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", mark(true)));
+  if (table.lines.size() == 1) table.lines.push_back(row("nothing", "every rank", "0 B", "0 B", "0", "✔"));
 
-  const bool kernel_known = std::all_of(ranks.begin(), ranks.end(), [](const RankCost& r) { return r.kernel_known; });
-  if (kernel_known) {
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.kernel_known; })) {
     using Sent = std::tuple<long long, long long, long long>;
-    const auto sets = sets_of_equal<Sent>(ranks.size(), [&](std::size_t r) {
-      return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, ranks[r].kernel_sent};
-    });
-    for (const auto& [sent, members] : sets) {
+    std::vector<RanksLine> of_kernel;
+    for (const auto& [sent, members] : sets_of_equal<Sent>(ranks.size(), [&](std::size_t r) {
+           return Sent{ranks[r].counted.total().bytes_sent, ranks[r].header_sent, ranks[r].kernel_sent};
+         })) {
       const auto& [payload, headers, kernel] = sent;
-      table.lines.push_back(row(fmt::format("kernel, with {} of headers", bytes_text(headers)),
-                                ranks_text(members, size), bytes_text(payload + headers), bytes_text(kernel), "",
-                                mark(payload + headers == kernel)));
+      of_kernel.push_back({members, fmt::format("TCP, with {} of headers", bytes_text(headers)), 0, payload + headers,
+                           kernel, -1, payload + headers == kernel});
     }
+    lines.add("TCP with headers, as Linux counts it", of_kernel, bytes_text, false);
+  } else if (!why_no_count.empty()) {
+    table.lines.push_back("  TCP: Linux was not asked, because " + why_no_count);
   }
-  if (!kernel_known && !why_no_count.empty()) table.lines.push_back("  kernel: not asked, because " + why_no_count);
-  const bool peak_predicted =
-      std::any_of(ranks.begin(), ranks.end(), [](const RankCost& r) { return r.predicted_peak >= 0; });
-  if (peak_predicted) {
+  if (std::any_of(ranks.begin(), ranks.end(), [](const RankCost& rank) { return rank.predicted_peak >= 0; })) {
     using Peak = std::pair<Index, Index>;
-    const auto sets = sets_of_equal<Peak>(ranks.size(), [&](std::size_t r) {
-      return Peak{ranks[r].predicted_peak, ranks[r].counted_peak};
-    });
-    for (const auto& [peak, members] : sets)
-      table.lines.push_back(row("peak elements held", ranks_text(members, size), number_text(peak.first),
-                                number_text(peak.second), "", mark(peak.first == peak.second)));
+    std::vector<RanksLine> of_peak;
+    for (const auto& [peak, members] : sets_of_equal<Peak>(ranks.size(), [&](std::size_t r) {
+           return Peak{ranks[r].predicted_peak, ranks[r].counted_peak};
+         }))
+      of_peak.push_back({members, "peak elements held", 0, peak.first, peak.second, -1, peak.first == peak.second});
+    lines.add(
+        "peak elements held", of_peak, [](long long elements) { return number_text(elements); }, false);
   }
   // The table shows what was sent; a difference may also lie in what was received, or in the number of calls.
   for (std::size_t r = 0; r < ranks.size(); ++r) {

@@ -13,9 +13,10 @@ struct CostTable {
   bool equal = true;               ///< every number was predicted exactly
 };
 
-/// A line for each group, kind and element type, and for each set of ranks that moved the same; then the kernel's
-/// count, where known, and the peak of elements held, where predicted. `why_no_count` is said in place of the kernel's
-/// count where that is not known; empty: nothing is.
-CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count = "");
+/// A line for each group, kind and element type, where all was predicted exactly from the rank that sent least to the
+/// one that sent most; with `every_set`, or where something differs, a line for each set of ranks that moved the same.
+/// Then the same of what Linux has counted, where known, and of the peak of elements held, where predicted.
+/// `why_no_count` is said in place of Linux's count where that is not known; empty: nothing is.
+CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count = "", bool every_set = false);
 
 }  // namespace muonwalk::sim

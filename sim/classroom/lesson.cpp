@@ -487,8 +487,8 @@ void LessonCore::cost(const std::function<Prediction(const RankInfo&)>& predict)
     });
   });
   if (!is_parent()) return;
-  const CostTable table =
-      cost_table(costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "");
+  const CostTable table = cost_table(
+      costs, options_.transport == TransportKind::nccl ? "NCCL's bytes pass its sockets by" : "", options_.verbose > 1);
   if (options_.verbose > 0 || !table.equal)
     for (std::size_t i = 0; i < table.lines.size(); ++i) print((i == 0 ? "cost  " : "      ") + table.lines[i]);
   if (!table.equal) state_->checks.fail();

@@ -73,7 +73,7 @@ TEST_CASE(
   ranks[2].kernel_known = false;
   const CostTable table = cost_table(ranks, "of something");
   CHECK(table.equal);
-  CHECK(text_of(table).find("  kernel: not asked, because of something\n") != std::string::npos);
+  CHECK(text_of(table).find("  TCP: Linux was not asked, because of something\n") != std::string::npos);
   CHECK(table.lines.size() == 4);
   CHECK(cost_table(ranks).lines.size() == 3);
 }
@@ -188,12 +188,40 @@ TEST_CASE("cost_table: large numbers and scattered ranks stay within the screen"
         ledger_with(much, 99, CollectiveKind::reduce_scatter, ElementType::bfloat16, "dp");
     ranks[r].predicted_peak = ranks[r].counted_peak = 999999999;
   }
-  const CostTable table = cost_table(ranks);
+  CHECK(cost_table(ranks).lines.size() == 3);
+  const CostTable table = cost_table(ranks, "", true);
   CHECK(table.equal);
   const std::string text = text_of(table);
   CAPTURE(text);
   CHECK(text.find(" 99,999,990 B ") != std::string::npos);  // apart from its neighbours
   CHECK(text.find(" 22 ranks: 0… ") != std::string::npos);
+}
+
+TEST_CASE(
+    "cost_table: ranks that sent other numbers share a line, from the least to the most, unless one is not as "
+    "predicted") {
+  std::vector<RankCost> ranks = exact();
+  for (std::size_t r = 0; r < 4; ++r) {
+    const std::int64_t more = static_cast<std::int64_t>(r);
+    const Traffic traffic{1000 + 500 * more, 2000, 3 + more, 4};
+    ranks[r].predicted = ranks[r].counted = ledger_with(traffic, 2 + more);
+    ranks[r].predicted_peak = ranks[r].counted_peak = 500 - more;
+    ranks[r].kernel_sent = ranks[r].header_sent + traffic.bytes_sent;
+  }
+  const CostTable table = cost_table(ranks);
+  CHECK(table.equal);
+  CHECK(table.lines.size() == 4);
+  const std::string text = text_of(table);
+  CAPTURE(text);
+  for (const char* words : {"all_gather over dp, float32 × 2–5  ", " 1,000–2,500 B ", " 3–6 ",
+                            "TCP with headers, as Linux counts it", " 1,096–2,596 B", " 497–500 "})
+    CHECK_MESSAGE(text.find(words) != std::string::npos, words);
+  CHECK(cost_table(ranks, "", true).lines.size() == 1 + 3 * 4);
+
+  ranks[2].counted_peak += 1;
+  const CostTable other = cost_table(ranks);
+  CHECK_FALSE(other.equal);
+  CHECK(other.lines.size() == 3 + 4);
 }
 
 TEST_CASE("cost_table: fits a notebook as well, with the same cells") {

@@ -86,7 +86,7 @@ class Guesses(unittest.TestCase):
         self.assertEqual(asked("nothing   every rank   0 B   0 B   0   ✔")[1], "0")
         self.assertIsNone(asked("all_gather over dp, float32   ranks 1–3   8 B   8 B   1   ✔"))
         self.assertIsNone(asked("all_gather over dp, float32   every rank   8 B   9 B   1   ✘"))  # not what was counted
-        self.assertIsNone(asked("kernel, with 416 B of headers   every rank   512 B   512 B   ✔"))
+        self.assertIsNone(asked("TCP, with 416 B of headers   every rank   512 B   512 B   ✔"))
 
 
 class Api(unittest.TestCase):
