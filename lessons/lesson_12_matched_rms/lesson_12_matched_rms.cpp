@@ -63,8 +63,7 @@ UpdateRms update_rms(Shape shape, int steps, std::uint64_t seed) {
 }
 std::vector<UpdateRms> update_rms_of_shapes(std::uint64_t seed) {
   std::vector<UpdateRms> all;
-  for (const Shape shape : {Shape{64, 64}, {64, 16}, {64, 256}, {256, 64}})
-    all.push_back(update_rms(shape, 50, seed));
+  for (const Shape shape : {Shape{64, 64}, {64, 16}, {64, 256}, {256, 64}}) all.push_back(update_rms(shape, 50, seed));
   return all;
 }
 

@@ -204,8 +204,8 @@ void run(Lesson<Local>& lesson, bool quiet) {
 // Who claimed them? The 0.57 is a ratio of times. Jen Wei's "Distributed Muon: Field Notes & Reproducibility Artifacts"
 // (2025) puts the all-gathers of Muon on dp 2 × tp 2 beside the all-reduces of AdamW on dp 4;
 // \ref lesson_18_read_a_trace reads the traces. The bounds of (1, 1.25] are from "Muon is Scalable for LLM Training"
-// (Liu et al., 2025), for ZeRO-1 without TP; the upper one takes gradients and weights in float32. The 1.70 is what this
-// lesson counts.
+// (Liu et al., 2025), for ZeRO-1 without TP; the upper one takes gradients and weights in float32. The 1.70 is what
+// this lesson counts.
 std::string three_numbers() { return "\n" + published_tables() + "\n\n" + published_ratios(); }
 
 // The answer comes after the last layout.

@@ -59,9 +59,9 @@ std::vector<Parameter> tp_slices(const std::vector<Parameter>& parameters, int t
 /// frameworks do that give experts to the ranks of TP instead. Throws UsageError for a name that is not known.
 std::vector<Parameter> with_whole_experts(const std::string& model);
 
-/// The same in two lists: what is no expert's, and the experts that the first rank of an EP group holds; the others
-/// hold as many of the same shapes. Throws UsageError where the model has no experts, where `ep` doesn't divide those
-/// of a layer, or where it doesn't divide `dp`.
+/// The same in two lists: what belongs to no expert, and the experts that the first rank of an EP group holds; the
+/// others hold as many of the same shapes. Throws UsageError where the model has no experts, where `ep` doesn't divide
+/// those of a layer, or where it doesn't divide `dp`.
 std::pair<std::vector<Parameter>, std::vector<Parameter>> with_dealt_experts(const std::string& model, int ep, int dp);
 
 }  // namespace muonwalk::sim

@@ -113,7 +113,7 @@ std::vector<LessonOption> PretrainingRequest::options() {
           {"--adamw-lr", "AdamW's, alone", &adamw_lr},
           {"--decay", "which parameters decay: matrices, or all", &decay},
           {"--sweep", "try learning rates, on one process, and print a table", &sweep},
-          {"--seeds", "train with so many seeds, on one process, and print what differs", &seeds},
+          {"--seeds", "train with this many seeds, on one process, and print what differs", &seeds},
           {"--leads", "leading steps as others count them, and what smoothing does to them", &leads},
           {"--inside", "the largest attention scores and the outputs over the training", &inside},
           {"--grids", "train on each of these, as in 1x1x1,2x2x2 (dp x tp x pp)", &grids},

@@ -43,7 +43,8 @@ class GpuProcessor : public Processor, private cuda::QueueObserver {
 
   void momentum(const float* gradient, float* momentum_buffer, Index count, const MuonSettings& settings,
                 float* update) override {
-    kernels_.momentum(stream_, gradient, momentum_buffer, count, static_cast<float>(settings.momentum), settings.nesterov, update);
+    kernels_.momentum(stream_, gradient, momentum_buffer, count, static_cast<float>(settings.momentum),
+                      settings.nesterov, update);
   }
 
   void orthogonalize(float* matrix, Shape shape, const MuonSettings& settings, const std::string& parameter) override {

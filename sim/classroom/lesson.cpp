@@ -204,8 +204,10 @@ void LessonCore::begin(int hosts) {
   if (state_->files.recording != nullptr) state_->files.recording->heading(first);
   if (options_.verbose == 0) return;
   print(first);
-  if (!info_.question.empty())
+  if (!info_.question.empty()) {
     for (const std::string& line : wrap_text("Question: " + info_.question, 10)) print(line);
+    print(fmt::format("Read:     lessons/{0}/{0}.cpp", info_.name));
+  }
   print();
 }
 

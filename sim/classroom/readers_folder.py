@@ -10,7 +10,7 @@ from whole_file import write_whole
 
 
 def require_file(path, shown):
-    """Refuses what is there and is no file: nobody knows what opening it does, and a pipe would be waited for."""
+    """Refuses what is not a file: nobody knows what opening it does, and a pipe would be waited for."""
     if not path.is_file():
         raise Refused(f"{shown} is not a file{'' if os.path.lexists(path) else ', and nothing else either'}; name one that holds C++")
 

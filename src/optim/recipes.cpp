@@ -86,8 +86,8 @@ Recipe dion() {
   s.newton_schulz.lines = IterationLines::square_first;
   s.newton_schulz.from_the_right = true;
   s.arithmetic.round_scaled = true;
-  Recipe recipe{"dion", "Muon of dion",       "microsoft/dion 0a059a45, 2026-08-07, dion/muon.py, polar_express.py",
-                s,      "polar_dion", true};
+  Recipe recipe{"dion", "Muon of dion", "microsoft/dion 0a059a45, 2026-08-07, dion/muon.py, polar_express.py",
+                s,      "polar_dion",   true};
   recipe.has_cautious = true;
   recipe.scales = {{"spectral_norm", Scale::ratio}, {"rms_norm", Scale::matched_rms}, {"none", Scale::none}};
   return recipe;

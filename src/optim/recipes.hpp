@@ -79,7 +79,7 @@ struct CoefficientSet {
   std::vector<Quintic> quintics;  ///< One for each step.
   AfterLast after;                ///< What the class that has them does then.
 
-  /// Those of so many steps. Throws UsageError where the set does not reach so far.
+  /// Those of this many steps. Throws UsageError where the set does not reach so far.
   std::vector<Quintic> of_steps(int steps) const;
 };
 
@@ -87,7 +87,7 @@ struct CoefficientSet {
 /// cubic5), and polar_dion, which dion and nanochat share.
 const std::vector<CoefficientSet>& coefficient_sets();
 
-/// Takes the set `name`: with as many steps as it has polynomials, or with so many. Throws UsageError where there is
+/// Takes the set `name`: with as many steps as it has polynomials, or with this many. Throws UsageError where there is
 /// none of this name, and as of_steps does.
 /// @{
 void take_coefficients(MuonSettings& settings, const std::string& name);

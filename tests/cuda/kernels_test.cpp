@@ -222,8 +222,8 @@ TEST_CASE("kernels: the journey's elementwise start and end: the CPU's, bit for 
 
     const auto gradient_there = gpu.uploaded(gradient), orthogonal_there = gpu.uploaded(orthogonal);
     auto m_there = gpu.uploaded(m), update_there = gpu.room<float>(count), weights_there = gpu.uploaded(weights);
-    gpu.kernels.momentum(gpu.stream, gradient_there.data(), m_there.data(), count, static_cast<float>(settings.momentum), settings.nesterov,
-                         update_there.data());
+    gpu.kernels.momentum(gpu.stream, gradient_there.data(), m_there.data(), count,
+                         static_cast<float>(settings.momentum), settings.nesterov, update_there.data());
     const Shape full{300, 700};
     gpu.kernels.apply(gpu.stream, weights_there.data(), orthogonal_there.data(), count,
                       1.0f - settings.lr * settings.weight_decay, update_scale(full, settings));

@@ -57,6 +57,7 @@ CPP
 Lesson 05 · Echo of a word                          dp 1 × tp 2 · 2 processes over Gloo · fp32
 Question: what comes back, when one calls into a room
 that is empty?
+Read:     lessons/lesson_05_echo/lesson_05_echo.cpp
 
 step 1 · call
 TEXT

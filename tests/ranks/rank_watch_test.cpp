@@ -259,7 +259,7 @@ TEST_CASE(
   CHECK(stands([&](MadeUpRun& run) { starting(run, {}); }, 1) ==
         "the ranks did not all connect within 0.1 s in step 'rendezvous'; try a longer --timeout");
 
-  // One that sends and one that receives have met, and are no deadlock.
+  // One that sends and one that receives have met: that is not a deadlock.
   CHECK(stands([](MadeUpRun& run) {
           run[2].done(2);
           run.waits(0, CollectiveKind::recv, 1), run.waits(1, CollectiveKind::send, 0);

@@ -60,16 +60,17 @@ TEST_CASE("lesson 12: a bug that a layout gives no room to is not caught there")
 }
 
 TEST_CASE("lesson 12: what can't work is one sentence and exit 2") {
-  expect_refused({LESSON},
-                 {{{"--recipe", "nadam"},
-                   "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging, dion, torch-rms, "},
-                  {{"--recipe", "normuon"}, "--recipe normuon keeps a mean of squares for whole matrices"},
-                  {{"--recipe", ""}, "--recipe '' is empty"},
-                  {{"--scale", "huge"}, "--scale \"huge\" is not known"},
-                  {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},
-                  {{"--split-qkv", "two"}, "--split-qkv \"two\" is not known"},
-                  {{"--steps", "0"}, "--steps 0 is too few or too many; it takes 1 to 100"},
-                  {{"--steps", "101"}, "--steps 101 is too few or too many"},
-                  {{"--pp", "2"}, "--pp 2 has no second stage here"},
-                  {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}});
+  expect_refused(
+      {LESSON},
+      {{{"--recipe", "nadam"},
+        "--recipe \"nadam\" is not known; it takes moonshot, kellerjordan, torch, emerging, dion, torch-rms, "},
+       {{"--recipe", "normuon"}, "--recipe normuon keeps a mean of squares for whole matrices"},
+       {{"--recipe", ""}, "--recipe '' is empty"},
+       {{"--scale", "huge"}, "--scale \"huge\" is not known"},
+       {{"--coefficients", "best"}, "--coefficients \"best\" are not known"},
+       {{"--split-qkv", "two"}, "--split-qkv \"two\" is not known"},
+       {{"--steps", "0"}, "--steps 0 is too few or too many; it takes 1 to 100"},
+       {{"--steps", "101"}, "--steps 101 is too few or too many"},
+       {{"--pp", "2"}, "--pp 2 has no second stage here"},
+       {{"--tp", "3"}, "--tp 3 does not divide the 20 rows of parameter \"qkv\""}});
 }
