@@ -253,7 +253,7 @@ Prediction predict(const RankInfo& rank) {
 // And then the question that such a table has to answer: how far is it off? The model was compared with published
 // training runs, with eight constants for all of them, and none for a model, a layout or a run. These constants were
 // fitted to the same runs, so what comes out for them proves little. What counts are the columns beside: runs of a
-// size, or on a number of nodes, that the constants were not fitted to. And one number that is no constant,
+// size, or on a number of nodes, that the constants were not fitted to. And one number that is not a constant,
 // `slow_path_nodes`, from which on one stage takes the slow path too, was read off the runs on 64 nodes.
 // `muonwalk-scale validate` prints all of that; what stands here is the short form, with what the model misses.
 int batch_tokens = 0;  // as --batch-tokens says; 0: those of LLaMA
@@ -265,7 +265,7 @@ void prepare(const RankInfo& rank) {
   if (rank.grid.pp() > 1)
     throw UsageError("--pp 2 or more has nothing to send here; try --dp 2 --tp 2, or muonwalk-scale plan");
   data = std::make_unique<RandomTraining>(matrices(), 1, rank.seed);
-  if (batch_tokens < 0) throw UsageError(fmt::format("--batch-tokens {} is no batch; try 4194304", batch_tokens));
+  if (batch_tokens < 0) throw UsageError(fmt::format("--batch-tokens {} is not a batch; try 4194304", batch_tokens));
   table = promises_table({batch_tokens});             // which refuses a batch that can't be
   owner_by_work().lay_out(matrices(), rank.grid, 0);  // which refuses a size of TP that does not divide a matrix
   reference = std::make_unique<ReferenceRun>(*data, std::make_unique<Muon>(settings_of(rank)));
