@@ -117,9 +117,9 @@ struct RanksLine {
 };
 
 // Draws the lines of one thing together, if all are as predicted: from the smallest number to the largest one.
-class Lines {
+class CostLines {
  public:
-  Lines(CostTable& table, int ranks, bool every_set) : table_(table), ranks_(ranks), every_set_(every_set) {}
+  CostLines(CostTable& table, int ranks, bool every_set) : table_(table), ranks_(ranks), every_set_(every_set) {}
 
   template <class Text>
   void add(const std::string& together, const std::vector<RanksLine>& lines, const Text& text, bool times) {
@@ -157,7 +157,7 @@ class Lines {
 CostTable cost_table(const std::vector<RankCost>& ranks, const std::string& why_no_count, bool every_set) {
   CostTable table;
   table.lines.push_back(row("sent by a rank", "", "predicted", "counted", "messages", ""));
-  Lines lines(table, static_cast<int>(ranks.size()), every_set);
+  CostLines lines(table, static_cast<int>(ranks.size()), every_set);
   for (const LedgerLine& kind : all_kinds(ranks)) {
     std::vector<RanksLine> of_kind;
     const std::string name =

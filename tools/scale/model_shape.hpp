@@ -24,7 +24,7 @@ struct ModelShape : ModelConfiguration {
   Index hidden = 0;          ///< Channels inside of the feed-forward half; with experts: of all that one token visits.
   Index tokens = 0;          ///< Tokens in a sequence, as it was trained.
   Index batch_tokens = 0;    ///< Tokens in a step with which somebody trained a model of this size.
-  std::string batch_source;  ///< Who: "LLaMA, table 2".
+  std::string batch_source = {};  ///< Who: "LLaMA, table 2".
   std::vector<TensorClass> tensors = {};
 
   double parameters() const;

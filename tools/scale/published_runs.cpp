@@ -27,7 +27,7 @@ extern const char* const ultrascale_runs_csv;  // embed_texts
 
 namespace {
 
-constexpr int kMostNumber = 1 << 20;
+constexpr int kMostInColumn = 1 << 20;
 constexpr const char* kCluster = "h100-efa";
 constexpr const char* kPredicted[] = {"pred_tokens_per_s_per_gpu", "pred_memory_gb", "pred_fits"};
 
@@ -101,9 +101,9 @@ class RunTable {
 
   int whole(const std::string& column, int least) const {
     const std::optional<int> value = number<int>(column);
-    if (value && *value >= least && *value <= kMostNumber) return *value;
+    if (value && *value >= least && *value <= kMostInColumn) return *value;
     refuse_line(fmt::format("has {} = {}; it is a whole number from {} to {}", column, as_typed(cell(column)), least,
-                            kMostNumber));
+                            kMostInColumn));
   }
 
   double positive(const std::string& column) const {

@@ -408,7 +408,8 @@ TEST_CASE("a run: page and JSON say the same") {
   }
 }
 
-TEST_CASE("published pairs: closer than \"Muon costs nothing\" in the mean, and nine of ten in the band") {
+// Which guards against getting worse, and proves nothing: the band was chosen with these in sight.
+TEST_CASE("published pairs: closer than \"Muon costs nothing\" in the mean, and seven of eight in the band") {
   double ours = 0, nothing = 0, inside = 0;
   const std::vector<PublishedPair> pairs = published_pairs();
   for (const PublishedPair& each : pairs) {
