@@ -82,8 +82,7 @@ void RankWatch::require_ended(int runs) {
       const double now = clock.seconds();
       check_stopped(runs + 1, now);
       check_heard_of(runs + 1, now);
-      const bool held =
-          ranks_[r]->stopped() || ranks_[r]->wants_processor() || now - heard_of_at_[r] > kHopelessSeconds / 2;
+      const bool held = ranks_[r]->stopped() || now - heard_of_at_[r] > kHopelessSeconds / 2;
       if (!held) left -= now - before;
       before = now;
     }

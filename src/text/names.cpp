@@ -119,22 +119,22 @@ std::string visible_name(const std::string& name, int most) { return shown_name(
 std::map<std::string, std::string> short_names(const std::vector<std::string>& names, int most) {
   const auto fits = [most](const std::string& name) { return width_of(visible_name(name)) <= most; };
   std::string begin;  // of all long ones, up to and with a dot
-  bool first = true;
+  int long_ones = 0;
   for (const std::string& name : names) {
     if (fits(name)) continue;
-    if (first) begin = name.substr(0, name.rfind('.') + 1);
-    first = false;
+    if (++long_ones == 1) begin = name.substr(0, name.rfind('.') + 1);
     while (!begin.empty() && name.rfind(begin, 0) != 0)
       begin = begin.substr(0, begin.size() < 2 ? 0 : begin.rfind('.', begin.size() - 2) + 1);
   }
+  if (long_ones == 1) begin.clear();  // which begins like no other
   const std::string weight = ".weight";
   std::map<std::string, std::string> all;
   std::set<std::string> taken;
-  for (const bool long_ones : {false, true})
+  for (const bool cut : {false, true})
     for (const std::string& name : names) {
-      if (fits(name) == long_ones || all.count(name) > 0) continue;
+      if (fits(name) == cut || all.count(name) > 0) continue;
       std::string shorter = name;
-      if (long_ones) {
+      if (cut) {
         const bool ends = name.size() > weight.size() + begin.size() &&
                           name.compare(name.size() - weight.size(), weight.size(), weight) == 0;
         shorter = (begin.empty() ? "" : "…") +

@@ -47,8 +47,15 @@ Quintic quintic_of_step(const NewtonSchulzSettings& settings, int step) {
 // The formula in double precision, of a tall matrix its transpose.
 Doubles formula(const Matrix& given, const NewtonSchulzSettings& settings) {
   const Normalization& n = settings.normalization;
-  Doubles x = in_doubles(given.rows() > given.cols() ? given.transposed() : given);
-  const double cushioned = frobenius_norm(given) * n.cushion;
+  Matrix rows = given;
+  for (Index i = 0; n.equal_rows && i < rows.rows(); ++i) {
+    double squares = 0;
+    for (Index j = 0; j < rows.cols(); ++j) squares += std::pow(static_cast<double>(given(i, j)), 2);
+    const double mean = frobenius_norm(given) / std::sqrt(static_cast<double>(rows.rows()));
+    for (Index j = 0; j < rows.cols(); ++j) rows(i, j) = static_cast<float>(given(i, j) * mean / std::sqrt(squares));
+  }
+  Doubles x = in_doubles(rows.rows() > rows.cols() ? rows.transposed() : rows);
+  const double cushioned = frobenius_norm(rows) * n.cushion;
   const double denominator = n.floor ? std::max(cushioned, n.epsilon) : cushioned + n.epsilon;
   for (auto& row : x)
     for (double& value : row) value /= denominator;

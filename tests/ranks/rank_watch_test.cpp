@@ -31,7 +31,7 @@ class MadeUpRank : public WatchedRank {
   void leave_to_parent() override {}
   bool wait_for_end(double) override { return ended_; }
   double cpu_seconds() const override { return used += uses; }
-  bool wants_processor() const override { return silent; }
+  bool wants_processor() const override { return silent || busy; }
   bool heard_of() override { return !silent; }
   bool host_answers() const override { return answers; }
   std::string out_of_sight() const override { return lost_sight; }
@@ -56,6 +56,7 @@ class MadeUpRank : public WatchedRank {
   std::function<void(int look)> at_look;  // what happens before each look at it; there are 20 ms between two
   bool silent = false;                    // nobody hears of it any more, though it may well compute
   bool answers = true;                    // its host does
+  bool busy = false;                      // it could go on at any moment
   double uses = 0;                        // seconds of processor time between two looks
   int times_ended = 0;
 
@@ -303,6 +304,12 @@ TEST_CASE("at the end, a rank that is stopped, or that nobody hears of, has --ti
       if (back) run[1].exited(0);
     };
     CHECK(run.said_at_the_end() == "nothing");
+  }
+  {
+    MadeUpRun endless(30);  // one that computes instead of leaving is not waited for
+    for (MadeUpRank* rank : endless.ranks) rank->done(1);
+    endless[0].busy = true;
+    CHECK(endless.said_at_the_end().find("rank 0 went on to 'step 0'") == 0);
   }
   MadeUpRun run(0.1);
   for (MadeUpRank* rank : run.ranks) rank->done(1);
