@@ -113,7 +113,7 @@ def check_screens(lesson, folder):
     for check in ("expected", "bugs", "fibers", "otherwise"):
         expect_said(check, lambda: check_lesson.CHECKS[check](Changed(lesson, kept)))
     for check, change, *words in (
-            ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 5"),
+            ("expected", printing("48 B   ████····", "49 B   ████····"), "the first difference is in line 6"),
             ("expected", printing("Question", "Q" * 60), "columns; the limit is 100"),
             ("expected", printing("\n\n", " \n\n"), "ends in blanks"),
             ("expected", ending(3), "ended with 3"),
