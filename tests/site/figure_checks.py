@@ -132,12 +132,15 @@ class Figures:
         self.open("09")
         for layout, grid in ((first, ("4", "2")), (second, ("2", "4"))):
             self.choose("09", dp=grid[0], tp=grid[1])
-            sent = [int(counted.replace(",", "")) for counted in re.findall(
-                r"^ +(?:reduce_scatter|all_gather) over .* (?:every rank|ranks 0–\d) +([\d,]+) B ", layout, re.MULTILINE)]
+            # The table says of all ranks from which to which number; of rank 0, step 1 says it exactly, below.
+            spans = re.findall(r"^ +(?:reduce_scatter|all_gather) over .* (?:every rank|ranks 0–\d) +(?:[\d,]+ B +)?([\d,]+)(?:–([\d,]+))? B ",
+                               layout, re.MULTILINE)
+            least, most = (sum(int((span[end] or span[0]).replace(",", "")) for span in spans) // 10 for end in (0, 1))
             peak = re.search(r"peak elements held +every rank +([\d,]+)", layout)[1]
             work = re.search(r"one bucket +[\d.]+ +([\d.]+)", layout)[1]
             shown = [cells for cells, _ in self.rows().values()]
-            self.same(f"a step on dp {grid[0]} × tp {grid[1]}", shown, [[f"{sum(sent) // 10:,}"], [peak], [work]])
+            sent = min(max(int(shown[0][0].replace(",", "")), least), most)
+            self.same(f"a step on dp {grid[0]} × tp {grid[1]}", shown, [[f"{sent:,}"], [peak], [work]])
         self.choose("09", dp="4", tp="2")
         self.same("all phases", next(iter(self.rows().values()))[0], re.findall(r"^  all +([\d,]+) B$", first, re.MULTILINE))
 

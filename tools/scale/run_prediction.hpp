@@ -10,6 +10,21 @@
 
 namespace muonwalk::sim {
 
+namespace terms {
+/// A kind of term that only a run of a file has; its name says what it stands for.
+/// @{
+inline constexpr TermKind newton_schulz_elementwise{"Newton–Schulz, elementwise", TermKind::at_the_end};
+inline constexpr TermKind muon_elementwise{"Muon's momenta and new weights", TermKind::at_the_end};
+inline constexpr TermKind shard_traffic{"weights gathered, gradients scattered, not hidden", TermKind::at_the_end};
+inline constexpr TermKind replica_sum{"gradients summed over replicas, not hidden", TermKind::at_the_end};
+inline constexpr TermKind muon_all_reduce{"Muon's all-reduce", TermKind::at_the_end, "dp", CollectiveKind::all_reduce};
+inline constexpr TermKind muon_all_gather{"Muon's all-gathers", TermKind::at_the_end, "dp", CollectiveKind::all_gather};
+inline constexpr TermKind muon_broadcast{"Muon's broadcasts", TermKind::at_the_end, "dp", CollectiveKind::broadcast};
+inline constexpr TermKind muon_all_to_all{"Muon's all-to-alls", TermKind::at_the_end, "dp", CollectiveKind::all_to_all};
+inline constexpr TermKind parameters_and_state{"weights, gradients, optimizer's state", TermKind::kept};
+/// @}
+}  // namespace terms
+
 /// A step of a run with one of the two optimizers.
 struct RunStep {
   std::vector<Term> seconds;  ///< One after the other, forward and backward included.

@@ -74,18 +74,8 @@ inline constexpr TermKind tp_sums{"TP sums of Gram pieces", TermKind::at_the_end
 inline constexpr TermKind to_workers{"all-to-all to workers and back", TermKind::at_the_end, "dp",
                                      CollectiveKind::all_to_all};
 
-inline constexpr TermKind newton_schulz_elementwise{"Newton–Schulz, elementwise", TermKind::at_the_end};
-inline constexpr TermKind muon_elementwise{"Muon's momenta and new weights", TermKind::at_the_end};
-inline constexpr TermKind shard_traffic{"weights gathered, gradients scattered, not hidden", TermKind::at_the_end};
-inline constexpr TermKind replica_sum{"gradients summed over replicas, not hidden", TermKind::at_the_end};
-inline constexpr TermKind muon_all_reduce{"Muon's all-reduce", TermKind::at_the_end, "dp", CollectiveKind::all_reduce};
-inline constexpr TermKind muon_all_gather{"Muon's all-gathers", TermKind::at_the_end, "dp", CollectiveKind::all_gather};
-inline constexpr TermKind muon_broadcast{"Muon's broadcasts", TermKind::at_the_end, "dp", CollectiveKind::broadcast};
-inline constexpr TermKind muon_all_to_all{"Muon's all-to-alls", TermKind::at_the_end, "dp", CollectiveKind::all_to_all};
-
 inline constexpr TermKind weights{"weights, bf16", TermKind::kept};
 inline constexpr TermKind gradients{"gradients, fp32", TermKind::kept};
-inline constexpr TermKind parameters_and_state{"weights, gradients, optimizer's state", TermKind::kept};
 inline constexpr TermKind fresh_gradients{"gradients as they come, bf16", TermKind::kept};
 inline constexpr TermKind master_weights{"weights, fp32", TermKind::kept};
 inline constexpr TermKind two_moments{"AdamW's two moments", TermKind::kept};
